@@ -1,0 +1,1 @@
+"""The database: tables, connections, the embedded server, visibility conditions and JSON expressions."""

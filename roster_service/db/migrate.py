@@ -1,0 +1,51 @@
+"""Brings a database to the tables of this version, with Alembic; the revisions lie in `migrations/versions`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, text
+
+from roster_service.errors import DatabaseUnavailableError
+
+# Two commands at once wait for each other here instead of both creating the first table.
+MIGRATION_LOCK = 0x526F7374
+
+
+def make_config() -> Config:
+    """Alembic's configuration, without a file: the revisions travel inside the package."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+def read_revisions(connection: Connection) -> tuple[str | None, str | None]:
+    """(revision of the database, or None where it has no tables yet; newest revision of this version)."""
+    head = ScriptDirectory.from_config(make_config()).get_current_head()
+    return MigrationContext.configure(connection).get_current_revision(), head
+
+
+def upgrade(engine: Engine) -> tuple[str | None, str | None]:
+    """Migrates to the newest revision, in one transaction; returns (revision before, revision after)."""
+    with engine.begin() as connection:
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
+        before, head = read_revisions(connection)
+        if before != head:
+            config = make_config()
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+        return before, head
+
+
+def require_current(engine: Engine) -> None:
+    """Raises DatabaseUnavailableError where the database is not at the revision that this version needs."""
+    with engine.connect() as connection:
+        current, head = read_revisions(connection)
+    if current != head:
+        state = "has no tables yet" if current is None else f"is at revision {current}, not {head}"
+        raise DatabaseUnavailableError(f"the database {state}; run `roster db upgrade`")

@@ -1,0 +1,312 @@
+"""Every table, in SQLAlchemy Core.
+
+Text is `COLLATE "C"`: it sorts by code point, compares exactly, and its indexes serve both. Roster tables have no
+foreign keys: a load checks references set by set before it writes, which costs one pass instead of one probe per
+row, and a tombstone may outlive what it points at for a night. Account tables are small and have them.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Date,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TIMESTAMP
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+    }
+)
+
+CText = Text(collation="C")
+CTexts = ARRAY(CText)
+# Milliseconds, because that is what the wire shows: a filter on a stamp that was read finds its record again.
+Stamp = TIMESTAMP(timezone=True, precision=3)
+
+
+def _roster_table(name: str, *columns: Column[object]) -> Table:
+    """A table of roster records: the base fields of every resource, and the feed that owns the row."""
+    return Table(
+        name,
+        metadata,
+        Column("sourced_id", CText, primary_key=True),
+        Column("feed_id", Integer, nullable=False),
+        Column("status", CText, nullable=False),
+        Column("date_last_modified", Stamp, nullable=False),
+        Column("metadata", JSONB),
+        *columns,
+        CheckConstraint("status IN ('active', 'tobedeleted')", name="status"),
+        # Deltas: filter=dateLastModified>'...'
+        Index(None, "date_last_modified", "sourced_id"),
+        Index(None, "feed_id"),
+    )
+
+
+# --- feeds and their runs ---------------------------------------------------------------------------------------
+
+feeds = Table(
+    "feeds",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("name", CText, nullable=False, unique=True),
+    Column("format", CText, nullable=False),
+    Column("path", CText),
+    Column("enabled", Boolean, nullable=False, server_default=text("true")),
+    Column("created_at", Stamp, nullable=False, server_default=text("now()")),
+)
+
+sync_runs = Table(
+    "sync_runs",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("feed_id", ForeignKey("feeds.id"), nullable=False, index=True),
+    Column("format", CText, nullable=False),
+    Column("source", CText, nullable=False),
+    Column("started_at", Stamp, nullable=False),
+    Column("finished_at", Stamp, nullable=False),
+    # All changes of a run carry this one dateLastModified; empty where the run changed nothing.
+    Column("stamp", Stamp),
+    Column("outcome", CText, nullable=False),
+    Column("counts", JSONB, nullable=False),
+    Column("seconds", JSONB, nullable=False),
+    CheckConstraint("outcome IN ('done', 'unchanged')", name="outcome"),
+)
+
+# One row. `revision` changes when a sync changed something visible; `as_of` is the newest stamp in the roster;
+# tombstones older than `deletions_since` may have been purged.
+roster_state = Table(
+    "roster_state",
+    metadata,
+    Column("singleton", Boolean, primary_key=True, server_default=text("true")),
+    Column("revision", BigInteger, nullable=False),
+    Column("as_of", Stamp, nullable=False),
+    Column("deletions_since", Stamp, nullable=False),
+    CheckConstraint("singleton", name="singleton"),
+)
+
+# --- the roster -------------------------------------------------------------------------------------------------
+
+orgs = _roster_table(
+    "orgs",
+    Column("name", CText, nullable=False),
+    Column("type", CText, nullable=False),
+    Column("identifier", CText),
+    Column("parent_id", CText, index=True),
+    # The nearest org of type district at or above this one; what a vendor's district grants are compared with.
+    Column("district_id", CText, index=True),
+)
+
+academic_sessions = _roster_table(
+    "academic_sessions",
+    Column("title", CText, nullable=False),
+    Column("start_date", Date, nullable=False),
+    Column("end_date", Date, nullable=False),
+    Column("type", CText, nullable=False),
+    Column("parent_id", CText, index=True),
+    Column("school_year", CText, nullable=False),
+)
+
+courses = _roster_table(
+    "courses",
+    Column("title", CText, nullable=False),
+    Column("school_year_id", CText),
+    Column("course_code", CText),
+    Column("grades", CTexts),
+    Column("org_id", CText, nullable=False),
+    Column("subjects", CTexts),
+    Column("subject_codes", CTexts),
+    Index(None, "org_id", "sourced_id"),
+)
+
+classes = _roster_table(
+    "classes",
+    Column("title", CText, nullable=False),
+    Column("class_code", CText),
+    Column("class_type", CText),
+    Column("location", CText),
+    Column("grades", CTexts),
+    Column("course_id", CText, nullable=False),
+    Column("school_id", CText, nullable=False),
+    Column("subjects", CTexts),
+    Column("subject_codes", CTexts),
+    Column("periods", CTexts),
+    Index(None, "school_id", "sourced_id"),
+    Index(None, "course_id", "sourced_id"),
+)
+
+class_terms = Table(
+    "class_terms",
+    metadata,
+    Column("class_id", CText, primary_key=True),
+    Column("ordinal", SmallInteger, primary_key=True),
+    Column("session_id", CText, nullable=False),
+    Index(None, "session_id", "class_id"),
+)
+
+users = _roster_table(
+    "users",
+    Column("user_master_identifier", CText),
+    Column("username", CText),
+    # [{"type": ..., "identifier": ...}, ...]
+    Column("user_ids", JSONB),
+    Column("enabled_user", Boolean, nullable=False),
+    Column("given_name", CText, nullable=False),
+    Column("family_name", CText, nullable=False),
+    Column("middle_name", CText),
+    Column("preferred_first_name", CText),
+    Column("preferred_middle_name", CText),
+    Column("preferred_last_name", CText),
+    Column("pronouns", CText),
+    Column("primary_org_id", CText),
+    Column("identifier", CText, index=True),
+    Column("email", CText, index=True),
+    Column("sms", CText),
+    Column("phone", CText),
+    Column("grades", CTexts),
+    Index(None, "family_name", "sourced_id"),
+    Index(None, "username"),
+)
+
+# A user's roles, in the words of OneRoster 1.2 whatever the export's version. `origin` is `export` for a role that
+# the export names, `enrollment` for one that follows from an enrollment at a school where the user has no other:
+# so every enrolled user belongs to the school, and a ref to a user never points at one that the caller cannot see.
+user_roles = Table(
+    "user_roles",
+    metadata,
+    Column("user_id", CText, primary_key=True),
+    Column("ordinal", SmallInteger, primary_key=True),
+    Column("org_id", CText, nullable=False),
+    Column("role", CText, nullable=False),
+    Column("role_type", CText, nullable=False),
+    Column("begin_date", Date),
+    Column("end_date", Date),
+    Column("profile_id", CText),
+    Column("origin", CText, nullable=False),
+    CheckConstraint("role_type IN ('primary', 'secondary')", name="role_type"),
+    CheckConstraint("origin IN ('export', 'enrollment')", name="origin"),
+    Index(None, "org_id", "role", "user_id"),
+    Index(None, "role", "user_id"),
+)
+
+user_profiles = Table(
+    "user_profiles",
+    metadata,
+    Column("user_id", CText, primary_key=True),
+    Column("profile_id", CText, primary_key=True),
+    Column("profile_type", CText, nullable=False),
+    Column("vendor_id", CText, nullable=False),
+    Column("application_id", CText),
+    Column("description", CText),
+    # [{"type": ..., "username": ...}, ...]; passwords are never stored.
+    Column("credentials", JSONB),
+)
+
+user_agents = Table(
+    "user_agents",
+    metadata,
+    Column("user_id", CText, primary_key=True),
+    Column("ordinal", SmallInteger, primary_key=True),
+    Column("agent_id", CText, nullable=False, index=True),
+)
+
+enrollments = _roster_table(
+    "enrollments",
+    Column("user_id", CText, nullable=False),
+    Column("class_id", CText, nullable=False),
+    Column("school_id", CText, nullable=False),
+    Column("role", CText, nullable=False),
+    Column("primary", Boolean),
+    Column("begin_date", Date),
+    Column("end_date", Date),
+    Index(None, "class_id", "role", "user_id"),
+    Index(None, "user_id", "role", "class_id"),
+    Index(None, "school_id", "sourced_id"),
+)
+
+demographics = _roster_table(
+    "demographics",
+    Column("birth_date", Date),
+    Column("sex", CText),
+    Column("american_indian_or_alaska_native", Boolean),
+    Column("asian", Boolean),
+    Column("black_or_african_american", Boolean),
+    Column("native_hawaiian_or_other_pacific_islander", Boolean),
+    Column("white", Boolean),
+    Column("demographic_race_two_or_more_races", Boolean),
+    Column("hispanic_or_latino_ethnicity", Boolean),
+    Column("country_of_birth_code", CText),
+    Column("state_of_birth_abbreviation", CText),
+    Column("city_of_birth", CText),
+    Column("public_school_residence_status", CText),
+)
+
+# --- accounts ---------------------------------------------------------------------------------------------------
+
+vendors = Table(
+    "vendors",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("name", CText, nullable=False),
+    Column("email", CText, nullable=False, unique=True),
+    Column("enabled", Boolean, nullable=False, server_default=text("true")),
+    # Tokens carry it; a change of the grants, or disabling, makes every older token useless.
+    Column("grant_version", Integer, nullable=False, server_default=text("1")),
+    Column("created_at", Stamp, nullable=False, server_default=text("now()")),
+)
+
+# A row without a school grants the whole district; one with a school grants that school alone.
+vendor_grants = Table(
+    "vendor_grants",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("vendor_id", ForeignKey("vendors.id", ondelete="CASCADE"), nullable=False),
+    Column("district_id", CText, nullable=False),
+    Column("school_id", CText),
+    UniqueConstraint("vendor_id", "district_id", "school_id", postgresql_nulls_not_distinct=True),
+)
+
+oauth_clients = Table(
+    "oauth_clients",
+    metadata,
+    Column("client_id", CText, primary_key=True),
+    Column("vendor_id", ForeignKey("vendors.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("name", CText, nullable=False),
+    # SHA-256 of 256 random bits.
+    Column("secret_hash", LargeBinary, nullable=False),
+    Column("scopes", CTexts, nullable=False),
+    Column("enabled", Boolean, nullable=False, server_default=text("true")),
+    Column("version", Integer, nullable=False, server_default=text("1")),
+    Column("created_at", Stamp, nullable=False, server_default=text("now()")),
+)
+
+signing_keys = Table(
+    "signing_keys",
+    metadata,
+    Column("key_id", CText, primary_key=True),
+    Column("public_jwk", JSONB, nullable=False),
+    # The private JWK, sealed with the service's secret key.
+    Column("private_sealed", LargeBinary, nullable=False),
+    Column("created_at", Stamp, nullable=False, server_default=text("now()")),
+    Column("retired_at", Stamp),
+)
+
+ROSTER_TABLES = (orgs, academic_sessions, courses, classes, users, enrollments, demographics)

@@ -1,0 +1,157 @@
+"""Who may see which row: the one place where it is written.
+
+A caller's grants are two lists, whole districts and single schools, bound to every statement as `caller_districts`
+and `caller_schools`. A row is visible through an org:
+
+- an org, if it lies in a granted district, is a granted school, or is the district of a granted school;
+- a course, if its org is visible, or one of its classes is;
+- a class, if its school is granted;
+- a role of a user, if its org is granted, and guardians' roles only with the right to see guardians;
+- a user, if one of their roles is visible; their demographics likewise;
+- an enrollment, if its school is granted, and its class and its user are visible;
+- an academic session, if its feed brings a visible org: calendars have no org of their own in OneRoster.
+
+Empty lists see nothing. The conditions stand below whatever a caller filters or sorts by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    FromClause,
+    Select,
+    Table,
+    any_,
+    bindparam,
+    exists,
+    or_,
+    select,
+)
+
+from roster_service.db import tables
+from roster_service.db.tables import CTexts
+from roster_service.db.vocabulary import GUARDIAN_ROLES
+
+
+class MetadataOf(Enum):
+    """The kinds of record whose `metadata` has a scope of its own; no other record shows any."""
+
+    ORGS = "orgs"
+    STUDENTS = "students"
+    GUARDIANS = "guardians"
+    DEMOGRAPHICS = "demographics"
+
+
+@dataclass(frozen=True)
+class Sight:
+    """The part of a caller's rights that shapes a statement; the lists of districts and schools are bound to it."""
+
+    guardians: bool
+    metadata: frozenset[MetadataOf]
+
+
+def caller_districts() -> BindParameter[list[str]]:
+    """The bound list of the districts that the caller may see whole."""
+    return bindparam("caller_districts", type_=CTexts)
+
+
+def caller_schools() -> BindParameter[list[str]]:
+    """The bound list of the schools that the caller may see alone."""
+    return bindparam("caller_schools", type_=CTexts)
+
+
+def granted_orgs() -> Select[tuple[str]]:
+    """The ids of the orgs whose people, classes and enrollments are visible."""
+    org = tables.orgs.alias()
+    return select(org.c.sourced_id).where(
+        or_(org.c.district_id == any_(caller_districts()), org.c.sourced_id == any_(caller_schools()))
+    )
+
+
+def org_is_shown(org: FromClause) -> ColumnElement[bool]:
+    """Whether a row of orgs is itself visible: granted, or the district above a granted school."""
+    school = tables.orgs.alias()
+    districts = select(school.c.district_id).where(school.c.sourced_id == any_(caller_schools()))
+    return or_(
+        org.c.district_id == any_(caller_districts()),
+        org.c.sourced_id == any_(caller_schools()),
+        org.c.sourced_id.in_(districts),
+    )
+
+
+def org_id_is_shown(org_id: ColumnElement[str]) -> ColumnElement[bool]:
+    """Whether the org with this id is visible."""
+    org = tables.orgs.alias()
+    return org_id.in_(select(org.c.sourced_id).where(org_is_shown(org)))
+
+
+def role_is_visible(role: FromClause, sight: Sight) -> ColumnElement[bool]:
+    """Whether a row of user_roles is visible."""
+    granted = role.c.org_id.in_(granted_orgs())
+    return granted if sight.guardians else granted & role.c.role.not_in(GUARDIAN_ROLES)
+
+
+def user_is_visible(user_id: ColumnElement[str], sight: Sight, *roles: str) -> ColumnElement[bool]:
+    """Whether the user with this id is visible; with `roles`, whether through one of these."""
+    role = tables.user_roles.alias()
+    conditions = [role.c.user_id == user_id, role_is_visible(role, sight)]
+    if roles:
+        conditions.append(role.c.role.in_(roles))
+    return exists().where(*conditions)
+
+
+def _course_is_visible(course: FromClause, sight: Sight) -> ColumnElement[bool]:
+    taught = tables.classes.alias()
+    return or_(
+        org_id_is_shown(course.c.org_id),
+        exists().where(taught.c.course_id == course.c.sourced_id, _class_is_visible(taught, sight)),
+    )
+
+
+def _class_is_visible(taught: FromClause, _sight: Sight) -> ColumnElement[bool]:
+    return taught.c.school_id.in_(granted_orgs())
+
+
+def _enrollment_is_visible(enrollment: FromClause, sight: Sight) -> ColumnElement[bool]:
+    taught = tables.classes.alias()
+    return (
+        enrollment.c.school_id.in_(granted_orgs())
+        & exists().where(taught.c.sourced_id == enrollment.c.class_id, _class_is_visible(taught, sight))
+        & user_is_visible(enrollment.c.user_id, sight)
+    )
+
+
+def _session_is_visible(session: FromClause, _sight: Sight) -> ColumnElement[bool]:
+    org = tables.orgs.alias()
+    return session.c.feed_id.in_(select(org.c.feed_id).where(org_is_shown(org)))
+
+
+_VISIBLE: Mapping[Table, Callable[[FromClause, Sight], ColumnElement[bool]]] = {
+    tables.orgs: lambda org, _sight: org_is_shown(org),
+    tables.academic_sessions: _session_is_visible,
+    tables.courses: _course_is_visible,
+    tables.classes: _class_is_visible,
+    tables.users: lambda user, sight: user_is_visible(user.c.sourced_id, sight),
+    tables.enrollments: _enrollment_is_visible,
+    tables.demographics: lambda record, sight: user_is_visible(record.c.sourced_id, sight),
+}
+
+
+def is_visible(table: Table, sight: Sight) -> ColumnElement[bool]:
+    """The condition that a row of a roster table is visible to the caller. KeyError for a table without one."""
+    return _VISIBLE[table](table, sight)
+
+
+def user_metadata_is_visible(sight: Sight) -> ColumnElement[bool] | None:
+    """The condition that a user's metadata is visible; None where the caller sees no user's metadata at all."""
+    roles: tuple[str, ...] = ()
+    if MetadataOf.STUDENTS in sight.metadata:
+        roles += ("student",)
+    if MetadataOf.GUARDIANS in sight.metadata:
+        roles += GUARDIAN_ROLES
+    return user_is_visible(tables.users.c.sourced_id, sight, *roles) if roles else None

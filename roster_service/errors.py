@@ -1,0 +1,54 @@
+"""What the service may refuse, as facts; no HTTP here.
+
+`Problem` is the closed list of reasons. Each door (rostering, token endpoint, command line) has its own table from
+these reasons to its own words and codes, so a reason is named once and shaped where it leaves the house.
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class Problem(enum.Enum):
+    """Why a request is refused, or answered with a warning."""
+
+    METHOD = "method"
+    NO_TOKEN = "token missing"  # noqa: S105  (a reason, not a secret)
+    BAD_TOKEN = "token refused"  # noqa: S105
+    VERSION = "version"
+    SCOPE = "scope"
+    PARAMETER = "parameter"
+    FILTER = "filter"
+    SORT_FIELD = "sort field"
+    SELECTION_FIELD = "selection field"
+    BLANK_SELECTION = "blank selection"
+    UNKNOWN_RECORD = "unknown record"
+    UNKNOWN_PATH = "unknown path"
+    TOO_LARGE = "too large"
+    BUSY = "busy"
+    INTERNAL = "internal"
+
+
+class RosterServiceError(Exception):
+    """The root of the service's own errors; `str()` is one sentence for the person who can mend it."""
+
+
+class SettingError(RosterServiceError):
+    """A setting has an unknown name or a value that cannot be used."""
+
+
+class DatabaseUnavailableError(RosterServiceError):
+    """The database cannot be reached, or its tables are not the ones that this version needs."""
+
+
+class CommandError(RosterServiceError):
+    """An operator asked for something that cannot be done: an unknown vendor, a name already taken."""
+
+
+class RefusedRequestError(RosterServiceError):
+    """A request is refused: `problem` says why, `description` names the offending part and its place."""
+
+    def __init__(self, problem: Problem, description: str) -> None:
+        super().__init__(description)
+        self.problem = problem
+        self.description = description

@@ -1,0 +1,126 @@
+"""Every setting of the service, as rows: a typed field, its default and its help.
+
+The environment variable of a field is its name in capitals behind `ROSTER_`. The settings table of the README is
+held to these rows by a test. A `ROSTER_` variable that no row knows is refused, so that a typing error never
+means "the default, silently".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from roster_service.errors import SettingError
+
+PREFIX = "ROSTER_"
+# Set by other programs of this project, never read by the service itself.
+FOREIGN = frozenset({"TEST_DATABASE_URL"})
+
+
+def read_text(text: str) -> str:
+    """Any text that is not blank."""
+    if not text.strip():
+        raise ValueError("must not be blank")
+    return text
+
+
+def read_base_url(text: str) -> str:
+    """An http or https address without a trailing slash."""
+    if not text.startswith(("http://", "https://")):
+        raise ValueError("must begin with http:// or https://")
+    return text.rstrip("/")
+
+
+def read_count(least: int, most: int) -> Callable[[str], int]:
+    """A reader of whole numbers from `least` to `most`."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+            raise ValueError(f"must be a whole number from {least} to {most}")
+        return int(text)
+
+    return read
+
+
+def read_secret(text: str) -> str:
+    """A secret of at least 32 characters."""
+    if len(text) < 32:
+        raise ValueError("must have at least 32 characters")
+    return text
+
+
+def setting(default: Any, reader: Callable[[str], Any], explanation: str) -> Any:
+    """One row: the default, the reader of the variable's text (ValueError: refused), and the help text."""
+    return dataclasses.field(default=default, metadata={"reader": reader, "help": explanation})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the service was told, read once at start."""
+
+    database_url: str | None = setting(
+        None,
+        read_text,
+        "PostgreSQL 15 or newer, as `postgresql://user:password@host/name`; none: the embedded server",
+    )
+    home: Path = setting(Path("var"), Path, "data folder: the embedded server's files, the secret key")
+    host: str = setting("127.0.0.1", read_text, "address to listen on")
+    port: int = setting(8000, read_count(1, 65535), "port to listen on")
+    workers: int = setting(os.cpu_count() or 1, read_count(1, 512), "worker processes; one per core by default")
+    public_url: str | None = setting(
+        None,
+        read_base_url,
+        "address that clients use, for `href` and `Link`; none: the address of each request",
+    )
+    secret_key: str | None = setting(
+        None, read_secret, "seals the signing keys at rest; made and kept in the data folder when absent"
+    )
+    token_seconds: int = setting(3600, read_count(60, 86400), "validity of a rostering access token, in seconds")
+    default_limit: int = setting(100, read_count(1, 100_000), "page size when a request names none")
+    max_limit: int = setting(10_000, read_count(1, 100_000), "largest page size; a larger `limit` is refused")
+    filter_length: int = setting(4096, read_count(64, 65_536), "longest `filter`, in characters")
+    retention_days: int = setting(7, read_count(1, 3650), "days that a record stays `tobedeleted` before the purge")
+    statement_seconds: int = setting(30, read_count(1, 3600), "longest time of one query, in seconds")
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> Settings:
+        """Read the rows from `environ`. Raises SettingError for an unknown name or a refused value."""
+        rows = {row.name.upper(): row for row in dataclasses.fields(cls)}
+        values: dict[str, Any] = {}
+        for variable, text in environ.items():
+            name = variable.removeprefix(PREFIX)
+            if name == variable or name in FOREIGN:
+                continue
+            if name not in rows:
+                near = difflib.get_close_matches(name, rows, 1)
+                hint = f"; did you mean {PREFIX}{near[0]}?" if near else ""
+                raise SettingError(f"{variable} is no setting of this service{hint}")
+            try:
+                values[rows[name].name] = rows[name].metadata["reader"](text)
+            except ValueError as error:
+                raise SettingError(f"{variable} {error}") from None
+        return cls(**values)
+
+    def read_secret_key(self) -> str:
+        """The secret key: the setting, else the one kept in the data folder, made at the first call."""
+        if self.secret_key is not None:
+            return self.secret_key
+        path = self.home / "secret_key"
+        if not path.exists():
+            self.home.mkdir(parents=True, exist_ok=True)
+            # Written aside and linked into place: of two processes that start at once, one key wins for both.
+            draft = path.with_name(f".secret_key.{os.getpid()}")
+            draft.touch(mode=0o600)
+            draft.write_text(secrets.token_urlsafe(48))
+            try:
+                os.link(draft, path)
+            except FileExistsError:
+                pass
+            finally:
+                draft.unlink()
+        return path.read_text().strip()
