@@ -7,8 +7,24 @@ A record is put together as text, pair by pair: `concat_ws` skips NULLs, so abse
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Text, bindparam, case, cast, func, literal_column, null
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    FromClause,
+    TableValuedAlias,
+    Text,
+    bindparam,
+    case,
+    cast,
+    collate,
+    column,
+    func,
+    literal_column,
+    null,
+)
+from sqlalchemy.dialects.postgresql import JSONB
 
 SAFE_ID = "^[A-Za-z0-9._~-]*$"
 # Of PostgreSQL's to_char; the quotes are part of the JSON.
@@ -51,10 +67,15 @@ def stored_json(value: ColumnElement[object]) -> ColumnElement[str]:
     return cast(func.to_json(value), Text)
 
 
+def href_segment(identifier: ColumnElement[str]) -> ColumnElement[str]:
+    """An id, percent-encoded as one segment of a path."""
+    # Nearly all ids are plain, and a regular expression costs far less than a call of the escaping function.
+    return case((identifier.regexp_match(constant(SAFE_ID)), identifier), else_=func.href_escape(identifier))
+
+
 def href(path: str, identifier: ColumnElement[str]) -> ColumnElement[str]:
-    """The inside of a JSON string: the absolute address of a record, its id percent-encoded as one path segment."""
-    escaped = case((identifier.regexp_match(constant(SAFE_ID)), identifier), else_=func.href_escape(identifier))
-    return base_url().concat(constant(f"/{path}/")).concat(escaped)
+    """The inside of a JSON string: the absolute address of a record."""
+    return base_url().concat(constant(f"/{path}/")).concat(href_segment(identifier))
 
 
 def ref_json(kind: str, path: str, identifier: ColumnElement[str]) -> ColumnElement[str]:
@@ -77,3 +98,24 @@ def object_json(pairs: Iterable[tuple[str, ColumnElement[str]]]) -> ColumnElemen
 def list_json(texts: ColumnElement[str]) -> ColumnElement[str]:
     """A JSON array around the aggregated, comma-joined texts of its items; NULL where there are none."""
     return constant("[").concat(texts).concat(constant("]"))
+
+
+def only_if(condition: ColumnElement[bool], value: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The value where the condition holds, else NULL."""
+    return case((condition, value), else_=null())
+
+
+def nothing() -> ColumnElement[str]:
+    """The text of a value that is never there."""
+    return cast(null(), Text)
+
+
+def entries(stored: ColumnElement[Any], name: str) -> TableValuedAlias:
+    """The entries of a stored JSON list as rows: columns `value` and `ordinality`, beside the row that stores it."""
+    rows = func.jsonb_array_elements(stored)
+    return rows.table_valued(column("value", JSONB), with_ordinality="ordinality", name=name).render_derived()
+
+
+def member(entry: FromClause, name: str) -> ColumnElement[str]:
+    """A text member of such an entry."""
+    return collate(entry.c.value.op("->>", return_type=Text())(constant(name)), "C")

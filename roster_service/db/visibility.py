@@ -90,9 +90,14 @@ def org_id_is_shown(org_id: ColumnElement[str]) -> ColumnElement[bool]:
     return org_id.in_(select(org.c.sourced_id).where(org_is_shown(org)))
 
 
+def org_id_is_granted(org_id: ColumnElement[str]) -> ColumnElement[bool]:
+    """Whether the people, classes and enrollments of the org with this id are visible."""
+    return org_id.in_(granted_orgs())
+
+
 def role_is_visible(role: FromClause, sight: Sight) -> ColumnElement[bool]:
     """Whether a row of user_roles is visible."""
-    granted = role.c.org_id.in_(granted_orgs())
+    granted = org_id_is_granted(role.c.org_id)
     return granted if sight.guardians else granted & role.c.role.not_in(GUARDIAN_ROLES)
 
 
@@ -114,13 +119,13 @@ def _course_is_visible(course: FromClause, sight: Sight) -> ColumnElement[bool]:
 
 
 def _class_is_visible(taught: FromClause, _sight: Sight) -> ColumnElement[bool]:
-    return taught.c.school_id.in_(granted_orgs())
+    return org_id_is_granted(taught.c.school_id)
 
 
 def _enrollment_is_visible(enrollment: FromClause, sight: Sight) -> ColumnElement[bool]:
     taught = tables.classes.alias()
     return (
-        enrollment.c.school_id.in_(granted_orgs())
+        org_id_is_granted(enrollment.c.school_id)
         & exists().where(taught.c.sourced_id == enrollment.c.class_id, _class_is_visible(taught, sight))
         & user_is_visible(enrollment.c.user_id, sight)
     )
@@ -142,9 +147,9 @@ _VISIBLE: Mapping[Table, Callable[[FromClause, Sight], ColumnElement[bool]]] = {
 }
 
 
-def is_visible(table: Table, sight: Sight) -> ColumnElement[bool]:
-    """The condition that a row of a roster table is visible to the caller. KeyError for a table without one."""
-    return _VISIBLE[table](table, sight)
+def row_is_visible(table: Table, row: FromClause, sight: Sight) -> ColumnElement[bool]:
+    """The condition that `row`, the table or an alias of it, is visible. KeyError for a table that has none."""
+    return _VISIBLE[table](row, sight)
 
 
 def user_metadata_is_visible(sight: Sight) -> ColumnElement[bool] | None:

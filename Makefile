@@ -1,0 +1,48 @@
+# Every task of this project. `make` alone lists them.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+PYTHON ?= python3
+PORT ?= $(or $(ROSTER_PORT),8000)
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := roster_service sync_scripts grammar tests wsgi.py
+
+.PHONY: help run test check style types imports sync bench-filter clean
+
+help: ## List the tasks
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
+
+# What is installed follows from these files; the mark says that it was done.
+$(VENV)/.service: setup.cfg pyproject.toml grammar/setup.cfg grammar/pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another: make run PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e './grammar[marshmallow,sqlalchemy]' -e .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.service
+	@echo "Installing the test tools ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e './grammar[marshmallow,sqlalchemy]' -e '.[test]'
+	@touch $@
+
+run: $(VENV)/.service ## Serve on 127.0.0.1:$PORT (8000); an empty database gets a demo district
+	@ROSTER_PORT=$(PORT) $(BIN)/roster run
+
+test: $(VENV)/.test ## Run the tests on a real PostgreSQL (the embedded one, or ROSTER_TEST_DATABASE_URL)
+	@$(BIN)/python -m pytest
+
+check: style types imports test ## Style, types, import contracts, tests: what must hold before a commit
+
+style: $(VENV)/.test ## Check the style of the code
+	@$(BIN)/ruff check --quiet $(SOURCES)
+	@$(BIN)/ruff format --quiet --check $(SOURCES)
+
+types: $(VENV)/.test ## Check the types (mypy, strict)
+	@$(BIN)/mypy
+
+imports: $(VENV)/.test ## Check that imports only point down
+	@$(BIN)/lint-imports --no-cache
+
+clean: ## Remove what was installed and built; the data folder stays
+	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

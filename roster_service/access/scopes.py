@@ -1,0 +1,90 @@
+"""The OAuth scopes: their names, their spellings, and what each one opens.
+
+A scope is a version and a name. It is written `https://purl.imsglobal.org/spec/or/v1p1/scope/NAME`, or `v1p1/NAME`;
+the `http://` spelling counts too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from roster_service.db.visibility import MetadataOf, Sight
+
+_SPELLING = re.compile(
+    r"(?:https?://purl\.imsglobal\.org/spec/or/(?P<long>v1p[12])/scope/|(?P<short>v1p[12])/)(?P<name>[a-z.-]+)"
+)
+
+
+class ScopeName(StrEnum):
+    """Every scope of the rostering interface, without its version."""
+
+    CORE = "roster-core.readonly"
+    FULL = "roster.readonly"
+    DEMOGRAPHICS = "roster-demographics.readonly"
+    GUARDIANS = "guardians.readonly"
+    GUARDIANS_METADATA = "guardians-metadata.readonly"
+    STUDENTS_METADATA = "students-metadata.readonly"
+    DEMOGRAPHIC_METADATA = "demographic-metadata.readonly"
+    ORGS_METADATA = "orgs-metadata.readonly"
+
+
+# What each scope opens, in words: the OpenAPI document, the README and the command line show these.
+EXPLANATIONS = {
+    ScopeName.CORE: "the list and single-record paths, less demographics",
+    ScopeName.FULL: "all paths, less demographics",
+    ScopeName.DEMOGRAPHICS: "demographic records",
+    ScopeName.GUARDIANS: "guardians among the users, and in `agents`",
+    ScopeName.GUARDIANS_METADATA: "`metadata` on users who are guardians",
+    ScopeName.STUDENTS_METADATA: "`metadata` on users who are students",
+    ScopeName.DEMOGRAPHIC_METADATA: "`metadata` on demographic records",
+    ScopeName.ORGS_METADATA: "`metadata` on orgs",
+}
+
+_METADATA_SCOPES = {
+    ScopeName.ORGS_METADATA: MetadataOf.ORGS,
+    ScopeName.STUDENTS_METADATA: MetadataOf.STUDENTS,
+    ScopeName.GUARDIANS_METADATA: MetadataOf.GUARDIANS,
+    ScopeName.DEMOGRAPHIC_METADATA: MetadataOf.DEMOGRAPHICS,
+}
+
+VERSIONS = ("v1p1", "v1p2")
+
+
+@dataclass(frozen=True, order=True)
+class Scope:
+    """One scope: `version` is `v1p1` or `v1p2`."""
+
+    version: str
+    name: ScopeName
+
+    def __str__(self) -> str:
+        return f"https://purl.imsglobal.org/spec/or/{self.version}/scope/{self.name}"
+
+    @property
+    def short(self) -> str:
+        """The short spelling, which the service stores."""
+        return f"{self.version}/{self.name}"
+
+
+def read_scope(text: str) -> Scope | None:
+    """The scope that `text` spells, or None where it is none of ours (a gradebook scope, say)."""
+    spelled = _SPELLING.fullmatch(text)
+    if spelled is None or spelled["name"] not in ScopeName.__members__.values():
+        return None
+    return Scope(spelled["long"] or spelled["short"], ScopeName(spelled["name"]))
+
+
+def read_scopes(texts: Iterable[str]) -> tuple[Scope, ...]:
+    """The scopes among `texts`, in their order; what is none of ours is left out."""
+    return tuple(scope for scope in map(read_scope, texts) if scope is not None)
+
+
+def make_sight(names: frozenset[ScopeName]) -> Sight:
+    """What a caller with these scopes sees beside the plain records."""
+    return Sight(
+        guardians=ScopeName.GUARDIANS in names,
+        metadata=frozenset(kind for name, kind in _METADATA_SCOPES.items() if name in names),
+    )

@@ -1,0 +1,91 @@
+"""The keys that sign access tokens: made by the service, kept in the database, the private half sealed.
+
+Every worker and machine that shares the database shares the keys. The private half is encrypted with the service's
+secret key, so a copy of the database alone signs nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from cryptography.fernet import Fernet, InvalidToken
+from joserfc.jwk import KeySet, RSAKey
+from sqlalchemy import Connection, Engine, insert, select, text
+
+from roster_service.db.tables import signing_keys
+from roster_service.errors import SettingError
+
+ALGORITHM = "RS256"
+KEY_BITS = 2048
+# Two workers that start on an empty database make one key, not two.
+KEY_LOCK = 0x526F7375
+
+
+class KeyRing:
+    """The signing keys as one process knows them: read when a key id is new, at most once every `pause` seconds."""
+
+    pause = 1.0
+
+    def __init__(self, engine: Engine, secret_key: str) -> None:
+        self._engine = engine
+        self._seal = make_seal(secret_key)
+        self._public: Mapping[str, dict[str, Any]] = {}
+        self._read_at = float("-inf")
+
+    def read_public(self) -> Mapping[str, dict[str, Any]]:
+        """The public halves of all keys that still verify, by key id."""
+        columns = select(signing_keys.c.key_id, signing_keys.c.public_jwk).order_by(signing_keys.c.created_at)
+        with self._engine.connect() as connection:
+            rows = connection.execute(columns.where(signing_keys.c.retired_at.is_(None))).all()
+        self._read_at = time.monotonic()
+        self._public = {row.key_id: row.public_jwk for row in rows}
+        return self._public
+
+    def find_public(self, key_id: str) -> RSAKey | None:
+        """The public key with this id, or None; a stranger's id makes the ring read again, but not too often."""
+        if key_id not in self._public and time.monotonic() - self._read_at > self.pause:
+            self.read_public()
+        jwk = self._public.get(key_id)
+        return None if jwk is None else RSAKey.import_key(jwk)
+
+    def read_private(self) -> KeySet:
+        """The newest key with its private half, to sign with.
+
+        Raises SettingError where the sealed key cannot be opened: it was sealed with another secret key.
+        """
+        newest = select(signing_keys.c.key_id, signing_keys.c.private_sealed).order_by(signing_keys.c.created_at.desc())
+        with self._engine.connect() as connection:
+            row = connection.execute(newest.where(signing_keys.c.retired_at.is_(None)).limit(1)).one()
+        try:
+            pem = self._seal.decrypt(bytes(row.private_sealed))
+        except InvalidToken:
+            raise SettingError(
+                "the signing key was sealed with another ROSTER_SECRET_KEY than the one that is set"
+            ) from None
+        return KeySet([RSAKey.import_key(pem, {"kid": row.key_id, "use": "sig", "alg": ALGORITHM})])
+
+
+def make_seal(secret_key: str) -> Fernet:
+    """The cipher that seals private keys at rest."""
+    return Fernet(base64.urlsafe_b64encode(hashlib.sha256(secret_key.encode()).digest()))
+
+
+def ensure_signing_key(connection: Connection, secret_key: str) -> None:
+    """Makes the first signing key where there is none."""
+    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": KEY_LOCK})
+    if connection.execute(select(signing_keys.c.key_id).where(signing_keys.c.retired_at.is_(None))).first() is None:
+        add_signing_key(connection, secret_key)
+
+
+def add_signing_key(connection: Connection, secret_key: str) -> str:
+    """Makes a key that signs from now on; returns its id."""
+    key = RSAKey.generate_key(KEY_BITS, {"use": "sig", "alg": ALGORITHM}, auto_kid=True)
+    sealed = make_seal(secret_key).encrypt(key.as_pem(private=True))
+    connection.execute(
+        insert(signing_keys).values(key_id=key.kid, public_jwk=key.as_dict(private=False), private_sealed=sealed)
+    )
+    return str(key.kid)

@@ -1,0 +1,231 @@
+"""Vendors, their grants and their OAuth clients: what the `roster` command adds, lists and changes.
+
+Everything here works on a connection that its caller commits, and returns plain frozen values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from roster_service.access.scopes import Scope, read_scopes
+from roster_service.access.secret_texts import CLIENT_SECRET_PREFIX, hash_secret, make_client_id, make_secret
+from roster_service.db.tables import oauth_clients, orgs, vendor_grants, vendors
+from roster_service.errors import CommandError
+
+
+@dataclass(frozen=True)
+class Grant:
+    """A whole district, or one school of it."""
+
+    district_id: str
+    school_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Vendor:
+    """A vendor's account."""
+
+    id: int
+    name: str
+    email: str
+    enabled: bool
+    grant_version: int
+    grants: tuple[Grant, ...]
+
+
+@dataclass(frozen=True)
+class Client:
+    """An OAuth client of a vendor; its secret is known to its owner alone."""
+
+    client_id: str
+    vendor: str
+    name: str
+    scopes: tuple[str, ...]
+    enabled: bool
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What is shown once: a client's id and its secret in clear."""
+
+    client_id: str
+    client_secret: str
+    scopes: tuple[str, ...]
+
+
+def add_vendor(connection: Connection, email: str, name: str) -> Vendor:
+    """Adds a vendor without any grant. Raises CommandError where the e-mail is taken or is none."""
+    address = email.strip().lower()
+    if address.count("@") != 1 or any(part == "" for part in address.split("@")):
+        raise CommandError(f"{email!r} is no e-mail address")
+    added = connection.execute(
+        upsert(vendors).values(email=address, name=name).on_conflict_do_nothing().returning(vendors.c.id)
+    ).one_or_none()
+    if added is None:
+        raise CommandError(f"there is a vendor {address} already")
+    return find_vendor(connection, address)
+
+
+def find_vendor(connection: Connection, email: str) -> Vendor:
+    """The vendor with this e-mail. Raises CommandError where there is none."""
+    found = [vendor for vendor in list_vendors(connection) if vendor.email == email.strip().lower()]
+    if not found:
+        raise CommandError(f"there is no vendor {email}; `roster vendor list` shows all")
+    return found[0]
+
+
+def list_vendors(connection: Connection) -> list[Vendor]:
+    """Every vendor with its grants, by e-mail."""
+    grants: dict[int, list[Grant]] = {}
+    order = (vendor_grants.c.district_id, vendor_grants.c.school_id)
+    for row in connection.execute(select(vendor_grants).order_by(*order)):
+        grants.setdefault(row.vendor_id, []).append(Grant(row.district_id, row.school_id))
+    return [
+        Vendor(row.id, row.name, row.email, row.enabled, row.grant_version, tuple(grants.get(row.id, ())))
+        for row in connection.execute(select(vendors).order_by(vendors.c.email))
+    ]
+
+
+def grant(connection: Connection, email: str, district: str, schools: Sequence[str]) -> Vendor:
+    """Grants a vendor a district, or only the named schools of it.
+
+    `district` and `schools` are sourcedIds or identifiers. Tokens made before stop working. Raises CommandError
+    for an unknown vendor, district or school, and for a school that lies in another district.
+    """
+    vendor = find_vendor(connection, email)
+    district_id = _find_org(connection, district, "district", None)
+    wanted: list[str | None] = [_find_org(connection, school, "school", district_id) for school in schools]
+    for school_id in wanted or [None]:
+        row = {"vendor_id": vendor.id, "district_id": district_id, "school_id": school_id}
+        connection.execute(upsert(vendor_grants).values(row).on_conflict_do_nothing())
+    _end_tokens(connection, vendor.id)
+    return find_vendor(connection, email)
+
+
+def revoke(connection: Connection, email: str, district: str) -> Vendor:
+    """Takes back every grant of a district and its schools; `district` is a sourcedId or an identifier."""
+    vendor = find_vendor(connection, email)
+    known = [item.district_id for item in vendor.grants]
+    # The district itself may have left the roster since it was granted.
+    district_id = district if district in known else _find_org(connection, district, "district", None)
+    if district_id not in known:
+        raise CommandError(f"{vendor.email} has no grant of district {district}")
+    own = vendor_grants.c.vendor_id == vendor.id
+    connection.execute(delete(vendor_grants).where(own, vendor_grants.c.district_id == district_id))
+    _end_tokens(connection, vendor.id)
+    return find_vendor(connection, email)
+
+
+def enable_vendor(connection: Connection, email: str, enabled: bool) -> Vendor:
+    """Enables or disables a vendor, with all its clients and tokens."""
+    vendor = find_vendor(connection, email)
+    connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(enabled=enabled))
+    _end_tokens(connection, vendor.id)
+    return find_vendor(connection, email)
+
+
+def _end_tokens(connection: Connection, vendor_id: int) -> None:
+    version = vendors.c.grant_version + 1
+    connection.execute(update(vendors).where(vendors.c.id == vendor_id).values(grant_version=version))
+
+
+def _find_org(connection: Connection, name: str, kind: str, district_id: str | None) -> str:
+    """The sourcedId of the org of type `kind` (in a district) that `name` means, by sourcedId or identifier."""
+    found = select(orgs.c.sourced_id).where(
+        orgs.c.type == kind, or_(orgs.c.sourced_id == name, orgs.c.identifier == name)
+    )
+    place = ""
+    if district_id is not None:
+        found = found.where(orgs.c.district_id == district_id)
+        place = f" in district {district_id}"
+    ids = connection.scalars(found).all()
+    if len(ids) != 1:
+        count = "no" if not ids else "more than one"
+        raise CommandError(f"there is {count} {kind} with the sourcedId or identifier {name!r}{place}")
+    return ids[0]
+
+
+# --- OAuth clients -----------------------------------------------------------------------------------------------
+
+
+def add_client(connection: Connection, email: str, name: str, scopes: Sequence[Scope]) -> Credentials:
+    """Adds an OAuth client with these scopes and returns its credentials, which are shown this once.
+
+    The order of the scopes counts: a request without any scope gets those of the first one's version.
+    """
+    if not scopes:
+        raise CommandError("a client needs at least one scope")
+    vendor = find_vendor(connection, email)
+    secret = make_secret(CLIENT_SECRET_PREFIX)
+    texts = tuple(dict.fromkeys(scope.short for scope in scopes))
+    row = {
+        "client_id": make_client_id(),
+        "vendor_id": vendor.id,
+        "name": name,
+        "secret_hash": hash_secret(secret),
+        "scopes": list(texts),
+    }
+    connection.execute(insert(oauth_clients).values(row))
+    return Credentials(str(row["client_id"]), secret, texts)
+
+
+def list_clients(connection: Connection) -> list[Client]:
+    """Every client, by vendor and name."""
+    columns = (vendors.c.email, oauth_clients)
+    order = (vendors.c.email, oauth_clients.c.name, oauth_clients.c.client_id)
+    rows = connection.execute(select(*columns).select_from(oauth_clients.join(vendors)).order_by(*order))
+    return [Client(row.client_id, row.email, row.name, tuple(row.scopes), row.enabled) for row in rows]
+
+
+def rotate_secret(connection: Connection, client_id: str) -> Credentials:
+    """Replaces a client's secret; the old one, and every token made with it, stops working at once."""
+    secret = make_secret(CLIENT_SECRET_PREFIX)
+    scopes = _change_client(connection, client_id, {"secret_hash": hash_secret(secret)})
+    return Credentials(client_id, secret, scopes)
+
+
+def disable_client(connection: Connection, client_id: str) -> None:
+    """Disables a client and every token that it holds."""
+    _change_client(connection, client_id, {"enabled": False})
+
+
+def _change_client(connection: Connection, client_id: str, values: dict[str, Any]) -> tuple[str, ...]:
+    changed = connection.execute(
+        update(oauth_clients)
+        .where(oauth_clients.c.client_id == client_id)
+        .values(**values, version=oauth_clients.c.version + 1)
+        .returning(oauth_clients.c.scopes)
+    ).one_or_none()
+    if changed is None:
+        raise CommandError(f"there is no client {client_id}; `roster client list` shows all")
+    return tuple(changed.scopes)
+
+
+@dataclass(frozen=True)
+class RegisteredClient:
+    """A client as the token endpoint needs it."""
+
+    client_id: str
+    secret_hash: bytes
+    scopes: tuple[Scope, ...]
+    client_version: int
+    grant_version: int
+
+
+def find_client(connection: Connection, client_id: str) -> RegisteredClient | None:
+    """The enabled client of an enabled vendor with this id, or None."""
+    row = connection.execute(
+        select(oauth_clients, vendors.c.grant_version)
+        .select_from(oauth_clients.join(vendors))
+        .where(oauth_clients.c.client_id == client_id, oauth_clients.c.enabled, vendors.c.enabled)
+    ).one_or_none()
+    if row is None:
+        return None
+    return RegisteredClient(
+        row.client_id, bytes(row.secret_hash), read_scopes(row.scopes), row.version, row.grant_version
+    )

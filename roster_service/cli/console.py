@@ -1,0 +1,67 @@
+"""How the commands print, and what they run on: settings and a database connection."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from sqlalchemy import Connection
+
+from roster_service.db.embedded import open_database
+from roster_service.db.engine import make_engine, require_reachable
+from roster_service.db.migrate import require_current
+from roster_service.settings import Settings
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON value.")
+
+
+def read_settings() -> Settings:
+    """The settings of the environment."""
+    return Settings.from_environ(os.environ)
+
+
+@contextlib.contextmanager
+def open_accounts() -> Iterator[Connection]:
+    """A connection to the migrated database; what was done on it is committed when the block ends without an error."""
+    with open_database(read_settings()) as url:
+        engine = make_engine(url)
+        try:
+            require_reachable(engine)
+            require_current(engine)
+            with engine.begin() as connection:
+                yield connection
+        finally:
+            engine.dispose()
+
+
+def show(value: Any, as_json: bool, plain: Callable[[Any], str]) -> None:
+    """Print `value` (frozen dataclasses, lists, plain values) as JSON, or as the text that `plain` makes of it."""
+    click.echo(json.dumps(to_plain(value), ensure_ascii=False) if as_json else plain(value))
+
+
+def to_plain(value: Any) -> Any:
+    """Dataclasses as dictionaries, all the way down."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [to_plain(item) for item in value]
+    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
+
+
+def make_table(rows: Sequence[Mapping[str, str]], nothing: str) -> str:
+    """Rows as aligned columns, headed by their keys; `nothing` where there are none."""
+    if not rows:
+        return nothing
+    table = Table(*rows[0], box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*row.values())
+    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    with console.capture() as capture:
+        console.print(table)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())

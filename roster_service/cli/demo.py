@@ -1,0 +1,72 @@
+"""The demo district: what a newcomer finds on an empty database, made by the same scripts that load real exports."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, exists, select
+
+from roster_service.access import vendors
+from roster_service.access.scopes import VERSIONS, Scope, ScopeName
+from roster_service.access.vendors import Credentials
+from roster_service.db.tables import feeds, orgs
+from roster_service.errors import CommandError
+
+STUDENTS = 1000
+FEED = "demo"
+EMAIL = "demo@example.org"
+CREDENTIALS_FILE = "demo.json"
+
+
+def prepare_demo(engine: Engine, url: str, home: Path) -> Credentials | None:
+    """On a database without feeds: makes and loads the demo district, a vendor that sees it, and a client.
+
+    Returns the client's credentials, kept in the data folder so that a later start can show them again; None where
+    the roster is not the demo's.
+    """
+    with engine.connect() as connection:
+        is_empty = not connection.execute(select(exists(select(feeds.c.id)))).scalar_one()
+    path = home / CREDENTIALS_FILE
+    if is_empty:
+        load_demo(url)
+        with engine.begin() as connection:
+            credentials = add_demo_client(connection)
+        home.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(dataclasses.asdict(credentials)))
+    return Credentials(**json.loads(path.read_text())) if path.exists() else None
+
+
+def load_demo(url: str) -> None:
+    """Generate the district and load it, each with the script that an operator would use."""
+    with tempfile.TemporaryDirectory(prefix="roster-demo-") as folder:
+        export = Path(folder) / "demo.zip"
+        steps = (
+            ("sync_scripts.generate_district", "--out", str(export), "--students", str(STUDENTS), "--seed", "1"),
+            ("sync_scripts.load_oneroster", "--feed", FEED, str(export)),
+        )
+        for step in steps:
+            done = subprocess.run(  # noqa: S603  (our own scripts)
+                [sys.executable, "-m", *step],
+                env=os.environ | {"ROSTER_DATABASE_URL": url},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if done.returncode != 0:
+                raise CommandError(f"the demo district could not be made ({step[0]}):\n{done.stderr or done.stdout}")
+
+
+def add_demo_client(connection: Connection) -> Credentials:
+    """A vendor that may see every district of the roster, and a client of it with every scope."""
+    vendors.add_vendor(connection, EMAIL, "Demo vendor")
+    for district_id in connection.scalars(select(orgs.c.sourced_id).where(orgs.c.type == "district")).all():
+        vendors.grant(connection, EMAIL, district_id, ())
+    scopes = [Scope(version, name) for version in VERSIONS for name in ScopeName]
+    return vendors.add_client(connection, EMAIL, "demo", scopes)

@@ -1,0 +1,53 @@
+"""The command line's root: its groups, and how an error leaves it."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from roster_service import __version__
+from roster_service.cli.accounts import client, vendor
+from roster_service.cli.console import as_json, open_database, read_settings, show
+from roster_service.cli.feeds import feed
+from roster_service.cli.serve import run
+from roster_service.db.engine import make_engine, require_reachable
+from roster_service.db.migrate import upgrade
+from roster_service.errors import RosterServiceError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="roster")
+def roster() -> None:
+    """Run and operate the Roster Service."""
+
+
+@roster.group()
+def db() -> None:
+    """The database."""
+
+
+@db.command("upgrade")
+@as_json
+def db_upgrade(as_json: bool) -> None:
+    """Bring the database to the tables of this version."""
+    with open_database(read_settings()) as url:
+        engine = make_engine(url)
+        require_reachable(engine)
+        before, after = upgrade(engine)
+        engine.dispose()
+    state = "already at" if before == after else "now at"
+    show({"before": before, "after": after}, as_json, lambda _: f"the database is {state} revision {after}")
+
+
+for group in (run, feed, vendor, client):
+    roster.add_command(group)
+
+
+def main() -> None:
+    """The `roster` command."""
+    try:
+        roster()
+    except RosterServiceError as error:
+        sys.stderr.write(f"roster: {error}\n")
+        sys.exit(1)

@@ -1,0 +1,156 @@
+"""`roster run`: the database, the demo district where the database is empty, and gunicorn, until Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from types import FrameType
+
+import click
+
+from roster_service.access.vendors import Credentials
+from roster_service.cli.console import as_json, read_settings
+from roster_service.cli.demo import prepare_demo
+from roster_service.db.embedded import open_database
+from roster_service.db.engine import make_engine, require_reachable
+from roster_service.db.migrate import require_current, upgrade
+from roster_service.errors import CommandError
+from roster_service.settings import Settings
+
+START_SECONDS = 60
+STOP_SECONDS = 20
+# The longest request line in bytes: gunicorn's own maximum, to leave room for a percent-encoded filter.
+REQUEST_LINE_BYTES = 8190
+
+
+@click.command()
+@click.option(
+    "--demo/--no-demo",
+    default=None,
+    help="Fill an empty database with a demo district. By default only the embedded one.",
+)
+@as_json
+def run(demo: bool | None, as_json: bool) -> None:
+    """Serve, until Ctrl-C. Without ROSTER_DATABASE_URL, on the embedded PostgreSQL, which is migrated by itself."""
+    settings = read_settings()
+    require_free_port(settings)
+    is_embedded = settings.database_url is None
+    # A stop that is asked for while the database starts must still end the database.
+    signal.signal(signal.SIGTERM, _stop)
+    with open_database(settings) as url:
+        engine = make_engine(url)
+        require_reachable(engine)
+        if is_embedded:
+            upgrade(engine)
+        require_current(engine)
+        wants_demo = is_embedded if demo is None else demo
+        if wants_demo:
+            click.echo("Preparing the roster ...", err=True)
+        credentials = prepare_demo(engine, url, settings.home) if wants_demo else None
+        engine.dispose()
+        serve(settings, url, lambda: announce(settings, credentials, as_json))
+
+
+def _stop(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def require_free_port(settings: Settings) -> None:
+    """Raises CommandError where another program listens on the port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            raise CommandError(
+                f"cannot listen on {settings.host}:{settings.port} ({error.strerror}); "
+                f"choose another port: `make run PORT={settings.port + 1}`"
+            ) from None
+
+
+def serve(settings: Settings, url: str, when_ready: Callable[[], None]) -> None:
+    """Run gunicorn until it ends or until Ctrl-C, which ends it gently."""
+    command = [sys.executable, "-m", "gunicorn", "wsgi:app"]
+    command += ["--bind", f"{settings.host}:{settings.port}", "--workers", str(settings.workers)]
+    command += ["--log-level", "warning", "--limit-request-line", str(REQUEST_LINE_BYTES)]
+    # A session of its own: Ctrl-C in the terminal reaches this process alone, which then ends the other.
+    child = subprocess.Popen(  # noqa: S603  (our own server)
+        command, env=os.environ | {"ROSTER_DATABASE_URL": url}, start_new_session=True
+    )
+    try:
+        wait_until_ready(settings, child)
+        when_ready()
+        code = child.wait()
+    except KeyboardInterrupt:
+        code = 0
+    finally:
+        stop(child)
+    if code != 0:
+        raise CommandError(f"gunicorn ended with code {code}")
+
+
+def wait_until_ready(settings: Settings, child: subprocess.Popen[bytes]) -> None:
+    """Return when the server accepts connections and answers; raise CommandError when it ends before that."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if child.poll() is not None:
+            raise CommandError("the server did not start; the lines above say why")
+        try:
+            with socket.create_connection((settings.host, settings.port), timeout=START_SECONDS) as probe:
+                probe.sendall(b"GET /docs HTTP/1.0\r\n\r\n")
+                if probe.recv(12).endswith(b"200"):
+                    return
+        except OSError:
+            pass
+        time.sleep(0.1)
+    raise CommandError(f"the server did not answer within {START_SECONDS} seconds")
+
+
+def stop(child: subprocess.Popen[bytes]) -> None:
+    """End gunicorn: let it finish what it is answering, for a while."""
+    if child.poll() is None:
+        child.send_signal(signal.SIGTERM)
+        try:
+            child.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+def announce(settings: Settings, credentials: Credentials | None, as_json: bool) -> None:
+    """Say where the service is, and how to make the first call."""
+    root = settings.public_url or f"http://{settings.host}:{settings.port}"
+    if as_json:
+        shown = (
+            None
+            if credentials is None
+            else {"client_id": credentials.client_id, "client_secret": credentials.client_secret}
+        )
+        click.echo(json.dumps({"url": root, "demo": shown}))
+        return
+    click.echo(f"\nThe roster is served at {root}; its documentation at {root}/docs. Ctrl-C stops it.\n")
+    if credentials is not None:
+        click.echo(first_calls(root, credentials))
+
+
+def first_calls(root: str, credentials: Credentials) -> str:
+    """Lines to paste into a shell: a token, and calls of both versions."""
+    login = f"{credentials.client_id}:{credentials.client_secret}"
+    token = 'sed -n \'s/.*"access_token": *"\\([^"]*\\)".*/\\1/p\''  # noqa: S105  (a shell pipe)
+    calls = []
+    for version, path in (("v1p1", "/ims/oneroster/v1p1"), ("v1p2", "/ims/oneroster/rostering/v1p2")):
+        calls += [
+            f"# {'OneRoster 1.1' if version == 'v1p1' else 'OneRoster 1.2'}",
+            f"TOKEN=$(curl -s -u '{login}' -d grant_type=client_credentials -d scope={version}/roster.readonly \\",
+            f"  {root}/oauth/token | {token})",
+            f'curl -H "Authorization: Bearer $TOKEN" "{root}{path}/schools?fields=sourcedId,name"',
+            f'curl -H "Authorization: Bearer $TOKEN" "{root}{path}/students?limit=2"',
+            "",
+        ]
+    return "\n".join(calls)

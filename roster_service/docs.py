@@ -1,0 +1,59 @@
+"""`/docs`: a page to read and try every OpenAPI document of the service. All assets come from the service itself."""
+
+from __future__ import annotations
+
+import json
+
+from flask import Flask, Response, redirect, send_from_directory
+from swagger_ui_bundle import swagger_ui_path
+from werkzeug.wrappers import Response as BaseResponse
+
+from roster_service.schemas.versions import VERSIONS
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Roster Service: API</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="docs/assets/swagger-ui.css">
+</head>
+<body>
+<div id="ui"></div>
+<script src="docs/assets/swagger-ui-bundle.js"></script>
+<script src="docs/assets/swagger-ui-standalone-preset.js"></script>
+<script>
+SwaggerUIBundle({
+  dom_id: "#ui",
+  urls: %s,
+  presets: [SwaggerUIBundle.presets.apis, SwaggerUIStandalonePreset],
+  layout: "StandaloneLayout",
+  deepLinking: true,
+  validatorUrl: null
+});
+</script>
+</body>
+</html>
+"""
+
+ASSETS = frozenset({"swagger-ui.css", "swagger-ui-bundle.js", "swagger-ui-standalone-preset.js"})
+# Relative, so that the page works behind a path prefix too.
+DOCUMENTS = [{"name": version.title, "url": f".{version.root}/openapi.json"} for version in VERSIONS]
+
+
+def register_docs(app: Flask) -> None:
+    """Registers the page and its assets; `/` leads to the page."""
+
+    def show_page() -> Response:
+        return Response(PAGE % json.dumps(DOCUMENTS), mimetype="text/html")
+
+    def show_asset(name: str) -> Response:
+        # Only these three: a missing one is a 404, and nothing else of the package is reachable.
+        return send_from_directory(swagger_ui_path, name if name in ASSETS else "-", max_age=86_400)
+
+    def show_root() -> BaseResponse:
+        return redirect("docs")
+
+    app.add_url_rule("/", endpoint="root", view_func=show_root, methods=["GET"])
+    app.add_url_rule("/docs", endpoint="docs", view_func=show_page, methods=["GET"])
+    app.add_url_rule("/docs/assets/<name>", endpoint="docs_asset", view_func=show_asset, methods=["GET"])

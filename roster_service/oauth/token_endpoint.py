@@ -1,0 +1,117 @@
+"""`POST /oauth/token` (RFC 6749, section 4.4) and `/.well-known/jwks.json`.
+
+Authlib runs the protocol: how a client authenticates, which grants exist, the shape of errors. What it asks us is
+who the client is, which scopes it gets, and what goes into the token (a JWT as RFC 9068 has it).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from authlib.integrations.flask_oauth2 import AuthorizationServer
+from authlib.oauth2.rfc6749 import ClientMixin
+from authlib.oauth2.rfc6749.errors import InvalidScopeError
+from authlib.oauth2.rfc6749.grants import ClientCredentialsGrant
+from authlib.oauth2.rfc9068 import JWTBearerTokenGenerator
+from flask import Flask, Response, jsonify
+from joserfc.jwk import KeySet
+from sqlalchemy import Engine
+
+from roster_service.access.callers import make_audience
+from roster_service.access.scope_grants import grant_scopes
+from roster_service.access.scopes import read_scopes
+from roster_service.access.secret_texts import secret_matches
+from roster_service.access.signing_keys import ALGORITHM, KeyRing
+from roster_service.access.vendors import RegisteredClient, find_client
+
+TOKEN_PATH = "/oauth/token"  # noqa: S105  (an address)
+JWKS_PATH = "/.well-known/jwks.json"
+
+
+class Client(ClientMixin):
+    """A registered client, in the words of Authlib."""
+
+    def __init__(self, registered: RegisteredClient) -> None:
+        self.registered = registered
+
+    def get_client_id(self) -> str:
+        """The public half of its credentials."""
+        return self.registered.client_id
+
+    def get_allowed_scope(self, scope: str | None) -> str:
+        """The scopes that it gets of those it asks for; '' where none is left."""
+        return grant_scopes(scope, self.registered.scopes)
+
+    def check_client_secret(self, client_secret: str) -> bool:
+        """Whether this is its secret."""
+        return secret_matches(client_secret, self.registered.secret_hash)
+
+    def check_endpoint_auth_method(self, method: str, endpoint: str) -> bool:
+        """Basic credentials, or both in the body."""
+        return method in CredentialsGrant.TOKEN_ENDPOINT_AUTH_METHODS
+
+    def check_grant_type(self, grant_type: str) -> bool:
+        """Client credentials alone."""
+        return grant_type == CredentialsGrant.GRANT_TYPE
+
+
+class CredentialsGrant(ClientCredentialsGrant):  # type: ignore[misc]  # Authlib has no types
+    """The client credentials grant, giving what is allowed of what is asked for rather than all or nothing."""
+
+    TOKEN_ENDPOINT_AUTH_METHODS = ("client_secret_basic", "client_secret_post")
+
+    def validate_requested_scope(self) -> None:
+        """InvalidScopeError where nothing is left; what is left is worked out again when the token is made."""
+        if not self.request.client.get_allowed_scope(self.request.payload.scope):
+            raise InvalidScopeError("none of the scopes that are asked for can be granted, or they name both versions")
+
+
+class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib has no types
+    """Makes the token; it carries the versions that a change of grants or secret leaves behind."""
+
+    def __init__(self, keys: KeyRing, issuer: str, seconds: int) -> None:
+        super().__init__(issuer, alg=ALGORITHM, expires_generator=lambda _client, _grant: seconds)
+        self.keys = keys
+
+    def get_jwks(self) -> KeySet:
+        """The key to sign with."""
+        return self.keys.read_private()
+
+    def get_audiences(self, client: Client, user: object, scope: str) -> str:
+        """The rostering interface."""
+        return make_audience(self.issuer)
+
+    def get_extra_claims(self, client: Client, grant_type: str, user: object, scope: str) -> dict[str, Any]:
+        """The versions, and the granted scopes in one spelling."""
+        return {
+            "scope": " ".join(map(str, read_scopes(scope.split()))),
+            "grant_version": client.registered.grant_version,
+            "client_version": client.registered.client_version,
+        }
+
+
+def register_oauth(app: Flask, engine: Engine, keys: KeyRing, *, issuer: str, seconds: int) -> None:
+    """Registers the token endpoint and the key set. `seconds`: the validity of a token."""
+
+    def query_client(client_id: str) -> Client | None:
+        if "\x00" in client_id:
+            return None
+        with engine.connect() as connection:
+            registered = find_client(connection, client_id)
+        return None if registered is None else Client(registered)
+
+    server = AuthorizationServer(app, query_client=query_client, save_token=lambda _token, _request: None)
+    server.register_token_generator("default", TokenGenerator(keys, issuer, seconds))
+    server.register_grant(CredentialsGrant)
+
+    def issue_token() -> Response:
+        response: Response = server.create_token_response()
+        return response
+
+    def show_keys() -> Response:
+        response = jsonify({"keys": list(keys.read_public().values())})
+        response.headers["Cache-Control"] = "public, max-age=300"
+        return response
+
+    app.add_url_rule(TOKEN_PATH, endpoint="issue_token", view_func=issue_token, methods=["POST"])
+    app.add_url_rule(JWKS_PATH, endpoint="show_keys", view_func=show_keys, methods=["GET"])

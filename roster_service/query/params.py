@@ -1,0 +1,176 @@
+"""The query string, read into a wish: what the caller asks for, in our own words, not yet held against any schema.
+
+Each parameter is a row: its name, its reader, and its part of the OpenAPI document. Unknown and repeated parameters
+are refused; `fields` alone may be repeated, as generated clients do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from roster_service.errors import Problem, RefusedRequestError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The bounds of a request: page size when none is named, largest page size, longest filter in characters."""
+
+    default_limit: int
+    max_limit: int
+    filter_length: int
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a caller asks for. `fields`: the names as they were given, or None for all."""
+
+    limit: int
+    offset: int
+    filter: str | None
+    sort: str | None
+    descending: bool
+    fields: tuple[str, ...] | None
+
+
+def refuse(name: str, trouble: str) -> RefusedRequestError:
+    """The refusal of a parameter's value."""
+    return RefusedRequestError(Problem.PARAMETER, f"the parameter `{name}` {trouble}")
+
+
+def _read_number(name: str, text: str, most: int) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise refuse(name, f"must be a whole number in digits alone, not {text[:40]!r}")
+    number = int(text) if len(text) < 20 else most + 1
+    if number > most:
+        raise refuse(name, f"is at most {most}; {text[:20]} is more")
+    return number
+
+
+# The largest offset that PostgreSQL takes.
+MAX_OFFSET = 2**63 - 1
+
+
+def _read_limit(texts: Sequence[str], limits: Limits) -> int:
+    return _read_number("limit", texts[0], limits.max_limit)
+
+
+def _read_offset(texts: Sequence[str], _limits: Limits) -> int:
+    return _read_number("offset", texts[0], MAX_OFFSET)
+
+
+def _read_filter(texts: Sequence[str], limits: Limits) -> str | None:
+    if len(texts[0]) > limits.filter_length:
+        raise RefusedRequestError(
+            Problem.FILTER, f"the filter has {len(texts[0])} characters; at most {limits.filter_length} are taken"
+        )
+    return texts[0] or None
+
+
+def _read_sort(texts: Sequence[str], _limits: Limits) -> str | None:
+    return texts[0]
+
+
+def _read_order(texts: Sequence[str], _limits: Limits) -> bool:
+    if texts[0] not in ("asc", "desc"):
+        raise refuse("orderBy", f"is `asc` or `desc`, not {texts[0][:40]!r}")
+    return texts[0] == "desc"
+
+
+def _read_fields(texts: Sequence[str], _limits: Limits) -> tuple[str, ...]:
+    names = tuple(name.strip() for text in texts for name in text.split(","))
+    if not all(names):
+        raise RefusedRequestError(Problem.BLANK_SELECTION, "the parameter `fields` has a blank name in it")
+    return names
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One query parameter: how its texts are read, and how the OpenAPI document describes it."""
+
+    name: str
+    read: Callable[[Sequence[str], Limits], Any]
+    schema: Mapping[str, Any]
+    explanation: str
+    repeatable: bool = False
+
+
+LIMIT = Parameter(
+    "limit",
+    _read_limit,
+    {"type": "integer", "minimum": 0},
+    "Page size. 0 gives no records, and the count in `X-Total-Count`.",
+)
+OFFSET = Parameter(
+    "offset",
+    _read_offset,
+    {"type": "integer", "minimum": 0, "default": 0},
+    "How many records to skip. Past the end: an empty page, and the right `X-Total-Count`.",
+)
+FILTER = Parameter(
+    "filter",
+    _read_filter,
+    {"type": "string"},
+    "Up to two clauses, `field op 'value'`, joined by `AND` or `OR`; op is one of `= != > >= < <= ~`. "
+    "A quote inside a value is doubled.",
+)
+SORT = Parameter(
+    "sort",
+    _read_sort,
+    {"type": "string"},
+    "The field to sort by; ties, and records without a sort, go by `sourcedId`. An unknown field is ignored, "
+    "with a warning.",
+)
+ORDER_BY = Parameter("orderBy", _read_order, {"type": "string", "enum": ["asc", "desc"]}, "The direction of the sort.")
+FIELDS = Parameter(
+    "fields",
+    _read_fields,
+    {"type": "array", "items": {"type": "string", "minLength": 1}},
+    "The fields to return, as a comma list. Unknown names are ignored, with a warning.",
+    repeatable=True,
+)
+
+COLLECTION_PARAMETERS = (LIMIT, OFFSET, FILTER, SORT, ORDER_BY, FIELDS)
+SINGLE_PARAMETERS = (FIELDS,)
+
+
+def read_wish(pairs: Sequence[tuple[str, str]], parameters: Sequence[Parameter], limits: Limits) -> Wish:
+    """Read the decoded (name, text) pairs of a query string.
+
+    `parameters` are those that the endpoint takes. Raises RefusedRequestError for an unknown or repeated parameter,
+    for a value that its parameter does not take, and for a character that no text can hold.
+    """
+    known = {parameter.name: parameter for parameter in parameters}
+    given: dict[str, list[str]] = {}
+    for name, text in pairs:
+        if name not in known:
+            raise _refuse_unknown(name, list(known))
+        _refuse_bad_text(name, text)
+        given.setdefault(name, []).append(text)
+    values: dict[str, Any] = {}
+    for name, texts in given.items():
+        if len(texts) > 1 and not known[name].repeatable:
+            raise refuse(name, f"is given {len(texts)} times; once is enough")
+        values[name] = known[name].read(texts, limits)
+    return Wish(
+        limit=values.get("limit", limits.default_limit),
+        offset=values.get("offset", 0),
+        filter=values.get("filter"),
+        sort=values.get("sort"),
+        descending=values.get("orderBy", False),
+        fields=values.get("fields"),
+    )
+
+
+def _refuse_unknown(name: str, known: Sequence[str]) -> RefusedRequestError:
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean `{near[0]}`?" if near else f"this path takes {', '.join(f'`{item}`' for item in known)}"
+    return RefusedRequestError(Problem.PARAMETER, f"there is no parameter `{name[:80]}`; {hint}")
+
+
+def _refuse_bad_text(name: str, text: str) -> None:
+    if "\x00" in text:
+        problem = Problem.FILTER if name == FILTER.name else Problem.PARAMETER
+        raise RefusedRequestError(problem, f"the parameter `{name}` has a NUL in it, which no value can hold")

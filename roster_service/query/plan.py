@@ -1,0 +1,151 @@
+"""The wish, held against the schema: every name resolved, every value typed, nothing unknown left.
+
+Made without a connection. What the caller may see is part of the plan, so a name that is hidden from the caller is
+an unknown name here, and no later step can forget it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from oneroster_filter import FieldType, FilterError, Kind, TypedExpr, UnknownFieldError, check, parse
+
+from roster_service.db.visibility import Sight
+from roster_service.errors import Problem, RefusedRequestError
+from roster_service.query.params import Wish
+from roster_service.query.selections import Selection
+from roster_service.schemas.kinds import Metadata, RosterField, collect_filter_types, roster_fields
+from roster_service.schemas.records import Record
+
+# A `+` that a client forgot to encode arrives as a space.
+_BARE_OFFSET = re.compile(r"'[^']*\d \d\d:?\d\d'")
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something in the wish that was ignored, and said so beside the answer."""
+
+    problem: Problem
+    description: str
+
+
+@dataclass(frozen=True)
+class View:
+    """A record type as one caller sees it: the fields that exist for them, and what a filter may name."""
+
+    record: type[Record]
+    sight: Sight
+    fields: Mapping[str, RosterField]
+    filter_types: Mapping[str, FieldType]
+
+
+@functools.cache
+def make_view(record: type[Record], sight: Sight) -> View:
+    """The view of a record type for a sight. A field that the sight hides altogether is not in it."""
+    fields = {
+        name: field
+        for name, field in roster_fields(record).items()
+        if not (isinstance(field, Metadata) and field.is_hidden(sight))
+    }
+    return View(record, sight, fields, collect_filter_types(fields))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A request that can be run: everything in it is known, typed and allowed."""
+
+    view: View
+    selection: Selection
+    path_ids: tuple[tuple[str, str], ...]
+    filter: TypedExpr | None
+    sort: str | None
+    descending: bool
+    fields: tuple[str, ...]
+    limit: int
+    offset: int
+    notices: tuple[Notice, ...]
+
+
+def make_plan(
+    wish: Wish, record: type[Record], sight: Sight, selection: Selection, path_ids: Mapping[str, str]
+) -> Plan:
+    """Hold a wish against the record type as the caller sees it.
+
+    Raises RefusedRequestError (FILTER) for a filter that cannot be parsed, names an unknown field, or compares a
+    field with what it is not. An unknown `sort` or `fields` name becomes a warning, as the standard wants.
+    """
+    view = make_view(record, sight)
+    sort, sort_notices = _check_sort(wish.sort, view)
+    fields, field_notices = _check_fields(wish.fields, view)
+    return Plan(
+        view=view,
+        selection=selection,
+        path_ids=tuple(path_ids.items()),
+        filter=None if wish.filter is None else _check_filter(wish.filter, view),
+        sort=sort,
+        descending=wish.descending,
+        fields=fields,
+        limit=wish.limit,
+        offset=wish.offset,
+        notices=sort_notices + field_notices,
+    )
+
+
+def _check_filter(text: str, view: View) -> TypedExpr:
+    try:
+        return check(parse(text), view.filter_types)
+    except FilterError as error:
+        raise RefusedRequestError(Problem.FILTER, _describe(error, text)) from None
+
+
+def _describe(error: FilterError, text: str) -> str:
+    place = "" if error.column is None else f" at column {error.column + 1} of the filter"
+    hint = f"; {error.hint}" if error.hint else ""
+    if not isinstance(error, UnknownFieldError) and _BARE_OFFSET.search(text):
+        hint += "; a `+` in a URL must be written %2B"
+    return f"{error.message}{place}{hint}"
+
+
+def _check_sort(name: str | None, view: View) -> tuple[str | None, tuple[Notice, ...]]:
+    if name is None or is_sortable(name, view.filter_types):
+        return name, ()
+    sortable = [item for item in view.filter_types if is_sortable(item, view.filter_types)]
+    trouble = f"`sort` names {name[:80]!r}, which is no field to sort by{_hint(name, sortable)}; it was ignored"
+    return None, (Notice(Problem.SORT_FIELD, trouble),)
+
+
+def is_sortable(name: str, types: Mapping[str, FieldType]) -> bool:
+    """Whether records can be ordered by this name: it has one value a record."""
+    kind = find_type(name, types)
+    return kind is not None and not kind.many and kind.kind is not Kind.TEXTS
+
+
+def find_type(name: str, types: Mapping[str, FieldType]) -> FieldType | None:
+    """The type of a full path; a path below an open prefix (`metadata.*`) has the type of the prefix."""
+    if name in types:
+        return None if name.endswith("*") else types[name]
+    prefix, dot, key = name.partition(".")
+    return types.get(f"{prefix}.*") if dot and key and "." not in key else None
+
+
+def _check_fields(names: tuple[str, ...] | None, view: View) -> tuple[tuple[str, ...], tuple[Notice, ...]]:
+    every = tuple(view.fields)
+    if names is None:
+        return every, ()
+    unknown = [name for name in dict.fromkeys(names) if name not in view.fields]
+    chosen = tuple(name for name in every if name in names)
+    if not unknown:
+        return chosen, ()
+    listed = ", ".join(f"{name[:80]!r}{_hint(name, every)}" for name in unknown[:5])
+    outcome = "they were ignored" if chosen else "none was known, so all fields are returned"
+    notice = Notice(Problem.SELECTION_FIELD, f"`fields` names what is no field: {listed}; {outcome}")
+    return chosen or every, (notice,)
+
+
+def _hint(name: str, known: tuple[str, ...] | list[str]) -> str:
+    near = difflib.get_close_matches(name, known, 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""

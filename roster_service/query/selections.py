@@ -1,0 +1,203 @@
+"""Which records each path means: conditions on the resource's table, with the ids of the path bound.
+
+Membership counts while it lasts: a student whose enrollment is `tobedeleted` is in no class any more, though both
+records can still be read by themselves. A parent that does not exist, is of another kind, or is hidden from the
+caller has no members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import BindParameter, ColumnElement, FromClause, Text, bindparam, exists, or_, select, true
+
+from roster_service.db import tables
+from roster_service.db.visibility import Sight, role_is_visible, row_is_visible, user_is_visible
+from roster_service.db.vocabulary import TERM_TYPES
+
+# The condition that picks a path's records, below what the caller may see and above what the caller filters.
+Selection = Callable[[Sight], ColumnElement[bool]]
+
+_orgs = tables.orgs.c
+_sessions = tables.academic_sessions.c
+_courses = tables.courses.c
+_classes = tables.classes.c
+_users = tables.users.c
+_enrollments = tables.enrollments.c
+
+
+def path_id(name: str) -> BindParameter[str]:
+    """The bound id that the path names `{name}`."""
+    return bindparam(f"path_{name}", type_=Text)
+
+
+SCHOOL = path_id("schoolId")
+TERM = path_id("termId")
+COURSE = path_id("courseId")
+CLASS = path_id("classId")
+
+
+def everything(_sight: Sight) -> ColumnElement[bool]:
+    """All records of the resource."""
+    return true()
+
+
+# --- by kind -----------------------------------------------------------------------------------------------------
+
+
+def schools(_sight: Sight) -> ColumnElement[bool]:
+    """Orgs of type school."""
+    return _orgs.type == "school"
+
+
+def terms(_sight: Sight) -> ColumnElement[bool]:
+    """Sessions of type term or semester."""
+    return _sessions.type.in_(TERM_TYPES)
+
+
+def grading_periods(_sight: Sight) -> ColumnElement[bool]:
+    """Sessions of type gradingPeriod."""
+    return _sessions.type == "gradingPeriod"
+
+
+def users_with_role(role: str) -> Selection:
+    """Users with this role at an org that the caller may see."""
+    return lambda sight: user_is_visible(_users.sourced_id, sight, role)
+
+
+# --- of a parent -------------------------------------------------------------------------------------------------
+
+
+def _is_school(org_id: ColumnElement[str]) -> ColumnElement[bool]:
+    school = tables.orgs.alias()
+    return exists().where(school.c.sourced_id == org_id, school.c.type == "school")
+
+
+def _is_term(session_id: ColumnElement[str], sight: Sight) -> ColumnElement[bool]:
+    session = tables.academic_sessions.alias()
+    return exists().where(
+        session.c.sourced_id == session_id,
+        session.c.type.in_(TERM_TYPES),
+        row_is_visible(tables.academic_sessions, session, sight),
+    )
+
+
+def terms_of_school(sight: Sight) -> ColumnElement[bool]:
+    """The terms in which a school's classes are taught, and those right above or below such a session."""
+    taught, link, used = tables.classes.alias(), tables.class_terms.alias(), tables.academic_sessions.alias()
+    of_school = (
+        select(link.c.session_id)
+        .join_from(link, taught, taught.c.sourced_id == link.c.class_id)
+        .where(taught.c.school_id == SCHOOL, taught.c.status == "active")
+        .where(row_is_visible(tables.classes, taught, sight))
+    )
+    parents = select(used.c.parent_id).where(used.c.sourced_id.in_(of_school))
+    return (
+        _is_school(SCHOOL)
+        & terms(sight)
+        & or_(
+            _sessions.sourced_id.in_(of_school), _sessions.sourced_id.in_(parents), _sessions.parent_id.in_(of_school)
+        )
+    )
+
+
+def grading_periods_of_term(sight: Sight) -> ColumnElement[bool]:
+    """The grading periods in a term."""
+    return _is_term(TERM, sight) & grading_periods(sight) & (_sessions.parent_id == TERM)
+
+
+def courses_of_school(sight: Sight) -> ColumnElement[bool]:
+    """The courses that a school offers itself or teaches a class of."""
+    taught = tables.classes.alias()
+    teaches = exists().where(
+        taught.c.course_id == _courses.sourced_id,
+        taught.c.school_id == SCHOOL,
+        taught.c.status == "active",
+        row_is_visible(tables.classes, taught, sight),
+    )
+    return _is_school(SCHOOL) & or_(_courses.org_id == SCHOOL, teaches)
+
+
+def classes_of_school(_sight: Sight) -> ColumnElement[bool]:
+    """The classes of a school."""
+    return _is_school(SCHOOL) & (_classes.school_id == SCHOOL)
+
+
+def classes_of_course(_sight: Sight) -> ColumnElement[bool]:
+    """The classes of a course."""
+    return _classes.course_id == COURSE
+
+
+def classes_of_term(sight: Sight) -> ColumnElement[bool]:
+    """The classes of a term."""
+    link = tables.class_terms.alias()
+    return _is_term(TERM, sight) & exists().where(link.c.session_id == TERM, link.c.class_id == _classes.sourced_id)
+
+
+def classes_of_user(parameter: str, role: str | None) -> Selection:
+    """The classes in which the user of the path is enrolled, in `role` or in any."""
+
+    def select_classes(sight: Sight) -> ColumnElement[bool]:
+        enrolled = tables.enrollments.alias()
+        return exists().where(
+            enrolled.c.class_id == _classes.sourced_id,
+            enrolled.c.user_id == path_id(parameter),
+            _holds(enrolled, role, sight),
+        )
+
+    return select_classes
+
+
+def _holds(enrolled: FromClause, role: str | None, sight: Sight) -> ColumnElement[bool]:
+    """Whether an enrollment counts: active, visible, and in the role that is asked for."""
+    condition = (enrolled.c.status == "active") & row_is_visible(tables.enrollments, enrolled, sight)
+    return condition if role is None else condition & (enrolled.c.role == role)
+
+
+def users_of_school(role: str) -> Selection:
+    """The users with a role at a school."""
+
+    def select_users(sight: Sight) -> ColumnElement[bool]:
+        held = tables.user_roles.alias()
+        at_school = exists().where(
+            held.c.user_id == _users.sourced_id,
+            held.c.org_id == SCHOOL,
+            held.c.role == role,
+            role_is_visible(held, sight),
+        )
+        return _is_school(SCHOOL) & at_school
+
+    return select_users
+
+
+def users_of_class(role: str) -> Selection:
+    """The users enrolled in a class in a role."""
+
+    def select_users(sight: Sight) -> ColumnElement[bool]:
+        enrolled = tables.enrollments.alias()
+        return exists().where(
+            enrolled.c.user_id == _users.sourced_id, enrolled.c.class_id == CLASS, _holds(enrolled, role, sight)
+        )
+
+    return select_users
+
+
+def _class_is_of_school() -> ColumnElement[bool]:
+    taught = tables.classes.alias()
+    return _is_school(SCHOOL) & exists().where(taught.c.sourced_id == CLASS, taught.c.school_id == SCHOOL)
+
+
+def users_of_class_of_school(role: str) -> Selection:
+    """The users enrolled in a class in a role, where the class is the school's."""
+    of_class = users_of_class(role)
+    return lambda sight: _class_is_of_school() & of_class(sight)
+
+
+def enrollments_of_school(_sight: Sight) -> ColumnElement[bool]:
+    """The enrollments at a school."""
+    return _is_school(SCHOOL) & (_enrollments.school_id == SCHOOL)
+
+
+def enrollments_of_class_of_school(_sight: Sight) -> ColumnElement[bool]:
+    """The enrollments of a class, where the class is the school's."""
+    return _class_is_of_school() & (_enrollments.class_id == CLASS)

@@ -1,0 +1,64 @@
+"""The headers of an answer: the total, the links between pages, and where the roster stands."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from urllib.parse import quote, urlencode
+
+from roster_service.access.callers import Caller, RosterState
+
+
+def show_instant(instant: datetime) -> str:
+    """An instant as the wire shows it: UTC, with milliseconds."""
+    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def make_state_headers(state: RosterState) -> dict[str, str]:
+    """Which roster an answer was made from, and what a consumer of deltas needs to know of it.
+
+    As-Of is the instant for the next `dateLastModified>`: no later change can carry an older stamp. Deletions-Since
+    is the age past which tombstones are gone, so that whoever pulled last before it must pull in full.
+    """
+    return {
+        "X-Roster-Revision": str(state.revision),
+        "X-Roster-As-Of": show_instant(state.as_of),
+        "X-Roster-Deletions-Since": show_instant(state.deletions_since),
+    }
+
+
+def make_etag(caller: Caller, address: str) -> str:
+    """An entity tag that changes when the answer can: it needs no look at the records.
+
+    What a caller is shown follows from the address, the roster's revision, and the caller's own rights.
+    """
+    scopes = ",".join(sorted(caller.scopes))
+    facts = (str(caller.state.revision), str(caller.vendor_id), str(caller.grant_version), scopes, address)
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]
+
+
+def make_links(address: str, pairs: Sequence[tuple[str, str]], limit: int, offset: int, total: int) -> str:
+    """The `Link` header (RFC 8288): next, last, first, prev, each absolute and with every other parameter.
+
+    `address` is the absolute address without its query, `pairs` the query as it was asked. Commas inside an address
+    are percent-encoded, because real clients split the header on commas. Empty where there are no pages.
+    """
+    if limit == 0:
+        return ""
+    last = max(0, (total - 1) // limit * limit)
+    # Pages of an offset that is no multiple of the limit keep their own rhythm.
+    offsets = {"next": offset + limit, "last": last, "first": 0, "prev": max(0, offset - limit)}
+    if offset + limit >= total:
+        del offsets["next"]
+    if offset == 0:
+        del offsets["prev"]
+    kept = [(name, text) for name, text in pairs if name not in ("limit", "offset")]
+    return ", ".join(
+        f'<{address}?{_encode([*kept, ("limit", str(limit)), ("offset", str(start))])}>; rel="{rel}"'
+        for rel, start in offsets.items()
+    )
+
+
+def _encode(pairs: Sequence[tuple[str, str]]) -> str:
+    return urlencode(pairs, quote_via=quote, safe="")

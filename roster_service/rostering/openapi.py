@@ -1,0 +1,140 @@
+"""The OpenAPI document of a version: made from the same rows, schemas and parameters that serve the requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Flask
+from flask_smorest import Api
+
+from roster_service import __version__
+from roster_service.access.scopes import EXPLANATIONS
+from roster_service.query.params import LIMIT, Parameter
+from roster_service.rostering.endpoints import Endpoint, Shape
+from roster_service.rostering.status_info import StatusInfo, StatusInfoSet
+from roster_service.rostering.views import Surroundings, parameters_of
+from roster_service.schemas.versions import Version
+
+TOKEN_PATH = "/oauth/token"  # noqa: S105  (an address)
+
+COLLECTION_HEADERS: dict[str, Any] = {
+    "X-Total-Count": {"description": "Records on all pages together", "schema": {"type": "integer"}},
+    "Link": {"description": "next, last, first, prev (RFC 8288)", "schema": {"type": "string"}},
+}
+STATE_HEADERS: dict[str, Any] = {
+    "X-Roster-Revision": {
+        "description": "Changes when a sync changed something",
+        "schema": {"type": "integer"},
+    },
+    "X-Roster-As-Of": {
+        "description": "The instant to use in the next `dateLastModified>`",
+        "schema": {"type": "string", "format": "date-time"},
+    },
+    "X-Roster-Deletions-Since": {
+        "description": "Tombstones older than this are purged",
+        "schema": {"type": "string", "format": "date-time"},
+    },
+    "ETag": {"description": "For `If-None-Match`", "schema": {"type": "string"}},
+}
+FAILURES = {
+    400: "The method, the version prefix, a parameter or the filter is refused",
+    401: "No token, or one that is not valid any more",
+    403: "The token lacks the scope",
+    404: "No such record, or none that the caller may see",
+    500: "A fault of the service",
+    503: "The database is busy or away; try again",
+}
+
+
+class RosteringApi(Api):
+    """A document of its own for each version; the application's error handlers stay the only ones."""
+
+    def _register_error_handlers(self) -> None:
+        """None: flask-smorest's would answer for the whole application, in another shape."""
+
+
+def make_api(app: Flask, version: Version) -> RosteringApi:
+    """The document of a version, served at `<root>/openapi.json`, and at the standard's discovery path."""
+    prefix = f"{version.prefix.upper()}_"
+    app.config |= {
+        f"{prefix}API_TITLE": f"Roster Service: {version.title}",
+        f"{prefix}API_VERSION": __version__,
+        f"{prefix}OPENAPI_VERSION": "3.0.3",
+        f"{prefix}OPENAPI_URL_PREFIX": version.root,
+        f"{prefix}OPENAPI_JSON_PATH": "openapi.json",
+        f"{prefix}API_SPEC_OPTIONS": {
+            "info": {"description": "Read-only roster data. Every path is GET; any other method answers 400."},
+        },
+    }
+    api = RosteringApi(app, config_prefix=prefix)
+    api.spec.components.security_scheme(
+        "oauth2",
+        {
+            "type": "oauth2",
+            "flows": {
+                "clientCredentials": {
+                    "tokenUrl": TOKEN_PATH,
+                    "scopes": {f"{version.prefix}/{name}": text for name, text in EXPLANATIONS.items()},
+                }
+            },
+        },
+    )
+    for record in version.records.values():
+        # Named here, because the document would otherwise make up a name for the second model of one schema.
+        api.spec.components.schema(record.__name__, schema=record)
+        api.spec.components.schema(f"{record.__name__}Selection", schema=record(partial=True))
+    return api
+
+
+def document(endpoint: Endpoint, version: Version, here: Surroundings) -> dict[str, Any]:
+    """What the document says of an endpoint."""
+    collection = endpoint.shape is Shape.COLLECTION
+    headers = STATE_HEADERS | (COLLECTION_HEADERS if collection else {})
+    content = {"application/json": {"schema": make_envelope(endpoint, version)}}
+    responses: dict[str, Any] = {
+        "200": {"description": endpoint.summary, "headers": headers, "content": content},
+        "304": {"description": "Not changed since the answer with the entity tag of `If-None-Match`"},
+    }
+    for status, reason in FAILURES.items():
+        if status != 404 or not collection:
+            responses[str(status)] = {"description": reason, "content": {"application/json": {"schema": StatusInfo}}}
+    return {
+        "summary": endpoint.summary,
+        "operationId": endpoint.name,
+        "tags": [endpoint.resource.plural],
+        "security": [{"oauth2": [f"{version.prefix}/{name}"]} for name in endpoint.access.value],
+        "parameters": [_document_parameter(parameter, here) for parameter in parameters_of(endpoint)],
+        "responses": responses,
+    }
+
+
+def make_envelope(endpoint: Endpoint, version: Version) -> dict[str, Any]:
+    """The model of an answer: one key for the records, and the envelope of warnings where there are any."""
+    record = version.records[endpoint.resource]
+    # Whoever asks for some `fields` gets those and no others, required ones included.
+    shown: dict[str, Any] = {"anyOf": [record, record(partial=True)]}
+    if endpoint.shape is Shape.COLLECTION:
+        key, value = endpoint.resource.plural, {"type": "array", "items": shown}
+    else:
+        key, value = endpoint.resource.singular, shown
+    return {
+        "type": "object",
+        "required": [key],
+        "properties": {key: value, "statusInfoSet": StatusInfoSet},
+        "additionalProperties": False,
+    }
+
+
+def _document_parameter(parameter: Parameter, here: Surroundings) -> dict[str, Any]:
+    schema = dict(parameter.schema)
+    if parameter is LIMIT:
+        schema |= {"default": here.limits.default_limit, "maximum": here.limits.max_limit}
+    style = {"style": "form", "explode": False} if parameter.repeatable else {}
+    return {
+        "name": parameter.name,
+        "in": "query",
+        "required": False,
+        "schema": schema,
+        "description": parameter.explanation,
+        **style,
+    }

@@ -1,0 +1,170 @@
+"""The two views, a collection and a single record, and the order in which a request is refused.
+
+Method (400), token (401), version prefix (400), scope (403), parameters (400), record (404). The method is refused
+before routing, by the gate of the blueprint; the rest happens here, top to bottom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+from flask import Response, request
+from sqlalchemy import Connection, Engine
+
+from roster_service.access.callers import Caller, find_caller, read_token
+from roster_service.access.signing_keys import KeyRing
+from roster_service.errors import Problem, RefusedRequestError
+from roster_service.query.params import COLLECTION_PARAMETERS, SINGLE_PARAMETERS, Limits, Parameter, read_wish
+from roster_service.query.plan import Plan, make_plan
+from roster_service.query.run import run_collection, run_single
+from roster_service.rostering.endpoints import Endpoint, Shape
+from roster_service.rostering.headers import make_etag, make_links, make_state_headers
+from roster_service.rostering.paths import raw_path
+from roster_service.rostering.status_info import make_warning
+from roster_service.schemas.versions import Version
+
+MAX_QUERY_FIELDS = 100
+
+Pairs = Sequence[tuple[str, str]]
+Answer = Callable[[Connection, "Surroundings", Version, Endpoint, Plan, Caller, Pairs], Response]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the views need from outside: connections, keys, limits, and how the service is reached."""
+
+    engine: Engine
+    keys: KeyRing
+    limits: Limits
+    issuer: str
+    public_url: str | None
+
+    @property
+    def root_url(self) -> str:
+        """The address that refs and links are built on: the public one, else the one that this request came to."""
+        return self.public_url or request.host_url.rstrip("/")
+
+    @property
+    def address(self) -> str:
+        """The absolute address of this request, without its query."""
+        return self.root_url + raw_path(request.environ)
+
+
+def parameters_of(endpoint: Endpoint) -> tuple[Parameter, ...]:
+    """The query parameters that an endpoint takes."""
+    return COLLECTION_PARAMETERS if endpoint.shape is Shape.COLLECTION else SINGLE_PARAMETERS
+
+
+def make_view(endpoint: Endpoint, version: Version, here: Surroundings) -> Callable[..., Response]:
+    """The view function of an endpoint in a version; it takes the ids of the path by name."""
+    answer: Answer = _answer_collection if endpoint.shape is Shape.COLLECTION else _answer_single
+    parameters = parameters_of(endpoint)
+    record = version.records[endpoint.resource]
+
+    def view(**path_ids: str) -> Response:
+        token = read_token(_read_bearer(), here.keys, issuer=here.issuer)
+        with here.engine.connect() as connection:
+            caller = find_caller(connection, token)
+            _require_access(caller, endpoint, version)
+            pairs = _read_query()
+            wish = read_wish(pairs, parameters, here.limits)
+            plan = make_plan(wish, record, caller.sight, endpoint.selection, path_ids)
+            tag = make_etag(caller, f"{here.address}?{request.query_string.decode('latin-1')}")
+            if request.if_none_match.contains(tag):
+                response = Response(status=304)
+            else:
+                response = answer(connection, here, version, endpoint, plan, caller, pairs)
+        response.headers.update(make_state_headers(caller.state))
+        response.set_etag(tag)
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+    view.__doc__ = endpoint.summary
+    return view
+
+
+def _read_bearer() -> str:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise RefusedRequestError(Problem.NO_TOKEN, "the request has no `Authorization: Bearer` header")
+    return token.strip()
+
+
+def _require_access(caller: Caller, endpoint: Endpoint, version: Version) -> None:
+    if caller.version != version.prefix:
+        raise RefusedRequestError(
+            Problem.VERSION,
+            f"the token's scopes are for {caller.version} and the address is for {version.prefix}; "
+            "get a token for the version that you call",
+        )
+    if not caller.scopes.intersection(endpoint.access.value):
+        wanted = " or ".join(f"{version.prefix}/{name}" for name in endpoint.access.value)
+        raise RefusedRequestError(Problem.SCOPE, f"the token lacks the scope for this path: {wanted}")
+
+
+def _read_query() -> Pairs:
+    try:
+        return parse_qsl(
+            request.query_string.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=MAX_QUERY_FIELDS,
+        )
+    except UnicodeDecodeError:
+        raise RefusedRequestError(Problem.PARAMETER, "the query string is not percent-encoded UTF-8") from None
+    except ValueError:
+        raise RefusedRequestError(
+            Problem.PARAMETER, f"the query string has more than {MAX_QUERY_FIELDS} parameters"
+        ) from None
+
+
+def _answer_collection(
+    connection: Connection,
+    here: Surroundings,
+    version: Version,
+    endpoint: Endpoint,
+    plan: Plan,
+    caller: Caller,
+    pairs: Pairs,
+) -> Response:
+    page = run_collection(connection, plan, caller, here.root_url + version.root)
+    body = f'{{"{endpoint.resource.plural}":[{",".join(page.texts)}]}}'
+    response = _make_response(body, plan)
+    response.headers["X-Total-Count"] = str(page.total)
+    links = make_links(here.address, pairs, plan.limit, plan.offset, page.total)
+    if links:
+        response.headers["Link"] = links
+    return response
+
+
+def _answer_single(
+    connection: Connection,
+    here: Surroundings,
+    version: Version,
+    endpoint: Endpoint,
+    plan: Plan,
+    caller: Caller,
+    _pairs: Pairs,
+) -> Response:
+    text = run_single(connection, plan, caller, here.root_url + version.root)
+    if text is None:
+        raise RefusedRequestError(
+            Problem.UNKNOWN_RECORD,
+            f"there is no {endpoint.resource.singular} {dict(plan.path_ids)['sourcedId'][:255]!r}",
+        )
+    return _make_response(f'{{"{endpoint.resource.singular}":{text}}}', plan)
+
+
+def _make_response(body: str, plan: Plan) -> Response:
+    """The answer, with what was ignored of the request beside the records."""
+    if plan.notices:
+        body = f"{body[:-1]},{make_warning(plan.notices, describe_request())[1:]}"
+    return Response(body, mimetype="application/json")
+
+
+def describe_request() -> str:
+    """The method and address of the request, for the text of an error."""
+    query = request.query_string.decode("latin-1")
+    return f"{request.method} {raw_path(request.environ)}{'?' if query else ''}{query}"[:500]

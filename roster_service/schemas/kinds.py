@@ -1,0 +1,329 @@
+"""The kinds of wire field.
+
+Each kind subclasses a marshmallow field, which gives the OpenAPI model, and adds where its value comes from:
+
+- `json(sight)`: the SQL expression of its JSON text, NULL where the value is left out;
+- `filter_types`: what a filter may name, by path relative to the field ("" is the field itself), and of which type;
+- `source(path, sight)`: the SQL expression behind such a path, or a Through for a path into a list.
+
+So the model that is documented, the names that `filter`, `sort` and `fields` take, and the SQL follow from one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from marshmallow import Schema, fields, validate
+from oneroster_filter import FieldType, Kind, Through
+from sqlalchemy import ColumnElement, cast, collate, exists, func, literal_column, select
+from sqlalchemy import Text as SqlText
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+
+from roster_service.db import json_text
+from roster_service.db.visibility import Sight
+from roster_service.db.vocabulary import Narrowing, Vocabulary
+
+# A column or expression; or a function of the caller's sight, where what is shown depends on who looks.
+Value = ColumnElement[Any] | Callable[[Sight], ColumnElement[Any]]
+Source = ColumnElement[Any] | Through
+
+ITSELF = ""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a child table that belong to a record: the condition that picks them, and their order."""
+
+    condition: Callable[[Sight], ColumnElement[bool]]
+    order: tuple[ColumnElement[Any], ...]
+
+
+class RosterField(fields.Field):
+    """What every kind has. `value` gives the SQL expression of one value; kinds of a list replace it."""
+
+    # What a filter may name, relative to the field.
+    filter_types: Mapping[str, FieldType]
+
+    def json(self, sight: Sight) -> ColumnElement[str]:
+        """The JSON text of the value; NULL where it is absent."""
+        raise NotImplementedError
+
+    def source(self, path: str, sight: Sight) -> Source:
+        """What a filter compares at `path`, one of `filter_types`."""
+        raise NotImplementedError
+
+
+class _Plain(RosterField):
+    """A kind with one value, made into JSON by `to_json` and filtered as `kind`."""
+
+    kind: Kind
+    to_json: Callable[[ColumnElement[Any]], ColumnElement[str]]
+
+    def __init__(self, value: Value, **options: Any) -> None:
+        super().__init__(**options)
+        self.value = value
+        self.filter_types = {ITSELF: FieldType(self.kind)}
+
+    def expression(self, sight: Sight) -> ColumnElement[Any]:
+        """The SQL expression of the value."""
+        return self.value if isinstance(self.value, ColumnElement) else self.value(sight)
+
+    def json(self, sight: Sight) -> ColumnElement[str]:
+        return type(self).to_json(self.expression(sight))
+
+    def source(self, path: str, sight: Sight) -> Source:
+        return self.expression(sight)
+
+
+class Text(_Plain, fields.String):
+    """A text."""
+
+    kind = Kind.TEXT
+    to_json = staticmethod(json_text.text_json)
+
+
+class Token(Text):
+    """A word of a vocabulary; with a Narrowing, the stored word said in a smaller vocabulary."""
+
+    def __init__(self, value: Value, words: Vocabulary | Narrowing, **options: Any) -> None:
+        vocabulary = words.vocabulary if isinstance(words, Narrowing) else words
+        rule = validate.Regexp(vocabulary.pattern) if vocabulary.extensible else validate.OneOf(vocabulary.words)
+        super().__init__(value, validate=rule, **options)
+        self.narrow = words.narrow if isinstance(words, Narrowing) else None
+
+    def expression(self, sight: Sight) -> ColumnElement[Any]:
+        stored = super().expression(sight)
+        return stored if self.narrow is None else self.narrow(stored)
+
+
+class Flag(_Plain, fields.String):
+    """A boolean, written as the string "true" or "false"."""
+
+    kind = Kind.FLAG
+    to_json = staticmethod(json_text.flag_json)
+
+    def __init__(self, value: Value, **options: Any) -> None:
+        super().__init__(value, validate=validate.OneOf(("true", "false")), **options)
+
+
+class Instant(_Plain, fields.DateTime):
+    """An instant, in UTC with milliseconds."""
+
+    kind = Kind.INSTANT
+    to_json = staticmethod(json_text.instant_json)
+
+
+class Day(_Plain, fields.Date):
+    """A calendar day."""
+
+    kind = Kind.DAY
+    to_json = staticmethod(json_text.day_json)
+
+
+class TextList(_Plain, fields.List):
+    """A list of texts, stored as an array; an empty one is stored as NULL and left out."""
+
+    kind = Kind.TEXTS
+    to_json = staticmethod(json_text.stored_json)
+
+    def __init__(self, value: Value, **options: Any) -> None:
+        super().__init__(value, cls_or_instance=fields.String(), **options)
+
+
+class Address(Text, fields.Url):
+    """The absolute address of a record that has no endpoint of its own: a fragment of one that has."""
+
+    def __init__(self, path: str, identifier: ColumnElement[Any], fragment: ColumnElement[Any], **options: Any) -> None:
+        super().__init__(identifier, **options)
+        self.path = path
+        self.fragment = fragment
+        # An address depends on where the service is reached, so there is nothing to compare it with.
+        self.filter_types = {}
+
+    def json(self, sight: Sight) -> ColumnElement[str]:
+        address = json_text.href(self.path, self.expression(sight)).concat(json_text.constant("#"))
+        quote = json_text.constant('"')
+        return quote.concat(address).concat(json_text.href_segment(self.fragment)).concat(quote)
+
+
+class Metadata(fields.Dict, RosterField):
+    """The free-form object, shown and filtered only where `visible(sight)` gives a condition that holds."""
+
+    def __init__(
+        self, column: ColumnElement[Any], visible: Callable[[Sight], ColumnElement[bool] | None], **options: Any
+    ) -> None:
+        super().__init__(keys=fields.String(), **options)
+        self.column = column
+        self.visible = visible
+        self.filter_types = {"*": FieldType(Kind.TEXT)}
+
+    def is_hidden(self, sight: Sight) -> bool:
+        """Whether this caller sees no metadata here, whatever the record: then the field does not exist at all."""
+        return self.visible(sight) is None
+
+    def _shown(self, sight: Sight, value: ColumnElement[Any]) -> ColumnElement[Any]:
+        condition = self.visible(sight)
+        if condition is None:
+            raise LookupError("metadata is not visible to this caller")
+        return json_text.only_if(condition, value)
+
+    def json(self, sight: Sight) -> ColumnElement[str]:
+        return self._shown(sight, cast(self.column, SqlText))
+
+    def source(self, path: str, sight: Sight) -> Source:
+        return self._shown(sight, collate(self.column.op("->>", return_type=SqlText())(path), "C"))
+
+
+@dataclass(frozen=True)
+class RefKind:
+    """A kind of reference: its `type`, and the path of the endpoint that its `href` leads to."""
+
+    type: str
+    path: str
+
+
+ORG = RefKind("org", "orgs")
+ACADEMIC_SESSION = RefKind("academicSession", "academicSessions")
+COURSE = RefKind("course", "courses")
+CLASS = RefKind("class", "classes")
+USER = RefKind("user", "users")
+RESOURCE = RefKind("resource", "resources")
+
+
+def make_ref_schema(kind: RefKind) -> type[Schema]:
+    """The GUIDRef model of one kind, whose `type` is a constant."""
+    members: dict[str, fields.Field] = {
+        "href": fields.Url(required=True),
+        "sourcedId": fields.String(required=True),
+        "type": fields.String(required=True, validate=validate.OneOf((kind.type,))),
+    }
+    name = kind.type[0].upper() + kind.type[1:] + "RefSchema"
+    return type(name, (StrictSchema,), members)
+
+
+class StrictSchema(Schema):
+    """A model that admits no other members: `additionalProperties: false` in the OpenAPI document."""
+
+    class Meta:
+        unknown = "raise"
+
+
+_REF_SCHEMAS = {kind: make_ref_schema(kind) for kind in (ORG, ACADEMIC_SESSION, COURSE, CLASS, USER, RESOURCE)}
+
+
+class Ref(fields.Nested, RosterField):
+    """A reference to one record.
+
+    `visible(id, sight)`: the condition that the caller may fetch that record; None says that whoever sees this
+    record sees that one. There is no default: leaving it out would leak an id.
+    """
+
+    def __init__(
+        self,
+        kind: RefKind,
+        identifier: ColumnElement[Any],
+        *,
+        visible: Callable[[ColumnElement[Any], Sight], ColumnElement[bool]] | None,
+        **options: Any,
+    ) -> None:
+        super().__init__(_REF_SCHEMAS[kind], **options)
+        self.kind = kind
+        self.identifier = identifier
+        self.visible = visible
+        self.filter_types = {"sourcedId": FieldType(Kind.TEXT)}
+
+    def _shown(self, sight: Sight) -> ColumnElement[Any]:
+        if self.visible is None:
+            return self.identifier
+        return json_text.only_if(self.visible(self.identifier, sight), self.identifier)
+
+    def json(self, sight: Sight) -> ColumnElement[str]:
+        return json_text.ref_json(self.kind.type, self.kind.path, self._shown(sight))
+
+    def source(self, path: str, sight: Sight) -> Source:
+        return self._shown(sight)
+
+
+class _Many(RosterField):
+    """A list whose items are rows of a child table."""
+
+    rows: Rows
+
+    def _aggregate(self, item: ColumnElement[str], sight: Sight) -> ColumnElement[str]:
+        joined = func.string_agg(item, aggregate_order_by(json_text.constant(","), *self.rows.order), type_=SqlText)
+        return json_text.list_json(select(joined).where(self.rows.condition(sight)).scalar_subquery())
+
+    def _through(self, element: Source, sight: Sight) -> Through:
+        def wrap(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+            return exists(select(literal_column("1")).where(self.rows.condition(sight), condition))
+
+        if isinstance(element, Through):
+            inner = element
+            return Through(inner.element, lambda condition: wrap(inner.wrap(condition)))
+        return Through(element, wrap)
+
+
+class RefList(_Many, fields.List):
+    """References to several records; `rows` picks only those that the caller may fetch."""
+
+    def __init__(self, kind: RefKind, identifier: ColumnElement[Any], rows: Rows, **options: Any) -> None:
+        super().__init__(cls_or_instance=fields.Nested(_REF_SCHEMAS[kind]), **options)
+        self.kind = kind
+        self.identifier = identifier
+        self.rows = rows
+        self.filter_types = {"sourcedId": FieldType(Kind.TEXT, many=True)}
+
+    def json(self, sight: Sight) -> ColumnElement[str]:
+        return self._aggregate(json_text.ref_json(self.kind.type, self.kind.path, self.identifier), sight)
+
+    def source(self, path: str, sight: Sight) -> Source:
+        return self._through(self.identifier, sight)
+
+
+class ObjectList(_Many, fields.List):
+    """Objects with a schema of their own, whose fields read the rows of a child table."""
+
+    def __init__(self, schema: type[Schema], rows: Rows, **options: Any) -> None:
+        super().__init__(cls_or_instance=fields.Nested(schema), **options)
+        self.members = roster_fields(schema)
+        self.rows = rows
+        self.filter_types = {
+            path: FieldType(kind.kind, many=True) for path, kind in collect_filter_types(self.members).items()
+        }
+
+    def json(self, sight: Sight) -> ColumnElement[str]:
+        pairs = [(name, member.json(sight)) for name, member in self.members.items()]
+        return self._aggregate(json_text.object_json(pairs), sight)
+
+    def source(self, path: str, sight: Sight) -> Source:
+        name, _, rest = path.partition(".")
+        return self._through(self.members[name].source(rest, sight), sight)
+
+
+class Unserved(fields.List, RosterField):
+    """A list that the standard has and this service has nothing for: always left out, not filterable."""
+
+    def __init__(self, kind: RefKind, **options: Any) -> None:
+        super().__init__(fields.Nested(_REF_SCHEMAS[kind]), **options)
+        self.filter_types = {}
+
+    def json(self, sight: Sight) -> ColumnElement[str]:
+        return json_text.nothing()
+
+
+def roster_fields(schema: type[Schema]) -> Mapping[str, RosterField]:
+    """The fields of a schema by wire name, in the order in which they are shown."""
+    return {
+        member.data_key or name: member for name, member in schema().fields.items() if isinstance(member, RosterField)
+    }
+
+
+def collect_filter_types(members: Mapping[str, RosterField]) -> Mapping[str, FieldType]:
+    """What a filter may name in these fields: full paths, with their types."""
+    return {
+        f"{name}.{path}" if path else name: kind
+        for name, member in members.items()
+        for path, kind in member.filter_types.items()
+    }

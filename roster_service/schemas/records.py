@@ -1,0 +1,250 @@
+"""What the resources have in common in both versions; `v1p1` and `v1p2` add the fields in which they differ.
+
+The attribute names are the wire's own (camelCase). Each line is the only place that says which column a field shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from sqlalchemy import ColumnElement, Table, true
+
+from roster_service.db import tables
+from roster_service.db.json_text import entries, member
+from roster_service.db.visibility import (
+    MetadataOf,
+    Sight,
+    org_id_is_shown,
+    org_is_shown,
+    user_is_visible,
+    user_metadata_is_visible,
+)
+from roster_service.db.vocabulary import STATUS
+from roster_service.schemas.kinds import (
+    ACADEMIC_SESSION,
+    CLASS,
+    COURSE,
+    ORG,
+    RESOURCE,
+    USER,
+    Day,
+    Flag,
+    Instant,
+    Metadata,
+    ObjectList,
+    Ref,
+    RefList,
+    Rows,
+    StrictSchema,
+    Text,
+    TextList,
+    Token,
+    Unserved,
+)
+
+
+class Record(StrictSchema):
+    """A resource: a schema over one roster table."""
+
+    table: ClassVar[Table]
+
+
+def make_base_fields(table: Table) -> tuple[Text, Token, Instant]:
+    """The fields that every resource begins with: sourcedId, status, dateLastModified."""
+    return (
+        Text(table.c.sourced_id, required=True),
+        Token(table.c.status, STATUS, required=True),
+        Instant(table.c.date_last_modified, required=True),
+    )
+
+
+def shown_with(kind: MetadataOf) -> Callable[[Sight], ColumnElement[bool] | None]:
+    """Metadata that one scope shows on every record of its table."""
+    return lambda sight: true() if kind in sight.metadata else None
+
+
+# --- orgs --------------------------------------------------------------------------------------------------------
+
+_orgs = tables.orgs.c
+_child_org = tables.orgs.alias("child_org")
+
+
+class OrgRecord(Record):
+    """A district, a school, or another organization."""
+
+    table = tables.orgs
+
+    sourcedId, status, dateLastModified = make_base_fields(tables.orgs)
+    metadata = Metadata(_orgs.metadata, shown_with(MetadataOf.ORGS))
+    name = Text(_orgs.name, required=True)
+    parent = Ref(ORG, _orgs.parent_id, visible=lambda org_id, _sight: org_id_is_shown(org_id))
+    children = RefList(
+        ORG,
+        _child_org.c.sourced_id,
+        Rows(
+            lambda _sight: (_child_org.c.parent_id == _orgs.sourced_id) & org_is_shown(_child_org),
+            (_child_org.c.sourced_id,),
+        ),
+    )
+
+
+# --- academic sessions -------------------------------------------------------------------------------------------
+
+_sessions = tables.academic_sessions.c
+_child_session = tables.academic_sessions.alias("child_session")
+
+
+class AcademicSessionRecord(Record):
+    """A school year, a semester, a term or a grading period."""
+
+    table = tables.academic_sessions
+
+    sourcedId, status, dateLastModified = make_base_fields(tables.academic_sessions)
+    title = Text(_sessions.title, required=True)
+    startDate = Day(_sessions.start_date, required=True)
+    endDate = Day(_sessions.end_date, required=True)
+    # A session is visible through its feed, and its parent and children come from the same feed.
+    parent = Ref(ACADEMIC_SESSION, _sessions.parent_id, visible=None)
+    children = RefList(
+        ACADEMIC_SESSION,
+        _child_session.c.sourced_id,
+        Rows(lambda _sight: _child_session.c.parent_id == _sessions.sourced_id, (_child_session.c.sourced_id,)),
+    )
+    schoolYear = Text(_sessions.school_year, required=True)
+
+
+# --- courses and classes -----------------------------------------------------------------------------------------
+
+_courses = tables.courses.c
+
+
+class CourseRecord(Record):
+    """A course of study, which classes teach."""
+
+    table = tables.courses
+
+    sourcedId, status, dateLastModified = make_base_fields(tables.courses)
+    title = Text(_courses.title, required=True)
+    # From the same feed as the course, so visible with it.
+    schoolYear = Ref(ACADEMIC_SESSION, _courses.school_year_id, visible=None)
+    grades = TextList(_courses.grades)
+    subjects = TextList(_courses.subjects)
+    # A course can be visible through one of its classes while its org is not.
+    org = Ref(ORG, _courses.org_id, visible=lambda org_id, _sight: org_id_is_shown(org_id))
+    subjectCodes = TextList(_courses.subject_codes)
+    resources = Unserved(RESOURCE)
+
+
+_classes = tables.classes.c
+
+
+class ClassRecord(Record):
+    """A class: a course taught at a school in one or more terms."""
+
+    table = tables.classes
+
+    sourcedId, status, dateLastModified = make_base_fields(tables.classes)
+    title = Text(_classes.title, required=True)
+    classCode = Text(_classes.class_code)
+    location = Text(_classes.location)
+    grades = TextList(_classes.grades)
+    subjects = TextList(_classes.subjects)
+    # A class is visible through its school; its course through the class; its terms through the feed of both.
+    course = Ref(COURSE, _classes.course_id, visible=None, required=True)
+    school = Ref(ORG, _classes.school_id, visible=None, required=True)
+    terms = RefList(
+        ACADEMIC_SESSION,
+        tables.class_terms.c.session_id,
+        Rows(lambda _sight: tables.class_terms.c.class_id == _classes.sourced_id, (tables.class_terms.c.ordinal,)),
+        required=True,
+    )
+    subjectCodes = TextList(_classes.subject_codes)
+    periods = TextList(_classes.periods)
+    resources = Unserved(RESOURCE)
+
+
+# --- users -------------------------------------------------------------------------------------------------------
+
+_users = tables.users.c
+_agents = tables.user_agents.c
+# The entries of a stored list of objects, as rows.
+_user_id_entry = entries(_users.user_ids, "user_id_entry")
+
+
+class UserId(StrictSchema):
+    """An identifier of the user in another system."""
+
+    type = Text(member(_user_id_entry, "type"), required=True)
+    identifier = Text(member(_user_id_entry, "identifier"), required=True)
+
+
+class UserRecord(Record):
+    """A person: student, teacher, guardian, administrator. Passwords are never stored, so there is no such field."""
+
+    table = tables.users
+
+    sourcedId, status, dateLastModified = make_base_fields(tables.users)
+    metadata = Metadata(_users.metadata, user_metadata_is_visible)
+    userIds = ObjectList(UserId, Rows(lambda _sight: true(), (_user_id_entry.c.ordinality,)))
+    enabledUser = Flag(_users.enabled_user, required=True)
+    givenName = Text(_users.given_name, required=True)
+    familyName = Text(_users.family_name, required=True)
+    middleName = Text(_users.middle_name)
+    identifier = Text(_users.identifier)
+    email = Text(_users.email)
+    sms = Text(_users.sms)
+    phone = Text(_users.phone)
+    agents = RefList(
+        USER,
+        _agents.agent_id,
+        Rows(
+            lambda sight: (_agents.user_id == _users.sourced_id) & user_is_visible(_agents.agent_id, sight),
+            (_agents.ordinal,),
+        ),
+    )
+    grades = TextList(_users.grades)
+
+
+# --- enrollments and demographics --------------------------------------------------------------------------------
+
+_enrollments = tables.enrollments.c
+
+
+class EnrollmentRecord(Record):
+    """A user's place in a class."""
+
+    table = tables.enrollments
+
+    sourcedId, status, dateLastModified = make_base_fields(tables.enrollments)
+    # An enrollment is visible only where its user, class and school are.
+    user = Ref(USER, _enrollments.user_id, visible=None, required=True)
+    class_ = Ref(CLASS, _enrollments.class_id, visible=None, required=True, data_key="class")
+    school = Ref(ORG, _enrollments.school_id, visible=None, required=True)
+    primary = Flag(_enrollments.primary)
+    beginDate = Day(_enrollments.begin_date)
+    endDate = Day(_enrollments.end_date)
+
+
+_demographics = tables.demographics.c
+
+
+class DemographicsRecord(Record):
+    """The demographics of a user, under the user's own sourcedId."""
+
+    table = tables.demographics
+
+    sourcedId, status, dateLastModified = make_base_fields(tables.demographics)
+    metadata = Metadata(_demographics.metadata, shown_with(MetadataOf.DEMOGRAPHICS))
+    birthDate = Day(_demographics.birth_date)
+    americanIndianOrAlaskaNative = Flag(_demographics.american_indian_or_alaska_native)
+    asian = Flag(_demographics.asian)
+    blackOrAfricanAmerican = Flag(_demographics.black_or_african_american)
+    nativeHawaiianOrOtherPacificIslander = Flag(_demographics.native_hawaiian_or_other_pacific_islander)
+    white = Flag(_demographics.white)
+    demographicRaceTwoOrMoreRaces = Flag(_demographics.demographic_race_two_or_more_races)
+    hispanicOrLatinoEthnicity = Flag(_demographics.hispanic_or_latino_ethnicity)
+    countryOfBirthCode = Text(_demographics.country_of_birth_code)
+    stateOfBirthAbbreviation = Text(_demographics.state_of_birth_abbreviation)
+    cityOfBirth = Text(_demographics.city_of_birth)
+    publicSchoolResidenceStatus = Text(_demographics.public_school_residence_status)

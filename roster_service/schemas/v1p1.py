@@ -1,0 +1,108 @@
+"""The records of OneRoster 1.1: its smaller vocabularies, and one role and a list of orgs on a user."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, exists, select
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
+
+from roster_service.db import tables
+from roster_service.db.visibility import Sight, role_is_visible
+from roster_service.db.vocabulary import (
+    NARROW_CLASS_TYPE,
+    NARROW_ENROLLMENT_ROLE,
+    NARROW_ORG_TYPE,
+    NARROW_SESSION_TYPE,
+    NARROW_SEX,
+    NARROW_USER_ROLE,
+)
+from roster_service.schemas import records
+from roster_service.schemas.kinds import ORG, RefList, Rows, Text, Token
+
+
+class Org(records.OrgRecord):
+    """An org of 1.1."""
+
+    type = Token(tables.orgs.c.type, NARROW_ORG_TYPE, required=True)
+    identifier = Text(tables.orgs.c.identifier)
+
+
+class AcademicSession(records.AcademicSessionRecord):
+    """An academic session of 1.1."""
+
+    type = Token(tables.academic_sessions.c.type, NARROW_SESSION_TYPE, required=True)
+
+
+class Course(records.CourseRecord):
+    """A course of 1.1."""
+
+    courseCode = Text(tables.courses.c.course_code)
+
+
+class Class(records.ClassRecord):
+    """A class of 1.1."""
+
+    classType = Token(tables.classes.c.class_type, NARROW_CLASS_TYPE)
+
+
+_role = tables.user_roles.c
+
+
+def _preference(role: ReadOnlyColumnCollection[str, Any]) -> tuple[ColumnElement[Any], ...]:
+    """The order in which a user's roles stand for the one role of 1.1: at the primary org, then primary, then first."""
+    return (
+        (role.org_id == tables.users.c.primary_org_id).desc().nulls_last(),
+        role.role_type,
+        role.ordinal,
+    )
+
+
+def _single_role(sight: Sight) -> ColumnElement[str]:
+    """The one role that 1.1 has room for: of the roles that the caller may see, the preferred one."""
+    role = tables.user_roles.alias()
+    return (
+        select(NARROW_USER_ROLE.narrow(role.c.role))
+        .where(role.c.user_id == tables.users.c.sourced_id, role_is_visible(role, sight))
+        .order_by(*_preference(role.c))
+        .limit(1)
+        .scalar_subquery()
+    )
+
+
+def _orgs_of_the_role(sight: Sight) -> ColumnElement[bool]:
+    """The roles that are said like the single one, once per org: 1.1 reads `role` and `orgs` as one statement."""
+    twin = tables.user_roles.alias()
+    said_alike = NARROW_USER_ROLE.narrow(_role.role) == _single_role(sight)
+    earlier_twin = exists().where(
+        twin.c.user_id == _role.user_id,
+        twin.c.org_id == _role.org_id,
+        twin.c.ordinal < _role.ordinal,
+        NARROW_USER_ROLE.narrow(twin.c.role) == NARROW_USER_ROLE.narrow(_role.role),
+    )
+    return (
+        (_role.user_id == tables.users.c.sourced_id)
+        & role_is_visible(tables.user_roles, sight)
+        & said_alike
+        & ~earlier_twin
+    )
+
+
+class User(records.UserRecord):
+    """A user of 1.1."""
+
+    username = Text(tables.users.c.username, required=True)
+    role = Token(_single_role, NARROW_USER_ROLE.vocabulary, required=True)
+    orgs = RefList(ORG, _role.org_id, Rows(_orgs_of_the_role, _preference(_role)), required=True)
+
+
+class Enrollment(records.EnrollmentRecord):
+    """An enrollment of 1.1."""
+
+    role = Token(tables.enrollments.c.role, NARROW_ENROLLMENT_ROLE, required=True)
+
+
+class Demographics(records.DemographicsRecord):
+    """Demographics of 1.1."""
+
+    sex = Token(tables.demographics.c.sex, NARROW_SEX)

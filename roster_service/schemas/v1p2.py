@@ -1,0 +1,122 @@
+"""The records of OneRoster 1.2: extensible vocabularies, several roles a user, profiles, two more required texts."""
+
+from __future__ import annotations
+
+from sqlalchemy import ColumnElement, func, true
+from sqlalchemy import Text as SqlText
+
+from roster_service.db import tables
+from roster_service.db.json_text import entries, member
+from roster_service.db.visibility import Sight, org_id_is_granted, role_is_visible
+from roster_service.db.vocabulary import (
+    CLASS_TYPES,
+    ENROLLMENT_ROLES,
+    ORG_TYPES,
+    ROLE_TYPES,
+    SESSION_TYPES,
+    SEXES,
+    USER_ROLES,
+)
+from roster_service.schemas import records
+from roster_service.schemas.kinds import ORG, Address, Day, ObjectList, Ref, Rows, StrictSchema, Text, Token
+
+
+def never_absent(text: ColumnElement[str]) -> ColumnElement[str]:
+    """The text, or an empty one: 1.2 requires a member that the CSV files may leave out."""
+    return func.coalesce(text, "", type_=SqlText)
+
+
+class Org(records.OrgRecord):
+    """An org of 1.2."""
+
+    type = Token(tables.orgs.c.type, ORG_TYPES, required=True)
+    identifier = Text(never_absent(tables.orgs.c.identifier), required=True)
+
+
+class AcademicSession(records.AcademicSessionRecord):
+    """An academic session of 1.2."""
+
+    type = Token(tables.academic_sessions.c.type, SESSION_TYPES, required=True)
+
+
+class Course(records.CourseRecord):
+    """A course of 1.2."""
+
+    courseCode = Text(never_absent(tables.courses.c.course_code), required=True)
+
+
+class Class(records.ClassRecord):
+    """A class of 1.2."""
+
+    classType = Token(tables.classes.c.class_type, CLASS_TYPES)
+
+
+_users = tables.users.c
+_role = tables.user_roles.c
+
+
+class Role(StrictSchema):
+    """A role that a user has at an org."""
+
+    roleType = Token(_role.role_type, ROLE_TYPES, required=True)
+    role = Token(_role.role, USER_ROLES, required=True)
+    # Only roles at orgs that the caller may see are shown.
+    org = Ref(ORG, _role.org_id, visible=None, required=True)
+    userProfile = Address("users", _role.user_id, _role.profile_id)
+    beginDate = Day(_role.begin_date)
+    endDate = Day(_role.end_date)
+
+
+_profile = tables.user_profiles.c
+_credential = entries(_profile.credentials, "credential")
+
+
+class Credential(StrictSchema):
+    """A user name at an application. The service never stores the password."""
+
+    type = Text(member(_credential, "type"), required=True)
+    username = Text(member(_credential, "username"), required=True)
+
+
+class UserProfile(StrictSchema):
+    """A user's account at a vendor's application."""
+
+    profileId = Address("users", _profile.user_id, _profile.profile_id, required=True)
+    profileType = Text(_profile.profile_type, required=True)
+    vendorId = Text(_profile.vendor_id, required=True)
+    applicationId = Text(_profile.application_id)
+    description = Text(_profile.description)
+    credentials = ObjectList(Credential, Rows(lambda _sight: true(), (_credential.c.ordinality,)))
+
+
+def _visible_roles(sight: Sight) -> ColumnElement[bool]:
+    return (_role.user_id == _users.sourced_id) & role_is_visible(tables.user_roles, sight)
+
+
+class User(records.UserRecord):
+    """A user of 1.2."""
+
+    userMasterIdentifier = Text(_users.user_master_identifier)
+    username = Text(_users.username)
+    preferredFirstName = Text(_users.preferred_first_name)
+    preferredMiddleName = Text(_users.preferred_middle_name)
+    preferredLastName = Text(_users.preferred_last_name)
+    pronouns = Text(_users.pronouns)
+    roles = ObjectList(Role, Rows(_visible_roles, (_role.ordinal,)), required=True)
+    userProfiles = ObjectList(
+        UserProfile, Rows(lambda _sight: _profile.user_id == _users.sourced_id, (_profile.profile_id,))
+    )
+    primaryOrg = Ref(ORG, _users.primary_org_id, visible=lambda org_id, _sight: org_id_is_granted(org_id))
+    resources = records.Unserved(records.RESOURCE)
+
+
+class Enrollment(records.EnrollmentRecord):
+    """An enrollment of 1.2."""
+
+    role = Token(tables.enrollments.c.role, ENROLLMENT_ROLES, required=True)
+
+
+class Demographics(records.DemographicsRecord):
+    """Demographics of 1.2."""
+
+    sex = Token(tables.demographics.c.sex, SEXES)

@@ -1,0 +1,67 @@
+"""The two versions of the rostering interface, and the resources that both have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from roster_service.schemas import v1p1, v1p2
+from roster_service.schemas.records import Record
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A resource: the keys around a collection of records and around a single one."""
+
+    plural: str
+    singular: str
+
+
+ORGS = Resource("orgs", "org")
+ACADEMIC_SESSIONS = Resource("academicSessions", "academicSession")
+COURSES = Resource("courses", "course")
+CLASSES = Resource("classes", "class")
+USERS = Resource("users", "user")
+ENROLLMENTS = Resource("enrollments", "enrollment")
+DEMOGRAPHICS = Resource("demographics", "demographics")
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version: the prefix of its scopes, its name for people, the root of its paths, and its records."""
+
+    prefix: str
+    title: str
+    root: str
+    records: Mapping[Resource, type[Record]]
+
+
+V1P1 = Version(
+    "v1p1",
+    "OneRoster 1.1",
+    "/ims/oneroster/v1p1",
+    {
+        ORGS: v1p1.Org,
+        ACADEMIC_SESSIONS: v1p1.AcademicSession,
+        COURSES: v1p1.Course,
+        CLASSES: v1p1.Class,
+        USERS: v1p1.User,
+        ENROLLMENTS: v1p1.Enrollment,
+        DEMOGRAPHICS: v1p1.Demographics,
+    },
+)
+V1P2 = Version(
+    "v1p2",
+    "OneRoster 1.2",
+    "/ims/oneroster/rostering/v1p2",
+    {
+        ORGS: v1p2.Org,
+        ACADEMIC_SESSIONS: v1p2.AcademicSession,
+        COURSES: v1p2.Course,
+        CLASSES: v1p2.Class,
+        USERS: v1p2.User,
+        ENROLLMENTS: v1p2.Enrollment,
+        DEMOGRAPHICS: v1p2.Demographics,
+    },
+)
+VERSIONS = (V1P1, V1P2)

@@ -1,0 +1,20 @@
+"""gunicorn's entry, `gunicorn wsgi:app`. Settings come from the environment; `roster run` starts it with them."""
+
+import contextlib
+import os
+import sys
+
+from roster_service.app import create_app
+from roster_service.db.embedded import open_database
+from roster_service.errors import RosterServiceError
+from roster_service.settings import Settings
+
+try:
+    settings = Settings.from_environ(os.environ)
+    # Kept open until the worker ends.
+    database = contextlib.ExitStack()
+    app = create_app(settings, database.enter_context(open_database(settings)))
+except RosterServiceError as error:
+    # gunicorn reads exit code 4 as "the application failed to load", and stops instead of trying for ever.
+    sys.stderr.write(f"roster: {error}\n")
+    sys.exit(4)
