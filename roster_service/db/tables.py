@@ -7,6 +7,8 @@ row, and a tombstone may outlive what it points at for a night. Account tables a
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -26,6 +28,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TIMESTAMP
+from sqlalchemy.schema import SchemaItem
 
 metadata = MetaData(
     naming_convention={
@@ -38,12 +41,12 @@ metadata = MetaData(
 )
 
 CText = Text(collation="C")
-CTexts = ARRAY(CText)
+CTexts: ARRAY[Any] = ARRAY(CText)
 # Milliseconds, because that is what the wire shows: a filter on a stamp that was read finds its record again.
 Stamp = TIMESTAMP(timezone=True, precision=3)
 
 
-def _roster_table(name: str, *columns: Column[object]) -> Table:
+def _roster_table(name: str, *items: SchemaItem) -> Table:
     """A table of roster records: the base fields of every resource, and the feed that owns the row."""
     return Table(
         name,
@@ -53,7 +56,7 @@ def _roster_table(name: str, *columns: Column[object]) -> Table:
         Column("status", CText, nullable=False),
         Column("date_last_modified", Stamp, nullable=False),
         Column("metadata", JSONB),
-        *columns,
+        *items,
         CheckConstraint("status IN ('active', 'tobedeleted')", name="status"),
         # Deltas: filter=dateLastModified>'...'
         Index(None, "date_last_modified", "sourced_id"),

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from sqlalchemy import (
     BindParameter,
@@ -29,6 +30,7 @@ from sqlalchemy import (
     any_,
     bindparam,
     exists,
+    literal_column,
     or_,
     select,
 )
@@ -55,17 +57,26 @@ class Sight:
     metadata: frozenset[MetadataOf]
 
 
-def caller_districts() -> BindParameter[list[str]]:
+def has_row(row: FromClause, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Whether `row`, an alias of its own, has a row where the conditions hold.
+
+    Every other table that the conditions name is the enclosing query's, however deep this one stands: SQLAlchemy by
+    itself would look one level up only, and join the table a second time, with all its rows.
+    """
+    return exists(select(literal_column("1")).select_from(row).where(*conditions).correlate_except(row))
+
+
+def caller_districts() -> BindParameter[Any]:
     """The bound list of the districts that the caller may see whole."""
     return bindparam("caller_districts", type_=CTexts)
 
 
-def caller_schools() -> BindParameter[list[str]]:
+def caller_schools() -> BindParameter[Any]:
     """The bound list of the schools that the caller may see alone."""
     return bindparam("caller_schools", type_=CTexts)
 
 
-def granted_orgs() -> Select[tuple[str]]:
+def granted_orgs() -> Select[str]:
     """The ids of the orgs whose people, classes and enrollments are visible."""
     org = tables.orgs.alias()
     return select(org.c.sourced_id).where(
@@ -107,14 +118,14 @@ def user_is_visible(user_id: ColumnElement[str], sight: Sight, *roles: str) -> C
     conditions = [role.c.user_id == user_id, role_is_visible(role, sight)]
     if roles:
         conditions.append(role.c.role.in_(roles))
-    return exists().where(*conditions)
+    return has_row(role, *conditions)
 
 
 def _course_is_visible(course: FromClause, sight: Sight) -> ColumnElement[bool]:
     taught = tables.classes.alias()
     return or_(
         org_id_is_shown(course.c.org_id),
-        exists().where(taught.c.course_id == course.c.sourced_id, _class_is_visible(taught, sight)),
+        has_row(taught, taught.c.course_id == course.c.sourced_id, _class_is_visible(taught, sight)),
     )
 
 
@@ -126,7 +137,7 @@ def _enrollment_is_visible(enrollment: FromClause, sight: Sight) -> ColumnElemen
     taught = tables.classes.alias()
     return (
         org_id_is_granted(enrollment.c.school_id)
-        & exists().where(taught.c.sourced_id == enrollment.c.class_id, _class_is_visible(taught, sight))
+        & has_row(taught, taught.c.sourced_id == enrollment.c.class_id, _class_is_visible(taught, sight))
         & user_is_visible(enrollment.c.user_id, sight)
     )
 

@@ -38,7 +38,7 @@ class Narrowing:
 
     def narrow(self, stored: ColumnElement[str]) -> ColumnElement[str]:
         """The SQL expression of the word that is shown for the `stored` one."""
-        whens = [(stored.in_(self.vocabulary.words), stored)]
+        whens: list[tuple[ColumnElement[bool], ColumnElement[str]]] = [(stored.in_(self.vocabulary.words), stored)]
         whens += [(stored == word, literal(shown, literal_execute=False)) for word, shown in self.stand_ins.items()]
         otherwise = null() if self.otherwise is None else literal(self.otherwise)
         return case(*whens, (stored.is_(None), null()), else_=otherwise)

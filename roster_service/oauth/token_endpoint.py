@@ -10,12 +10,13 @@ from typing import Any
 
 from authlib.integrations.flask_oauth2 import AuthorizationServer
 from authlib.oauth2.rfc6749 import ClientMixin
-from authlib.oauth2.rfc6749.errors import InvalidScopeError
+from authlib.oauth2.rfc6749.errors import InvalidClientError, InvalidScopeError
 from authlib.oauth2.rfc6749.grants import ClientCredentialsGrant
 from authlib.oauth2.rfc9068 import JWTBearerTokenGenerator
-from flask import Flask, Response, jsonify
+from flask import Flask, Response, jsonify, request
 from joserfc.jwk import KeySet
 from sqlalchemy import Engine
+from werkzeug.exceptions import BadRequest
 
 from roster_service.access.callers import make_audience
 from roster_service.access.scope_grants import grant_scopes
@@ -26,9 +27,12 @@ from roster_service.access.vendors import RegisteredClient, find_client
 
 TOKEN_PATH = "/oauth/token"  # noqa: S105  (an address)
 JWKS_PATH = "/.well-known/jwks.json"
+# Nobody knows a secret with this hash.
+NOBODY = RegisteredClient("", b"", (), 0, 0)
+AUTH_METHODS = ("client_secret_basic", "client_secret_post")
 
 
-class Client(ClientMixin):
+class Client(ClientMixin):  # type: ignore[misc]  # Authlib has no types
     """A registered client, in the words of Authlib."""
 
     def __init__(self, registered: RegisteredClient) -> None:
@@ -48,22 +52,34 @@ class Client(ClientMixin):
 
     def check_endpoint_auth_method(self, method: str, endpoint: str) -> bool:
         """Basic credentials, or both in the body."""
-        return method in CredentialsGrant.TOKEN_ENDPOINT_AUTH_METHODS
+        return method in AUTH_METHODS
 
     def check_grant_type(self, grant_type: str) -> bool:
         """Client credentials alone."""
-        return grant_type == CredentialsGrant.GRANT_TYPE
+        return grant_type == "client_credentials"
 
 
 class CredentialsGrant(ClientCredentialsGrant):  # type: ignore[misc]  # Authlib has no types
     """The client credentials grant, giving what is allowed of what is asked for rather than all or nothing."""
 
-    TOKEN_ENDPOINT_AUTH_METHODS = ("client_secret_basic", "client_secret_post")
+    TOKEN_ENDPOINT_AUTH_METHODS = AUTH_METHODS
 
     def validate_requested_scope(self) -> None:
         """InvalidScopeError where nothing is left; what is left is worked out again when the token is made."""
         if not self.request.client.get_allowed_scope(self.request.payload.scope):
             raise InvalidScopeError("none of the scopes that are asked for can be granted, or they name both versions")
+
+
+class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no types
+    """Authlib's server, with one answer for whatever is wrong with the credentials."""
+
+    def authenticate_client(self, *arguments: Any) -> Client:
+        """The client whose secret was given. InvalidClientError for a stranger, a wrong secret, a broken header."""
+        try:
+            client: Client = super().authenticate_client(*arguments)
+        except (InvalidClientError, ValueError):
+            raise InvalidClientError("the client id or the secret is wrong", status_code=401) from None
+        return client
 
 
 class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib has no types
@@ -93,18 +109,22 @@ class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib 
 def register_oauth(app: Flask, engine: Engine, keys: KeyRing, *, issuer: str, seconds: int) -> None:
     """Registers the token endpoint and the key set. `seconds`: the validity of a token."""
 
-    def query_client(client_id: str) -> Client | None:
-        if "\x00" in client_id:
-            return None
+    def query_client(client_id: str) -> Client:
         with engine.connect() as connection:
-            registered = find_client(connection, client_id)
-        return None if registered is None else Client(registered)
+            # PostgreSQL has no text with a NUL in it, so no client has such an id.
+            registered = None if "\x00" in client_id else find_client(connection, client_id)
+        # A stranger fails where a wrong secret does, and so gets the same answer.
+        return Client(registered or NOBODY)
 
-    server = AuthorizationServer(app, query_client=query_client, save_token=lambda _token, _request: None)
+    server = TokenServer(app, query_client=query_client, save_token=lambda _token, _request: None)
     server.register_token_generator("default", TokenGenerator(keys, issuer, seconds))
     server.register_grant(CredentialsGrant)
 
     def issue_token() -> Response:
+        repeated = [name for name, values in request.form.lists() if len(values) > 1]
+        if repeated:
+            # RFC 6749, section 3.2.
+            raise BadRequest(f"the parameter {repeated[0]} is given more than once")
         response: Response = server.create_token_response()
         return response
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from oneroster_filter import FieldType, FilterError, Kind, TypedExpr, UnknownFieldError, check, parse
+from oneroster_filter import FieldTypes, FilterError, Kind, TypedExpr, UnknownFieldError, check, field_types, parse
 
 from roster_service.db.visibility import Sight
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.params import Wish
 from roster_service.query.selections import Selection
-from roster_service.schemas.kinds import Metadata, RosterField, collect_filter_types, roster_fields
+from roster_service.schemas.kinds import Metadata, RosterField, roster_fields
 from roster_service.schemas.records import Record
 
 # A `+` that a client forgot to encode arrives as a space.
@@ -40,18 +40,16 @@ class View:
     record: type[Record]
     sight: Sight
     fields: Mapping[str, RosterField]
-    filter_types: Mapping[str, FieldType]
+    filter_types: FieldTypes
 
 
 @functools.cache
 def make_view(record: type[Record], sight: Sight) -> View:
     """The view of a record type for a sight. A field that the sight hides altogether is not in it."""
-    fields = {
-        name: field
-        for name, field in roster_fields(record).items()
-        if not (isinstance(field, Metadata) and field.is_hidden(sight))
-    }
-    return View(record, sight, fields, collect_filter_types(fields))
+    fields = roster_fields(record)
+    hidden = [name for name, field in fields.items() if isinstance(field, Metadata) and field.is_hidden(sight)]
+    shown = {name: field for name, field in fields.items() if name not in hidden}
+    return View(record, sight, shown, field_types(record(exclude=hidden)))
 
 
 @dataclass(frozen=True)
@@ -113,23 +111,16 @@ def _describe(error: FilterError, text: str) -> str:
 def _check_sort(name: str | None, view: View) -> tuple[str | None, tuple[Notice, ...]]:
     if name is None or is_sortable(name, view.filter_types):
         return name, ()
-    sortable = [item for item in view.filter_types if is_sortable(item, view.filter_types)]
-    trouble = f"`sort` names {name[:80]!r}, which is no field to sort by{_hint(name, sortable)}; it was ignored"
+    trouble = (
+        f"`sort` names {name[:80]!r}, which is no field to sort by{_hint(name, view.filter_types)}; it was ignored"
+    )
     return None, (Notice(Problem.SORT_FIELD, trouble),)
 
 
-def is_sortable(name: str, types: Mapping[str, FieldType]) -> bool:
+def is_sortable(name: str, types: FieldTypes) -> bool:
     """Whether records can be ordered by this name: it has one value a record."""
-    kind = find_type(name, types)
+    kind = types.find(name)
     return kind is not None and not kind.many and kind.kind is not Kind.TEXTS
-
-
-def find_type(name: str, types: Mapping[str, FieldType]) -> FieldType | None:
-    """The type of a full path; a path below an open prefix (`metadata.*`) has the type of the prefix."""
-    if name in types:
-        return None if name.endswith("*") else types[name]
-    prefix, dot, key = name.partition(".")
-    return types.get(f"{prefix}.*") if dot and key and "." not in key else None
 
 
 def _check_fields(names: tuple[str, ...] | None, view: View) -> tuple[tuple[str, ...], tuple[Notice, ...]]:
@@ -146,6 +137,6 @@ def _check_fields(names: tuple[str, ...] | None, view: View) -> tuple[tuple[str,
     return chosen or every, (notice,)
 
 
-def _hint(name: str, known: tuple[str, ...] | list[str]) -> str:
+def _hint(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, known, 1)
     return f" (did you mean {near[0]!r}?)" if near else ""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import BindParameter, ColumnElement, FromClause, Text, bindparam, exists, or_, select, true
+from sqlalchemy import BindParameter, ColumnElement, FromClause, Text, bindparam, or_, select, true
 
 from roster_service.db import tables
-from roster_service.db.visibility import Sight, role_is_visible, row_is_visible, user_is_visible
+from roster_service.db.visibility import Sight, has_row, role_is_visible, row_is_visible, user_is_visible
 from roster_service.db.vocabulary import TERM_TYPES
 
 # The condition that picks a path's records, below what the caller may see and above what the caller filters.
@@ -70,12 +70,13 @@ def users_with_role(role: str) -> Selection:
 
 def _is_school(org_id: ColumnElement[str]) -> ColumnElement[bool]:
     school = tables.orgs.alias()
-    return exists().where(school.c.sourced_id == org_id, school.c.type == "school")
+    return has_row(school, school.c.sourced_id == org_id, school.c.type == "school")
 
 
 def _is_term(session_id: ColumnElement[str], sight: Sight) -> ColumnElement[bool]:
     session = tables.academic_sessions.alias()
-    return exists().where(
+    return has_row(
+        session,
         session.c.sourced_id == session_id,
         session.c.type.in_(TERM_TYPES),
         row_is_visible(tables.academic_sessions, session, sight),
@@ -109,7 +110,8 @@ def grading_periods_of_term(sight: Sight) -> ColumnElement[bool]:
 def courses_of_school(sight: Sight) -> ColumnElement[bool]:
     """The courses that a school offers itself or teaches a class of."""
     taught = tables.classes.alias()
-    teaches = exists().where(
+    teaches = has_row(
+        taught,
         taught.c.course_id == _courses.sourced_id,
         taught.c.school_id == SCHOOL,
         taught.c.status == "active",
@@ -131,7 +133,7 @@ def classes_of_course(_sight: Sight) -> ColumnElement[bool]:
 def classes_of_term(sight: Sight) -> ColumnElement[bool]:
     """The classes of a term."""
     link = tables.class_terms.alias()
-    return _is_term(TERM, sight) & exists().where(link.c.session_id == TERM, link.c.class_id == _classes.sourced_id)
+    return _is_term(TERM, sight) & has_row(link, link.c.session_id == TERM, link.c.class_id == _classes.sourced_id)
 
 
 def classes_of_user(parameter: str, role: str | None) -> Selection:
@@ -139,7 +141,8 @@ def classes_of_user(parameter: str, role: str | None) -> Selection:
 
     def select_classes(sight: Sight) -> ColumnElement[bool]:
         enrolled = tables.enrollments.alias()
-        return exists().where(
+        return has_row(
+            enrolled,
             enrolled.c.class_id == _classes.sourced_id,
             enrolled.c.user_id == path_id(parameter),
             _holds(enrolled, role, sight),
@@ -159,7 +162,8 @@ def users_of_school(role: str) -> Selection:
 
     def select_users(sight: Sight) -> ColumnElement[bool]:
         held = tables.user_roles.alias()
-        at_school = exists().where(
+        at_school = has_row(
+            held,
             held.c.user_id == _users.sourced_id,
             held.c.org_id == SCHOOL,
             held.c.role == role,
@@ -175,8 +179,11 @@ def users_of_class(role: str) -> Selection:
 
     def select_users(sight: Sight) -> ColumnElement[bool]:
         enrolled = tables.enrollments.alias()
-        return exists().where(
-            enrolled.c.user_id == _users.sourced_id, enrolled.c.class_id == CLASS, _holds(enrolled, role, sight)
+        return has_row(
+            enrolled,
+            enrolled.c.user_id == _users.sourced_id,
+            enrolled.c.class_id == CLASS,
+            _holds(enrolled, role, sight),
         )
 
     return select_users
@@ -184,7 +191,7 @@ def users_of_class(role: str) -> Selection:
 
 def _class_is_of_school() -> ColumnElement[bool]:
     taught = tables.classes.alias()
-    return _is_school(SCHOOL) & exists().where(taught.c.sourced_id == CLASS, taught.c.school_id == SCHOOL)
+    return _is_school(SCHOOL) & has_row(taught, taught.c.sourced_id == CLASS, taught.c.school_id == SCHOOL)
 
 
 def users_of_class_of_school(role: str) -> Selection:

@@ -16,13 +16,15 @@ from sqlalchemy.types import BigInteger
 from roster_service.db import json_text
 from roster_service.db.visibility import row_is_visible
 from roster_service.query.plan import Plan
+from roster_service.query.selections import path_id
 from roster_service.schemas.kinds import Source
 
 # The collation that migrations make for comparing without case.
 NOCASE = "roster_nocase"
+RECORD = path_id("sourcedId")
 
 
-def page_statement(plan: Plan) -> Select[tuple[str]]:
+def page_statement(plan: Plan) -> Select[str]:
     """One JSON text per record of the page, in order; `page_limit` and `page_offset` are bound.
 
     The page's ids are found first, so that skipped records cost no JSON.
@@ -34,19 +36,21 @@ def page_statement(plan: Plan) -> Select[tuple[str]]:
         .order_by(*_order(plan))
         .limit(bindparam("page_limit", type_=BigInteger))
         .offset(bindparam("page_offset", type_=BigInteger))
+        # A query of its own, though it reads the table that the outer one reads.
+        .correlate(None)
     )
     chosen = func.array(ids.scalar_subquery())
     return select(_record_json(plan)).where(key == func.any(chosen)).order_by(*_order(plan))
 
 
-def count_statement(plan: Plan) -> Select[tuple[int]]:
+def count_statement(plan: Plan) -> Select[int]:
     """How many records the caller would see on all pages together."""
     return select(func.count()).select_from(plan.view.record.table).where(_conditions(plan))
 
 
-def single_statement(plan: Plan) -> Select[tuple[str]]:
+def single_statement(plan: Plan) -> Select[str]:
     """The JSON text of the one record whose sourcedId is bound as `path_sourcedId`; no row where there is none."""
-    return select(_record_json(plan)).where(_conditions(plan))
+    return select(_record_json(plan)).where(plan.view.record.table.c.sourced_id == RECORD, _conditions(plan))
 
 
 def _record_json(plan: Plan) -> ColumnElement[str]:
@@ -58,7 +62,7 @@ def _conditions(plan: Plan) -> ColumnElement[bool]:
     table, sight = plan.view.record.table, plan.view.sight
     conditions = [row_is_visible(table, table, sight), plan.selection(sight)]
     if plan.filter is not None:
-        conditions.append(sqlalchemy_where(plan.filter, functools.partial(find_source, plan)))
+        conditions.append(sqlalchemy_where(plan.filter, functools.partial(find_source, plan), collation=NOCASE))
     return and_(*conditions)
 
 

@@ -46,7 +46,7 @@ FAILURES = {
 }
 
 
-class RosteringApi(Api):
+class RosteringApi(Api):  # type: ignore[misc]  # flask-smorest has no types
     """A document of its own for each version; the application's error handlers stay the only ones."""
 
     def _register_error_handlers(self) -> None:

@@ -40,11 +40,11 @@ class Rows:
     order: tuple[ColumnElement[Any], ...]
 
 
-class RosterField(fields.Field):
+class RosterField(fields.Field[Any]):
     """What every kind has. `value` gives the SQL expression of one value; kinds of a list replace it."""
 
-    # What a filter may name, relative to the field.
-    filter_types: Mapping[str, FieldType]
+    # What a filter may name, relative to the field; None where that follows from the field's own schema.
+    filter_types: Mapping[str, FieldType] | None
 
     def json(self, sight: Sight) -> ColumnElement[str]:
         """The JSON text of the value; NULL where it is absent."""
@@ -122,7 +122,7 @@ class Day(_Plain, fields.Date):
     to_json = staticmethod(json_text.day_json)
 
 
-class TextList(_Plain, fields.List):
+class TextList(_Plain, fields.List[Any]):
     """A list of texts, stored as an array; an empty one is stored as NULL and left out."""
 
     kind = Kind.TEXTS
@@ -194,7 +194,7 @@ RESOURCE = RefKind("resource", "resources")
 
 def make_ref_schema(kind: RefKind) -> type[Schema]:
     """The GUIDRef model of one kind, whose `type` is a constant."""
-    members: dict[str, fields.Field] = {
+    members: dict[str, fields.Field[Any]] = {
         "href": fields.Url(required=True),
         "sourcedId": fields.String(required=True),
         "type": fields.String(required=True, validate=validate.OneOf((kind.type,))),
@@ -234,16 +234,16 @@ class Ref(fields.Nested, RosterField):
         self.visible = visible
         self.filter_types = {"sourcedId": FieldType(Kind.TEXT)}
 
-    def _shown(self, sight: Sight) -> ColumnElement[Any]:
+    def _shown(self, sight: Sight, value: ColumnElement[Any]) -> ColumnElement[Any]:
         if self.visible is None:
-            return self.identifier
-        return json_text.only_if(self.visible(self.identifier, sight), self.identifier)
+            return value
+        return json_text.only_if(self.visible(self.identifier, sight), value)
 
     def json(self, sight: Sight) -> ColumnElement[str]:
-        return json_text.ref_json(self.kind.type, self.kind.path, self._shown(sight))
+        return self._shown(sight, json_text.ref_json(self.kind.type, self.kind.path, self.identifier))
 
     def source(self, path: str, sight: Sight) -> Source:
-        return self._shown(sight)
+        return self._shown(sight, self.identifier)
 
 
 class _Many(RosterField):
@@ -265,7 +265,7 @@ class _Many(RosterField):
         return Through(element, wrap)
 
 
-class RefList(_Many, fields.List):
+class RefList(_Many, fields.List[Any]):
     """References to several records; `rows` picks only those that the caller may fetch."""
 
     def __init__(self, kind: RefKind, identifier: ColumnElement[Any], rows: Rows, **options: Any) -> None:
@@ -282,16 +282,15 @@ class RefList(_Many, fields.List):
         return self._through(self.identifier, sight)
 
 
-class ObjectList(_Many, fields.List):
+class ObjectList(_Many, fields.List[Any]):
     """Objects with a schema of their own, whose fields read the rows of a child table."""
 
     def __init__(self, schema: type[Schema], rows: Rows, **options: Any) -> None:
         super().__init__(cls_or_instance=fields.Nested(schema), **options)
         self.members = roster_fields(schema)
         self.rows = rows
-        self.filter_types = {
-            path: FieldType(kind.kind, many=True) for path, kind in collect_filter_types(self.members).items()
-        }
+        # What a filter may name follows from the members.
+        self.filter_types = None
 
     def json(self, sight: Sight) -> ColumnElement[str]:
         pairs = [(name, member.json(sight)) for name, member in self.members.items()]
@@ -302,7 +301,7 @@ class ObjectList(_Many, fields.List):
         return self._through(self.members[name].source(rest, sight), sight)
 
 
-class Unserved(fields.List, RosterField):
+class Unserved(fields.List[Any], RosterField):
     """A list that the standard has and this service has nothing for: always left out, not filterable."""
 
     def __init__(self, kind: RefKind, **options: Any) -> None:
@@ -317,13 +316,4 @@ def roster_fields(schema: type[Schema]) -> Mapping[str, RosterField]:
     """The fields of a schema by wire name, in the order in which they are shown."""
     return {
         member.data_key or name: member for name, member in schema().fields.items() if isinstance(member, RosterField)
-    }
-
-
-def collect_filter_types(members: Mapping[str, RosterField]) -> Mapping[str, FieldType]:
-    """What a filter may name in these fields: full paths, with their types."""
-    return {
-        f"{name}.{path}" if path else name: kind
-        for name, member in members.items()
-        for path, kind in member.filter_types.items()
     }

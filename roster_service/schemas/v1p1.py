@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from roster_service.db import tables
-from roster_service.db.visibility import Sight, role_is_visible
+from roster_service.db.visibility import Sight, has_row, role_is_visible
 from roster_service.db.vocabulary import (
     NARROW_CLASS_TYPE,
     NARROW_ENROLLMENT_ROLE,
@@ -66,6 +66,8 @@ def _single_role(sight: Sight) -> ColumnElement[str]:
         .where(role.c.user_id == tables.users.c.sourced_id, role_is_visible(role, sight))
         .order_by(*_preference(role.c))
         .limit(1)
+        # It also stands inside the subquery of `orgs`, two levels below `users`.
+        .correlate_except(role)
         .scalar_subquery()
     )
 
@@ -74,7 +76,8 @@ def _orgs_of_the_role(sight: Sight) -> ColumnElement[bool]:
     """The roles that are said like the single one, once per org: 1.1 reads `role` and `orgs` as one statement."""
     twin = tables.user_roles.alias()
     said_alike = NARROW_USER_ROLE.narrow(_role.role) == _single_role(sight)
-    earlier_twin = exists().where(
+    earlier_twin = has_row(
+        twin,
         twin.c.user_id == _role.user_id,
         twin.c.org_id == _role.org_id,
         twin.c.ordinal < _role.ordinal,

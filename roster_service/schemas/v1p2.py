@@ -18,7 +18,19 @@ from roster_service.db.vocabulary import (
     USER_ROLES,
 )
 from roster_service.schemas import records
-from roster_service.schemas.kinds import ORG, Address, Day, ObjectList, Ref, Rows, StrictSchema, Text, Token
+from roster_service.schemas.kinds import (
+    ORG,
+    RESOURCE,
+    Address,
+    Day,
+    ObjectList,
+    Ref,
+    Rows,
+    StrictSchema,
+    Text,
+    Token,
+    Unserved,
+)
 
 
 def never_absent(text: ColumnElement[str]) -> ColumnElement[str]:
@@ -107,7 +119,7 @@ class User(records.UserRecord):
         UserProfile, Rows(lambda _sight: _profile.user_id == _users.sourced_id, (_profile.profile_id,))
     )
     primaryOrg = Ref(ORG, _users.primary_org_id, visible=lambda org_id, _sight: org_id_is_granted(org_id))
-    resources = records.Unserved(records.RESOURCE)
+    resources = Unserved(RESOURCE)
 
 
 class Enrollment(records.EnrollmentRecord):

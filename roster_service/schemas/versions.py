@@ -26,7 +26,7 @@ ENROLLMENTS = Resource("enrollments", "enrollment")
 DEMOGRAPHICS = Resource("demographics", "demographics")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Version:
     """A version: the prefix of its scopes, its name for people, the root of its paths, and its records."""
 
