@@ -1,0 +1,71 @@
+"""Errors into answers: every error, from wherever it comes, leaves through the door that the request came in by."""
+
+from __future__ import annotations
+
+import logging
+
+from flask import Flask, Response, jsonify, request
+from psycopg2.errors import QueryCanceled
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from werkzeug.exceptions import HTTPException
+
+from roster_service.errors import Problem, RefusedRequestError
+from roster_service.rostering import blueprints as rostering
+
+log = logging.getLogger(__name__)
+
+IN_LOG = "the service failed; the failure is in its log"
+
+
+def register_failures(app: Flask) -> None:
+    """Registers a handler for each family of errors; the nearest one answers."""
+    app.register_error_handler(RefusedRequestError, rostering.answer_refusal)
+    app.register_error_handler(HTTPException, on_http_error)
+    app.register_error_handler(DBAPIError, on_database_error)
+    app.register_error_handler(PoolTimeoutError, on_full_pool)
+    app.register_error_handler(Exception, on_fault)
+
+
+def on_http_error(error: HTTPException) -> Response | HTTPException:
+    """An error of the framework: an unknown path, a wrong method, a body that is too large."""
+    if rostering.is_rostering(request.path):
+        return rostering.answer_refusal(rostering.to_problem(error))
+    if error.code is None or error.code < 400:
+        return error
+    response = jsonify({"error": error.name.lower().replace(" ", "_"), "error_description": error.description})
+    response.status_code = error.code
+    # `Allow`, `Retry-After` and the like.
+    response.headers.update({name: value for name, value in error.get_headers() if name != "Content-Type"})
+    return response
+
+
+def on_database_error(error: DBAPIError) -> Response:
+    """The log gets the kind alone: a driver's message can quote the values of a statement."""
+    log.error("database: %s, SQLSTATE %s", type(error.orig).__name__, getattr(error.orig, "pgcode", None))
+    if isinstance(error.orig, QueryCanceled):
+        return answer_failure(Problem.BUSY, "the query took too long; ask for less", 503)
+    if isinstance(error, OperationalError):
+        return answer_failure(Problem.BUSY, "the database does not answer; try again", 503)
+    return answer_failure(Problem.INTERNAL, IN_LOG, 500)
+
+
+def on_full_pool(_error: PoolTimeoutError) -> Response:
+    """Every connection of this worker was in use for too long."""
+    log.error("database: every connection is in use")
+    return answer_failure(Problem.BUSY, "the service is busy; try again", 503)
+
+
+def on_fault(error: Exception) -> Response:
+    """A fault of our own."""
+    log.error("fault: %s", type(error).__name__, exc_info=error)
+    return answer_failure(Problem.INTERNAL, IN_LOG, 500)
+
+
+def answer_failure(problem: Problem, description: str, status: int) -> Response:
+    """The answer of the door that the request came in by."""
+    if rostering.is_rostering(request.path):
+        return rostering.answer_refusal(RefusedRequestError(problem, description))
+    response = jsonify({"error": "server_error", "error_description": description})
+    response.status_code = status
+    return response
