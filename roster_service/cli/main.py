@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from typing import Any
 
 import click
 
@@ -17,13 +17,25 @@ from roster_service.db.migrate import upgrade
 from roster_service.errors import RosterServiceError
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Refusing(click.Group):
+    """A group that answers the service's own errors with one sentence and exit code 1, never a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except RosterServiceError as error:
+            click.echo(f"roster: {error}", err=True)
+            ctx.exit(1)
+
+
+@click.group(cls=Refusing, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="roster")
-def roster() -> None:
+def main() -> None:
     """Run and operate the Roster Service."""
 
 
-@roster.group()
+@main.group()
 def db() -> None:
     """The database."""
 
@@ -42,13 +54,4 @@ def db_upgrade(as_json: bool) -> None:
 
 
 for group in (run, feed, vendor, client):
-    roster.add_command(group)
-
-
-def main() -> None:
-    """The `roster` command."""
-    try:
-        roster()
-    except RosterServiceError as error:
-        sys.stderr.write(f"roster: {error}\n")
-        sys.exit(1)
+    main.add_command(group)

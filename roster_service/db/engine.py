@@ -60,5 +60,5 @@ def require_reachable(engine: Engine) -> None:
             connection.execute(text("SELECT 1"))
     except OperationalError as error:
         reason = str(error.orig).strip().splitlines()[0]
-        shown = engine.url.render_as_string(hide_password=True)
+        shown = engine.url.set(drivername="postgresql").render_as_string(hide_password=True)
         raise DatabaseUnavailableError(f"the database at {shown} does not answer: {reason}") from None

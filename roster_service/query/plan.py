@@ -33,9 +33,12 @@ class Notice:
     description: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class View:
-    """A record type as one caller sees it: the fields that exist for them, and what a filter may name."""
+    """A record type as one caller sees it: the fields that exist for them, and what a filter may name.
+
+    There is one view per record type and sight (`make_view`), so views are told apart by identity.
+    """
 
     record: type[Record]
     sight: Sight
@@ -53,16 +56,23 @@ def make_view(record: type[Record], sight: Sight) -> View:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A request that can be run: everything in it is known, typed and allowed."""
+class Outline:
+    """The part of a plan that shapes its statements, whatever the values: statements are kept by it."""
 
     view: View
     selection: Selection
-    path_ids: tuple[tuple[str, str], ...]
-    filter: TypedExpr | None
     sort: str | None
     descending: bool
     fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A request that can be run: everything in it is known, typed and allowed."""
+
+    outline: Outline
+    path_ids: tuple[tuple[str, str], ...]
+    filter: TypedExpr | None
     limit: int
     offset: int
     notices: tuple[Notice, ...]
@@ -80,13 +90,9 @@ def make_plan(
     sort, sort_notices = _check_sort(wish.sort, view)
     fields, field_notices = _check_fields(wish.fields, view)
     return Plan(
-        view=view,
-        selection=selection,
+        outline=Outline(view, selection, sort, wish.descending, fields),
         path_ids=tuple(path_ids.items()),
         filter=None if wish.filter is None else _check_filter(wish.filter, view),
-        sort=sort,
-        descending=wish.descending,
-        fields=fields,
         limit=wish.limit,
         offset=wish.offset,
         notices=sort_notices + field_notices,

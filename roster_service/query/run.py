@@ -36,7 +36,7 @@ def run_collection(connection: Connection, plan: Plan, caller: Caller, base_url:
 
 def run_single(connection: Connection, plan: Plan, caller: Caller, base_url: str) -> str | None:
     """The JSON text of one record, or None where there is none that the caller may see."""
-    return connection.execute(single_statement(plan), _bind(plan, caller, base_url)).scalar_one_or_none()
+    return connection.execute(single_statement(plan.outline), _bind(plan, caller, base_url)).scalar_one_or_none()
 
 
 def _bind(plan: Plan, caller: Caller, base_url: str) -> dict[str, Any]:

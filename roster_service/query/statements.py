@@ -10,12 +10,12 @@ import functools
 from typing import Any
 
 from oneroster_filter import Through, sqlalchemy_where
-from sqlalchemy import ColumnElement, Select, and_, bindparam, func, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, select, true
 from sqlalchemy.types import BigInteger
 
 from roster_service.db import json_text
 from roster_service.db.visibility import row_is_visible
-from roster_service.query.plan import Plan
+from roster_service.query.plan import Outline, Plan, View
 from roster_service.query.selections import path_id
 from roster_service.schemas.kinds import Source
 
@@ -24,59 +24,92 @@ NOCASE = "roster_nocase"
 RECORD = path_id("sourcedId")
 
 
+# Building a statement costs more than running it: those without a filter, nearly all, are built once.
+KEPT = 512
+
+
 def page_statement(plan: Plan) -> Select[str]:
     """One JSON text per record of the page, in order; `page_limit` and `page_offset` are bound.
 
     The page's ids are found first, so that skipped records cost no JSON.
     """
-    key = plan.view.record.table.c.sourced_id
+    return _page(plan.outline) if plan.filter is None else _make_page(plan.outline, _filter(plan))
+
+
+def count_statement(plan: Plan) -> Select[int]:
+    """How many records the caller would see on all pages together."""
+    return _count(plan.outline) if plan.filter is None else _make_count(plan.outline, _filter(plan))
+
+
+@functools.lru_cache(KEPT)
+def single_statement(outline: Outline) -> Select[str]:
+    """The JSON text of the one record whose sourcedId is bound as `path_sourcedId`; no row where there is none."""
+    return select(_record_json(outline)).where(_key(outline) == RECORD, _admits(outline))
+
+
+@functools.lru_cache(KEPT)
+def _page(outline: Outline) -> Select[str]:
+    return _make_page(outline, true())
+
+
+@functools.lru_cache(KEPT)
+def _count(outline: Outline) -> Select[int]:
+    return _make_count(outline, true())
+
+
+def _make_page(outline: Outline, wanted: ColumnElement[bool]) -> Select[str]:
     ids = (
-        select(key)
-        .where(_conditions(plan))
-        .order_by(*_order(plan))
+        select(_key(outline))
+        .where(_admits(outline), wanted)
+        .order_by(*_order(outline))
         .limit(bindparam("page_limit", type_=BigInteger))
         .offset(bindparam("page_offset", type_=BigInteger))
         # A query of its own, though it reads the table that the outer one reads.
         .correlate(None)
     )
     chosen = func.array(ids.scalar_subquery())
-    return select(_record_json(plan)).where(key == func.any(chosen)).order_by(*_order(plan))
+    return select(_record_json(outline)).where(_key(outline) == func.any(chosen)).order_by(*_order(outline))
 
 
-def count_statement(plan: Plan) -> Select[int]:
-    """How many records the caller would see on all pages together."""
-    return select(func.count()).select_from(plan.view.record.table).where(_conditions(plan))
+def _make_count(outline: Outline, wanted: ColumnElement[bool]) -> Select[int]:
+    return select(func.count()).select_from(outline.view.record.table).where(_admits(outline), wanted)
 
 
-def single_statement(plan: Plan) -> Select[str]:
-    """The JSON text of the one record whose sourcedId is bound as `path_sourcedId`; no row where there is none."""
-    return select(_record_json(plan)).where(plan.view.record.table.c.sourced_id == RECORD, _conditions(plan))
+def _key(outline: Outline) -> ColumnElement[str]:
+    return outline.view.record.table.c.sourced_id
 
 
-def _record_json(plan: Plan) -> ColumnElement[str]:
-    fields, sight = plan.view.fields, plan.view.sight
-    return json_text.object_json((name, fields[name].json(sight)) for name in plan.fields)
+@functools.lru_cache(KEPT)
+def _record_json(outline: Outline) -> ColumnElement[str]:
+    fields, sight = outline.view.fields, outline.view.sight
+    return json_text.object_json((name, fields[name].json(sight)) for name in outline.fields)
 
 
-def _conditions(plan: Plan) -> ColumnElement[bool]:
-    table, sight = plan.view.record.table, plan.view.sight
-    conditions = [row_is_visible(table, table, sight), plan.selection(sight)]
-    if plan.filter is not None:
-        conditions.append(sqlalchemy_where(plan.filter, functools.partial(find_source, plan), collation=NOCASE))
-    return and_(*conditions)
+@functools.lru_cache(KEPT)
+def _admits(outline: Outline) -> ColumnElement[bool]:
+    """What the caller may see, and what the path means: below whatever the caller filters."""
+    table, sight = outline.view.record.table, outline.view.sight
+    return and_(row_is_visible(table, table, sight), outline.selection(sight))
 
 
-def _order(plan: Plan) -> list[ColumnElement[Any]]:
-    keys: list[ColumnElement[Any]] = [plan.view.record.table.c.sourced_id]
-    if plan.sort is not None and plan.sort != "sourcedId":
-        source = find_source(plan, plan.sort)
+def _filter(plan: Plan) -> ColumnElement[bool]:
+    if plan.filter is None:
+        raise TypeError("the plan has no filter")
+    find = functools.partial(find_source, plan.outline.view)
+    return sqlalchemy_where(plan.filter, find, collation=NOCASE).self_group()
+
+
+def _order(outline: Outline) -> list[ColumnElement[Any]]:
+    keys: list[ColumnElement[Any]] = [_key(outline)]
+    if outline.sort is not None and outline.sort != "sourcedId":
+        source = find_source(outline.view, outline.sort)
         if isinstance(source, Through):
-            raise TypeError(f"{plan.sort} has several values a record")
+            raise TypeError(f"{outline.sort} has several values a record")
         keys.insert(0, source)
-    return [key.desc() if plan.descending else key.asc() for key in keys]
+    return [key.desc() if outline.descending else key.asc() for key in keys]
 
 
-def find_source(plan: Plan, path: str) -> Source:
+def find_source(view: View, path: str) -> Source:
     """The SQL behind a full path that the plan's check admitted."""
     name, _, rest = path.partition(".")
-    return plan.view.fields[name].source(rest, plan.view.sight)
+    return view.fields[name].source(rest, view.sight)

@@ -1,0 +1,87 @@
+"""`roster feed`, `roster db` and the settings: what they print and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from click.testing import CliRunner
+from sqlalchemy import Engine
+
+from roster_service.cli import main
+from roster_service.db.migrate import read_revisions
+from roster_service.db.tables import metadata
+from tests.cli.conftest import Roster, make_environment
+
+Answer = Callable[..., Any]
+
+
+def test_a_feed_remembers_where_its_export_lies(answer: Answer, tmp_path: Path) -> None:
+    path = tmp_path / "springfield.zip"
+    added = answer("feed", "add", "springfield", "--format", "oneroster", "--path", str(path))
+    assert added == {
+        "name": "springfield",
+        "format": "oneroster",
+        "path": str(path),
+        "enabled": True,
+        "last_run": None,
+    }
+    assert answer("feed", "list") == [added]
+
+
+def test_a_feed_name_is_taken_once(answer: Answer, roster: Roster) -> None:
+    answer("feed", "add", "springfield", "--format", "oneroster")
+    done = roster("feed", "add", "springfield", "--format", "oneroster")
+    assert (done.exit_code, done.stderr) == (1, "roster: there is a feed springfield already\n")
+
+
+def test_upgrading_twice_changes_nothing(answer: Answer) -> None:
+    upgraded = answer("db", "upgrade")
+    assert upgraded["before"] == upgraded["after"]
+
+
+def test_the_migrations_make_the_tables_that_the_code_declares(engine: Engine) -> None:
+    with engine.connect() as connection:
+        current, head = read_revisions(connection)
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        differences = compare_metadata(context, metadata)
+    assert current == head
+    assert differences == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        pytest.param(
+            {"prot": "8001"}, "ROSTER_PROT is no setting of this service; did you mean ROSTER_PORT?", id="name"
+        ),
+        pytest.param({"port": "eight"}, "ROSTER_PORT must be a whole number from 1 to 65535", id="number"),
+        pytest.param({"max_limit": "0"}, "ROSTER_MAX_LIMIT must be a whole number from 1 to 100000", id="range"),
+        pytest.param({"secret_key": "short"}, "ROSTER_SECRET_KEY must have at least 32 characters", id="secret"),
+        pytest.param({"public_url": "example.org"}, "ROSTER_PUBLIC_URL must begin with http://", id="address"),
+        pytest.param({"database_url": "mysql://h/d"}, "must be PostgreSQL, not mysql", id="another database"),
+        pytest.param({"database_url": "no url"}, "the database URL cannot be read", id="no URL"),
+        pytest.param(
+            {"database_url": "postgresql://u:hidden@127.0.0.1:1/d"},
+            "the database at postgresql://u:***@127.0.0.1:1/d does not answer",
+            id="unreachable",
+        ),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_refused_in_one_line(settings: dict[str, str], reason: str) -> None:
+    done = CliRunner().invoke(main, ["feed", "list"], env=make_environment(**settings))
+    assert done.exit_code == 1
+    assert done.stderr.startswith("roster: ")
+    assert reason in done.stderr
+    assert "hidden" not in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_database_without_tables_says_what_to_run(server_url: str) -> None:
+    done = CliRunner().invoke(main, ["vendor", "list"], env=make_environment(database_url=server_url))
+    assert done.exit_code == 1
+    assert done.stderr == "roster: the database has no tables yet; run `roster db upgrade`\n"

@@ -1,0 +1,124 @@
+"""`roster run`, as `make run` starts it: a process that serves until it is told to stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from tests.cli.conftest import make_environment
+
+PROJECT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-c", "from roster_service.cli import main; main()", "run"]
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def environment_of(**settings: str) -> dict[str, str]:
+    """A process environment with these settings alone."""
+    changed = {**os.environ, **make_environment(**settings), "PYTHONWARNINGS": "ignore"}
+    return {name: value for name, value in changed.items() if value is not None}
+
+
+@contextmanager
+def serving(environment: dict[str, str], *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The running process and all that it printed until it was ready; it is ended at the end, however the test went."""
+    with subprocess.Popen(
+        [*COMMAND, *options], env=environment, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            printed = ""
+            for line in process.stdout:
+                printed += line
+                if line.startswith(("{", "curl")) and ("--json" in options or printed.count("\ncurl") == 4):
+                    break
+            yield process, printed
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(30)
+
+
+def test_the_embedded_service_starts_stops_and_starts_again_on_its_data(tmp_path: Path, free_port: int) -> None:
+    tmp_path.chmod(0o755)
+    environment = environment_of(home=str(tmp_path), port=str(free_port), workers="1")
+    with serving(environment) as (process, printed):
+        script = printed[printed.index("# OneRoster 1.1") :]
+        pasted = subprocess.run(["sh", "-e"], input=script, capture_output=True, text=True, check=True)
+        answers = [json.loads(text) for text in re.split(r"(?<=\})(?=\{)", pasted.stdout)]
+    assert process.returncode == 0
+    assert not (tmp_path / "postgres" / "postmaster.pid").exists()
+    assert [list(answer) for answer in answers] == [["orgs"], ["users"], ["orgs"], ["users"]]
+    assert all(len(answer["users"]) == 2 for answer in answers if "users" in answer)
+
+    with serving(environment, "--json") as (_, again):
+        known = json.loads(again.splitlines()[-1])
+    assert known["demo"]["client_id"] in printed
+    assert known["demo"]["client_secret"] in printed
+
+
+def test_an_own_database_gets_no_demo_and_no_embedded_server(database_url: str, tmp_path: Path, free_port: int) -> None:
+    environment = environment_of(database_url=database_url, home=str(tmp_path), port=str(free_port), workers="1")
+    with serving(environment, "--json") as (_, printed):
+        known = json.loads(printed.splitlines()[-1])
+        with pytest.raises(HTTPError) as refused:
+            urlopen(f"{known['url']}/ims/oneroster/v1p1/orgs")
+    assert refused.value.code == 401
+    assert known["demo"] is None
+    assert not (tmp_path / "postgres").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        pytest.param(
+            {"database_url": "postgresql://u@127.0.0.1:1/d"},
+            r"the database at \S+ does not answer: .*",
+            id="unreachable",
+        ),
+        pytest.param({"database_url": "SERVER"}, r"the database has no tables yet; run `roster db upgrade`", id="bare"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_one_sentence(
+    server_url: str, free_port: int, settings: dict[str, str], reason: str
+) -> None:
+    chosen = {name: server_url if value == "SERVER" else value for name, value in settings.items()}
+    done = subprocess.run(
+        COMMAND,
+        env=environment_of(port=str(free_port), **chosen),
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert re.fullmatch(f"roster: {reason}\n", done.stderr)
+
+
+def test_a_taken_port_is_one_sentence(database_url: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        environment = environment_of(port=str(port), database_url=database_url)
+        done = subprocess.run(COMMAND, env=environment, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"roster: cannot listen on 127.0.0.1:{port} (Address already in use)")
+    assert done.stderr.count("\n") == 1
