@@ -1,0 +1,104 @@
+"""OneRoster filter expressions: parse them, check them against types, and run them as SQL or on plain records.
+
+Everything public is a name of this package. The names of `SQLALCHEMY` are imported when they are first used, so that
+the package works without SQLAlchemy.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from oneroster_filter.builder import F
+from oneroster_filter.check import TypedClause, TypedExpr, check
+from oneroster_filter.declared_types import TypesSource, field_types
+from oneroster_filter.errors import (
+    ColumnError,
+    ExpressionError,
+    FilterError,
+    FilterSyntaxError,
+    FilterValueError,
+    LimitError,
+    OperatorError,
+    RecordError,
+    UnknownFieldError,
+)
+from oneroster_filter.field_types import FieldType, FieldTypes, Kind
+from oneroster_filter.folding import fold
+from oneroster_filter.nodes import And, Clause, Expr, Operator, Or, Position, all_of, any_of, clauses
+from oneroster_filter.operators import OPERATORS
+from oneroster_filter.parser import MAX_CLAUSES, MAX_LENGTH, parse
+from oneroster_filter.predicate import predicate
+from oneroster_filter.text import to_query, to_text
+from oneroster_filter.values import Span, Value
+from oneroster_filter.version import __version__
+
+if TYPE_CHECKING:
+    from oneroster_filter.sql_constructs import add_sqlite_functions, folded
+    from oneroster_filter.sql_where import Columns, Source, Through, sqlalchemy_where
+
+SQLALCHEMY = {
+    "Columns": "sql_where",
+    "Source": "sql_where",
+    "Through": "sql_where",
+    "add_sqlite_functions": "sql_constructs",
+    "folded": "sql_constructs",
+    "sqlalchemy_where": "sql_where",
+}
+"""The names that need SQLAlchemy, each with its module."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in SQLALCHEMY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        module = import_module(f"{__name__}.{SQLALCHEMY[name]}")
+    except ModuleNotFoundError as error:
+        raise ImportError(f"{name} needs SQLAlchemy: pip install 'oneroster-filter[sqlalchemy]'") from error
+    return getattr(module, name)
+
+
+__all__ = [
+    "MAX_CLAUSES",
+    "MAX_LENGTH",
+    "OPERATORS",
+    "And",
+    "Clause",
+    "ColumnError",
+    "Columns",
+    "Expr",
+    "ExpressionError",
+    "F",
+    "FieldType",
+    "FieldTypes",
+    "FilterError",
+    "FilterSyntaxError",
+    "FilterValueError",
+    "Kind",
+    "LimitError",
+    "Operator",
+    "OperatorError",
+    "Or",
+    "Position",
+    "RecordError",
+    "Source",
+    "Span",
+    "Through",
+    "TypedClause",
+    "TypedExpr",
+    "TypesSource",
+    "UnknownFieldError",
+    "Value",
+    "__version__",
+    "add_sqlite_functions",
+    "all_of",
+    "any_of",
+    "check",
+    "clauses",
+    "field_types",
+    "fold",
+    "folded",
+    "parse",
+    "predicate",
+    "sqlalchemy_where",
+    "to_query",
+    "to_text",
+]

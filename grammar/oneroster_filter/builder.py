@@ -1,0 +1,89 @@
+"""Expressions written in Python: `(F("status") == "active") & F("familyName").contains("O'B")`."""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import TypeAlias
+
+from oneroster_filter.nodes import Clause, Operator
+from oneroster_filter.refusals import refuse
+from oneroster_filter.values import to_utc
+
+WRITABLE = "a value is a text, True or False, a datetime, a date, or a list of texts without commas"
+
+Plain: TypeAlias = str | bool | datetime | date | Sequence[str]
+
+
+class F:
+    """A field to compare. Each comparison is a `Clause`; join clauses by `&` and `|`.
+
+    Args:
+        name: The field, with its dots: `F("class.sourcedId")`.
+    """
+
+    __slots__ = ("_name",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __eq__(self, value: Plain) -> Clause:  # type: ignore[override]
+        return self._clause(Operator.EQUAL, value)
+
+    def __ne__(self, value: Plain) -> Clause:  # type: ignore[override]
+        return self._clause(Operator.NOT_EQUAL, value)
+
+    def __gt__(self, value: Plain) -> Clause:
+        return self._clause(Operator.GREATER, value)
+
+    def __ge__(self, value: Plain) -> Clause:
+        return self._clause(Operator.GREATER_OR_EQUAL, value)
+
+    def __lt__(self, value: Plain) -> Clause:
+        return self._clause(Operator.LESS, value)
+
+    def __le__(self, value: Plain) -> Clause:
+        return self._clause(Operator.LESS_OR_EQUAL, value)
+
+    def contains(self, value: Plain) -> Clause:
+        """The clause that is written `~`: a text contains the value whatever its case, a list holds any item of it."""
+        return self._clause(Operator.CONTAINS, value)
+
+    def _clause(self, operator: Operator, value: Plain) -> Clause:
+        return Clause(self._name, operator, value_text(value))
+
+
+def value_text(value: Plain) -> str:
+    """Write a value as a filter has it between its quotes.
+
+    Args:
+        value: A text; True or False; a datetime with a time zone, which is cut to the millisecond; a date; or a
+            sequence of texts, the items of a list.
+
+    Returns:
+        The text.
+
+    Raises:
+        ExpressionError: There is no text for the value: a datetime without a time zone (it might mean any moment), an
+            item with a comma or with a space at an end, or a type that is none of these.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise refuse("no-text-for-value", found=repr(value), why="give the datetime a time zone")
+        return to_utc(value).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Sequence) and all(_is_item(item) for item in value) and value:
+        return ",".join(value)
+    raise refuse(
+        "no-text-for-value",
+        found=repr(value),
+        why="a text, True or False, a datetime, a date, or a list of texts without commas",
+    )
+
+
+def _is_item(item: object) -> bool:
+    return isinstance(item, str) and "," not in item and item == item.strip(" ") != ""

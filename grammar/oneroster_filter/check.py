@@ -1,0 +1,96 @@
+"""Expression to checked expression: every field known, every operator taken, every value read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from oneroster_filter.declared_types import TypesSource, field_types
+from oneroster_filter.errors import FilterError
+from oneroster_filter.field_types import FieldType, FieldTypes
+from oneroster_filter.nodes import And, Clause, Expr, Operator, Or, all_of, any_of, fold_tree
+from oneroster_filter.operators import KIND_NAMES, OPERATORS
+from oneroster_filter.refusals import refuse
+from oneroster_filter.text import position_of
+from oneroster_filter.values import UnreadableError, Value, read_value
+
+
+@dataclass(frozen=True, slots=True)
+class TypedClause:
+    """One comparison whose field, operator and value are known to fit.
+
+    Args:
+        field: The field, with its dots.
+        type: What it is.
+        operator: How it is compared.
+        value: What it is compared with: a str, a bool, a `Span`, a date or a tuple of str, by `type.kind`.
+    """
+
+    field: str
+    type: FieldType
+    operator: Operator
+    value: Value
+
+
+TypedExpr: TypeAlias = TypedClause | And[TypedClause] | Or[TypedClause]
+"""What `check` returns."""
+
+
+def check(expr: Expr, types: TypesSource) -> TypedExpr:
+    """Give an expression its meaning for one sort of records, or say why it has none.
+
+    Args:
+        expr: What `parse` returned, or what was built with `F`.
+        types: The fields there are: a mapping from dotted name to `FieldType` or `Kind`, a marshmallow schema (class or
+            instance), a dataclass, or a TypedDict. Where one is used often, give the `FieldTypes` made of it by
+            `field_types`.
+
+    Returns:
+        The same tree, of `TypedClause`s: frozen, hashable, comparable.
+
+    Raises:
+        UnknownFieldError: A field is not among the types.
+        OperatorError: A field is compared in a way its kind is not.
+        FilterValueError: A value cannot be read as the kind of its field.
+    """
+    known = types if isinstance(types, FieldTypes) else field_types(types)
+
+    def check_clause(clause: Clause) -> TypedExpr:
+        return _check_clause(clause, known)
+
+    return fold_tree(expr, check_clause, _every, _some)
+
+
+def _every(operands: Sequence[TypedExpr]) -> TypedExpr:
+    return all_of(*operands)
+
+
+def _some(operands: Sequence[TypedExpr]) -> TypedExpr:
+    return any_of(*operands)
+
+
+def _check_clause(clause: Clause, types: FieldTypes) -> TypedClause:
+    type_ = types.find(clause.field)
+    if type_ is None:
+        below = types.below(clause.field)
+        suggestion = below[0] if below else types.nearest(clause.field)
+        hint = suggestion and f"did you mean {suggestion}?"
+        raise _refuse(clause, "unknown-field", "field", hint=hint, suggestion=suggestion)
+    taken = OPERATORS[type_.kind]
+    kind = KIND_NAMES[type_.kind]
+    if clause.operator not in taken:
+        raise _refuse(clause, "operator-not-taken", "operator", kind=kind, expected=tuple(o.value for o in taken))
+    try:
+        return TypedClause(clause.field, type_, clause.operator, read_value(type_.kind, clause.operator, clause.value))
+    except UnreadableError as error:
+        raise _refuse(clause, error.code, "value", expected=(kind,)) from None
+
+
+def _refuse(clause: Clause, code: str, part: str, **facts: Any) -> FilterError:
+    """The error of a clause, with its place in the text it was read from, or in its own text where it was built."""
+    position = clause.position or position_of(clause)
+    return refuse(
+        code,
+        text=position.text,
+        column=getattr(position, part),
+        **{"field": clause.field, "operator": clause.operator.value, "value": clause.value} | facts,
+    )

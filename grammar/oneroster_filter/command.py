@@ -1,0 +1,197 @@
+"""The command `python -m oneroster_filter`: try a filter, see what it means, run it on a CSV file."""
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from oneroster_filter.check import TypedExpr, check
+from oneroster_filter.errors import FilterError, RecordError
+from oneroster_filter.field_types import FieldType, FieldTypes, Kind
+from oneroster_filter.nodes import And, Expr, Or, clauses
+from oneroster_filter.operators import KIND_NAMES
+from oneroster_filter.parser import MAX_CLAUSES, parse
+from oneroster_filter.predicate import predicate
+from oneroster_filter.text import to_text
+from oneroster_filter.values import Span
+
+DIALECTS = ("postgresql", "sqlite", "mysql")
+
+REFUSED = 2
+"""The exit code for a filter, a file or a record that cannot be taken; argparse has the same for its own."""
+
+
+class InputError(Exception):
+    """A file that is not what it should be; the message says how."""
+
+
+def main(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
+    """Run the command.
+
+    Args:
+        arguments: What stands after the command's name.
+        output: Where the answer goes.
+        errors: Where complaints go, and the count of the rows.
+
+    Returns:
+        The exit code: 0, or 2 where something was refused.
+    """
+    options = _options().parse_args(arguments)
+    try:
+        _run(options, output, errors)
+    except (FilterError, InputError) as error:
+        errors.write(f"{error}\n")
+        return REFUSED
+    return 0
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="oneroster_filter", description="Try a OneRoster filter, or run it on a CSV file."
+    )
+    parser.add_argument("filter", help="the filter: \"status='active' AND role='teacher'\"")
+    parser.add_argument(
+        "--types",
+        metavar="FILE",
+        help='field types as JSON: {"grades": "texts", "roles.role": {"kind": "text", "many": true}}',
+    )
+    parser.add_argument(
+        "--csv", metavar="FILE", help="print the rows of this file that match (- is the standard input)"
+    )
+    parser.add_argument("--explain", action="store_true", help="print the tree of the filter, and its SQL")
+    parser.add_argument("--dialect", choices=DIALECTS, default=DIALECTS[0], help="whose SQL to print")
+    parser.add_argument("--max-clauses", type=int, default=MAX_CLAUSES, help="how many clauses to take")
+    return parser
+
+
+def _run(options: argparse.Namespace, output: TextIO, errors: TextIO) -> None:
+    expr = parse(options.filter, max_clauses=options.max_clauses)
+    types = read_types(options.types) if options.types else None
+    if options.explain:
+        typed = check(expr, types or all_text(clause.field for clause in clauses(expr)))
+        output.writelines(f"{line}\n" for line in explain(typed, options.dialect))
+    if options.csv:
+        with reading(options.csv) as file:
+            matched, seen = print_matching(expr, types, file, output)
+        errors.write(f"{matched} of {seen} rows\n")
+    if not options.explain and not options.csv:
+        output.write(f"{to_text(expr)}\n")
+
+
+def explain(typed: TypedExpr, dialect: str) -> Iterator[str]:
+    """Yield the lines that show a checked expression: its tree, then its SQL where SQLAlchemy is installed."""
+    yield from tree_lines(typed, "")
+    try:
+        from oneroster_filter.sql_explain import sql_lines
+    except ModuleNotFoundError:
+        yield "SQL: needs SQLAlchemy (pip install 'oneroster-filter[sqlalchemy]')"
+    else:
+        yield f"SQL ({dialect}):"
+        yield from sql_lines(typed, dialect)
+
+
+def tree_lines(expr: TypedExpr, indent: str) -> Iterator[str]:
+    """Yield the lines of a tree, one for each node."""
+    if isinstance(expr, (And, Or)):
+        yield f"{indent}{type(expr).__name__.upper()}"
+        for operand in expr.operands:
+            yield from tree_lines(operand, f"{indent}  ")
+    else:
+        kind = KIND_NAMES[expr.type.kind] + (", any of many" if expr.type.many else "")
+        value = expr.value if isinstance(expr.value, Span) else repr(expr.value)
+        yield f"{indent}{expr.field} {expr.operator.value} {value}  ({kind})"
+
+
+def all_text(names: Iterable[str]) -> FieldTypes:
+    """The types of fields about which nothing is known."""
+    return FieldTypes(dict.fromkeys(names, Kind.TEXT))
+
+
+def read_types(path: str) -> FieldTypes:
+    """Read a file of field types.
+
+    Args:
+        path: A JSON file: an object from field name to the name of a kind, or to `{"kind": ..., "many": true}`.
+
+    Returns:
+        The types.
+
+    Raises:
+        InputError: The file cannot be read, or is not such an object.
+    """
+    with reading(path) as file:
+        try:
+            return FieldTypes({name: _type_of(entry) for name, entry in json.load(file).items()})
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            kinds = ", ".join(kind.value for kind in Kind)
+            raise InputError(f"{path}: not an object of field types (kinds: {kinds}): {error}") from None
+
+
+def _type_of(entry: str | Mapping[str, Any]) -> FieldType:
+    if isinstance(entry, str):
+        return FieldType(Kind(entry))
+    return FieldType(Kind(entry["kind"]), many=entry.get("many", False) is True)
+
+
+def print_matching(expr: Expr, types: FieldTypes | None, file: TextIO, output: TextIO) -> tuple[int, int]:
+    """Print the rows of a CSV file that satisfy a filter, below the file's own header.
+
+    Args:
+        expr: The filter.
+        types: The types of the columns; None where every column is text.
+        file: The CSV file. An empty cell is absent; a cell of a list, or of many values, has commas between its items.
+        output: Where the rows go.
+
+    Returns:
+        How many rows matched, and how many there were.
+
+    Raises:
+        FilterError: The filter does not fit the types.
+        InputError: A column is missing, or a cell is not of its kind.
+    """
+    rows = (row for row in csv.reader(file, strict=True) if row)
+    header = next(rows, [])
+    typed = check(expr, all_text(header) if types is None else types)
+    lists = set()
+    for clause in clauses(typed):
+        if clause.field not in header:
+            raise InputError(f"the file has no column {clause.field}")
+        if clause.type.many or clause.type.kind is Kind.TEXTS:
+            lists.add(clause.field)
+    test = predicate(typed)
+    writer = csv.writer(output, lineterminator="\n")
+    writer.writerow(header)
+    matched = seen = 0
+    for seen, row in enumerate(rows, start=1):
+        record = {name: _cell(cell, name in lists) for name, cell in zip(header, row, strict=False)}
+        try:
+            if test(record):
+                matched += 1
+                writer.writerow(row)
+        except RecordError as error:
+            raise InputError(f"row {seen}: {error}") from None
+    return matched, seen
+
+
+def _cell(cell: str, is_list: bool) -> str | list[str] | None:
+    if not is_list:
+        return cell or None
+    return [item.strip() for item in cell.split(",")] if cell else None
+
+
+@contextmanager
+def reading(path: str) -> Iterator[TextIO]:
+    """A text file open for reading, whose faults are an `InputError`; `-` is the standard input."""
+    with ExitStack() as stack:
+        try:
+            file = sys.stdin if path == "-" else stack.enter_context(Path(path).open(encoding="utf-8-sig", newline=""))
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from None
+        try:
+            yield file
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise InputError(f"{path}: {error}") from None

@@ -1,0 +1,109 @@
+"""Field types from what a program declares anyway: a mapping, a marshmallow schema, a dataclass or a TypedDict.
+
+A declaration that no kind fits (a number, a function) gives no field: a filter that names it is refused.
+"""
+
+import sys
+from collections.abc import Mapping
+from collections.abc import Sequence as SequenceABC
+from collections.abc import Set as SetABC
+from dataclasses import is_dataclass
+from datetime import date, datetime
+from functools import lru_cache
+from types import NoneType, UnionType
+from typing import (
+    Any,
+    Literal,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from oneroster_filter.field_types import ANY_KEY, FieldType, FieldTypes, Kind, RelativeTypes, below, in_list
+
+TypesSource: TypeAlias = Any
+"""A `FieldTypes`, a mapping of names to `FieldType` or `Kind`, a marshmallow schema, a dataclass or a TypedDict."""
+
+DEEPEST = 2
+"""How often one class may stand on the way to a field: a class that holds itself is read one level deep."""
+
+SCALARS: tuple[tuple[type, Kind], ...] = (
+    (str, Kind.TEXT),
+    (bool, Kind.FLAG),
+    (datetime, Kind.INSTANT),
+    (date, Kind.DAY),
+)
+"""The kinds of Python types; the first that is a superclass counts, so datetime stands before date."""
+
+
+def field_types(source: TypesSource) -> FieldTypes:
+    """Make the field types of a declaration, once, for any number of calls of `check`.
+
+    Args:
+        source: A mapping from dotted name to `FieldType` or `Kind`; a marshmallow schema, class or instance, whose
+            fields may say their own types (see `marshmallow_types.types_of_schema`); a dataclass; or a TypedDict.
+            Fields have the names they have outside: a marshmallow field's `data_key`, else the attribute's name.
+
+    Returns:
+        The field types: immutable, hashable. Those of a class are remembered.
+
+    Raises:
+        TypeError: The source is none of these.
+    """
+    if isinstance(source, FieldTypes):
+        return source
+    if isinstance(source, Mapping):
+        return FieldTypes(source)
+    return _of_class(source) if isinstance(source, type) else _of_declaration(source)
+
+
+def _of_declaration(source: Any) -> FieldTypes:
+    # Nothing can be a schema before marshmallow was imported; whoever has none installed needs none.
+    marshmallow = sys.modules.get("marshmallow")
+    if marshmallow and (isinstance(source, marshmallow.Schema) or _is_subclass(source, marshmallow.Schema)):
+        from oneroster_filter.marshmallow_types import types_of_schema
+
+        return FieldTypes(types_of_schema(source))
+    if isinstance(source, type) and _is_record(source):
+        return FieldTypes(_of_record(source, ()))
+    raise TypeError(f"field types come from a mapping, a schema, a dataclass or a TypedDict, not from {source!r}")
+
+
+_of_class = lru_cache(maxsize=256)(_of_declaration)
+
+
+def _is_subclass(source: object, parent: type) -> bool:
+    return isinstance(source, type) and issubclass(source, parent)
+
+
+def _is_record(annotation: Any) -> bool:
+    return isinstance(annotation, type) and (is_dataclass(annotation) or is_typeddict(annotation))
+
+
+def _of_record(record: type, path: tuple[type, ...]) -> dict[str, FieldType]:
+    path = (*path, record)
+    types: dict[str, FieldType] = {}
+    for name, annotation in get_type_hints(record).items():
+        types |= below(name, _of_annotation(annotation, path))
+    return types
+
+
+def _of_annotation(annotation: Any, path: tuple[type, ...]) -> RelativeTypes:
+    """The types of one annotation; none at all where no kind fits."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (Union, UnionType):
+        present = [argument for argument in arguments if argument is not NoneType]
+        return _of_annotation(present[0], path) if len(present) == 1 else {}
+    if origin is Literal:
+        return {"": FieldType(Kind.TEXT)} if all(isinstance(argument, str) for argument in arguments) else {}
+    if _is_record(annotation):
+        return _of_record(annotation, path) if path.count(annotation) < DEEPEST else {}
+    if _is_subclass(origin, Mapping):
+        return {ANY_KEY: FieldType(Kind.TEXT)}
+    if arguments and (_is_subclass(origin, SequenceABC) or _is_subclass(origin, SetABC)):
+        return in_list(_of_annotation(arguments[0], path))
+    kind = next((kind for type_, kind in SCALARS if _is_subclass(annotation, type_)), None)
+    return {"": FieldType(kind)} if kind else {}

@@ -1,0 +1,141 @@
+"""What kind each field is of: the knowledge that turns a filter that reads well into one that means something."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import Enum
+from typing import Final, TypeAlias
+
+ANY_KEY: Final = "*"
+"""The last name of an open prefix: `metadata.*` is any one name below `metadata`."""
+
+LONGEST_MISSPELLING: Final = 64
+"""Longer names get no suggestion: nobody misspells so much, and looking for the nearest name takes time."""
+
+
+class Kind(Enum):
+    """What the values of a field are, each valued as the command and the type files name it.
+
+    The rostering resources have no numbers: what looks like one (a school year, a grade) is text.
+    """
+
+    TEXT = "text"
+    FLAG = "flag"
+    INSTANT = "instant"
+    DAY = "day"
+    TEXTS = "texts"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """The type of a field.
+
+    Args:
+        kind: What one value is.
+        many: The field is reached through a list (`roles.role`): a record has any number of values, and a comparison
+            holds where it holds for any of them.
+    """
+
+    kind: Kind
+    many: bool = False
+
+
+class FieldTypes(Mapping[str, FieldType]):
+    """The fields that a filter may name: an immutable mapping, hashable, to be made once and kept.
+
+    Args:
+        types: Types by field name. A name ending in `.*` is an open prefix: any one name below it. A bare `Kind` stands
+            for `FieldType(kind)`.
+    """
+
+    __slots__ = ("_hash", "_types")
+
+    def __init__(self, types: Mapping[str, FieldType | Kind]) -> None:
+        self._types = {
+            name: type_ if isinstance(type_, FieldType) else FieldType(type_) for name, type_ in types.items()
+        }
+        self._hash = hash(frozenset(self._types.items()))
+
+    def __getitem__(self, name: str) -> FieldType:
+        return self._types[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._types)
+
+    def __len__(self) -> int:
+        return len(self._types)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"FieldTypes({self._types!r})"
+
+    def find(self, field: str) -> FieldType | None:
+        """The type of a field as a filter names it.
+
+        Args:
+            field: The field, with its dots.
+
+        Returns:
+            Its type, by its own name or by an open prefix; None where there is no such field.
+        """
+        above, _, _ = field.rpartition(".")
+        return self._types.get(field) or self._types.get(f"{above}.{ANY_KEY}")
+
+    def nearest(self, field: str) -> str | None:
+        """The known name that an unknown one was probably meant to be.
+
+        Args:
+            field: An unknown field.
+
+        Returns:
+            A known name, or None where none is near.
+        """
+        if len(field) > LONGEST_MISSPELLING:
+            return None
+        known = {name.lower(): name for name in self._types}
+        near = get_close_matches(field.lower(), known, n=1)
+        return known[near[0]] if near else None
+
+    def below(self, field: str) -> list[str]:
+        """The known names that reach into a field: `class.sourcedId` for `class`.
+
+        Args:
+            field: A field, with its dots.
+
+        Returns:
+            The names, in the order of the types.
+        """
+        return [name for name in self._types if name.startswith(f"{field}.")]
+
+
+RelativeTypes: TypeAlias = Mapping[str, FieldType]
+"""The types that one declaration gives, by names relative to it; the empty name is the declared thing itself."""
+
+
+def below(name: str, types: RelativeTypes) -> dict[str, FieldType]:
+    """The same types, seen from one level further up.
+
+    Args:
+        name: What the level above calls the declared thing.
+        types: Its types.
+
+    Returns:
+        The types, by names that begin with `name`.
+    """
+    return {f"{name}.{relative}" if relative else name: type_ for relative, type_ in types.items()}
+
+
+def in_list(types: RelativeTypes) -> dict[str, FieldType]:
+    """The types of a list of such things: a list of texts is one value, of its own kind; of others there are many.
+
+    Args:
+        types: The types of one item.
+
+    Returns:
+        The types of the list.
+    """
+    if types.get("") == FieldType(Kind.TEXT):
+        return {"": FieldType(Kind.TEXTS)}
+    return {relative: FieldType(type_.kind, many=True) for relative, type_ in types.items()}

@@ -1,0 +1,83 @@
+"""Field types from marshmallow schemas: what the wire format declares is what a filter may name."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from marshmallow import Schema, fields
+
+from oneroster_filter.declared_types import DEEPEST
+from oneroster_filter.field_types import ANY_KEY, FieldType, Kind, RelativeTypes, below, in_list
+
+Path = tuple[type[Schema], ...]
+
+
+def types_of_schema(schema: Schema | type[Schema]) -> dict[str, FieldType]:
+    """Read the types of a schema's fields.
+
+    A field says its own types by an attribute `filter_types`, a mapping from relative dotted names to `FieldType`: the
+    empty name is the field itself, and an empty mapping means that it cannot be filtered by. The others are known by
+    their class (`FIELDS`); of a class that is not there, and of what is never shown (`load_only`), there is no type.
+
+    Args:
+        schema: A schema; of an instance, `only` and `exclude` count.
+
+    Returns:
+        Types by dotted name, each part of it a `data_key` where the field has one.
+    """
+    return _types(schema() if isinstance(schema, type) else schema, ())
+
+
+def _types(schema: Schema, path: Path) -> dict[str, FieldType]:
+    path = (*path, type(schema))
+    types: dict[str, FieldType] = {}
+    for name, field in schema.fields.items():
+        if not field.load_only:
+            types |= below(field.data_key or name, _of_field(field, path))
+    return types
+
+
+def _of_field(field: fields.Field[Any], path: Path) -> RelativeTypes:
+    own: Mapping[str, FieldType] | None = getattr(field, "filter_types", None)
+    if own is not None:
+        return own
+    return next((read(field, path) for class_, read in FIELDS if isinstance(field, class_)), {})
+
+
+def _scalar(kind: Kind) -> Callable[[Any, Path], RelativeTypes]:
+    return lambda field, path: {"": FieldType(kind)}
+
+
+def _open(field: Any, path: Path) -> RelativeTypes:
+    return {ANY_KEY: FieldType(Kind.TEXT)}
+
+
+def _list(field: Any, path: Path) -> RelativeTypes:
+    return in_list(_of_field(field.inner, path))
+
+
+def _pluck(field: Any, path: Path) -> RelativeTypes:
+    return _one_or_many(field, _of_field(field.schema.fields[field.field_name], path))
+
+
+def _nested(field: Any, path: Path) -> RelativeTypes:
+    schema = field.schema
+    return _one_or_many(field, _types(schema, path) if path.count(type(schema)) < DEEPEST else {})
+
+
+def _one_or_many(field: Any, types: RelativeTypes) -> RelativeTypes:
+    return in_list(types) if field.schema.many else types
+
+
+FIELDS: tuple[tuple[type[fields.Field[Any]], Callable[[Any, Path], RelativeTypes]], ...] = (
+    (fields.String, _scalar(Kind.TEXT)),
+    (fields.UUID, _scalar(Kind.TEXT)),
+    (fields.Enum, _scalar(Kind.TEXT)),
+    (fields.Boolean, _scalar(Kind.FLAG)),
+    (fields.Date, _scalar(Kind.DAY)),
+    (fields.DateTime, _scalar(Kind.INSTANT)),
+    (fields.Pluck, _pluck),
+    (fields.Nested, _nested),
+    (fields.List, _list),
+    (fields.Mapping, _open),
+)
+"""The types of a field by its class; the first class that it is an instance of counts."""

@@ -1,0 +1,162 @@
+"""Checked expression to SQL condition, as a SQLAlchemy expression.
+
+Every value is bound, and expressions of the same shape give the same SQL. A comparison is null where the value is
+absent, which in a WHERE counts as false; `!=` is made so that it is true there.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import sqlalchemy as sa
+from sqlalchemy.types import TypeEngine
+
+from oneroster_filter.check import TypedClause, TypedExpr
+from oneroster_filter.errors import ColumnError
+from oneroster_filter.field_types import Kind
+from oneroster_filter.nodes import Operator, fold_tree
+from oneroster_filter.sql_constructs import Exact, HasAll, HasAny, Ordered, TextList, folded
+from oneroster_filter.values import Span
+
+ICU_ROOT = "und-x-icu"
+"""The collation that PostgreSQL has wherever it was built with ICU, as all distributions do."""
+
+ESCAPE = "/"
+"""The escape character of LIKE patterns: the default, a backslash, is not one on every database."""
+
+Condition: TypeAlias = sa.ColumnElement[bool]
+
+
+@dataclass(frozen=True)
+class Through:
+    """Where the values of a `many` field are: in other rows.
+
+    Args:
+        element: The expression of one value: `role.c.role`.
+        wrap: Given a condition on one value, the condition on the record: an EXISTS around it.
+    """
+
+    element: sa.ColumnExpressionArgument[Any]
+    wrap: Callable[[Condition], Condition]
+
+
+Source: TypeAlias = "sa.ColumnExpressionArgument[Any] | Through"
+Columns: TypeAlias = "Mapping[str, Source] | Callable[[str], Source]"
+Comparison: TypeAlias = Callable[[Any, Any], Condition]
+Comparisons: TypeAlias = Mapping[tuple[Kind, Operator], Comparison]
+
+
+def sqlalchemy_where(typed: TypedExpr, columns: Columns, *, collation: str = ICU_ROOT) -> Condition:
+    """Compile a checked expression to the condition of a WHERE.
+
+    Args:
+        typed: What `check` returned.
+        columns: Where each field is found: a mapping by dotted name, or a function of it, that gives a Core column, an
+            ORM attribute, or any expression of the kind's type (text, boolean, timestamp, date; for a list, an array
+            of text on PostgreSQL and JSON text elsewhere). A timestamp without a time zone holds UTC. For a `many`
+            field, a `Through`.
+        collation: The PostgreSQL collation by which `~` ignores case: one whose `lower` knows Unicode, and which is
+            deterministic. `pg_c_utf8`, from PostgreSQL 17 on, is the fastest. Other databases need none.
+
+    Returns:
+        The condition.
+
+    Raises:
+        ColumnError: A field has no column, or a `many` field no `Through`, or another one has.
+    """
+    find = columns.__getitem__ if isinstance(columns, Mapping) else columns
+    comparisons = _comparisons(collation)
+
+    def compile_clause(clause: TypedClause) -> Condition:
+        try:
+            source = find(clause.field)
+        except KeyError:
+            raise ColumnError(clause.field, "there is no column for this field") from None
+        if isinstance(source, Through) is not clause.type.many:
+            raise ColumnError(clause.field, "a field of many values needs a Through, and no other field does")
+        if isinstance(source, Through):
+            return _through(clause, source, comparisons)
+        return comparisons[clause.type.kind, clause.operator](source, clause.value)
+
+    return fold_tree(
+        typed, compile_clause, lambda conditions: sa.and_(*conditions), lambda conditions: sa.or_(*conditions)
+    )
+
+
+def _through(clause: TypedClause, source: Through, comparisons: Comparisons) -> Condition:
+    """Any value may satisfy the comparison; `!=` says that none equals."""
+    if clause.operator is Operator.NOT_EQUAL:
+        return sa.not_(source.wrap(comparisons[clause.type.kind, Operator.EQUAL](source.element, clause.value)))
+    return source.wrap(comparisons[clause.type.kind, clause.operator](source.element, clause.value))
+
+
+def _bound(value: object, type_: TypeEngine[Any]) -> sa.BindParameter[Any]:
+    return sa.bindparam(None, value, type_=type_, unique=True)
+
+
+def _text(value: str) -> sa.BindParameter[Any]:
+    return _bound(value, sa.Text())
+
+
+def _day(value: date) -> sa.BindParameter[Any]:
+    return _bound(value, sa.Date())
+
+
+def _moment(source: Any, value: datetime) -> sa.BindParameter[Any]:
+    """A moment as the column keeps it. Without this, PostgreSQL would compare by the session's time zone."""
+    zoned = getattr(source.type, "timezone", True)
+    return _bound(value if zoned else value.replace(tzinfo=None), sa.DateTime(timezone=zoned))
+
+
+def _within(source: Any, span: Span) -> Condition:
+    condition: Condition = source.between(_moment(source, span.first), _moment(source, span.last))
+    return condition
+
+
+def _has_all(source: Any, items: tuple[str, ...]) -> Condition:
+    return HasAll(source, _bound(items, TextList()))
+
+
+def _not(comparison: Comparison) -> Comparison:
+    return lambda source, value: sa.not_(sa.func.coalesce(comparison(source, value), sa.false()))
+
+
+def _pattern(value: str) -> str:
+    """What LIKE calls a text that contains the value; the value's own wildcards are escaped."""
+    return "%" + re.sub(f"[%_{ESCAPE}]", rf"{ESCAPE}\g<0>", value) + "%"
+
+
+@lru_cache(maxsize=64)
+def _comparisons(collation: str) -> Comparisons:
+    """A row for every operator of every kind. Planners estimate `!=` better by IS DISTINCT FROM, where that says it."""
+    return {
+        (Kind.TEXT, Operator.EQUAL): lambda source, value: Exact(source) == _text(value),
+        (Kind.TEXT, Operator.NOT_EQUAL): lambda source, value: Exact(source).is_distinct_from(_text(value)),
+        (Kind.TEXT, Operator.GREATER): lambda source, value: Ordered(source) > _text(value),
+        (Kind.TEXT, Operator.GREATER_OR_EQUAL): lambda source, value: Ordered(source) >= _text(value),
+        (Kind.TEXT, Operator.LESS): lambda source, value: Ordered(source) < _text(value),
+        (Kind.TEXT, Operator.LESS_OR_EQUAL): lambda source, value: Ordered(source) <= _text(value),
+        (Kind.TEXT, Operator.CONTAINS): lambda source, value: folded(source, collation).like(
+            folded(_text(_pattern(value)), collation), escape=ESCAPE
+        ),
+        (Kind.FLAG, Operator.EQUAL): lambda source, value: source == _bound(value, sa.Boolean()),
+        (Kind.FLAG, Operator.NOT_EQUAL): lambda source, value: source.is_distinct_from(_bound(value, sa.Boolean())),
+        (Kind.INSTANT, Operator.EQUAL): _within,
+        (Kind.INSTANT, Operator.NOT_EQUAL): _not(_within),
+        (Kind.INSTANT, Operator.GREATER): lambda source, span: source > _moment(source, span.last),
+        (Kind.INSTANT, Operator.GREATER_OR_EQUAL): lambda source, span: source >= _moment(source, span.first),
+        (Kind.INSTANT, Operator.LESS): lambda source, span: source < _moment(source, span.first),
+        (Kind.INSTANT, Operator.LESS_OR_EQUAL): lambda source, span: source <= _moment(source, span.last),
+        (Kind.DAY, Operator.EQUAL): lambda source, value: source == _day(value),
+        (Kind.DAY, Operator.NOT_EQUAL): lambda source, value: source.is_distinct_from(_day(value)),
+        (Kind.DAY, Operator.GREATER): lambda source, value: source > _day(value),
+        (Kind.DAY, Operator.GREATER_OR_EQUAL): lambda source, value: source >= _day(value),
+        (Kind.DAY, Operator.LESS): lambda source, value: source < _day(value),
+        (Kind.DAY, Operator.LESS_OR_EQUAL): lambda source, value: source <= _day(value),
+        (Kind.TEXTS, Operator.EQUAL): _has_all,
+        (Kind.TEXTS, Operator.NOT_EQUAL): _not(_has_all),
+        (Kind.TEXTS, Operator.CONTAINS): lambda source, items: HasAny(source, _bound(items, TextList())),
+    }

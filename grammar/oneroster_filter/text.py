@@ -1,0 +1,41 @@
+"""Expression to text: what `parse` would read back as the same expression."""
+
+from urllib.parse import quote
+
+from oneroster_filter.nodes import Clause, Expr, Position, fold_tree
+
+
+def to_text(expr: Expr) -> str:
+    """Write an expression as a filter.
+
+    Args:
+        expr: What `parse` returned, or what was built with `F`.
+
+    Returns:
+        The filter, with single spaces around AND and OR and none around operators; `parse` reads it as an equal
+        expression (given room for as many clauses).
+    """
+    return fold_tree(expr, _clause_text, " AND ".join, " OR ".join)
+
+
+def to_query(expr: Expr) -> str:
+    """Write an expression for a URL.
+
+    Args:
+        expr: What `parse` returned, or what was built with `F`.
+
+    Returns:
+        The filter, percent-encoded as UTF-8, to stand after `filter=` in a query string.
+    """
+    return quote(to_text(expr), safe="")
+
+
+def position_of(clause: Clause) -> Position:
+    """Where the parts of a clause stand in its own text."""
+    operator = len(clause.field)
+    return Position(_clause_text(clause), 0, operator, operator + len(clause.operator.value))
+
+
+def _clause_text(clause: Clause) -> str:
+    value = clause.value.replace("'", "''")
+    return f"{clause.field}{clause.operator.value}'{value}'"

@@ -1,0 +1,151 @@
+"""Text to value, one reader for each kind.
+
+Instants are compared as whole milliseconds, the precision that providers show: whatever is finer is cut off, in the
+filter and in the records. Otherwise a record shown with `.123Z` and kept with microseconds would not equal what it
+shows, and would come back with every `dateLastModified>` that names it.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import TypeAlias
+
+from oneroster_filter.field_types import Kind
+from oneroster_filter.nodes import Operator
+
+MILLISECOND = timedelta(microseconds=999)
+"""From the first to the last microsecond of a millisecond."""
+
+DAY = timedelta(days=1, microseconds=-1)
+"""From the first to the last microsecond of a day."""
+
+_DAY_TEXT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_INSTANT_TEXT = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2})(:[0-9]{2}(?:\.[0-9]{1,6})?)?[0-9]*(Z|[+-][0-9]{2}:[0-9]{2})?"
+)
+_FLAGS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of time that a filter names: a millisecond, or a day.
+
+    Args:
+        first: Its first microsecond, in UTC.
+        last: Its last microsecond, in UTC.
+    """
+
+    first: datetime
+    last: datetime
+
+    def __str__(self) -> str:
+        return f"{self.first.isoformat()} to {self.last.isoformat()}"
+
+
+Value: TypeAlias = str | bool | Span | date | tuple[str, ...]
+"""What the value of a checked clause is, by kind: TEXT str, FLAG bool, INSTANT Span, DAY date, TEXTS tuple."""
+
+
+class UnreadableError(ValueError):
+    """A text is not a value of the kind; `code` names the refusal."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def read_text(text: str) -> str:
+    """Any text is one."""
+    return text
+
+
+def read_flag(text: str) -> bool:
+    """Read `true` or `false`, in lower case as the standard writes them."""
+    if text not in _FLAGS:
+        raise UnreadableError("not-a-flag")
+    return _FLAGS[text]
+
+
+def read_day(text: str) -> date:
+    """Read `2026-11-21`."""
+    if not _DAY_TEXT.fullmatch(text):
+        raise UnreadableError("not-a-day")
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UnreadableError("not-a-day") from None
+
+
+def read_instant(text: str) -> datetime:
+    """Read a moment in UTC: `2026-11-21T02:00:00.000Z`, with any offset, or in UTC where none is written; or the first
+    moment of a day.
+    """
+    try:
+        if _DAY_TEXT.fullmatch(text):
+            return to_utc(datetime.fromisoformat(text))
+        if found := _INSTANT_TEXT.fullmatch(text):
+            # Python reads no more than microseconds.
+            return to_utc(datetime.fromisoformat("".join(found.groups(default=""))))
+    except (ValueError, OverflowError):
+        pass
+    raise UnreadableError("not-an-instant")
+
+
+def read_span(text: str) -> Span:
+    """Read an instant as its millisecond, or a day as the whole of it."""
+    moment = read_instant(text)
+    if _DAY_TEXT.fullmatch(text):
+        return Span(moment, moment + DAY)
+    return millisecond(moment)
+
+
+def read_texts(text: str) -> tuple[str, ...]:
+    """Read a list: items between commas, without the spaces around them."""
+    items = tuple(item.strip(" ") for item in text.split(","))
+    if "" in items:
+        raise UnreadableError("empty-item")
+    return items
+
+
+def to_utc(moment: datetime) -> datetime:
+    """A moment in UTC; one without an offset is in UTC already."""
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def millisecond(moment: datetime) -> Span:
+    """The millisecond that a moment is in."""
+    first = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+    return Span(first, first + MILLISECOND)
+
+
+READERS: dict[Kind, Callable[[str], Value]] = {
+    Kind.TEXT: read_text,
+    Kind.FLAG: read_flag,
+    Kind.INSTANT: read_span,
+    Kind.DAY: read_day,
+    Kind.TEXTS: read_texts,
+}
+
+FROM_FIRST_INSTANT = frozenset({Operator.GREATER, Operator.GREATER_OR_EQUAL, Operator.LESS})
+"""The operators for which a day alone means its first instant; for the others it means the whole day."""
+
+
+def read_value(kind: Kind, operator: Operator, text: str) -> Value:
+    """Read the value of a clause.
+
+    Args:
+        kind: The kind of the field.
+        operator: The operator of the clause.
+        text: The value as it is written.
+
+    Returns:
+        The value.
+
+    Raises:
+        UnreadableError: The text is not a value of the kind.
+    """
+    value = READERS[kind](text)
+    if isinstance(value, Span) and operator in FROM_FIRST_INSTANT:
+        return millisecond(value.first)
+    return value

@@ -1,0 +1,3 @@
+"""The version of the distribution, read by its build."""
+
+__version__ = "1.0.0"

@@ -1,0 +1,183 @@
+"""`python -m oneroster_filter`: what it prints, and what it refuses."""
+
+import io
+import os
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+from oneroster_filter.command import REFUSED, main
+
+USERS = """\
+sourcedId,status,grades,roles,dateLastModified,enabledUser
+u1,active,"09, 10",teacher,2026-11-21T02:00:00.000Z,true
+
+u2,tobedeleted,,"student,aide",,false
+u3,active
+"""
+TYPES = """{
+    "status": "text", "grades": "texts", "roles": {"kind": "text", "many": true},
+    "dateLastModified": "instant", "enabledUser": "flag", "elsewhere": "text"
+}"""
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("users.csv").write_text(USERS)
+    Path("types.json").write_text(TYPES)
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    output, errors = io.StringIO(), io.StringIO()
+    code = main(arguments, output, errors)
+    return code, output.getvalue(), errors.getvalue()
+
+
+MATCHES = {
+    "text": ("status='active'", ["u1", "u3"]),
+    "an item of a list": ("grades='10'", ["u1"]),
+    "any of many": ("roles='aide'", ["u2"]),
+    "an instant": ("dateLastModified>'2026-11-20'", ["u1"]),
+    "a flag": ("enabledUser='false'", ["u2"]),
+    "an empty cell is absent": ("grades!='10'", ["u2", "u3"]),
+    "a missing cell is absent": ("roles!='aide'", ["u1", "u3"]),
+}
+
+
+@pytest.mark.parametrize(("text", "matching"), MATCHES.values(), ids=MATCHES)
+def test_prints_the_rows_that_match(text: str, matching: list[str]) -> None:
+    code, output, errors = run(text, "--types", "types.json", "--csv", "users.csv")
+
+    header, *rows = output.splitlines()
+    assert (code, header) == (0, USERS.splitlines()[0])
+    assert [row.split(",")[0] for row in rows] == matching
+    assert errors == f"{len(matching)} of 3 rows\n"
+
+
+def test_rows_are_printed_as_they_were_written() -> None:
+    assert run("sourcedId='u1'", "--csv", "users.csv")[1] == "\n".join(USERS.splitlines()[:2]) + "\n"
+
+
+def test_without_types_every_column_is_text() -> None:
+    code, output, _ = run("grades~'9, 1'", "--csv", "users.csv")
+
+    assert (code, len(output.splitlines())) == (0, 2)
+
+
+def test_reads_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("a,b\n1,2\n"))
+
+    assert run("a='1'", "--csv", "-") == (0, "a,b\n1,2\n", "1 of 1 rows\n")
+
+
+def test_an_empty_file_has_no_fields() -> None:
+    Path("empty.csv").write_text("")
+
+    assert run("a='1'", "--csv", "empty.csv")[0] == REFUSED
+
+
+def test_alone_it_prints_the_filter_as_it_was_understood() -> None:
+    assert run(" status =  'active'") == (0, "status='active'\n", "")
+
+
+def test_explains_the_tree_and_the_sql() -> None:
+    code, output, _ = run(
+        "roles='aide' AND enabledUser!='true' OR dateLastModified='2026-11-21'",
+        *("--types", "types.json", "--explain", "--dialect", "sqlite", "--max-clauses", "3"),
+    )
+
+    assert code == 0
+    assert output.splitlines() == [
+        "OR",
+        "  AND",
+        "    roles = 'aide'  (text, any of many)",
+        "    enabledUser != True  (true or false)",
+        "  dateLastModified = 2026-11-21T00:00:00+00:00 to 2026-11-21T23:59:59.999999+00:00  (an instant)",
+        "SQL (sqlite):",
+        "  (EXISTS (SELECT *",
+        "  FROM roles",
+        '  WHERE (roles.roles) COLLATE BINARY = ?)) AND "enabledUser" IS NOT ? OR "dateLastModified" BETWEEN ? AND ?',
+        "  :param_1 = 'aide'",
+        "  :param_2 = True",
+        "  :param_3 = datetime.datetime(2026, 11, 21, 0, 0, tzinfo=datetime.timezone.utc)",
+        "  :param_4 = datetime.datetime(2026, 11, 21, 23, 59, 59, 999999, tzinfo=datetime.timezone.utc)",
+    ]
+
+
+def test_explains_without_types_as_text() -> None:
+    assert "x.y = '1'  (text)" in run("x.y='1'", "--explain")[1]
+
+
+def test_explains_without_sqlalchemy_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "oneroster_filter.sql_explain", raising=False)
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+
+    code, output, _ = run("a='1'", "--explain")
+
+    assert (code, output.splitlines()[0]) == (0, "a = '1'  (text)")
+    assert "needs SQLAlchemy" in output
+
+
+REFUSALS = {
+    "a malformed filter": (["status=active"], "the value is not quoted (column 8)\n  status=active\n"),
+    "a third clause": (["a='1' OR a='2' OR a='3'"], "the filter has more than 2 clauses (column 16)"),
+    "an unknown column": (["stats='x'", "--csv", "users.csv"], "there is no field stats"),
+    "a typed field that is no column": (
+        ["elsewhere='x'", "--types", "types.json", "--csv", "users.csv"],
+        "the file has no column elsewhere\n",
+    ),
+    "a cell of the wrong kind": (
+        ["status='true'", "--types", "flags.json", "--csv", "users.csv"],
+        "row 1: status: the record's value is not of the field's kind: 'active'\n",
+    ),
+    "a missing file": (["a='1'", "--csv", "nowhere.csv"], "nowhere.csv: No such file or directory\n"),
+    "a file in another encoding": (["a='1'", "--csv", "latin.csv"], "latin.csv: 'utf-8' codec can't decode"),
+    "a broken CSV file": (["a='1'", "--csv", "broken.csv"], "broken.csv: unexpected end of data"),
+    "types that are no JSON": (
+        ["a='1'", "--explain", "--types", "users.csv"],
+        "users.csv: not an object of field types",
+    ),
+    "types that are no object": (["a='1'", "--explain", "--types", "list.json"], "list.json: not an object"),
+    "an unknown kind": (
+        ["a='1'", "--explain", "--types", "kind.json"],
+        "kind.json: not an object of field types (kinds: text,",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "complaint"), REFUSALS.values(), ids=REFUSALS)
+def test_refuses(arguments: list[str], complaint: str) -> None:
+    Path("flags.json").write_text('{"status": "flag"}')
+    Path("list.json").write_text("[]")
+    Path("kind.json").write_text('{"a": "number"}')
+    Path("latin.csv").write_bytes("a\nÖ\n".encode("latin-1"))
+    Path("broken.csv").write_text('a\n"1\n')
+
+    code, _, errors = run(*arguments)
+
+    assert code == REFUSED
+    assert errors.startswith(complaint)
+
+
+def test_runs_as_a_module(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["oneroster_filter", "a = '1'"])
+
+    with pytest.raises(SystemExit) as caught:
+        runpy.run_module("oneroster_filter", run_name="__main__")
+
+    assert (caught.value.code, capsys.readouterr().out) == (0, "a='1'\n")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with open(write_end, "w") as closed_pipe:  # noqa: PTH123
+        monkeypatch.setattr(sys, "stdout", closed_pipe)
+        monkeypatch.setattr(sys, "argv", ["oneroster_filter", "status='active'", "--csv", "users.csv"])
+
+        with pytest.raises(SystemExit) as caught:
+            runpy.run_module("oneroster_filter", run_name="__main__")
+
+    assert caught.value.code == 0

@@ -1,0 +1,203 @@
+"""Field types from every kind of declaration: a mapping, a marshmallow schema, a dataclass, a TypedDict."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Annotated, Any, List, Literal, NotRequired, Optional, TypedDict
+
+import pytest
+from marshmallow import Schema, fields
+from oneroster_filter import FieldType, FieldTypes, Kind, UnknownFieldError, check, field_types, parse
+
+TEXT, FLAG, INSTANT, DAY, TEXTS = map(FieldType, Kind)
+
+
+def many(kind: Kind) -> FieldType:
+    return FieldType(kind, many=True)
+
+
+class RefSchema(Schema):
+    href = fields.Url()
+    sourced_id = fields.String(data_key="sourcedId")
+
+
+class Narrowed(fields.List):
+    """A field that says its own types."""
+
+    def __init__(self, types: Mapping[str, FieldType]) -> None:
+        super().__init__(fields.String())
+        self.filter_types = types
+
+
+class Color(StrEnum):
+    RED = "red"
+
+
+class UserSchema(Schema):
+    sourced_id = fields.String(data_key="sourcedId")
+    id_card = fields.UUID(data_key="idCard")
+    color = fields.Enum(Color)
+    enabled = fields.Boolean()
+    modified = fields.DateTime()
+    noticed = fields.AwareDateTime()
+    born = fields.Date()
+    grades = fields.List(fields.String())
+    holidays = fields.List(fields.Date())
+    words = fields.List(fields.List(fields.String()))
+    school = fields.Nested(RefSchema)
+    orgs = fields.List(fields.Nested(RefSchema(only=("sourced_id",))))
+    classes = fields.Nested(RefSchema, many=True)
+    course = fields.Pluck(RefSchema, "sourced_id")
+    terms = fields.Pluck(RefSchema, "sourced_id", many=True)
+    metadata = fields.Dict()
+    parent = fields.Nested(lambda: UserSchema(only=("sourced_id", "parent")))
+    own = Narrowed({"": TEXT, "first": DAY})
+    hidden = Narrowed({})
+    password = fields.String(load_only=True)
+    size = fields.Integer()
+    hour = fields.Time()
+    computed = fields.Function(lambda user: "x")
+
+
+USER_TYPES = {
+    "sourcedId": TEXT,
+    "idCard": TEXT,
+    "color": TEXT,
+    "enabled": FLAG,
+    "modified": INSTANT,
+    "noticed": INSTANT,
+    "born": DAY,
+    "grades": TEXTS,
+    "holidays": many(Kind.DAY),
+    "words": many(Kind.TEXTS),
+    "school.href": TEXT,
+    "school.sourcedId": TEXT,
+    "orgs.sourcedId": many(Kind.TEXT),
+    "classes.href": many(Kind.TEXT),
+    "classes.sourcedId": many(Kind.TEXT),
+    "course": TEXT,
+    "terms": TEXTS,
+    "metadata.*": TEXT,
+    "parent.sourcedId": TEXT,
+    "own": TEXT,
+    "own.first": DAY,
+}
+
+
+def test_of_a_schema_class() -> None:
+    assert field_types(UserSchema) == USER_TYPES
+
+
+def test_of_a_schema_instance_what_it_leaves_out_is_left_out() -> None:
+    assert field_types(UserSchema(only=("sourced_id", "school.href"))) == {"sourcedId": TEXT, "school.href": TEXT}
+    assert "metadata.*" not in field_types(UserSchema(exclude=("metadata",)))
+
+
+class Ref(TypedDict):
+    sourcedId: str
+    href: NotRequired[str]
+
+
+@dataclass
+class Role:
+    role: Literal["student", "teacher"]
+    begin: date | None
+
+
+@dataclass
+class User:
+    sourced_id: str
+    color: Color
+    enabled: bool
+    modified: datetime | None
+    born: Optional[date]  # noqa: UP045
+    noted: Annotated[str, "anything"]
+    grades: list[str]
+    subjects: tuple[str, ...]
+    periods: Sequence[str]
+    codes: frozenset[str]
+    roles: list[Role]
+    school: Ref
+    metadata: dict[str, Any]
+    parent: "User | None"
+    size: int
+    either: str | int
+    level: Literal[1, 2]
+    anything: Any
+    bare: List  # noqa: UP006
+
+
+DATACLASS_TYPES = {
+    "sourced_id": TEXT,
+    "color": TEXT,
+    "enabled": FLAG,
+    "modified": INSTANT,
+    "born": DAY,
+    "noted": TEXT,
+    "grades": TEXTS,
+    "subjects": TEXTS,
+    "periods": TEXTS,
+    "codes": TEXTS,
+    "roles.role": many(Kind.TEXT),
+    "roles.begin": many(Kind.DAY),
+    "school.sourcedId": TEXT,
+    "school.href": TEXT,
+    "metadata.*": TEXT,
+}
+
+
+def test_of_a_dataclass_and_what_it_holds_of_itself_is_read_one_level_deep() -> None:
+    assert field_types(User) == DATACLASS_TYPES | {f"parent.{name}": type_ for name, type_ in DATACLASS_TYPES.items()}
+
+
+def test_of_a_typed_dict() -> None:
+    assert field_types(Ref) == {"sourcedId": TEXT, "href": TEXT}
+
+
+def test_of_a_mapping_a_kind_stands_for_its_type() -> None:
+    assert field_types({"a": Kind.DAY, "b": many(Kind.TEXT)}) == {"a": DAY, "b": many(Kind.TEXT)}
+
+
+@pytest.mark.parametrize("source", [None, "text", 7, int, object(), ["a"]], ids=repr)
+def test_of_nothing_else(source: object) -> None:
+    with pytest.raises(TypeError):
+        field_types(source)
+
+
+def test_field_types_are_their_own_source() -> None:
+    types = FieldTypes({"a": Kind.TEXT})
+
+    assert field_types(types) is types
+
+
+def test_those_of_a_class_are_made_once() -> None:
+    assert field_types(User) is field_types(User)
+    assert field_types(UserSchema) is field_types(UserSchema)
+
+
+def test_field_types_are_equal_and_hashed_by_what_they_hold() -> None:
+    one, other = FieldTypes({"a": Kind.TEXT, "b": Kind.DAY}), FieldTypes({"b": DAY, "a": TEXT})
+
+    assert one == other
+    assert hash(one) == hash(other)
+    assert len(one) == 2
+    assert repr(FieldTypes({})) == "FieldTypes({})"
+
+
+@pytest.mark.parametrize(
+    "source", [Ref, UserSchema, UserSchema(), USER_TYPES, FieldTypes(USER_TYPES)], ids=lambda s: str(s)[:20]
+)
+def test_check_takes_every_source(source: object) -> None:
+    assert check(parse("sourcedId='x'"), source).type == TEXT
+    with pytest.raises(UnknownFieldError):
+        check(parse("password='x'"), source)
+
+
+def test_an_open_prefix_is_any_one_name_below() -> None:
+    types = FieldTypes({"metadata.*": Kind.TEXT, "metadata.since": Kind.DAY})
+
+    assert types.find("metadata.tier") == TEXT
+    assert types.find("metadata.since") == DAY
+    assert types.find("metadata") is None
+    assert types.find("metadata.a.b") is None

@@ -1,0 +1,171 @@
+"""One meaning: SQLite, PostgreSQL and the plain predicate choose the same records."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from oneroster_filter import Expr, check, parse, predicate, sqlalchemy_where, to_text
+
+from .samples import COLUMNS, TYPES, USERS, Record, expressions, load, records, typed_clauses
+
+Choose = Callable[[Sequence[Record], Sequence[Expr]], list[list[int]]]
+
+
+@pytest.fixture(scope="session")
+def by_sqlite(sqlite: sa.Connection) -> Choose:
+    return lambda kept, wanted: _by_sql(sqlite, "", kept, wanted)
+
+
+@pytest.fixture(scope="session")
+def by_postgresql(postgresql: sa.Connection, collation: str) -> Choose:
+    return lambda kept, wanted: _by_sql(postgresql, collation, kept, wanted)
+
+
+def _by_sql(
+    connection: sa.Connection, collation: str, kept: Sequence[Record], wanted: Sequence[Expr]
+) -> list[list[int]]:
+    load(connection, kept)
+    conditions = [sqlalchemy_where(check(expr, TYPES), COLUMNS, collation=collation) for expr in wanted]
+    # CASE takes null as false, as WHERE does; one statement for all of them saves most of the time.
+    flags = [sa.case((condition, 1), else_=0) for condition in conditions]
+    rows = connection.execute(sa.select(USERS.c.id, *flags).order_by(USERS.c.id)).all()
+    return [[row[0] for row in rows if row[column]] for column in range(1, len(wanted) + 1)]
+
+
+def by_predicate(kept: Sequence[Record], wanted: Sequence[Expr]) -> list[list[int]]:
+    tests = [predicate(check(expr, TYPES)) for expr in wanted]
+    return [[place for place, record in enumerate(kept) if test(record)] for test in tests]
+
+
+PEOPLE: tuple[Record, ...] = (
+    {
+        "status": "active",
+        "familyName": "O'Brien",
+        "enabledUser": True,
+        "dateLastModified": datetime(2026, 11, 21, 2, 0, 0, 123456, UTC),
+        "birthDate": date(2012, 2, 29),
+        "grades": ["09", "10"],
+        "class": {"sourcedId": "c1"},
+        "roles": [{"role": "teacher", "beginDate": date(2020, 9, 1)}, {"role": "aide"}],
+        "metadata": {"tier": "100%"},
+    },
+    {
+        "status": "tobedeleted",
+        "familyName": "ΣΊΣΥΦΟΣ",
+        "enabledUser": False,
+        "dateLastModified": datetime(2026, 11, 21, tzinfo=UTC),
+        "birthDate": date(2010, 1, 1),
+        "grades": ["10"],
+        "class": {},
+        "roles": [{"role": "student"}],
+        "metadata": {"tier": ""},
+    },
+    {
+        "familyName": "İzmir_50%",
+        "dateLastModified": datetime(2026, 11, 22, 5, 44, 59, 999999, timezone(timedelta(hours=5, minutes=45))),
+        "grades": [],
+        "class": None,
+        "roles": [],
+        "metadata": {},
+    },
+    {},
+)
+"""Two people with everything, one with little, one with nothing: 0, 1, 2, 3 in the table below."""
+
+MEANINGS: dict[str, list[tuple[str, set[int]]]] = {
+    "text equals exactly": [("familyName='O''Brien'", {0}), ("familyName='o''brien'", set())],
+    "not equal holds for what is absent": [("status!='active'", {1, 2, 3}), ("enabledUser!='true'", {1, 2, 3})],
+    "an empty text is not an absent one": [("metadata.tier=''", {1}), ("metadata.tier!=''", {0, 2, 3})],
+    "text is ordered by code point": [
+        ("familyName<'o'", {0}),
+        ("familyName>'Z'", {1, 2}),
+        ("familyName<='O''Brien'", {0}),
+    ],
+    "order holds for nothing absent": [("birthDate<'9999-12-31'", {0, 1}), ("status>=''", {0, 1})],
+    "contains ignores case": [("familyName~'BRI'", {0}), ("familyName~'σίσυφος'", {1}), ("familyName~'σίσ'", {1})],
+    "contains takes a final sigma for a sigma": [("familyName~'φος'", {1}), ("familyName~'φοσ'", {1})],
+    "contains takes a dotted capital I for an i": [("familyName~'izmir'", {2}), ("familyName~'İZMİR'", {2})],
+    "contains knows no wildcards": [("familyName~'%'", {2}), ("familyName~'_'", {2}), ("metadata.tier~'0%'", {0})],
+    "every present text contains the empty one": [("familyName~''", {0, 1, 2})],
+    "a flag equals its word": [("enabledUser='true'", {0}), ("enabledUser='false'", {1})],
+    "an instant is a millisecond": [
+        ("dateLastModified='2026-11-21T02:00:00.123Z'", {0}),
+        ("dateLastModified>'2026-11-21T02:00:00.123Z'", {2}),
+        ("dateLastModified>='2026-11-21T02:00:00.123Z'", {0, 2}),
+        ("dateLastModified<='2026-11-21T02:00:00.123Z'", {0, 1}),
+        ("dateLastModified!='2026-11-21T02:00:00.123Z'", {1, 2, 3}),
+    ],
+    "what is finer than a millisecond is cut off": [("dateLastModified='2026-11-21T02:00:00.123999999Z'", {0})],
+    "an offset is converted": [
+        ("dateLastModified='2026-11-21T03:00:00.123+01:00'", {0}),
+        ("dateLastModified<'2026-11-20T19:00:00.000-05:00'", set()),
+        ("dateLastModified<='2026-11-20T19:00:00.000-05:00'", {1}),
+    ],
+    "an instant without a zone is in UTC": [("dateLastModified='2026-11-21T00:00'", {1})],
+    "a day alone is its first instant for >, >= and <": [
+        ("dateLastModified>'2026-11-21'", {0, 2}),
+        ("dateLastModified>='2026-11-21'", {0, 1, 2}),
+        ("dateLastModified<'2026-11-21'", set()),
+    ],
+    "a day alone is the whole day for =, != and <=": [
+        ("dateLastModified='2026-11-21'", {0, 1, 2}),
+        ("dateLastModified!='2026-11-21'", {3}),
+        ("dateLastModified<='2026-11-21'", {0, 1, 2}),
+        ("dateLastModified<='2026-11-20'", set()),
+    ],
+    "days are compared as days": [("birthDate>'2010-01-01'", {0}), ("birthDate='2010-01-01'", {1})],
+    "a list equals when it holds every item": [
+        ("grades='09,10'", {0}),
+        ("grades='10'", {0, 1}),
+        ("grades='10 , 10'", {0, 1}),
+    ],
+    "a list contains when it holds any item": [("grades~'09,11'", {0}), ("grades~'11'", set())],
+    "a list differs when it does not hold every item": [("grades!='09,10'", {1, 2, 3})],
+    "an item of a list is compared exactly": [("grades='1'", set()), ("grades~'1'", set())],
+    "a dot reaches into a reference": [("class.sourcedId='c1'", {0}), ("class.sourcedId!='c1'", {1, 2, 3})],
+    "any of many may satisfy": [
+        ("roles.role='aide'", {0}),
+        ("roles.role~'T'", {0, 1}),
+        ("roles.beginDate<'2021-01-01'", {0}),
+    ],
+    "of many, none may equal": [("roles.role!='aide'", {1, 2, 3}), ("roles.beginDate!='2020-09-01'", {1, 2, 3})],
+    "two clauses on many may meet different ones": [("roles.role='aide' AND roles.beginDate='2020-09-01'", {0})],
+    "AND and OR": [
+        ("status='active' AND grades='10'", {0}),
+        ("status='active' OR grades='10'", {0, 1}),
+        ("status!='active' AND enabledUser!='false'", {2, 3}),
+    ],
+}
+
+
+@pytest.mark.parametrize("backend", ["by_predicate", "by_sqlite", "by_postgresql"])
+@pytest.mark.parametrize("cases", MEANINGS.values(), ids=MEANINGS)
+def test_means(request: pytest.FixtureRequest, backend: str, cases: list[tuple[str, set[int]]]) -> None:
+    choose: Choose = by_predicate if backend == "by_predicate" else request.getfixturevalue(backend)
+
+    chosen = choose(PEOPLE, [parse(text) for text, _ in cases])
+
+    assert [(text, set(places)) for (text, _), places in zip(cases, chosen, strict=True)] == cases
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    kept=st.lists(records, min_size=1, max_size=6),
+    wanted=st.lists(expressions(typed_clauses()), min_size=1, max_size=12),
+)
+def test_all_three_agree(
+    by_sqlite: Choose, by_postgresql: Choose, kept: Sequence[Record], wanted: Sequence[Expr]
+) -> None:
+    chosen = {
+        "predicate": by_predicate(kept, wanted),
+        "SQLite": by_sqlite(kept, wanted),
+        "PostgreSQL": by_postgresql(kept, wanted),
+    }
+    for place, expr in enumerate(wanted):
+        assert len({tuple(choice[place]) for choice in chosen.values()}) == 1, (
+            to_text(expr),
+            {name: choice[place] for name, choice in chosen.items()},
+        )

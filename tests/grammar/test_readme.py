@@ -1,0 +1,101 @@
+"""The README cannot rot: its tour and its commands are run, and its tables are those of the code."""
+
+import doctest
+import io
+import re
+import shlex
+from pathlib import Path
+from types import FunctionType
+
+import oneroster_filter
+import pytest
+from oneroster_filter import OPERATORS, Operator
+from oneroster_filter.command import main
+from oneroster_filter.refusals import REFUSALS
+from oneroster_filter.syntax_refusals import SYNTAX_REFUSALS
+
+README = (Path(__file__).parents[2] / "grammar" / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def test_the_tour_runs_as_it_is_printed() -> None:
+    tour = "\n".join(blocks("pycon"))
+    examples = doctest.DocTestParser().get_doctest(tour, {}, "README.md", "README.md", 0)
+    runner = doctest.DocTestRunner()
+    report = io.StringIO()
+
+    failed, run = runner.run(examples, out=report.write)
+
+    assert (failed, report.getvalue()) == (0, "")
+    assert run > 20
+
+
+def test_the_commands_answer_as_they_are_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    session = next(block for block in blocks("console") if block.startswith("$"))
+    answered = 0
+    for entry in session.removeprefix("$ ").split("\n$ "):
+        line, _, expected = entry.rstrip("\n").partition("\n")
+        command = shlex.split(line)
+        if command[0] == "cat":
+            Path(command[1]).write_text(f"{expected}\n")
+        else:
+            output = io.StringIO()
+            assert command[:3] == ["python", "-m", "oneroster_filter"]
+            assert main(command[3:], output, output) == 0
+            assert output.getvalue() == f"{expected}\n"
+            answered += 1
+
+    assert answered == 2
+
+
+def test_the_table_of_operators_has_a_mark_where_the_code_has_a_row() -> None:
+    rows = dict(re.findall(r"^\| `([A-Z]+)` \| (.*) \|$", README, re.MULTILINE))
+    columns = (
+        (Operator.EQUAL,),
+        (Operator.NOT_EQUAL,),
+        (Operator.GREATER, Operator.LESS_OR_EQUAL),
+        (Operator.CONTAINS,),
+    )
+
+    assert set(rows) == {kind.name for kind in OPERATORS}
+    for kind, taken in OPERATORS.items():
+        _, *cells = (cell.strip() for cell in rows[kind.name].split("|"))
+        assert [bool(cell) for cell in cells] == [set(operators) <= set(taken) for operators in columns], kind
+
+
+def test_the_table_of_errors_has_every_code_of_every_class() -> None:
+    listed = {
+        name: set(re.findall(r"`([a-z-]+)`", codes))
+        for name, codes in re.findall(r"^\| `(\w+Error)` \| (.*) \|$", README, re.MULTILINE)
+    }
+    known: dict[str, set[str]] = {}
+    for rows in (REFUSALS.values(), *SYNTAX_REFUSALS.values()):
+        for row in rows:
+            known.setdefault(row.error.__name__, set()).add(row.code)
+
+    assert listed == known
+
+
+@pytest.mark.parametrize(
+    "name", ["parse", "check", "to_text", "to_query", "predicate", "sqlalchemy_where", "F", "field_types"]
+)
+def test_the_tour_shows_every_function_of_every_day(name: str) -> None:
+    assert f"{name}(" in "".join(blocks("pycon"))
+
+
+@pytest.mark.parametrize("name", oneroster_filter.__all__)
+def test_everything_public_is_there_and_says_what_it_is_for(name: str) -> None:
+    thing = getattr(oneroster_filter, name)
+
+    assert thing is not None
+    if isinstance(thing, (type, FunctionType)):
+        assert thing.__doc__
+
+
+def test_nothing_else_is_public() -> None:
+    with pytest.raises(AttributeError):
+        oneroster_filter.nothing  # noqa: B018

@@ -1,0 +1,226 @@
+"""Every refusal says what is wrong, where, what was expected and how to mend it: the tables, and their own examples."""
+
+import pickle
+
+import pytest
+from oneroster_filter import (
+    And,
+    Clause,
+    ExpressionError,
+    F,
+    FilterError,
+    FilterSyntaxError,
+    LimitError,
+    Operator,
+    Or,
+    UnknownFieldError,
+    check,
+    parse,
+)
+from oneroster_filter.errors import WINDOW
+from oneroster_filter.refusals import LONGEST_SHOWN, REFUSALS
+from oneroster_filter.syntax_refusals import SYNTAX_REFUSALS, Place
+
+from .samples import TYPES
+
+SYNTAX = [(place, row, text) for place, rows in SYNTAX_REFUSALS.items() for row in rows for text in row.examples]
+OTHERS = [(row, text) for row in REFUSALS.values() for text in row.examples]
+
+NOT_IN_A_TEXT = {
+    "not-text",
+    "too-long",
+    "not-a-field-name",
+    "no-text-for-value",
+    "or-inside-and",
+    "one-operand",
+    "operand-inside",
+}
+"""The refusals that no text meets by itself; each has a test of its own here or in test_text.py."""
+
+
+def refused(text: object) -> FilterError:
+    """The error that a text meets, on its way from text to checked expression."""
+    with pytest.raises(FilterError) as caught:
+        check(parse(text), TYPES)
+    return caught.value
+
+
+@pytest.mark.parametrize(("place", "row", "text"), SYNTAX, ids=lambda value: repr(value)[:40])
+def test_each_malformed_example_meets_its_own_row(place: Place, row, text: str) -> None:
+    error = refused(text)
+
+    assert type(error) is FilterSyntaxError
+    assert (error.code, error.expected, error.text) == (row.code, place.value, text)
+    assert error.message.endswith(row.message.partition("{found}")[2])
+    assert error.hint == row.hint
+    assert 0 <= error.column <= len(text)
+
+
+@pytest.mark.parametrize(("row", "text"), OTHERS, ids=lambda value: repr(value)[:40])
+def test_each_refused_example_meets_its_own_row(row, text: str) -> None:
+    error = refused(text)
+
+    assert (type(error), error.code, error.text) == (row.error, row.code, text)
+    assert 0 <= error.column < len(text)
+
+
+def test_every_row_has_examples_or_a_test_of_its_own() -> None:
+    assert {row.code for row in REFUSALS.values() if not row.examples} == NOT_IN_A_TEXT
+    assert all(row.examples for rows in SYNTAX_REFUSALS.values() for row in rows)
+
+
+def test_the_last_row_of_each_place_matches_anything() -> None:
+    assert [rows[-1].pattern for rows in SYNTAX_REFUSALS.values()] == [""] * len(Place)
+
+
+PLACED = {
+    "at the end": ("status", 6, ""),
+    "at an unquoted value": ("status=active", 7, "active"),
+    "past the spaces before a value": ("status =  active", 10, "active"),
+    "at a quote that does not end": ("status='active' AND role='x", 25, "'x"),
+    "at what follows a quote inside a value": ("familyName='O'Brien'", 14, "Brien'"),
+    "at a lower-case and": ("status='active' and role='x'", 16, "and role='x'"),
+    "at a third clause": ("status='a' OR role='b' OR role='c'", 23, "OR role='c'"),
+    "at an unknown field": ("status='a' OR rol='b'", 14, "rol='b'"),
+    "at an operator that is not taken": ("enabledUser > 'true'", 12, "> 'true'"),
+    "at a value of the wrong kind": ("enabledUser= 'yes'", 13, "'yes'"),
+    "at a NUL": ("status='a\0b'", 9, "\0b'"),
+}
+
+
+@pytest.mark.parametrize(("text", "column", "rest"), PLACED.values(), ids=PLACED)
+def test_the_column_is_where_it_is_wrong(text: str, column: int, rest: str) -> None:
+    error = refused(text)
+
+    assert (error.column, text[error.column :]) == (column, rest)
+
+
+def test_the_error_reads_as_a_whole() -> None:
+    assert str(refused("familyName='O'Brien' AND status='active'")) == (
+        "the value ended at the quote before this (column 15)\n"
+        "  familyName='O'Brien' AND status='active'\n"
+        "                ^\n"
+        "expected: AND, OR, the end of the filter\n"
+        "hint: a quote inside a value is doubled: 'O''Brien'"
+    )
+
+
+def test_the_caret_line_of_a_long_text_is_a_window() -> None:
+    error = refused(f"familyName='{'x' * 200}' and status='{'y' * 200}'")
+
+    shown, caret = error.caret.split("\n")
+    assert shown.startswith("...")
+    assert shown.endswith("...")
+    assert len(shown) == WINDOW + 6
+    assert shown[caret.index("^") :].startswith("and")
+
+
+def test_the_caret_line_shows_no_control_characters() -> None:
+    shown, caret = refused("status='\x1b[31m\n' and").caret.split("\n")
+
+    assert shown == "status='\N{REPLACEMENT CHARACTER}[31m\N{REPLACEMENT CHARACTER}' and"
+    assert shown[caret.index("^") :] == "and"
+
+
+def test_an_error_without_a_place_has_no_caret_line() -> None:
+    with pytest.raises(ExpressionError) as caught:
+        F("a b") == "x"  # noqa: B015
+
+    assert caught.value.caret is None
+    assert str(caught.value).startswith("'a b' is not a field name\nhint: ")
+
+
+def test_an_invisible_character_is_named_by_its_number() -> None:
+    assert refused("status\t='x'").message == "U+0009 is not an operator"
+
+
+def test_a_message_does_not_repeat_a_long_text() -> None:
+    error = refused("x" * 4000 + "='x'")
+
+    assert error.field == "x" * 4000
+    assert len(error.message) < 2 * LONGEST_SHOWN
+
+
+SUGGESTIONS = {
+    "another case": ("familyname='x'", "familyName"),
+    "a slip": ("statsu='x'", "status"),
+    "a name below": ("class='x'", "class.sourcedId"),
+    "a slip below": ("roles.rol='x'", "roles.role"),
+    "nothing near": ("shoeSize='42'", None),
+    "nothing near a name of absurd length": ("s" * 65 + "='x'", None),
+}
+
+
+@pytest.mark.parametrize(("text", "suggestion"), SUGGESTIONS.values(), ids=SUGGESTIONS)
+def test_an_unknown_field_suggests_the_nearest_known_name(text: str, suggestion: str | None) -> None:
+    error = refused(text)
+
+    assert isinstance(error, UnknownFieldError)
+    assert error.suggestion == suggestion
+    assert error.hint == (suggestion and f"did you mean {suggestion}?")
+
+
+def test_an_operator_that_is_not_taken_is_answered_with_those_that_are() -> None:
+    error = refused("grades>'09'")
+
+    assert (error.field, error.operator, error.expected) == ("grades", ">", ("=", "!=", "~"))
+
+
+@pytest.mark.parametrize("text", [None, b"a='x'", 7, ["a='x'"], {}], ids=repr)
+def test_what_is_not_text_is_refused(text: object) -> None:
+    error = refused(text)
+
+    assert (error.code, type(error)) == ("not-text", FilterSyntaxError)
+
+
+def test_a_hundred_thousand_characters_are_refused_before_they_are_read() -> None:
+    error = refused("(" * 100_000)
+
+    assert (error.code, type(error)) == ("too-long", LimitError)
+
+
+BUILT_WRONGLY = {
+    "a bad field": (lambda: Clause("a..b", Operator.EQUAL, "x"), "not-a-field-name"),
+    "a NUL in a value": (lambda: Clause("a", Operator.EQUAL, "\0"), "nul"),
+    "half a pair in a value": (lambda: Clause("a", Operator.EQUAL, "\ud800"), "not-unicode"),
+    "an Or inside an And": (lambda: And((parse("a='x' OR b='y'"), parse("a='x'"))), "operand-inside"),
+    "an Or inside an Or": (lambda: Or((parse("a='x' OR b='y'"), parse("a='x'"))), "operand-inside"),
+    "an And of one": (lambda: And((parse("a='x'"),)), "one-operand"),
+    "an Or of none": (lambda: Or(()), "one-operand"),
+    "a joined Or": (lambda: parse("a='x' OR b='y'") & parse("a='x'"), "or-inside-and"),
+}
+
+
+@pytest.mark.parametrize(("build", "code"), BUILT_WRONGLY.values(), ids=BUILT_WRONGLY)
+def test_an_expression_without_a_text_cannot_be_built(build, code: str) -> None:
+    with pytest.raises(FilterError) as caught:
+        build()
+
+    assert caught.value.code == code
+
+
+def test_a_built_expression_is_shown_as_its_text() -> None:
+    with pytest.raises(FilterError) as caught:
+        check(F("status").contains("x") & (F("enabledUser") == "it's"), TYPES)
+
+    assert caught.value.caret == "enabledUser='it''s'\n            ^"
+
+
+def test_the_facts_are_plain_values() -> None:
+    assert refused("enabledUser='yes'").as_dict() == {
+        "code": "not-a-flag",
+        "message": "enabledUser is true or false, and the value is neither",
+        "text": "enabledUser='yes'",
+        "column": 12,
+        "expected": ("true or false",),
+        "hint": "write 'true' or 'false', in lower case",
+        "field": "enabledUser",
+        "operator": "=",
+        "value": "yes",
+    }
+
+
+def test_errors_travel_between_processes() -> None:
+    error = refused("enabledUser='yes'")
+
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
