@@ -1,0 +1,1 @@
+"""Districts that do not exist, of any size, for demonstrations, tests and measurements."""

@@ -1,0 +1,72 @@
+"""What is taught where: the levels of schools, their grades, and the seven subjects that every student takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A subject: its title per grade is the course's title, `code` its SCED code. An `itinerant` teacher gives it at
+    two neighbouring schools."""
+
+    title: str
+    code: str
+    itinerant: bool = False
+    # The class of a homeroom has a type of its own.
+    class_type: str = "scheduled"
+
+
+@dataclass(frozen=True)
+class Level:
+    """A kind of school. `together`: the children of a section take every subject together, with one teacher for all
+    that is not itinerant."""
+
+    name: str
+    grades: tuple[str, ...]
+    subjects: tuple[Subject, ...]
+    together: bool = False
+
+
+_ARTS = (Subject("Art & Design", "05154", itinerant=True), Subject("Physical Education", "08001", itinerant=True))
+
+ELEMENTARY = Level(
+    "Elementary School",
+    ("KG", "01", "02", "03", "04", "05"),
+    (
+        Subject("Homeroom", "22106", class_type="homeroom"),
+        Subject("Mathematics", "02038"),
+        Subject('Reading: "100%" Club', "01038"),
+        Subject("Science", "03238"),
+        Subject("Social Studies", "04438"),
+        *_ARTS,
+    ),
+    together=True,
+)
+MIDDLE = Level(
+    "Middle School",
+    ("06", "07", "08"),
+    (
+        Subject("Homeroom", "22106", class_type="homeroom"),
+        Subject("Pre_Algebra", "02051"),
+        Subject("English/Language Arts", "01036"),
+        Subject("Earth Science", "03008"),
+        Subject("World' AND 'History", "04064"),
+        *_ARTS,
+    ),
+)
+HIGH = Level(
+    "High School",
+    ("09", "10", "11", "12"),
+    (
+        Subject("Homeroom", "22106", class_type="homeroom"),
+        Subject("Algebra & 50% Statistics", "02052"),
+        Subject("English Literature", "01056"),
+        Subject("Biology", "03051"),
+        Subject("U.S. History", "04101"),
+        *_ARTS,
+    ),
+)
+LEVELS = (ELEMENTARY, MIDDLE, HIGH)
+# The levels of schools, in turn: half of them elementary.
+CYCLE = (ELEMENTARY, MIDDLE, HIGH, ELEMENTARY)

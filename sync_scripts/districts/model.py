@@ -1,0 +1,162 @@
+"""A made-up district as arithmetic: who goes where follows from numbers, so that nothing needs to be kept.
+
+Student number i goes to school i modulo the number of schools; neighbours in number are families, so siblings go to
+schools of different levels. Within a school the students fill grades in turn, and within a grade sections of 25.
+Every answer is a function of the district and a number; a district of a million takes no more memory than one of ten.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sync_scripts.districts.dice import Dice, make_id
+from sync_scripts.districts.levels import CYCLE, Level
+
+STUDENTS_PER_SCHOOL = 500
+SECTION_SIZE = 25
+# Sections that one teacher of a subject takes.
+LOAD, ITINERANT_LOAD = 5, 10
+FEWEST_SCHOOLS = 3
+# How six neighbours in number fall into families.
+FAMILIES = ((1, 1, 2, 2), (2, 3, 1), (1, 1, 1, 3), (3, 2, 1), (1, 2, 1, 2), (2, 2, 2), (1, 1, 1, 1, 1, 1))
+NEIGHBOURS = 6
+
+
+@dataclass(frozen=True)
+class Seat:
+    """Where a student sits: the school, the index of the grade there, and the number within the grade."""
+
+    school: int
+    grade: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of a grade; `order` counts the sections of the whole school."""
+
+    school: int
+    grade: int
+    number: int
+    order: int
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A teacher: `kind` and `key` tell one from another, `schools` are where they teach."""
+
+    kind: str
+    key: tuple[int, ...]
+    schools: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class District:
+    """A district of `students`; `school_year` is the year in which the school year ends."""
+
+    name: str
+    students: int
+    seed: int
+    school_year: int
+
+    def id(self, *name: object) -> str:
+        """The sourcedId of whatever the name names."""
+        return make_id(self.seed, self.name, *name)
+
+    def dice(self, *name: object) -> Dice:
+        """The chances of whatever the name names."""
+        return Dice(self.seed, self.name, *name)
+
+    @functools.cached_property
+    def schools(self) -> int:
+        """How many schools there are."""
+        return max(FEWEST_SCHOOLS, self.students // STUDENTS_PER_SCHOOL)
+
+    def level(self, school: int) -> Level:
+        """The level of a school."""
+        return CYCLE[school % len(CYCLE)]
+
+    def seat(self, student: int) -> Seat:
+        """Where a student sits."""
+        school, member = student % self.schools, student // self.schools
+        grades = len(self.level(school).grades)
+        return Seat(school, member % grades, member // grades)
+
+    def count_sections(self, school: int, grade: int) -> int:
+        """How many sections a grade of a school has; none where nobody is in it."""
+        members = (self.students - school + self.schools - 1) // self.schools
+        grades = len(self.level(school).grades)
+        size = (members - grade + grades - 1) // grades
+        return max(0, (size + SECTION_SIZE - 1) // SECTION_SIZE)
+
+    def list_sections(self, school: int) -> Iterator[Section]:
+        """The sections of a school."""
+        order = 0
+        for grade in range(len(self.level(school).grades)):
+            for number in range(self.count_sections(school, grade)):
+                yield Section(school, grade, number, order)
+                order += 1
+
+    def section_of(self, seat: Seat, subject: int) -> int:
+        """The section in which a student takes a subject: always the same classmates at an elementary school, others
+        in each subject later on."""
+        sections = self.count_sections(seat.school, seat.grade)
+        shift = 0 if self.level(seat.school).together else seat.number // sections * subject
+        return (seat.number + shift) % sections
+
+    # --- teachers ---------------------------------------------------------------------------------------------------
+
+    def teacher_of(self, section: Section, subject: int) -> Teacher:
+        """Who gives a subject to a section."""
+        level = self.level(section.school)
+        if level.subjects[subject].itinerant:
+            return self._itinerant(section.school // 2, subject, section.order // ITINERANT_LOAD)
+        if level.together:
+            return Teacher("class teacher", (section.school, section.order), (section.school,))
+        return Teacher("subject teacher", (section.school, subject, section.order // LOAD), (section.school,))
+
+    def list_teachers(self) -> Iterator[Teacher]:
+        """Every teacher once."""
+        for school in range(self.schools):
+            level, sections = self.level(school), self._total_sections(school)
+            if level.together:
+                yield from (Teacher("class teacher", (school, order), (school,)) for order in range(sections))
+                continue
+            for subject in (number for number, it in enumerate(level.subjects) if not it.itinerant):
+                for turn in range(-(-sections // LOAD)):
+                    yield Teacher("subject teacher", (school, subject, turn), (school,))
+        for pair in range(-(-self.schools // 2)):
+            most = max(self._total_sections(school) for school in self._pair(pair))
+            # The itinerant subjects are the same at every level.
+            for subject in (number for number, it in enumerate(CYCLE[0].subjects) if it.itinerant):
+                for turn in range(-(-most // ITINERANT_LOAD)):
+                    yield self._itinerant(pair, subject, turn)
+
+    def _itinerant(self, pair: int, subject: int, turn: int) -> Teacher:
+        schools = (it for it in self._pair(pair) if self._total_sections(it) > turn * ITINERANT_LOAD)
+        return Teacher("itinerant teacher", (pair, subject, turn), tuple(schools))
+
+    def _pair(self, pair: int) -> range:
+        return range(2 * pair, min(2 * pair + 2, self.schools))
+
+    def _total_sections(self, school: int) -> int:
+        return sum(self.count_sections(school, grade) for grade in range(len(self.level(school).grades)))
+
+    # --- families ---------------------------------------------------------------------------------------------------
+
+    def list_families(self) -> Iterator[range]:
+        """The students of every family."""
+        for first in range(0, self.students, NEIGHBOURS):
+            yield from self._list_families_at(first)
+
+    def _list_families_at(self, first: int) -> Iterator[range]:
+        for size in self.dice("families", first).pick(FAMILIES):
+            if first < self.students:
+                yield range(first, min(first + size, self.students))
+            first += size
+
+    def count_guardians(self, family: range) -> int:
+        """How many guardians a family has; a few have told the school of none."""
+        return self.dice("guardians", family.start).pick((0, 1, 1, 1, 2, 2, 2, 2, 2, 2))

@@ -1,0 +1,220 @@
+"""The people of a made-up district: students, their guardians, teachers and staff."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sync_scripts.districts.dice import Dice
+from sync_scripts.districts.levels import HIGH
+from sync_scripts.districts.model import District, Teacher
+from sync_scripts.districts.names import PRONOUNS, Naming, make_phone, pick_naming
+
+DOMAIN = "example.org"
+
+
+@dataclass(frozen=True)
+class Post:
+    """A kind of staff: its role in either version of OneRoster."""
+
+    name: str
+    role_1_1: str
+    role_1_2: str
+
+
+SCHOOL_STAFF = (
+    Post("principal", "administrator", "principal"),
+    Post("secretary", "administrator", "siteAdministrator"),
+    Post("counselor", "aide", "counselor"),
+    Post("aide", "aide", "aide"),
+    Post("proctor", "proctor", "proctor"),
+)
+DISTRICT_STAFF = (
+    Post("superintendent", "administrator", "districtAdministrator"),
+    Post("technician", "administrator", "systemAdministrator"),
+)
+GUARDIAN_ROLES = ("parent", "parent", "parent", "guardian", "relative")
+
+
+@dataclass(frozen=True)
+class Person:
+    """A user of the export. `orgs` and `agents` are ids; the role is the same at every org."""
+
+    id: str
+    role_1_1: str
+    role_1_2: str
+    orgs: tuple[str, ...]
+    given: str
+    family: str
+    # What makes user names and e-mail addresses unique: a letter and a number.
+    label: str
+    dice: Dice
+    agents: tuple[str, ...] = ()
+    grade: str = ""
+    child: bool = False
+
+    @property
+    def username(self) -> str:
+        """Plain letters where the name has some, and the label."""
+        return ".".join(filter(None, (_fold(self.given), _fold(self.family), self.label)))
+
+    @property
+    def email(self) -> str:
+        """An address under a domain that is kept for examples."""
+        return f"{self.username}@{'students.' if self.child else ''}{DOMAIN}"
+
+
+def _fold(name: str) -> str:
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    return "".join(letter for letter in plain.lower() if letter.isalnum())
+
+
+def student_id(district: District, student: int) -> str:
+    """The id of a student."""
+    return district.id("student", student)
+
+
+def _guardian_id(district: District, family: range, number: int) -> str:
+    return district.id("guardian", family.start, number)
+
+
+def _name_family(district: District, family: range) -> tuple[Naming, str]:
+    dice = district.dice("family", family.start)
+    naming = pick_naming(dice)
+    return naming, dice.pick(naming.family)
+
+
+def list_students(district: District) -> Iterator[Person]:
+    """Every student, in the order of their numbers."""
+    for family in district.list_families():
+        naming, name = _name_family(district, family)
+        guardians = tuple(_guardian_id(district, family, it) for it in range(district.count_guardians(family)))
+        for student in family:
+            seat = district.seat(student)
+            dice = district.dice("student", student)
+            yield Person(
+                student_id(district, student),
+                "student",
+                "student",
+                (district.id("school", seat.school),),
+                dice.pick(naming.given),
+                name,
+                f"s{student}",
+                dice,
+                guardians,
+                district.level(seat.school).grades[seat.grade],
+                child=True,
+            )
+
+
+def list_guardians(district: District) -> Iterator[Person]:
+    """Every guardian, with all the schools of the family's children."""
+    for family in district.list_families():
+        naming, name = _name_family(district, family)
+        schools = dict.fromkeys(district.id("school", district.seat(student).school) for student in family)
+        children = tuple(student_id(district, student) for student in family)
+        for number in range(district.count_guardians(family)):
+            dice = district.dice("guardian", family.start, number)
+            role = dice.pick(GUARDIAN_ROLES)
+            yield Person(
+                _guardian_id(district, family, number),
+                role,
+                role,
+                tuple(schools),
+                dice.pick(naming.given),
+                name,
+                f"g{family.start}-{number}",
+                dice,
+                children,
+            )
+
+
+def teacher_id(district: District, teacher: Teacher) -> str:
+    """The id of a teacher."""
+    return district.id(teacher.kind, *teacher.key)
+
+
+def list_staff(district: District) -> Iterator[Person]:
+    """Teachers, the staff of the schools, the staff of the district."""
+    number = 0
+    for teacher in district.list_teachers():
+        schools = tuple(district.id("school", school) for school in teacher.schools)
+        yield _make_adult(district, teacher_id(district, teacher), "teacher", "teacher", schools, number)
+        number += 1
+    for school in range(district.schools):
+        for post in SCHOOL_STAFF:
+            person = staff_id(district, post, school)
+            yield _make_adult(district, person, post.role_1_1, post.role_1_2, (district.id("school", school),), number)
+            number += 1
+    for post in DISTRICT_STAFF:
+        person = district.id(post.name)
+        yield _make_adult(district, person, post.role_1_1, post.role_1_2, (district.id("district"),), number)
+        number += 1
+
+
+def staff_id(district: District, post: Post, school: int) -> str:
+    """The id of a member of a school's staff."""
+    return district.id(post.name, school)
+
+
+def _make_adult(
+    district: District, identifier: str, role_1_1: str, role_1_2: str, orgs: tuple[str, ...], number: int
+) -> Person:
+    dice = district.dice("adult", identifier)
+    naming = pick_naming(dice)
+    return Person(
+        identifier, role_1_1, role_1_2, orgs, dice.pick(naming.given), dice.pick(naming.family), f"t{number}", dice
+    )
+
+
+def list_people(district: District) -> Iterator[Person]:
+    """Every user of the export, each once."""
+    yield from list_students(district)
+    yield from list_staff(district)
+    yield from list_guardians(district)
+
+
+def to_user_row(person: Person) -> dict[str, str]:
+    """The cells of users.csv, of both versions."""
+    dice = person.dice
+    row = {
+        "sourcedId": person.id,
+        "enabledUser": "false" if dice.chance(2) else "true",
+        "orgSourcedIds": ",".join(person.orgs),
+        "primaryOrgSourcedId": person.orgs[0],
+        "role": person.role_1_1,
+        "username": person.username,
+        "givenName": person.given,
+        "familyName": person.family,
+        "agentSourcedIds": ",".join(person.agents),
+        "identifier": person.label.upper(),
+        "grades": person.grade,
+        "userMasterIdentifier": f"umi-{person.label}",
+    }
+    # Not everybody has everything.
+    if dice.chance(30):
+        row["middleName"] = dice.pick(("Lee", "María", "J.", "Ø"))
+    if dice.chance(10):
+        row["preferredGivenName"] = person.given[:2]
+        row["preferredMiddleName"] = "J."
+        row["preferredFamilyName"] = person.family
+    if dice.chance(15):
+        row["pronouns"] = dice.pick(PRONOUNS)
+    if dice.chance(90):
+        row["email"] = person.email
+    if dice.chance(20 if person.child else 80):
+        row["phone"] = make_phone(dice)
+        row["sms"] = row["phone"] if dice.chance(50) else make_phone(dice)
+    if person.child:
+        row["userIds"] = f"{{SIS:{person.label}}}" + (f",{{LDAP:{person.username}}}" if dice.chance(50) else "")
+        row["metadata.busRoute"] = str(dice.roll(40) + 1) if dice.chance(60) else ""
+        row["metadata.lunch"] = dice.pick(("free", "reduced", "full"))
+    elif person.agents:
+        row["metadata.contactOrder"] = str(dice.roll(2) + 1)
+    return row
+
+
+def is_high_school(district: District, school: int) -> bool:
+    """Whether a school is of the level that has departments."""
+    return district.level(school) is HIGH

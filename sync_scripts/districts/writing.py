@@ -1,0 +1,65 @@
+"""An export on disk: CSV files in a folder or a zip, written row by row, the same bytes for the same rows."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import shutil
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import IO
+
+# The first day that a zip can tell; the true one would make every export differ.
+NO_DATE = (1980, 1, 1, 0, 0, 0)
+PLAIN_FILE = 0o100644 << 16
+Opener = Callable[[str], AbstractContextManager[IO[bytes]]]
+
+
+@contextlib.contextmanager
+def open_export(path: Path) -> Iterator[Opener]:
+    """Yields a function that opens a file of the export for writing, one at a time. What lies at `path` is replaced
+    when all is written: a zip where the name ends so, else a folder (which must not exist, or be empty).
+
+    Raises FileExistsError for a folder with something in it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.partial")
+    if path.suffix == ".zip":
+        try:
+            with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+                yield lambda name: archive.open(_describe(name), "w", force_zip64=True)
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+        return
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise FileExistsError(path)
+    draft.mkdir()
+    try:
+        yield lambda name: (draft / name).open("wb")
+        draft.replace(path)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _describe(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, NO_DATE)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = PLAIN_FILE
+    return entry
+
+
+def write_rows(stream: IO[bytes], headers: Iterable[str], rows: Iterable[Mapping[str, str]]) -> int:
+    """Writes a CSV file: the headers, then of every row the cells of these headers. Returns the number of rows."""
+    headers = tuple(headers)
+    count = 0
+    with io.TextIOWrapper(stream, encoding="utf-8", newline="") as text:
+        writer = csv.writer(text)
+        writer.writerow(headers)
+        for row in rows:
+            writer.writerow([row.get(header, "") for header in headers])
+            count += 1
+    return count

@@ -1,0 +1,143 @@
+"""What a CSV format is: files with columns, and how their rows become rows of our tables. Plain values, no work.
+
+A record is one row of a roster table and comes from one file, column by column. A part is a row that belongs to a
+record (a role of a user, a term of a class) and comes from a SELECT over the staged files; a change of its parts is a
+change of the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, FromClause, Select, Table, or_, true
+
+from sync_scripts.cells import Kind
+
+METADATA_PREFIX = "metadata."
+# What the status of a row says when its record is no longer there.
+GONE = ("tobedeleted", "inactive")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A cell that names rows of `file` by their id; `types`: what their `type` must be, where it matters;
+    `tree`: following it from row to row must come to an end."""
+
+    file: str
+    types: tuple[str, ...] = ()
+    tree: bool = False
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A column of a CSV file: its header, its kind, the column of ours that it fills (None: none directly)."""
+
+    header: str
+    kind: Kind
+    column: Column[Any] | None = None
+    required: bool = False
+    refers: Reference | None = None
+    # A list names many rows; its items are checked one by one.
+    many: bool = False
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A file of an export: its columns in their order, and the roster table that its rows are records of.
+
+    A `required` file must be in every export, with at least one row. Another one may be absent: then nothing is said
+    about its records, and they stay as they are."""
+
+    name: str
+    cells: tuple[Cell, ...]
+    table: Table | None = None
+    required: bool = True
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.name}.csv"
+
+    def cell(self, header: str) -> Cell:
+        """The column with this header. KeyError: no such column."""
+        for cell in self.cells:
+            if cell.header == header:
+                return cell
+        raise KeyError(header)
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """A file of an export in the database: a temporary table of texts, one column per CSV column, empty cells NULL."""
+
+    file: CsvFile
+    table: FromClause
+    metadata_keys: tuple[str, ...]
+
+    def __getitem__(self, header: str) -> ColumnElement[Any]:
+        return self.table.c[header]
+
+    def alias(self) -> StagedFile:
+        """The same rows under another name, to compare rows with rows."""
+        return StagedFile(self.file, self.table.alias(), self.metadata_keys)
+
+    @property
+    def live(self) -> ColumnElement[bool]:
+        """The condition that a row is of a current record. A row flagged as gone says no more than a missing one."""
+        status = self.table.c.get("status")
+        return true() if status is None else or_(status.is_(None), status.not_in(GONE))
+
+    @property
+    def metadata_columns(self) -> list[ColumnElement[Any]]:
+        """The columns of `metadata_keys`, named by number: a key is text from outside and no identifier."""
+        return [self.table.c[name_metadata_column(number)] for number in range(len(self.metadata_keys))]
+
+
+Staged = Mapping[str, StagedFile]
+
+
+def name_metadata_column(number: int) -> str:
+    """The name of the staged column that holds the metadata column with this number."""
+    return f"{METADATA_PREFIX}{number}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows that belong to records of `owner`: the first column of `table` names the record. They are made from the
+    staged files named in `files`, and stay as they are where one of these is absent."""
+
+    table: Table
+    owner: Table
+    files: tuple[str, ...]
+    rows: Callable[[Staged], Select[Any]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A condition under which a row of `file` is refused, beyond its cells and references; `needs`: the files that
+    the condition looks at."""
+
+    file: str
+    header: str
+    reason: str
+    breaks: Callable[[Staged], ColumnElement[bool]]
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Format:
+    """A CSV format. `skipped`: files that exports of this format may bring and that hold no roster."""
+
+    name: str
+    files: tuple[CsvFile, ...]
+    parts: tuple[Part, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    skipped: frozenset[str] = frozenset()
+
+    def file(self, name: str) -> CsvFile:
+        """The file with this name. KeyError: the format has none."""
+        for file in self.files:
+            if file.name == name:
+                return file
+        raise KeyError(name)

@@ -1,0 +1,81 @@
+"""`python -m sync_scripts.generate_district --out PATH --students N`: the export of a district that does not exist.
+
+The same arguments give the same bytes. Any size is written row by row, in little memory.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from sync_scripts.districts.files import METADATA, ROWS
+from sync_scripts.districts.model import District
+from sync_scripts.districts.writing import open_export, write_rows
+from sync_scripts.formats import METADATA_PREFIX
+from sync_scripts.manifest import ABSENT, BULK, FILE_NAME, FILE_PREFIX, HEADER
+from sync_scripts.oneroster import VERSIONS
+
+DEFAULT_NAME = "Springdale Unified School District"
+LAST_MONTH_OF_SCHOOL = 7
+SYSTEM = "Made-up district"
+
+
+def find_school_year(today: datetime.date) -> int:
+    """The year in which the current school year ends."""
+    return today.year + (1 if today.month >= LAST_MONTH_OF_SCHOOL else 0)
+
+
+def generate(
+    path: Path, *, students: int, seed: int, version: str, school_year: int, name: str = DEFAULT_NAME
+) -> Mapping[str, int]:
+    """Writes the export of a made-up district to `path` (a zip where it ends in .zip, else a folder).
+
+    `version`: "1.1" or "1.2"; `school_year`: the year in which it ends. Two districts with different seeds or names
+    share no id. Returns the number of rows per file. Raises FileExistsError where `path` is a folder with something
+    in it, KeyError for another version.
+    """
+    district = District(name, students, seed, school_year)
+    form = VERSIONS[version]
+    counts = {}
+    with open_export(path) as open_file:
+        with open_file(FILE_NAME) as stream:
+            properties = {"manifest.version": "1.0", "oneroster.version": version}
+            properties |= {FILE_PREFIX + file.name: BULK for file in form.files}
+            properties |= {FILE_PREFIX + file: ABSENT for file in sorted(form.skipped)}
+            properties |= {"source.systemName": SYSTEM, "source.systemCode": f"seed-{seed}"}
+            write_rows(stream, HEADER, (dict(zip(HEADER, pair, strict=True)) for pair in properties.items()))
+        for file in form.files:
+            metadata = (METADATA_PREFIX + key for key in METADATA.get(file.name, ()))
+            with open_file(file.file_name) as stream:
+                headers = [*(cell.header for cell in file.cells), *metadata]
+                counts[file.name] = write_rows(stream, headers, ROWS[file.name](district))
+    return counts
+
+
+@click.command()
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="A .zip file, or a folder.")
+@click.option("--students", default=1000, show_default=True, type=click.IntRange(1, 10_000_000))
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Another seed, another district.")
+@click.option("--version", default="1.1", show_default=True, type=click.Choice(list(VERSIONS)), help="Of OneRoster.")
+@click.option("--name", default=DEFAULT_NAME, show_default=True, help="The name of the district.")
+@click.option("--school-year", type=click.IntRange(1900, 2900), help="The year it ends in.  [default: the current one]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def main(out: Path, students: int, seed: int, version: str, name: str, school_year: int | None, as_json: bool) -> None:
+    """Write the OneRoster CSV export of a made-up district to OUT."""
+    school_year = school_year or find_school_year(datetime.datetime.now(tz=datetime.UTC).date())
+    try:
+        counts = generate(out, students=students, seed=seed, version=version, school_year=school_year, name=name)
+    except FileExistsError as error:
+        raise click.ClickException(f"{error} is there already, and is no empty folder") from None
+    if as_json:
+        click.echo(json.dumps({"out": str(out), "rows": counts}))
+    else:
+        click.echo(f"{out}: " + ", ".join(f"{count:,} {file}" for file, count in counts.items()))
+
+
+if __name__ == "__main__":
+    main()

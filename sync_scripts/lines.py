@@ -1,0 +1,84 @@
+"""The bytes of a CSV file on their way into COPY: cut into whole lines, made uniform, and searched for trouble.
+
+In good files no row is taken apart here: a few searches over blocks of bytes prove that every line is one row of
+plain cells, which is what COPY alone would not: it drops a quote inside a bare cell, reads a line break inside a
+quoted one, and before PostgreSQL 18 takes a line `\\.` for the end of the data. Where a search finds something,
+`faults` reads the file again, line by line, and says what and where.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import BinaryIO
+
+# Every C0 control character and DEL, but the line feed that ends a line.
+CONTROLS = bytes({*range(32), 127} - {10})
+# C1 control characters, as UTF-8 spells them.
+MORE_CONTROLS = re.compile(rb"\xc2[\x80-\x9f]")
+# A quoted cell, whole, between commas or line ends.
+QUOTED = re.compile(rb'"(?<![^,\n]")[^"\n]*+(?:""[^"\n]*+)*+"(?![^,\n])')
+END_OF_DATA = re.compile(rb"^\\\.$", re.MULTILINE)
+LONGEST_LINE = 2**20
+
+
+class SuspectBytesError(Exception):
+    """A search found something; a second, slower reading will say what."""
+
+
+class CleanLines:
+    """The rows of a CSV file, as a file that COPY reads: UTF-8, ended by line feeds, without the header.
+
+    `header` is the first line, without a byte order mark. `read` raises SuspectBytesError. Empty lines at the end
+    of the file are dropped; `rows` counts the lines that were handed out.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._rest = b""
+        self._ended = False
+        self.rows = 0
+        self.header = self._read_header()
+
+    def _read_header(self) -> bytes:
+        data = b""
+        while b"\n" not in data and len(data) <= LONGEST_LINE:
+            block = self._stream.read(65_536)
+            if not block:
+                break
+            data += block
+        line, _, self._rest = data.removeprefix(codecs.BOM_UTF8).partition(b"\n")
+        return line.removesuffix(b"\r")
+
+    def read(self, size: int) -> bytes:
+        """The next whole lines, at most `size` bytes of them; empty at the end."""
+        if self._ended:
+            return b""
+        while True:
+            block = self._stream.read(max(size - len(self._rest), 1))
+            data = self._rest + block
+            if not block:
+                self._ended = True
+                # The last line may lack its end; empty lines behind it are nothing.
+                self._rest = b""
+                lines = data.rstrip(b"\r\n").replace(b"\r\n", b"\n")
+                return self._search(lines + b"\n") if lines else b""
+            cut = data.rfind(b"\n") + 1
+            # Line ends that may turn out to be the last ones wait for what follows them.
+            lines = data[:cut].rstrip(b"\r\n")
+            cut = data.find(b"\n", len(lines)) + 1 if lines else 0
+            self._rest = data[cut:]
+            if cut:
+                return self._search(data[:cut].replace(b"\r\n", b"\n"))
+            if len(self._rest) >= min(size, LONGEST_LINE):
+                raise SuspectBytesError
+
+    def _search(self, lines: bytes) -> bytes:
+        if len(lines.translate(None, CONTROLS)) != len(lines) or MORE_CONTROLS.search(lines):
+            raise SuspectBytesError
+        if b'"' in lines and b'"' in QUOTED.sub(b"", lines):
+            raise SuspectBytesError
+        if b"\\.\n" in lines and END_OF_DATA.search(lines):
+            raise SuspectBytesError
+        self.rows += lines.count(b"\n")
+        return lines

@@ -1,0 +1,178 @@
+"""The parts of OneRoster's records: terms of classes, roles, agents and profiles of users, as SELECTs.
+
+Roles are stored in the words of 1.2. Their order, and with it their identity from night to night, follows from what
+they say and never from where they stand in the file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    Date,
+    Select,
+    Subquery,
+    and_,
+    case,
+    cast,
+    exists,
+    func,
+    literal,
+    null,
+    select,
+    true,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from roster_service.db import tables
+from roster_service.db.tables import CText
+from sync_scripts.cells import DAY, TEXT, to_list
+from sync_scripts.formats import Part, Rule, Staged, StagedFile
+
+
+def select_items(staged: StagedFile, header: str) -> Subquery:
+    """The items of a list cell, one row each: (owner, ordinal from 1, item). An item said twice counts once."""
+    items = func.unnest(to_list(staged[header])).table_valued("item", with_ordinality="place").render_derived()
+    owner = staged["sourcedId"]
+    place = func.row_number().over(partition_by=owner, order_by=func.min(items.c.place))
+    return (
+        select(owner.label("owner"), place.label("ordinal"), items.c.item)
+        .select_from(staged.table.join(items, true()))
+        .where(staged.live, staged[header].is_not(None))
+        .group_by(owner, items.c.item)
+        .subquery()
+    )
+
+
+def select_class_terms(staged: Staged) -> Select[Any]:
+    """class_terms, from the list in classes.csv."""
+    items = select_items(staged["classes"], "termSourcedIds")
+    return select(items.c.owner.label("class_id"), items.c.ordinal, items.c.item.label("session_id"))
+
+
+def select_agents(staged: Staged) -> Select[Any]:
+    """user_agents, from the list in users.csv."""
+    items = select_items(staged["users"], "agentSourcedIds")
+    return select(items.c.owner.label("user_id"), items.c.ordinal, items.c.item.label("agent_id"))
+
+
+def select_roles_1_1(staged: Staged) -> Select[Any]:
+    """user_roles, from the one role and the list of orgs in users.csv: primary at each org, as 1.2 wants one there.
+
+    1.2 has no `administrator`; at a school it is the site's, elsewhere the district's.
+    """
+    users, orgs = staged["users"], staged["orgs"]
+    items = select_items(users, "orgSourcedIds")
+    administrator = case((orgs["type"] == "school", "siteAdministrator"), else_="districtAdministrator")
+    return select(
+        items.c.owner.label("user_id"),
+        items.c.ordinal,
+        items.c.item.label("org_id"),
+        case((users["role"] == "administrator", administrator), else_=users["role"]).label("role"),
+        literal("primary", CText).label("role_type"),
+        cast(null(), Date).label("begin_date"),
+        cast(null(), Date).label("end_date"),
+        cast(null(), CText).label("profile_id"),
+        literal("export", CText).label("origin"),
+    ).select_from(
+        users.table.join(items, items.c.owner == users["sourcedId"]).join(orgs.table, orgs["sourcedId"] == items.c.item)
+    )
+
+
+def select_roles_1_2(staged: Staged) -> Select[Any]:
+    """user_roles, from roles.csv: primaries before secondaries, and of both, those at the user's primary org first."""
+    roles, users = staged["roles"], staged["users"]
+    begin, end = DAY.convert(roles["beginDate"]), DAY.convert(roles["endDate"])
+    place = func.row_number().over(
+        partition_by=roles["userSourcedId"],
+        order_by=(
+            roles["roleType"],
+            roles["orgSourcedId"].is_distinct_from(users["primaryOrgSourcedId"]),
+            roles["orgSourcedId"],
+            roles["role"],
+            begin,
+            end,
+            roles["userProfileSourcedId"],
+            roles["sourcedId"],
+        ),
+    )
+    return (
+        select(
+            roles["userSourcedId"].label("user_id"),
+            place.label("ordinal"),
+            roles["orgSourcedId"].label("org_id"),
+            roles["role"].label("role"),
+            roles["roleType"].label("role_type"),
+            begin.label("begin_date"),
+            end.label("end_date"),
+            roles["userProfileSourcedId"].label("profile_id"),
+            literal("export", CText).label("origin"),
+        )
+        .select_from(roles.table.join(users.table, users["sourcedId"] == roles["userSourcedId"]))
+        .where(roles.live)
+    )
+
+
+def select_profiles(staged: Staged) -> Select[Any]:
+    """user_profiles, from userProfiles.csv: each row is a profile with one credential, without its password."""
+    profiles = staged["userProfiles"]
+    credential = func.jsonb_build_object(
+        "type", TEXT.convert(profiles["credentialType"]), "username", TEXT.convert(profiles["username"])
+    )
+    return select(
+        profiles["userSourcedId"].label("user_id"),
+        profiles["sourcedId"].label("profile_id"),
+        TEXT.convert(profiles["profileType"]).label("profile_type"),
+        TEXT.convert(profiles["vendorId"]).label("vendor_id"),
+        TEXT.convert(profiles["applicationId"]).label("application_id"),
+        TEXT.convert(profiles["description"]).label("description"),
+        cast(func.jsonb_build_array(credential), JSONB).label("credentials"),
+    ).where(profiles.live)
+
+
+def breaks_single_primary(staged: Staged) -> Any:
+    """A second primary role of one user at one org: the standard knows one."""
+    roles = staged["roles"]
+    other = roles.alias()
+    return and_(
+        roles["roleType"] == "primary",
+        exists().where(
+            other["userSourcedId"] == roles["userSourcedId"],
+            other["orgSourcedId"] == roles["orgSourcedId"],
+            other["roleType"] == "primary",
+            other["ctid"] < roles["ctid"],
+            other.live,
+        ),
+    )
+
+
+def breaks_own_profile(staged: Staged) -> Any:
+    """A role with the profile of another user."""
+    roles, profiles = staged["roles"], staged["userProfiles"]
+    return exists().where(
+        profiles["sourcedId"] == roles["userProfileSourcedId"],
+        profiles["userSourcedId"] != roles["userSourcedId"],
+    )
+
+
+CLASS_TERMS = Part(tables.class_terms, tables.classes, ("classes",), select_class_terms)
+AGENTS = Part(tables.user_agents, tables.users, ("users",), select_agents)
+
+PARTS_1_1 = (CLASS_TERMS, Part(tables.user_roles, tables.users, ("users", "orgs"), select_roles_1_1), AGENTS)
+PARTS_1_2 = (
+    CLASS_TERMS,
+    Part(tables.user_roles, tables.users, ("users", "roles"), select_roles_1_2),
+    AGENTS,
+    Part(tables.user_profiles, tables.users, ("users", "userProfiles"), select_profiles),
+)
+
+RULES_1_2 = (
+    Rule("roles", "roleType", "is a second primary role of the user at this org", breaks_single_primary),
+    Rule(
+        "roles",
+        "userProfileSourcedId",
+        "is the profile of another user",
+        breaks_own_profile,
+        needs=("userProfiles",),
+    ),
+)

@@ -1,0 +1,85 @@
+"""A run in the database: the lock that keeps runs apart, its feed, its stamp, and the rows that remember it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, func, insert, select, text, update
+from sqlalchemy.dialects.postgresql import insert as insert_or_skip
+
+from roster_service.db.tables import Stamp, feeds, roster_state, sync_runs
+from roster_service.errors import CommandError, RosterServiceError
+
+# Two numbers, as pg_locks shows them: "Rost", "sync".
+LOCK_CLASS, LOCK_OBJECT = 0x526F7374, 0x73796E63
+APPLICATION_NAME = "roster sync: "
+FEED_NAME_LENGTH = 63
+NOW = func.date_trunc("milliseconds", func.clock_timestamp())
+
+
+class LockedError(RosterServiceError):
+    """Another run is writing the roster."""
+
+
+def take_lock(connection: Connection, feed_name: str) -> None:
+    """Keeps every other run out until the transaction ends: stamps then become visible in the order in which they are
+    given. Raises LockedError, naming the other run, where one is under way."""
+    connection.execute(select(func.set_config("application_name", APPLICATION_NAME + feed_name, True)))
+    key = {"class": LOCK_CLASS, "object": LOCK_OBJECT}
+    if connection.scalar(text("SELECT pg_try_advisory_xact_lock(:class, :object)"), key):
+        return
+    holder = connection.execute(
+        text(
+            "SELECT a.application_name, a.pid, to_char(a.xact_start, 'HH24:MI:SS') FROM pg_locks l "
+            "JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'advisory' AND l.granted AND l.classid = :class "
+            "AND l.objid = :object AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        ),
+        key,
+    ).first()
+    who = (
+        "another sync" if holder is None else f"another sync ({holder[0]}, process {holder[1]}, since {holder[2]} UTC)"
+    )
+    raise LockedError(f"{who} is under way; try again when it is done")
+
+
+def open_feed(connection: Connection, name: str, family: str) -> tuple[int, bool]:
+    """(id of the feed, whether it was made just now). Raises CommandError for a name that cannot be one, and for a
+    feed of another family of formats."""
+    if not name.strip() or len(name) > FEED_NAME_LENGTH or not name.isprintable() or name != name.strip():
+        raise CommandError(f"a feed's name has 1 to {FEED_NAME_LENGTH} printable characters, without spaces around it")
+    row = insert_or_skip(feeds).values(name=name, format=family).on_conflict_do_nothing().returning(feeds.c.id)
+    made: int | None = connection.scalar(row)
+    if made is not None:
+        return made, True
+    found = connection.execute(select(feeds.c.id, feeds.c.format).where(feeds.c.name == name)).one()
+    if found.format != family:
+        raise CommandError(f"the feed {name} takes {found.format}, not {family}")
+    return found.id, False
+
+
+def read_clock(connection: Connection) -> datetime:
+    """Now, by the database's clock, in milliseconds."""
+    now: datetime = connection.execute(select(NOW)).scalar_one()
+    return now
+
+
+def next_stamp(connection: Connection) -> datetime:
+    """The stamp of this run's changes: now, but always later than any stamp that was given, whatever the clock says."""
+    later = roster_state.c.as_of + text("interval '1 millisecond'")
+    stamp: datetime = connection.execute(select(func.greatest(NOW, later, type_=Stamp))).scalar_one()
+    return stamp
+
+
+def advance_state(connection: Connection, stamp: datetime) -> int:
+    """A new revision of the roster, as of `stamp`; returns its number."""
+    changed = update(roster_state).values(revision=roster_state.c.revision + 1, as_of=stamp)
+    revision: int = connection.execute(changed.returning(roster_state.c.revision)).scalar_one()
+    return revision
+
+
+def record_run(connection: Connection, **values: Any) -> int:
+    """Adds the row of a run to sync_runs; `values`: its columns but the id and the end. Returns its id."""
+    row = insert(sync_runs).values(finished_at=NOW, **values).returning(sync_runs.c.id)
+    identifier: int = connection.execute(row).scalar_one()
+    return identifier

@@ -1,0 +1,28 @@
+"""Temporary tables: they vanish with the transaction, and no other connection sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import Column, Connection, MetaData, Table
+from sqlalchemy.schema import CreateTable
+
+
+def create_temporary(connection: Connection, name: str, columns: Iterable[Column[Any]]) -> Table:
+    """Creates a temporary table with these columns, which belong to no table yet."""
+    table = Table(name, MetaData(), *columns, prefixes=["TEMPORARY"], postgresql_on_commit="DROP")
+    connection.execute(CreateTable(table))
+    return table
+
+
+def like(columns: Iterable[Any]) -> list[Column[Any]]:
+    """New columns with the names and types of the given ones."""
+    return [Column(column.name, column.type) for column in columns]
+
+
+def analyze_temporary(connection: Connection, table: Table, *names: str) -> None:
+    """Tells the planner about a table that was just filled; `names`: the columns that matter, all if none."""
+    quote = connection.dialect.identifier_preparer.quote_identifier
+    columns = f" ({', '.join(map(quote, names))})" if names else ""
+    connection.exec_driver_sql(f"ANALYZE pg_temp.{quote(table.name)}{columns}")

@@ -1,0 +1,56 @@
+"""Headers: the declared columns in their order, then metadata."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_scripts.headers import MOST_METADATA_COLUMNS, read_header
+from sync_scripts.oneroster import ONEROSTER_1_1
+
+ORGS = ONEROSTER_1_1.file("orgs")
+GOOD = "sourcedId,status,dateLastModified,name,type,identifier,parentSourcedId"
+
+TAKEN = {
+    "as declared": (GOOD, ()),
+    "quoted": ('"sourcedId",status,dateLastModified,name,type,identifier,"parentSourcedId"', ()),
+    "metadata": (GOOD + ",metadata.a,metadata.b.c,metadata.Größe 1", ("a", "b.c", "Größe 1")),
+}
+REFUSED = {
+    "empty file": ("", [(None, "is empty")]),
+    "broken quoting": ('sourcedId,"status', [(None, "broken quoting")]),
+    "another case": (GOOD.replace("name", "Name"), [("Name", "did you mean name?"), ("name", "is missing")]),
+    "misspelt": (GOOD.replace("dateLast", "dataLast"), [("dataLastModified", "did you mean dateLastModified?")]),
+    "missing": (GOOD.removesuffix(",parentSourcedId"), [("parentSourcedId", "is missing")]),
+    "twice": (GOOD + ",name", [("name", "stands in the header twice")]),
+    "metadata twice": (GOOD + ",metadata.a,metadata.a", [("metadata.a", "stands in the header twice")]),
+    "misordered": (GOOD.replace("name,type", "type,name"), [("type", "is misplaced; name belongs here")]),
+    "metadata in front": ("metadata.a," + GOOD, [("metadata.a", "is misplaced; sourcedId belongs here")]),
+    "unknown": (GOOD + ",principal", [("principal", "is no column of this file; own columns are named metadata.NAME")]),
+    "a comma too many": (GOOD + ",", [("", "is no column of this file")]),
+    "metadata without a name": (GOOD + ",metadata.", [("metadata.", "is no column of this file")]),
+    "no header, only rows": ("a,b,c", [("a", "is no column of this file")]),
+    "too many of one's own": (
+        GOOD + "".join(f",metadata.{number}" for number in range(MOST_METADATA_COLUMNS + 1)),
+        [(None, f"has more than {MOST_METADATA_COLUMNS} metadata columns")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("line", "keys"), TAKEN.values(), ids=TAKEN)
+def test_taken(line: str, keys: tuple[str, ...]) -> None:
+    found, findings = read_header(line.encode(), ORGS)
+    assert (found, findings.total) == (keys, 0)
+
+
+@pytest.mark.parametrize(("line", "wanted"), REFUSED.values(), ids=REFUSED)
+def test_refused(line: str, wanted: list[tuple[str | None, str]]) -> None:
+    _, findings = read_header(line.encode(), ORGS)
+    found = [(refusal.column, refusal.reason) for refusal in findings.first]
+    assert all(refusal.line == 1 and refusal.file == "orgs.csv" for refusal in findings.first)
+    for column, words in wanted:
+        assert any(column == at and words in reason for at, reason in found), found
+
+
+def test_not_utf8() -> None:
+    _, findings = read_header(GOOD.encode() + b",metadata.\xff", ORGS)
+    assert findings.first[0].reason == "is not UTF-8"
