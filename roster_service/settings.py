@@ -84,6 +84,7 @@ class Settings:
     default_limit: int = setting(100, read_count(1, 100_000), "page size when a request names none")
     max_limit: int = setting(10_000, read_count(1, 100_000), "largest page size; a larger `limit` is refused")
     filter_length: int = setting(4096, read_count(64, 65_536), "longest `filter`, in characters")
+    retention_days: int = setting(7, read_count(1, 3650), "days that a record stays `tobedeleted` before it is purged")
     statement_seconds: int = setting(30, read_count(1, 3600), "longest time of one query, in seconds")
 
     @classmethod

@@ -1,0 +1,185 @@
+"""`python -m sync_scripts.purge`: removes the tombstones that every consumer has had time to see.
+
+A record goes once it has been `tobedeleted` for the retention and nothing that stays refers to it. What refers goes
+before what it refers to, so one run clears whole branches, however many nights were missed; a record that something
+younger still points at waits for a later run. Either way no ref is left dangling.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import datetime
+
+import click
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    Table,
+    and_,
+    delete,
+    exists,
+    false,
+    func,
+    literal,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
+from sqlalchemy.dialects.postgresql import INTERVAL
+
+from roster_service.db.embedded import open_database
+from roster_service.db.engine import make_engine, require_reachable
+from roster_service.db.migrate import require_current
+from roster_service.db.tables import (
+    CText,
+    Stamp,
+    academic_sessions,
+    class_terms,
+    classes,
+    courses,
+    demographics,
+    enrollments,
+    orgs,
+    roster_state,
+    user_agents,
+    user_profiles,
+    user_roles,
+    users,
+)
+from roster_service.settings import Settings
+from sync_scripts.changes import TO_BE_DELETED
+from sync_scripts.exits import HELP, exit_on_refusal
+from sync_scripts.report import TYPES
+from sync_scripts.runs import NOW, take_lock
+from sync_scripts.temporary import analyze_temporary, create_temporary
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A column that names records; `owner`: the id of the record that names, where it is of the same table."""
+
+    column: Column[str]
+    owner: Column[str] | None = None
+
+
+@dataclass(frozen=True)
+class Grave:
+    """A table that is purged: who else names its records, and the parts that go with a record, by their owner."""
+
+    table: Table
+    mentions: tuple[Mention, ...] = ()
+    parts: tuple[Column[str], ...] = ()
+
+
+# In this order: what refers stands before what it refers to.
+GRAVES: tuple[Grave, ...] = (
+    Grave(enrollments),
+    Grave(demographics),
+    Grave(
+        users,
+        (
+            Mention(enrollments.c.user_id),
+            Mention(demographics.c.sourced_id),
+            # A student and a guardian name each other, and may go together.
+            Mention(user_agents.c.agent_id, owner=user_agents.c.user_id),
+        ),
+        parts=(user_roles.c.user_id, user_profiles.c.user_id, user_agents.c.user_id),
+    ),
+    Grave(classes, (Mention(enrollments.c.class_id),), parts=(class_terms.c.class_id,)),
+    Grave(courses, (Mention(classes.c.course_id),)),
+    Grave(
+        academic_sessions,
+        (
+            Mention(class_terms.c.session_id),
+            Mention(courses.c.school_year_id),
+            Mention(academic_sessions.c.parent_id, owner=academic_sessions.c.sourced_id),
+        ),
+    ),
+    Grave(
+        orgs,
+        (
+            Mention(courses.c.org_id),
+            Mention(classes.c.school_id),
+            Mention(enrollments.c.school_id),
+            Mention(user_roles.c.org_id),
+            Mention(users.c.primary_org_id),
+            Mention(orgs.c.parent_id, owner=orgs.c.sourced_id),
+        ),
+    ),
+)
+
+
+def purge(engine: Engine, retention_days: int) -> dict[str, int]:
+    """Removes every tombstone older than `retention_days` that nothing refers to, in one transaction.
+
+    Returns how many records of each type went. The roster's revision advances where any did, and from then on
+    `deletions_since` says how old a consumer's last pull may be. Raises LockedError while a sync is under way.
+    """
+    with engine.begin() as connection:
+        take_lock(connection, "purge")
+        cutoff = connection.execute(select(NOW - _days(retention_days))).scalar_one()
+        purged = {TYPES.get(grave.table.name, grave.table.name): _empty(connection, grave, cutoff) for grave in GRAVES}
+        if any(purged.values()):
+            known = roster_state.c.deletions_since
+            since = func.greatest(known, literal(cutoff, Stamp), type_=Stamp)
+            connection.execute(update(roster_state).values(revision=roster_state.c.revision + 1, deletions_since=since))
+    return purged
+
+
+def _days(count: int) -> ColumnElement[object]:
+    return type_coerce(func.make_interval(0, 0, 0, count), INTERVAL)
+
+
+def _empty(connection: Connection, grave: Grave, cutoff: datetime) -> int:
+    """Removes what can go from one table; returns how many records that were."""
+    table = grave.table
+    doomed = create_temporary(connection, f"doomed_{table.name}", [Column("sourced_id", CText, primary_key=True)])
+    old = and_(table.c.status == TO_BE_DELETED, table.c.date_last_modified < cutoff)
+    connection.execute(doomed.insert().from_select(["sourced_id"], select(table.c.sourced_id).where(old)))
+    analyze_temporary(connection, doomed)
+    # What something that stays names, stays; and then also what that names, until nothing more is spared.
+    spared = delete(doomed).where(or_(false(), *(_is_named(doomed, mention) for mention in grave.mentions)))
+    while grave.mentions and connection.execute(spared).rowcount:
+        pass
+    ids = select(doomed.c.sourced_id)
+    for owner in grave.parts:
+        connection.execute(delete(owner.table).where(owner.in_(ids)))
+    return connection.execute(delete(table).where(table.c.sourced_id.in_(ids))).rowcount
+
+
+def _is_named(doomed: Table, mention: Mention) -> ColumnElement[bool]:
+    naming = mention.column.table.alias()
+    conditions = [naming.c[mention.column.name] == doomed.c.sourced_id]
+    if mention.owner is not None:
+        going = doomed.alias()
+        conditions.append(naming.c[mention.owner.name].not_in(select(going.c.sourced_id)))
+    return exists().where(*conditions)
+
+
+@click.command(epilog=HELP)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def main(as_json: bool) -> None:
+    """Remove the records that have been `tobedeleted` for longer than ROSTER_RETENTION_DAYS."""
+    settings = Settings.from_environ(os.environ)
+    with exit_on_refusal(as_json=as_json), open_database(settings) as url:
+        engine = make_engine(url)
+        try:
+            require_reachable(engine)
+            require_current(engine)
+            purged = purge(engine, settings.retention_days)
+        finally:
+            engine.dispose()
+        if as_json:
+            click.echo(json.dumps({"outcome": "purged", "purged": purged}))
+        else:
+            told = ", ".join(f"{count:,} {name}" for name, count in purged.items() if count)
+            click.echo(f"purged: {told or 'nothing'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""The purge: old tombstones go, with their parts, and never while something that stays refers to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, Table, select, update
+
+from roster_service.db.tables import (
+    ROSTER_TABLES,
+    academic_sessions,
+    class_terms,
+    classes,
+    courses,
+    demographics,
+    enrollments,
+    orgs,
+    roster_state,
+    user_agents,
+    user_profiles,
+    user_roles,
+    users,
+)
+from sync_scripts.loading import load
+from sync_scripts.purge import GRAVES, purge
+from tests.sync.conftest import SHELBYVILLE, SPRINGFIELD, snapshot
+
+DAYS = 7
+# Every column that names a record of a roster table, written here once more and apart from the purge's own list.
+REFS = (
+    (orgs.c.parent_id, orgs),
+    (academic_sessions.c.parent_id, academic_sessions),
+    (courses.c.school_year_id, academic_sessions),
+    (courses.c.org_id, orgs),
+    (classes.c.course_id, courses),
+    (classes.c.school_id, orgs),
+    (class_terms.c.class_id, classes),
+    (class_terms.c.session_id, academic_sessions),
+    (users.c.primary_org_id, orgs),
+    (user_roles.c.user_id, users),
+    (user_roles.c.org_id, orgs),
+    (user_profiles.c.user_id, users),
+    (user_agents.c.user_id, users),
+    (user_agents.c.agent_id, users),
+    (enrollments.c.user_id, users),
+    (enrollments.c.class_id, classes),
+    (enrollments.c.school_id, orgs),
+    (demographics.c.sourced_id, users),
+)
+
+
+@pytest.fixture
+def loaded(engine: Engine, copy_export: Callable[[str], Path]) -> Engine:
+    """A roster of two districts."""
+    load(engine, "springfield", copy_export(SPRINGFIELD))
+    load(engine, "shelbyville", copy_export(SHELBYVILLE))
+    return engine
+
+
+def bury(engine: Engine, age: timedelta, *pairs: tuple[Table, str]) -> None:
+    """Mark records (table, pattern of their ids) as flagged `age` ago."""
+    flagged = {"status": "tobedeleted", "date_last_modified": datetime.now(UTC) - age}
+    with engine.begin() as connection:
+        for table, pattern in pairs:
+            connection.execute(update(table).where(table.c.sourced_id.like(pattern)).values(flagged))
+
+
+def find_dangling(engine: Engine) -> list[str]:
+    """Every ref that leads nowhere."""
+    with engine.connect() as connection:
+        return [
+            f"{column}: {value}"
+            for column, table in REFS
+            for value in connection.scalars(
+                select(column).where(column.is_not(None), column.not_in(select(table.c.sourced_id)))
+            )
+        ]
+
+
+OLD, YOUNG = timedelta(days=8), timedelta(days=6)
+EVERYTHING = tuple((table, "spr-%") for table in ROSTER_TABLES)
+
+
+def test_a_whole_district_goes_in_one_run_and_the_other_stays(loaded: Engine) -> None:
+    kept = {table.name: len(snapshot(loaded, table)) for table in ROSTER_TABLES}
+    bury(loaded, OLD, *EVERYTHING)
+    purged = purge(loaded, DAYS)
+    left = {table.name: snapshot(loaded, table) for table in ROSTER_TABLES}
+    assert all(identifier.startswith("shv-") for rows in left.values() for identifier in rows)
+    assert sum(purged.values()) == sum(kept.values()) - sum(map(len, left.values())) > 0
+    assert find_dangling(loaded) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "young", "gone"),
+    [
+        pytest.param([(enrollments, "spr-enr-01")], [], {"enrollments": 1}, id="a leaf"),
+        pytest.param([(users, "spr-student-2")], [], {}, id="a user who is still enrolled"),
+        pytest.param(
+            [(users, "spr-student-2"), (enrollments, "%")], [], {"enrollments": 26}, id="a user with demographics"
+        ),
+        pytest.param(
+            [(users, "spr-student-2"), (demographics, "spr-student-2")],
+            [(enrollments, "%")],
+            {"demographics": 1},
+            id="a user whose enrollment went later",
+        ),
+        pytest.param(
+            [(users, "spr-guardian-1"), (enrollments, "%")], [], {"enrollments": 26}, id="an agent of one who stays"
+        ),
+        pytest.param(
+            [(users, "spr-%"), (demographics, "spr-%"), (enrollments, "%")],
+            [],
+            {"enrollments": 26, "demographics": 6, "users": 15},
+            id="users who name each other",
+        ),
+        pytest.param(
+            [(academic_sessions, "spr-%")], [], {"academicSessions": 3}, id="of the sessions, those without classes"
+        ),
+        pytest.param([(orgs, "spr-%")], [], {}, id="orgs that people belong to"),
+        pytest.param(
+            EVERYTHING,
+            [(users, "spr-student-1")],
+            {"enrollments": 17, "demographics": 6, "classes": 5, "courses": 4, "academicSessions": 7}
+            # Beside the student: the two agents, the sibling whom one of them names, and the school of all four.
+            | {"users": 11, "orgs": 2},
+            id="one younger record holds others",
+        ),
+    ],
+)
+def test_what_something_that_stays_refers_to_waits(
+    loaded: Engine, old: list[tuple[Table, str]], young: list[tuple[Table, str]], gone: dict[str, int]
+) -> None:
+    bury(loaded, OLD, *old)
+    bury(loaded, YOUNG, *young)
+    purged = purge(loaded, DAYS)
+    assert {name: count for name, count in purged.items() if count} == gone
+    assert find_dangling(loaded) == []
+
+
+def test_nothing_young_goes_and_the_revision_stays(loaded: Engine) -> None:
+    bury(loaded, YOUNG, *EVERYTHING)
+    before = snapshot(loaded, roster_state)
+    assert set(purge(loaded, DAYS).values()) == {0}
+    assert snapshot(loaded, roster_state) == before
+
+
+@pytest.mark.parametrize(
+    ("known", "after"),
+    [
+        pytest.param(timedelta(days=90), timedelta(days=DAYS), id="it advances"),
+        pytest.param(timedelta(days=1), timedelta(days=1), id="it never goes back"),
+    ],
+)
+def test_a_purge_says_how_old_a_consumers_last_pull_may_be(loaded: Engine, known: timedelta, after: timedelta) -> None:
+    now = datetime.now(UTC)
+    with loaded.begin() as connection:
+        connection.execute(update(roster_state).values(deletions_since=now - known))
+    bury(loaded, OLD, (enrollments, "spr-enr-01"))
+    [before] = snapshot(loaded, roster_state).values()
+    purge(loaded, DAYS)
+    [state] = snapshot(loaded, roster_state).values()
+    assert state["revision"] == before["revision"] + 1
+    assert abs(state["deletions_since"] - (now - after)) < timedelta(minutes=5)
+
+
+def test_the_list_of_mentions_is_complete() -> None:
+    listed = {(mention.column, grave.table) for grave in GRAVES for mention in grave.mentions}
+    parts = {(owner, grave.table) for grave in GRAVES for owner in grave.parts}
+    assert listed | parts == set(REFS)
