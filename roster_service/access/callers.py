@@ -93,11 +93,14 @@ def _find_key(unverified: Any, keys: KeyRing) -> RSAKey:
 
 
 def _read_claims(claims: dict[str, Any]) -> AccessToken:
+    scopes = read_scopes(str(claims["scope"]).split())
+    if not scopes or "\x00" in str(claims["client_id"]):
+        raise ValueError("no token of this service")
     return AccessToken(
         client_id=str(claims["client_id"]),
         grant_version=int(claims["grant_version"]),
         client_version=int(claims["client_version"]),
-        scopes=read_scopes(str(claims["scope"]).split()),
+        scopes=scopes,
     )
 
 

@@ -6,6 +6,7 @@ who the client is, which scopes it gets, and what goes into the token (a JWT as 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from authlib.integrations.flask_oauth2 import AuthorizationServer
@@ -73,10 +74,12 @@ class CredentialsGrant(ClientCredentialsGrant):  # type: ignore[misc]  # Authlib
 class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no types
     """Authlib's server, with one answer for whatever is wrong with the credentials."""
 
-    def authenticate_client(self, *arguments: Any) -> Client:
+    def authenticate_client(self, asked: Any, methods: Sequence[str], endpoint: str = "token") -> Client:
         """The client whose secret was given. InvalidClientError for a stranger, a wrong secret, a broken header."""
+        # One request, one method (RFC 6749, section 2.3): a header that is there is the one that counts.
+        allowed = AUTH_METHODS[:1] if "Authorization" in asked.headers else methods
         try:
-            client: Client = super().authenticate_client(*arguments)
+            client: Client = super().authenticate_client(asked, allowed, endpoint)
         except (InvalidClientError, ValueError):
             raise InvalidClientError("the client id or the secret is wrong", status_code=401) from None
         return client
