@@ -33,8 +33,11 @@ def on_http_error(error: HTTPException) -> Response | HTTPException:
         return rostering.answer_refusal(rostering.to_problem(error))
     if error.code is None or error.code < 400:
         return error
-    response = jsonify({"error": error.name.lower().replace(" ", "_"), "error_description": error.description})
+    # RFC 6749 has a word for a request that cannot be read; for the others the name of the status will do.
+    word = "invalid_request" if error.code == 400 else error.name.lower().replace(" ", "_")
+    response = jsonify({"error": word, "error_description": error.description})
     response.status_code = error.code
+    response.headers["Cache-Control"] = "no-store"
     # `Allow`, `Retry-After` and the like.
     response.headers.update({name: value for name, value in error.get_headers() if name != "Content-Type"})
     return response
