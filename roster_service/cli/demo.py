@@ -10,6 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import click
 from sqlalchemy import Connection, Engine, exists, select
 
 from roster_service.access import vendors
@@ -34,6 +35,7 @@ def prepare_demo(engine: Engine, url: str, home: Path) -> Credentials | None:
         is_empty = not connection.execute(select(exists(select(feeds.c.id)))).scalar_one()
     path = home / CREDENTIALS_FILE
     if is_empty:
+        click.echo(f"Making a district of {STUDENTS:,} students ...", err=True)
         load_demo(url)
         with engine.begin() as connection:
             credentials = add_demo_client(connection)

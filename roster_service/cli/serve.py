@@ -51,8 +51,6 @@ def run(demo: bool | None, as_json: bool) -> None:
             upgrade(engine)
         require_current(engine)
         wants_demo = is_embedded if demo is None else demo
-        if wants_demo:
-            click.echo("Preparing the roster ...", err=True)
         credentials = prepare_demo(engine, url, settings.home) if wants_demo else None
         engine.dispose()
         serve(settings, url, lambda: announce(settings, credentials, as_json))
@@ -150,8 +148,8 @@ def first_calls(root: str, credentials: Credentials) -> str:
             f"# {'OneRoster 1.1' if version == 'v1p1' else 'OneRoster 1.2'}",
             f"TOKEN=$(curl -s -u '{login}' -d grant_type=client_credentials -d scope={version}/roster.readonly \\",
             f"  {root}/oauth/token | {token})",
-            f'curl -H "Authorization: Bearer $TOKEN" "{root}{path}/schools?fields=sourcedId,name"',
-            f'curl -H "Authorization: Bearer $TOKEN" "{root}{path}/students?limit=2"',
+            f'curl -sS -w "\\n" -H "Authorization: Bearer $TOKEN" "{root}{path}/schools?fields=sourcedId,name"',
+            f'curl -sS -w "\\n" -H "Authorization: Bearer $TOKEN" "{root}{path}/students?limit=2"',
             "",
         ]
     return "\n".join(calls)

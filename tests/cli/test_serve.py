@@ -62,7 +62,7 @@ def test_the_embedded_service_starts_stops_and_starts_again_on_its_data(tmp_path
     with serving(environment) as (process, printed):
         script = printed[printed.index("# OneRoster 1.1") :]
         pasted = subprocess.run(["sh", "-e"], input=script, capture_output=True, text=True, check=True)
-        answers = [json.loads(text) for text in re.split(r"(?<=\})(?=\{)", pasted.stdout)]
+        answers = [json.loads(line) for line in pasted.stdout.splitlines()]
     assert process.returncode == 0
     assert not (tmp_path / "postgres" / "postmaster.pid").exists()
     assert [list(answer) for answer in answers] == [["orgs"], ["users"], ["orgs"], ["users"]]
@@ -80,6 +80,7 @@ def test_an_own_database_gets_no_demo_and_no_embedded_server(database_url: str, 
         known = json.loads(printed.splitlines()[-1])
         with pytest.raises(HTTPError) as refused:
             urlopen(f"{known['url']}/ims/oneroster/v1p1/orgs")
+        refused.value.close()
     assert refused.value.code == 401
     assert known["demo"] is None
     assert not (tmp_path / "postgres").exists()
