@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := roster_service sync_scripts grammar tests wsgi.py
 
-.PHONY: help run test check style types imports sync bench-filter clean
+.PHONY: help run test check check-long style types imports alone bench-filter clean
 
 help: ## List the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -34,6 +34,9 @@ test: $(VENV)/.test ## Run the tests on a real PostgreSQL (the embedded one, or 
 
 check: style types imports test ## Style, types, import contracts, tests: what must hold before a commit
 
+check-long: check alone ## All of that, and what takes long: the library by itself, a million inputs to its parser
+	@$(BIN)/python -W error -m tests.grammar.fuzz 1000000
+
 style: $(VENV)/.test ## Check the style of the code
 	@$(BIN)/ruff check --quiet $(SOURCES)
 	@$(BIN)/ruff format --quiet --check $(SOURCES)
@@ -43,6 +46,17 @@ types: $(VENV)/.test ## Check the types (mypy, strict)
 
 imports: $(VENV)/.test ## Check that imports only point down
 	@$(BIN)/lint-imports --no-cache
+
+alone: $(VENV)/.test ## Prove that the filter library builds, installs and works with lark alone
+	@sh tests/grammar/alone.sh $(BIN)/python
+
+$(VENV)/.bench: $(VENV)/.test
+	@echo "Installing what the benchmarks compare with ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@touch $@
+
+bench-filter: $(VENV)/.bench ## Measure the filter library beside odata-query
+	@$(BIN)/python tests/bench/bench_filter.py
 
 clean: ## Remove what was installed and built; the data folder stays
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
