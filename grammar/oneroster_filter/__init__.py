@@ -32,8 +32,12 @@ from oneroster_filter.values import Span, Value
 from oneroster_filter.version import __version__
 
 if TYPE_CHECKING:
-    from oneroster_filter.sql_constructs import add_sqlite_functions, folded
-    from oneroster_filter.sql_where import Columns, Source, Through, sqlalchemy_where
+    from oneroster_filter.sql_constructs import add_sqlite_functions as add_sqlite_functions
+    from oneroster_filter.sql_constructs import folded as folded
+    from oneroster_filter.sql_where import Columns as Columns
+    from oneroster_filter.sql_where import Source as Source
+    from oneroster_filter.sql_where import Through as Through
+    from oneroster_filter.sql_where import sqlalchemy_where as sqlalchemy_where
 
 SQLALCHEMY = {
     "Columns": "sql_where",
@@ -43,7 +47,7 @@ SQLALCHEMY = {
     "folded": "sql_constructs",
     "sqlalchemy_where": "sql_where",
 }
-"""The names that need SQLAlchemy, each with its module."""
+"""The names that need SQLAlchemy, each with its module. They are not in `__all__`, which has to work without it."""
 
 
 def __getattr__(name: str) -> Any:
@@ -63,7 +67,6 @@ __all__ = [
     "And",
     "Clause",
     "ColumnError",
-    "Columns",
     "Expr",
     "ExpressionError",
     "F",
@@ -79,26 +82,21 @@ __all__ = [
     "Or",
     "Position",
     "RecordError",
-    "Source",
     "Span",
-    "Through",
     "TypedClause",
     "TypedExpr",
     "TypesSource",
     "UnknownFieldError",
     "Value",
     "__version__",
-    "add_sqlite_functions",
     "all_of",
     "any_of",
     "check",
     "clauses",
     "field_types",
     "fold",
-    "folded",
     "parse",
     "predicate",
-    "sqlalchemy_where",
     "to_query",
     "to_text",
 ]

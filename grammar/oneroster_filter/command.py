@@ -20,6 +20,7 @@ from oneroster_filter.text import to_text
 from oneroster_filter.values import Span
 
 DIALECTS = ("postgresql", "sqlite", "mysql")
+"""The names in `sql_explain.DIALECTS`, said again because that module needs SQLAlchemy."""
 
 REFUSED = 2
 """The exit code for a filter, a file or a record that cannot be taken; argparse has the same for its own."""
@@ -72,7 +73,7 @@ def _run(options: argparse.Namespace, output: TextIO, errors: TextIO) -> None:
     expr = parse(options.filter, max_clauses=options.max_clauses)
     types = read_types(options.types) if options.types else None
     if options.explain:
-        typed = check(expr, types or all_text(clause.field for clause in clauses(expr)))
+        typed = check(expr, all_text(clause.field for clause in clauses(expr)) if types is None else types)
         output.writelines(f"{line}\n" for line in explain(typed, options.dialect))
     if options.csv:
         with reading(options.csv) as file:

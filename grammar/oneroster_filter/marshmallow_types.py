@@ -1,5 +1,8 @@
 """Field types from marshmallow schemas: what the wire format declares is what a filter may name."""
 
+# Annotations stay text: `Field` takes no parameter in marshmallow 3.
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -47,6 +50,10 @@ def _scalar(kind: Kind) -> Callable[[Any, Path], RelativeTypes]:
     return lambda field, path: {"": FieldType(kind)}
 
 
+def _nothing(field: Any, path: Path) -> RelativeTypes:
+    return {}
+
+
 def _open(field: Any, path: Path) -> RelativeTypes:
     return {ANY_KEY: FieldType(Kind.TEXT)}
 
@@ -74,6 +81,7 @@ FIELDS: tuple[tuple[type[fields.Field[Any]], Callable[[Any, Path], RelativeTypes
     (fields.Enum, _scalar(Kind.TEXT)),
     (fields.Boolean, _scalar(Kind.FLAG)),
     (fields.Date, _scalar(Kind.DAY)),
+    (fields.Time, _nothing),  # a DateTime in marshmallow 3
     (fields.DateTime, _scalar(Kind.INSTANT)),
     (fields.Pluck, _pluck),
     (fields.Nested, _nested),

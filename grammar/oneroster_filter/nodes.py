@@ -1,7 +1,7 @@
 """The values an expression is made of: frozen, hashable, comparable.
 
 The language has no parentheses, so every expression is an `Or` of `And`s of clauses, or less. The nodes hold any number
-of operands rather than two: nothing recurses, and each expression has one tree and one text.
+of operands rather than two: nothing nests deeper, and each expression has one tree and one text.
 """
 
 import re
@@ -202,12 +202,11 @@ def clauses(expr: Tree[Leaf]) -> tuple[Leaf, ...]:
     return (expr,)
 
 
-def refuse_bad_characters(text: str, **facts: str) -> None:
+def refuse_bad_characters(text: str) -> None:
     """Refuse what a database or a network cannot carry.
 
     Args:
         text: The text of a filter, or of one value.
-        facts: What else is known for the error.
 
     Raises:
         FilterSyntaxError: A NUL character, or half a surrogate pair.

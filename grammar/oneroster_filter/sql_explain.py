@@ -1,16 +1,22 @@
 """The SQL of a filter, for reading: with a column named after each field, and a table after each list."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine.url import URL
+from sqlalchemy.dialects.mysql.base import MySQLDialect
+from sqlalchemy.dialects.postgresql.base import PGDialect
+from sqlalchemy.dialects.sqlite.base import SQLiteDialect
+from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeEngine
 
 from oneroster_filter.check import TypedClause, TypedExpr
 from oneroster_filter.field_types import Kind
 from oneroster_filter.nodes import clauses
 from oneroster_filter.sql_where import Source, Through, sqlalchemy_where
+
+DIALECTS: dict[str, Callable[..., Dialect]] = {"mysql": MySQLDialect, "postgresql": PGDialect, "sqlite": SQLiteDialect}
+"""The dialects without any driver, whose own marks would only be in the way."""
 
 SQL_TYPES: dict[Kind, TypeEngine[Any]] = {
     Kind.TEXT: sa.Text(),
@@ -26,11 +32,11 @@ def sql_lines(typed: TypedExpr, dialect: str) -> Iterator[str]:
 
     Args:
         typed: What `check` returned.
-        dialect: The name of a SQLAlchemy dialect.
+        dialect: A name of `DIALECTS`.
     """
     sources = {clause.field: _source(clause) for clause in clauses(typed)}
     where = sqlalchemy_where(typed, sources)
-    compiled = where.compile(dialect=URL.create(dialect).get_dialect()())
+    compiled = where.compile(dialect=DIALECTS[dialect](paramstyle="named"))
     yield from (f"  {line.rstrip()}" for line in str(compiled).splitlines())
     yield from (f"  :{name} = {value!r}" for name, value in compiled.params.items())
 

@@ -73,8 +73,8 @@ def sqlalchemy_where(typed: TypedExpr, columns: Columns, *, collation: str = ICU
     def compile_clause(clause: TypedClause) -> Condition:
         try:
             source = find(clause.field)
-        except KeyError:
-            raise ColumnError(clause.field, "there is no column for this field") from None
+        except KeyError as error:
+            raise ColumnError(clause.field, "there is no column for this field") from error
         if isinstance(source, Through) is not clause.type.many:
             raise ColumnError(clause.field, "a field of many values needs a Through, and no other field does")
         if isinstance(source, Through):

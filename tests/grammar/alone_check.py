@@ -4,6 +4,7 @@ import importlib.resources
 import importlib.util
 
 import oneroster_filter as of
+from oneroster_filter import *  # noqa: F403
 
 assert not [name for name in ("flask", "marshmallow", "sqlalchemy") if importlib.util.find_spec(name)]
 assert importlib.resources.files("oneroster_filter").joinpath("py.typed").is_file()

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from oneroster_filter.command import REFUSED, main
+from oneroster_filter import sql_explain
+from oneroster_filter.command import DIALECTS, REFUSED, main
 
 USERS = """\
 sourcedId,status,grades,roles,dateLastModified,enabledUser
@@ -98,12 +99,19 @@ def test_explains_the_tree_and_the_sql() -> None:
         "SQL (sqlite):",
         "  (EXISTS (SELECT *",
         "  FROM roles",
-        '  WHERE (roles.roles) COLLATE BINARY = ?)) AND "enabledUser" IS NOT ? OR "dateLastModified" BETWEEN ? AND ?',
+        '  WHERE (roles.roles) COLLATE BINARY = :param_1)) AND "enabledUser" IS NOT :param_2 '
+        'OR "dateLastModified" BETWEEN :param_3 AND :param_4',
         "  :param_1 = 'aide'",
         "  :param_2 = True",
         "  :param_3 = datetime.datetime(2026, 11, 21, 0, 0, tzinfo=datetime.timezone.utc)",
         "  :param_4 = datetime.datetime(2026, 11, 21, 23, 59, 59, 999999, tzinfo=datetime.timezone.utc)",
     ]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_explains_in_every_dialect(dialect: str) -> None:
+    assert set(DIALECTS) == set(sql_explain.DIALECTS)
+    assert f"SQL ({dialect}):\n" in run("a='1'", "--explain", "--dialect", dialect)[1]
 
 
 def test_explains_without_types_as_text() -> None:
@@ -135,6 +143,7 @@ REFUSALS = {
     "a missing file": (["a='1'", "--csv", "nowhere.csv"], "nowhere.csv: No such file or directory\n"),
     "a file in another encoding": (["a='1'", "--csv", "latin.csv"], "latin.csv: 'utf-8' codec can't decode"),
     "a broken CSV file": (["a='1'", "--csv", "broken.csv"], "broken.csv: unexpected end of data"),
+    "a field that is not among the types": (["a='1'", "--explain", "--types", "none.json"], "there is no field a"),
     "types that are no JSON": (
         ["a='1'", "--explain", "--types", "users.csv"],
         "users.csv: not an object of field types",
@@ -150,6 +159,7 @@ REFUSALS = {
 @pytest.mark.parametrize(("arguments", "complaint"), REFUSALS.values(), ids=REFUSALS)
 def test_refuses(arguments: list[str], complaint: str) -> None:
     Path("flags.json").write_text('{"status": "flag"}')
+    Path("none.json").write_text("{}")
     Path("list.json").write_text("[]")
     Path("kind.json").write_text('{"a": "number"}')
     Path("latin.csv").write_bytes("a\nÖ\n".encode("latin-1"))

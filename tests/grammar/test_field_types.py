@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
-from typing import Annotated, Any, List, Literal, NotRequired, Optional, TypedDict
+from typing import Annotated, Any, List, Literal, NotRequired, Optional, TypedDict  # noqa: UP035
 
 import pytest
 from marshmallow import Schema, fields
@@ -92,6 +92,15 @@ def test_of_a_schema_class() -> None:
 def test_of_a_schema_instance_what_it_leaves_out_is_left_out() -> None:
     assert field_types(UserSchema(only=("sourced_id", "school.href"))) == {"sourcedId": TEXT, "school.href": TEXT}
     assert "metadata.*" not in field_types(UserSchema(exclude=("metadata",)))
+
+
+class NodeSchema(Schema):
+    name = fields.String()
+    children = fields.List(fields.Nested(lambda: NodeSchema()))
+
+
+def test_a_schema_that_holds_itself_is_read_one_level_deep() -> None:
+    assert field_types(NodeSchema) == {"name": TEXT, "children.name": many(Kind.TEXT)}
 
 
 class Ref(TypedDict):

@@ -101,6 +101,7 @@ MEANINGS: dict[str, list[tuple[str, set[int]]]] = {
     "what is finer than a millisecond is cut off": [("dateLastModified='2026-11-21T02:00:00.123999999Z'", {0})],
     "an offset is converted": [
         ("dateLastModified='2026-11-21T03:00:00.123+01:00'", {0}),
+        ("dateLastModified='2026-11-21T03:00:00.123+0100'", {0}),
         ("dateLastModified<'2026-11-20T19:00:00.000-05:00'", set()),
         ("dateLastModified<='2026-11-20T19:00:00.000-05:00'", {1}),
     ],
