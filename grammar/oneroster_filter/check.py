@@ -23,12 +23,14 @@ class TypedClause:
         type: What it is.
         operator: How it is compared.
         value: What it is compared with: a str, a bool, a `Span`, a date or a tuple of str, by `type.kind`.
+        path: The names that lead to the field; the key below an open prefix is one name, dots and all.
     """
 
     field: str
     type: FieldType
     operator: Operator
     value: Value
+    path: tuple[str, ...]
 
 
 TypedExpr: TypeAlias = TypedClause | And[TypedClause] | Or[TypedClause]
@@ -80,9 +82,10 @@ def _check_clause(clause: Clause, types: FieldTypes) -> TypedClause:
     if clause.operator not in taken:
         raise _refuse(clause, "operator-not-taken", "operator", kind=kind, expected=tuple(o.value for o in taken))
     try:
-        return TypedClause(clause.field, type_, clause.operator, read_value(type_.kind, clause.operator, clause.value))
+        value = read_value(type_.kind, clause.operator, clause.value)
     except UnreadableError as error:
         raise _refuse(clause, error.code, "value", expected=(kind,)) from None
+    return TypedClause(clause.field, type_, clause.operator, value, types.path(clause.field))
 
 
 def _refuse(clause: Clause, code: str, part: str, **facts: Any) -> FilterError:

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 ANY_KEY: Final = "*"
-"""The last name of an open prefix: `metadata.*` is any one name below `metadata`."""
+"""The last name of an open prefix: `metadata.*` is any name below `metadata`."""
 
 LONGEST_MISSPELLING: Final = 64
 """Longer names get no suggestion: nobody misspells so much, and looking for the nearest name takes time."""
@@ -44,7 +44,7 @@ class FieldTypes(Mapping[str, FieldType]):
     """The fields that a filter may name: an immutable mapping, hashable, to be made once and kept.
 
     Args:
-        types: Types by field name. A name ending in `.*` is an open prefix: any one name below it. A bare `Kind` stands
+        types: Types by field name. A name ending in `.*` is an open prefix: any name below it. A bare `Kind` stands
             for `FieldType(kind)`.
     """
 
@@ -80,8 +80,24 @@ class FieldTypes(Mapping[str, FieldType]):
         Returns:
             Its type, by its own name or by an open prefix; None where there is no such field.
         """
-        above, _, _ = field.rpartition(".")
-        return self._types.get(field) or self._types.get(f"{above}.{ANY_KEY}")
+        return self._types.get(field) or self._types.get(".".join((*self.path(field)[:-1], ANY_KEY)))
+
+    def path(self, field: str) -> tuple[str, ...]:
+        """The names that lead to a field.
+
+        Args:
+            field: The field, with its dots.
+
+        Returns:
+            One name for each dot and one more; but what stands below an open prefix is one name, dots and all, because
+            keys of free-form objects have dots of their own (`metadata.lunch.plan` is the key `lunch.plan`).
+        """
+        names = tuple(field.split("."))
+        if field not in self._types:
+            for depth in range(1, len(names)):
+                if ".".join((*names[:depth], ANY_KEY)) in self._types:
+                    return (*names[:depth], ".".join(names[depth:]))
+        return names
 
     def nearest(self, field: str) -> str | None:
         """The known name that an unknown one was probably meant to be.

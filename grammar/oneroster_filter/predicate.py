@@ -45,11 +45,10 @@ def _clause_test(clause: TypedClause) -> Test:
     negated = clause.operator is Operator.NOT_EQUAL
     holds = COMPARISONS[clause.type.kind, Operator.EQUAL if negated else clause.operator]
     read = READERS[clause.type.kind]
-    path = tuple(clause.field.split("."))
 
     def test(record: Record) -> bool:
         flat = clause.field in record
-        found = _reach(record[clause.field] if flat else record, () if flat else path, clause)
+        found = _reach(record[clause.field] if flat else record, () if flat else clause.path, clause)
         return negated != any(holds(_read(read, value, clause.field), clause.value) for value in found)
 
     return test

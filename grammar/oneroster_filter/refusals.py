@@ -75,7 +75,7 @@ _ROWS = (
             "shoeSize='42'",
             "class.title='x'",
             "class='x'",
-            "metadata.a.b='x'",
+            "metadatum.a='x'",
             "metadata='x'",
         ),
     ),

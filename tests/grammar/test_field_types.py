@@ -203,10 +203,27 @@ def test_check_takes_every_source(source: object) -> None:
         check(parse("password='x'"), source)
 
 
-def test_an_open_prefix_is_any_one_name_below() -> None:
+def test_an_open_prefix_is_any_name_below() -> None:
     types = FieldTypes({"metadata.*": Kind.TEXT, "metadata.since": Kind.DAY})
 
     assert types.find("metadata.tier") == TEXT
     assert types.find("metadata.since") == DAY
     assert types.find("metadata") is None
-    assert types.find("metadata.a.b") is None
+    assert types.find("metadata.a.b") == TEXT
+    assert types.find("metadat.a") is None
+
+
+@pytest.mark.parametrize(
+    ("field", "path"),
+    [
+        pytest.param("status", ("status",), id="a field"),
+        pytest.param("class.sourcedId", ("class", "sourcedId"), id="a field below another"),
+        pytest.param("metadata.tier", ("metadata", "tier"), id="a key"),
+        pytest.param("metadata.lunch.plan", ("metadata", "lunch.plan"), id="a key with a dot"),
+        pytest.param("metadata.a.b", ("metadata", "a", "b"), id="a field of its own below an open prefix"),
+    ],
+)
+def test_a_path_leads_to_the_field(field: str, path: tuple[str, ...]) -> None:
+    types = {"status": TEXT, "class.sourcedId": TEXT, "metadata.*": TEXT, "metadata.a.b": TEXT}
+    assert check(parse(f"{field}='x'"), types).path == path
+    assert FieldTypes(types).path(field) == path

@@ -132,3 +132,9 @@ def test_every_operator_of_every_kind_but_not_equal_has_a_row() -> None:
         for operator in operators
         if operator is not Operator.NOT_EQUAL
     }
+
+
+def test_a_key_of_a_free_form_object_may_have_dots() -> None:
+    is_free = predicate(check(parse("metadata.lunch.plan='free'"), {"metadata.*": Kind.TEXT}))
+    assert is_free({"metadata": {"lunch.plan": "free"}})
+    assert not is_free({"metadata": {"lunch": {"plan": "free"}}})
