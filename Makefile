@@ -30,7 +30,7 @@ run: $(VENV)/.service ## Serve on 127.0.0.1:$PORT (8000); an empty database gets
 	@ROSTER_PORT=$(PORT) $(BIN)/roster run
 
 test: $(VENV)/.test ## Run the tests on a real PostgreSQL (the embedded one, or ROSTER_TEST_DATABASE_URL)
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --cov=oneroster_filter --cov-branch --cov-report= --cov-fail-under=100
 
 check: style types imports test ## Style, types, import contracts, tests: what must hold before a commit
 

@@ -74,6 +74,9 @@ feeds = Table(
     Column("format", CText, nullable=False),
     Column("path", CText),
     Column("enabled", Boolean, nullable=False, server_default=text("true")),
+    # Percent of the records of a type; empty: the service's setting.
+    Column("hold_tombstones_percent", SmallInteger),
+    Column("hold_changes_percent", SmallInteger),
     Column("created_at", Stamp, nullable=False, server_default=text("now()")),
 )
 
@@ -91,7 +94,27 @@ sync_runs = Table(
     Column("outcome", CText, nullable=False),
     Column("counts", JSONB, nullable=False),
     Column("seconds", JSONB, nullable=False),
-    CheckConstraint("outcome IN ('done', 'unchanged')", name="outcome"),
+    # Why it was refused, held or failed, in a sentence.
+    Column("message", CText),
+    # How many rows were refused; the first of them stand in sync_refusals.
+    Column("refused", Integer, nullable=False, server_default=text("0")),
+    # The export of a held run, kept until it is approved or discarded.
+    Column("kept_export", CText),
+    CheckConstraint(
+        "outcome IN ('done', 'unchanged', 'held', 'approved', 'discarded', 'refused', 'failed')", name="outcome"
+    ),
+)
+
+sync_refusals = Table(
+    "sync_refusals",
+    metadata,
+    Column("run_id", ForeignKey("sync_runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("file", CText, nullable=False),
+    Column("line", Integer),
+    Column("header", CText),
+    Column("value", CText),
+    Column("reason", CText, nullable=False),
 )
 
 # One row. `revision` changes when a sync changed something visible; `as_of` is the newest stamp in the roster;

@@ -45,7 +45,8 @@ def _bind(plan: Plan, caller: Caller, base_url: str) -> dict[str, Any]:
         "caller_schools": list(caller.schools),
         # The text goes inside JSON strings, and a Host header can hold what JSON must escape.
         "base_url": _escape(base_url),
-        **{f"path_{name}": value for name, value in plan.path_ids},
+        # No text in PostgreSQL has a NUL, so no record has such an id.
+        **{f"path_{name}": None if "\x00" in value else value for name, value in plan.path_ids},
     }
 
 

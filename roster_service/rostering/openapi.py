@@ -49,6 +49,8 @@ FAILURES = {
 class RosteringApi(Api):  # type: ignore[misc]  # flask-smorest has no types
     """A document of its own for each version; the application's error handlers stay the only ones."""
 
+    ERROR_SCHEMA = StatusInfo
+
     def _register_error_handlers(self) -> None:
         """None: flask-smorest's would answer for the whole application, in another shape."""
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, unquote_to_bytes
 
-from werkzeug.exceptions import NotFound
 from werkzeug.routing import BaseConverter
 
 if TYPE_CHECKING:
@@ -41,14 +40,11 @@ class EncodedIds:
 
 
 class IdConverter(BaseConverter):
-    """A path segment that is an id: any text but NUL, its own slashes included."""
+    """A path segment that is an id: any text, its own slashes included."""
 
     def to_python(self, value: str) -> str:
-        """The id itself. An id with a NUL cannot exist, and PostgreSQL could not even look for it."""
-        decoded = unquote(value)
-        if "\x00" in decoded:
-            raise NotFound
-        return decoded
+        """The id itself."""
+        return unquote(value)
 
     def to_url(self, value: Any) -> str:
         """The id as one segment."""

@@ -72,10 +72,14 @@ def make_view(endpoint: Endpoint, version: Version, here: Surroundings) -> Calla
             wish = read_wish(pairs, parameters, here.limits)
             plan = make_plan(wish, record, caller.sight, endpoint.selection, path_ids)
             tag = make_etag(caller, f"{here.address}?{request.query_string.decode('latin-1')}")
-            if request.if_none_match.contains(tag):
+            known = request.if_none_match
+            # Weakly, as RFC 9110 has it: a proxy that compresses makes the tag weak. `*` asks for any answer at all,
+            # so whether there is one has to be found out.
+            if known.contains_weak(tag) and not known.star_tag:
                 response = Response(status=304)
             else:
                 response = answer(connection, here, version, endpoint, plan, caller, pairs)
+                response = Response(status=304) if known.star_tag else response
         response.headers.update(make_state_headers(caller.state))
         response.set_etag(tag)
         response.headers["Cache-Control"] = "no-store"

@@ -162,6 +162,8 @@ def upgrade() -> None:
         sa.Column("format", sa.Text(collation="C"), nullable=False),
         sa.Column("path", sa.Text(collation="C"), nullable=True),
         sa.Column("enabled", sa.Boolean(), server_default=sa.text("true"), nullable=False),
+        sa.Column("hold_tombstones_percent", sa.SmallInteger(), nullable=True),
+        sa.Column("hold_changes_percent", sa.SmallInteger(), nullable=True),
         sa.Column(
             "created_at",
             postgresql.TIMESTAMP(timezone=True, precision=3),
@@ -337,7 +339,13 @@ def upgrade() -> None:
         sa.Column("outcome", sa.Text(collation="C"), nullable=False),
         sa.Column("counts", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
         sa.Column("seconds", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
-        sa.CheckConstraint("outcome IN ('done', 'unchanged')", name=op.f("ck_sync_runs_outcome")),
+        sa.Column("message", sa.Text(collation="C"), nullable=True),
+        sa.Column("refused", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("kept_export", sa.Text(collation="C"), nullable=True),
+        sa.CheckConstraint(
+            "outcome IN ('done', 'unchanged', 'held', 'approved', 'discarded', 'refused', 'failed')",
+            name=op.f("ck_sync_runs_outcome"),
+        ),
         sa.ForeignKeyConstraint(["feed_id"], ["feeds.id"], name=op.f("fk_sync_runs_feed_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_sync_runs")),
     )
@@ -360,10 +368,23 @@ def upgrade() -> None:
             postgresql_nulls_not_distinct=True,
         ),
     )
+    op.create_table(
+        "sync_refusals",
+        sa.Column("run_id", sa.BigInteger(), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("file", sa.Text(collation="C"), nullable=False),
+        sa.Column("line", sa.Integer(), nullable=True),
+        sa.Column("header", sa.Text(collation="C"), nullable=True),
+        sa.Column("value", sa.Text(collation="C"), nullable=True),
+        sa.Column("reason", sa.Text(collation="C"), nullable=False),
+        sa.ForeignKeyConstraint(["run_id"], ["sync_runs.id"], name=op.f("fk_sync_refusals_run_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("run_id", "number", name=op.f("pk_sync_refusals")),
+    )
 
 
 def downgrade() -> None:
 
+    op.drop_table("sync_refusals")
     op.drop_table("vendor_grants")
     op.drop_index(op.f("ix_sync_runs_feed_id"), table_name="sync_runs")
     op.drop_table("sync_runs")
