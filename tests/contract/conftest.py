@@ -1,0 +1,115 @@
+"""One served application on one database with both small exports, and four vendors who may see different parts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine, text
+
+from roster_service.access import vendors
+from roster_service.access.scopes import Scope, ScopeName
+from roster_service.app import create_app
+from roster_service.db.engine import make_engine
+from roster_service.settings import Settings
+from sync_scripts.loading import load
+
+from .client import VERSIONS, RosterClient
+
+EXPORTS = Path(__file__).parent.parent / "exports"
+FEEDS = {"springfield": "springfield-1.1", "shelbyville": "shelbyville-1.2"}
+SECRET_KEY = "a secret key of the tests, long enough to be one"
+
+# Who may see what: whole districts (no schools named), or single schools of one.
+GRANTS: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
+    "both": (("spr-district", ()), ("shv-district", ())),
+    "springfield": (("spr-district", ()),),
+    "elementary": (("spr-district", ("spr-elementary",)),),
+    "nobody": (),
+}
+
+# A load gives all its records one stamp; these give filters and sorts something to tell apart.
+STAMPS = {
+    "spr-student-1": "2026-11-01T00:00:00.000Z",
+    "spr-student-2": "2026-11-01T00:00:00.001Z",
+    "spr-student-3": "2026-11-01T23:59:59.999Z",
+    "spr-student-4": "2026-11-02T00:00:00.000Z",
+    "spr-student-5": "2026-10-31T23:59:59.999Z",
+    "shv-student-1": "2026-11-01T12:30:00.500Z",
+    "shv-student-2": "2026-11-01T12:30:00.501Z",
+    "spr-enr-01": "2026-11-01T12:30:00.500Z",
+    "spr-class-math3-a": "2026-10-31T23:59:59.999Z",
+}
+
+
+@dataclass(frozen=True)
+class Served:
+    """An application that serves, the client that calls it, and an engine for what administrators do."""
+
+    app: Flask
+    client: RosterClient
+    engine: Engine
+    url: str
+
+
+def serve(url: str, settings: Settings) -> Served:
+    """Loads both exports into an empty, migrated database and serves it, with a client for each vendor."""
+    engine = make_engine(url)
+    for feed, folder in FEEDS.items():
+        load(engine, feed, EXPORTS / folder)
+    credentials = {}
+    with engine.begin() as connection:
+        for table in ("users", "enrollments", "classes"):
+            for sourced_id, stamp in STAMPS.items():
+                change = f"UPDATE {table} SET date_last_modified = :stamp WHERE sourced_id = :id"
+                connection.execute(text(change), {"stamp": stamp, "id": sourced_id})
+        for name, grants in GRANTS.items():
+            email = f"{name}@vendors.example"
+            vendors.add_vendor(connection, email, name)
+            for district, schools in grants:
+                vendors.grant(connection, email, district, schools)
+            scopes = [Scope(version, scope) for version in VERSIONS for scope in ScopeName]
+            added = vendors.add_client(connection, email, "tests", scopes)
+            credentials[name] = (added.client_id, added.client_secret)
+    app = create_app(settings, url)
+    return Served(app, RosterClient(app, credentials), engine, url)
+
+
+@pytest.fixture(scope="session")
+def make_served(make_database: Callable[[], str]) -> Iterator[Callable[..., Served]]:
+    """Serves a database of its own; for tests that change accounts or records."""
+    made = []
+
+    def make(**settings: object) -> Served:
+        served = serve(make_database(), Settings(**{"secret_key": SECRET_KEY, **settings}))  # type: ignore[arg-type]
+        made.append(served)
+        return served
+
+    yield make
+    for served in made:
+        served.engine.dispose()
+        served.app.extensions["roster_engine"].dispose()
+
+
+@pytest.fixture(scope="session")
+def served(make_served: Callable[..., Served]) -> Served:
+    """The application that no test changes."""
+    return make_served()
+
+
+@pytest.fixture(scope="session")
+def client(served: Served) -> RosterClient:
+    """The client of that application."""
+    return served.client
+
+
+@pytest.fixture(autouse=True)
+def no_faults(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """No request of any test may end in a fault of the service."""
+    yield
+    faults = [record.getMessage() for record in caplog.get_records("call") if record.levelno >= logging.ERROR]
+    assert not faults

@@ -1,0 +1,224 @@
+"""The OpenAPI documents and the page that shows them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from .client import ROOTS, SCOPES, VERSIONS, RosterClient
+from .document import KNOWN_FORMATS, walk
+from .model import FIELDS, MODELS, RESOURCES, required, top_level
+from .paths import ENDPOINTS, Endpoint
+
+each_version = pytest.mark.parametrize("version", VERSIONS)
+DISCOVERY = f"{ROOTS['v1p2']}/discovery/onerosterv1p2rostersservice_openapi3_v1p0.json"
+ASSETS = ("swagger-ui.css", "swagger-ui-bundle.js", "swagger-ui-standalone-preset.js")
+
+
+def model(client: RosterClient, version: str, path: str) -> dict[str, Any]:
+    """The model of a resource in a version's document."""
+    found: dict[str, Any] = client.documents[version].json["components"]["schemas"][MODELS[path]]
+    return found
+
+
+@each_version
+def test_the_document_is_served_without_a_token(client: RosterClient, version: str) -> None:
+    answer = client.fetch(f"{ROOTS[version]}/openapi.json")
+    assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
+    assert answer.json["openapi"].startswith("3.0.")
+    assert answer.json["info"]["title"].endswith({"v1p1": "OneRoster 1.1", "v1p2": "OneRoster 1.2"}[version])
+
+
+def test_the_discovery_path_of_the_standard_has_the_same_document(client: RosterClient) -> None:
+    assert client.fetch(DISCOVERY).json == client.documents["v1p2"].json
+
+
+@each_version
+def test_the_document_takes_no_other_method(client: RosterClient, version: str) -> None:
+    assert client.call(version, "/openapi.json", method="POST").status == 400
+
+
+@each_version
+def test_exactly_the_41_paths_are_documented_as_get_alone(client: RosterClient, version: str) -> None:
+    paths = client.documents[version].json["paths"]
+    assert set(paths) == {ROOTS[version] + endpoint.template for endpoint in ENDPOINTS}
+    assert {method for item in paths.values() for method in item} <= {"get", "parameters"}
+    names = [item["get"]["operationId"] for item in paths.values()]
+    assert len(set(names)) == 41
+
+
+@each_version
+@pytest.mark.parametrize("endpoint", [pytest.param(item, id=item.template) for item in ENDPOINTS])
+def test_an_operation_documents_its_parameters_scopes_and_refusals(
+    client: RosterClient, version: str, endpoint: Endpoint
+) -> None:
+    item = client.documents[version].json["paths"][ROOTS[version] + endpoint.template]
+    operation = item["get"]
+    parameters = [*item.get("parameters", ()), *operation.get("parameters", ())]
+    in_path = {parameter["name"] for parameter in parameters if parameter["in"] == "path"}
+    assert in_path == set(re.findall(r"\{(\w+)\}", endpoint.template))
+    assert all(parameter["required"] for parameter in parameters if parameter["in"] == "path")
+    in_query = {parameter["name"] for parameter in parameters if parameter["in"] == "query"}
+    assert in_query == ({"fields"} if endpoint.single else {"limit", "offset", "filter", "sort", "orderBy", "fields"})
+    alternatives = [name for choice in operation["security"] for names in choice.values() for name in names]
+    assert sorted(alternatives) == sorted(f"{version}/{scope}" for scope in endpoint.scopes)
+    statuses = {"200", "304", "400", "401", "403", "500", "503"} | ({"404"} if endpoint.single else set())
+    assert set(operation["responses"]) - {"default"} == statuses
+    assert operation["summary"]
+
+
+@each_version
+def test_every_documented_refusal_has_the_one_envelope(client: RosterClient, version: str) -> None:
+    document = client.documents[version].json
+    refusals = [
+        response
+        for operation in client.documents[version].paths.values()
+        for status, response in operation["responses"].items()
+        if status not in ("200", "304", "default")
+    ]
+    refusals += document["components"].get("responses", {}).values()
+    for response in refusals:
+        assert response["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/StatusInfo"}
+
+
+@each_version
+def test_the_page_size_is_documented_as_it_is(client: RosterClient, version: str) -> None:
+    operation = client.documents[version].paths["/users"]
+    limit = next(item["schema"] for item in operation["parameters"] if item["name"] == "limit")
+    assert (limit["minimum"], limit["default"], limit["maximum"]) == (0, 100, 10_000)
+
+
+@each_version
+def test_the_token_endpoint_and_every_scope_are_documented(client: RosterClient, version: str) -> None:
+    (scheme,) = client.documents[version].json["components"]["securitySchemes"].values()
+    flow = scheme["flows"]["clientCredentials"]
+    assert flow["tokenUrl"].endswith("/oauth/token")
+    assert set(flow["scopes"]) == {f"{version}/{scope}" for scope in SCOPES}
+
+
+@each_version
+def test_every_reference_in_the_document_resolves(client: RosterClient, version: str) -> None:
+    document = client.documents[version].json
+    found = [value for name, value in walk(document) if name == "$ref"]
+    assert found
+    for pointer in found:
+        inner = document
+        for step in pointer.removeprefix("#/").split("/"):
+            inner = inner[step]
+
+
+@each_version
+def test_every_format_in_the_document_is_one_that_these_tests_check(client: RosterClient, version: str) -> None:
+    used = {value for name, value in walk(client.documents[version].json) if name == "format"}
+    assert used <= KNOWN_FORMATS
+
+
+@each_version
+@pytest.mark.parametrize("path", RESOURCES)
+def test_a_model_has_exactly_the_fields_of_the_standard(client: RosterClient, version: str, path: str) -> None:
+    documented = model(client, version, path)
+    assert set(documented["properties"]) == set(top_level(version, path))
+    assert set(documented["required"]) == required(version, path)
+    assert documented["additionalProperties"] is False
+
+
+@each_version
+@pytest.mark.parametrize("path", RESOURCES)
+def test_a_selection_of_fields_requires_none(client: RosterClient, version: str, path: str) -> None:
+    selection = client.documents[version].json["components"]["schemas"][f"{MODELS[path]}Selection"]
+    assert set(selection["properties"]) == set(top_level(version, path))
+    assert not selection.get("required")
+    assert selection["additionalProperties"] is False
+
+
+EXTENSION = "ext:[a-zA-Z0-9.\\-_]+"
+TOKENS = {
+    "status": "active tobedeleted",
+    "/orgs type": "department district local national school state",
+    "/academicSessions type": "gradingPeriod schoolYear semester term",
+    "/classes classType": "homeroom scheduled",
+    "/enrollments role": "administrator proctor student teacher",
+    "/users role": "administrator aide guardian parent proctor relative student teacher",
+    "/demographics sex": "female male",
+}
+
+
+@pytest.mark.parametrize("path", RESOURCES)
+def test_words_of_1_1_are_closed_lists(client: RosterClient, path: str) -> None:
+    tokens = [name for name, kind in FIELDS["v1p1"][path].items() if kind in ("token", "token!")]
+    for name in tokens:
+        words = TOKENS["status" if name == "status" else f"{path} {name}"].split()
+        assert sorted(model(client, "v1p1", path)["properties"][name]["enum"]) == words
+
+
+@pytest.mark.parametrize("path", RESOURCES)
+def test_words_of_1_2_are_open_but_for_the_status(client: RosterClient, path: str) -> None:
+    tokens = [name for name, kind in FIELDS["v1p2"][path].items() if kind in ("token", "token!")]
+    for name in tokens:
+        documented = model(client, "v1p2", path)["properties"][name]
+        words = TOKENS["status" if name == "status" else f"{path} {name}"].split()
+        words = ["female", "male", "other", "unspecified"] if name == "sex" else words
+        if name == "status":
+            assert sorted(documented["enum"]) == words
+            continue
+        assert all(re.search(documented["pattern"], word) for word in [*words, "ext:a.B-c_1"])
+        for word in ("", "ext:", "ext:a b", "Xschool", words[0] + "x", words[0].upper(), f"x{words[0]}"):
+            assert not re.search(documented["pattern"], word)
+
+
+@each_version
+def test_flags_days_and_instants_are_documented_as_what_they_are(client: RosterClient, version: str) -> None:
+    wanted = {"flag": ["enum"], "day": "date", "instant": "date-time"}
+    for path in RESOURCES:
+        for name, kind in FIELDS[version][path].items():
+            documented = model(client, version, path)["properties"][name.rstrip("!")]
+            if kind in ("flag", "flag!"):
+                assert sorted(documented["enum"]) == ["false", "true"]
+            elif isinstance(kind, str) and kind.rstrip("!") in wanted:
+                assert documented["format"] == wanted[kind.rstrip("!")]
+
+
+# --- the page ----------------------------------------------------------------------------------------------------
+
+
+def test_the_root_leads_to_the_page(client: RosterClient) -> None:
+    answer = client.fetch("/")
+    assert answer.status == 302
+    assert answer.headers["Location"] in ("docs", "/docs")
+
+
+def test_the_page_refers_to_this_service_alone(client: RosterClient) -> None:
+    """Nothing is fetched from another host: no address with a scheme or a host stands in the page."""
+    answer = client.fetch("/docs")
+    assert (answer.status, answer.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    page = answer.body.decode()
+    assert not re.search(r"""(https?:)?//[a-z]""", page)
+    assert "validatorUrl: null" in page
+    for address in re.findall(r'(?:src|href)="(?!data:)([^"]*)"', page):
+        assert client.fetch(f"/{address}").status == 200
+
+
+def test_the_page_shows_both_documents(client: RosterClient) -> None:
+    page = client.fetch("/docs").body.decode()
+    for version in VERSIONS:
+        assert f'"url": ".{ROOTS[version]}/openapi.json"' in page
+
+
+@pytest.mark.parametrize("name", ASSETS)
+def test_an_asset_is_served_and_fetches_nothing_itself(client: RosterClient, name: str) -> None:
+    answer = client.fetch(f"/docs/assets/{name}")
+    assert answer.status == 200
+    assert answer.headers["Content-Type"].startswith(("text/css", "text/javascript", "application/javascript"))
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    if name.endswith(".css"):
+        assert not re.search(rb"@import|url\(\s*['\"]?(https?:)?//", answer.body)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["index.html", "nothing.js", "..%2F__init__.py", "../docs", "%2e%2e/x", "swagger-ui.css/", "swagger-ui.css.map"],
+)
+def test_nothing_else_of_the_package_is_reachable(client: RosterClient, name: str) -> None:
+    assert client.fetch(f"/docs/assets/{name}").status in (404, 308)

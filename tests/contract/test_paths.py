@@ -1,0 +1,221 @@
+"""Each of the 82 (version, path): what it returns to whom, and what it refuses, in the order of refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+from .client import CORE, DEMOGRAPHICS, FULL, ROOTS, SCOPES, VERSIONS, RosterClient
+from .expected import LISTED, NESTED, Row
+from .paths import COLLECTIONS, ENDPOINTS, SINGLES, Endpoint
+from .paths import NESTED as NESTED_ENDPOINTS
+
+OTHER = {"v1p1": "v1p2", "v1p2": "v1p1"}
+
+each_version = pytest.mark.parametrize("version", VERSIONS)
+
+
+def each(endpoints: list[Endpoint]) -> pytest.MarkDecorator:
+    """One test per endpoint, named by its path."""
+    return pytest.mark.parametrize("endpoint", [pytest.param(item, id=item.template) for item in endpoints])
+
+
+def each_row(*rows: Row) -> pytest.MarkDecorator:
+    """One test per row, named by its address."""
+    return pytest.mark.parametrize("row", [pytest.param(row, id=row.path) for row in rows])
+
+
+def test_the_table_has_the_41_paths_and_rows_for_each_collection(client: RosterClient) -> None:
+    """The tables of these tests are whole: what they hold is held for every path."""
+    assert len({endpoint.template for endpoint in ENDPOINTS}) == 41
+    for version in VERSIONS:
+        document = client.documents[version]
+        assert set(document.paths) == {endpoint.template for endpoint in ENDPOINTS}
+        assert {document.find(row.path) for row in LISTED + NESTED} == {item.template for item in COLLECTIONS}
+
+
+@each_version
+@each(ENDPOINTS)
+def test_the_answer_has_one_key(client: RosterClient, version: str, endpoint: Endpoint) -> None:
+    answer = client.call(version, endpoint.address)
+    assert answer.status == 200
+    assert list(answer.json) == [endpoint.key]
+    assert isinstance(answer.json[endpoint.key], dict if endpoint.single else list)
+    assert answer.records
+    assert ("X-Total-Count" in answer.headers) is not endpoint.single
+
+
+@pytest.mark.parametrize("vendor", ["both", "springfield", "elementary", "nobody"])
+@each_version
+@each_row(*LISTED, *NESTED)
+def test_a_collection_has_exactly_the_records_of_the_exports(
+    client: RosterClient, version: str, row: Row, vendor: str
+) -> None:
+    answer = client.call(version, row.path, vendor=vendor)
+    assert answer.ids == row.ids(vendor)
+    assert answer.total == len(row.ids(vendor))
+
+
+@pytest.mark.parametrize("vendor", ["springfield", "elementary"])
+@each_version
+@each_row(*LISTED)
+def test_a_record_is_found_by_its_id_exactly_where_its_collection_has_it(
+    client: RosterClient, version: str, row: Row, vendor: str
+) -> None:
+    """Ids of the same resource that the path or the vendor does not have are as unknown as made-up ones."""
+    visible = row.ids(vendor)
+    kinds = {"/schools": "/orgs", "/terms": "/academicSessions", "/gradingPeriods": "/academicSessions"}
+    kinds |= {"/students": "/users", "/teachers": "/users"}
+    (every,) = (other for other in LISTED if other.path == kinds.get(row.path, row.path))
+    listed = {record["sourcedId"]: record for record in client.call(version, row.path, vendor=vendor).records}
+    assert list(listed) == visible
+    for sourced_id in every.ids("both"):
+        answer = client.call(version, f"{row.path}/{sourced_id.replace('/', '%2F')}", vendor=vendor)
+        if sourced_id in visible:
+            assert answer.records == [listed[sourced_id]]
+        else:
+            assert (answer.status, answer.minor) == (404, "unknownobject")
+
+
+@each_version
+@each(SINGLES)
+def test_an_unknown_record_is_a_404_that_names_it(client: RosterClient, version: str, endpoint: Endpoint) -> None:
+    answer = client.call(version, endpoint.unknown)
+    assert (answer.status, answer.minor) == (404, "unknownobject")
+    assert "no-such-record" in answer.description
+
+
+@each_version
+@each(NESTED_ENDPOINTS)
+def test_an_unknown_parent_has_an_empty_collection(client: RosterClient, version: str, endpoint: Endpoint) -> None:
+    answer = client.call(version, endpoint.unknown)
+    assert answer.json == {endpoint.key: []}
+    assert answer.total == 0
+
+
+@each_version
+@each(NESTED_ENDPOINTS)
+def test_any_unknown_parent_of_two_is_enough(client: RosterClient, version: str, endpoint: Endpoint) -> None:
+    known, unknown = endpoint.address.split("/"), endpoint.unknown.split("/")
+    for place, segment in enumerate(unknown):
+        if segment != known[place]:
+            mixed = "/".join([*known[:place], segment, *known[place + 1 :]])
+            assert client.call(version, mixed).json == {endpoint.key: []}
+
+
+@each_version
+@each(ENDPOINTS)
+def test_without_a_token_it_is_401(client: RosterClient, version: str, endpoint: Endpoint) -> None:
+    answer = client.call(version, endpoint.address, bearer=None)
+    assert (answer.status, answer.minor) == (401, "unauthorisedrequest")
+    assert answer.headers["WWW-Authenticate"].startswith("Bearer ")
+
+
+@each_version
+@each(ENDPOINTS)
+def test_a_token_of_the_other_version_is_400(client: RosterClient, version: str, endpoint: Endpoint) -> None:
+    answer = client.call(version, endpoint.address, bearer=client.token(OTHER[version]))
+    assert (answer.status, answer.minor) == (400, "invaliddata")
+    assert "v1p1" in answer.description
+    assert "v1p2" in answer.description
+
+
+@each_version
+@each(ENDPOINTS)
+def test_exactly_the_scopes_of_the_path_open_it(client: RosterClient, version: str, endpoint: Endpoint) -> None:
+    opened = [scope for scope in SCOPES if client.call(version, endpoint.address, scopes=[scope]).status == 200]
+    assert opened == list(endpoint.scopes)
+
+
+@each_version
+@each(ENDPOINTS)
+def test_without_the_scope_it_is_403_that_names_it(client: RosterClient, version: str, endpoint: Endpoint) -> None:
+    """All other scopes together do not make up for it."""
+    others = [scope for scope in SCOPES if scope not in endpoint.scopes]
+    answer = client.call(version, endpoint.address, scopes=others)
+    assert (answer.status, answer.minor) == (403, "forbidden")
+    assert all(f"{version}/{scope}" in answer.description for scope in endpoint.scopes)
+
+
+@each_version
+@each(ENDPOINTS)
+def test_an_unknown_parameter_is_400_that_names_it(client: RosterClient, version: str, endpoint: Endpoint) -> None:
+    answer = client.call(version, endpoint.address, "fields=sourcedId&shoeSize=42")
+    assert (answer.status, answer.minor) == (400, "invaliddata")
+    assert "`shoeSize`" in answer.description
+
+
+@each_version
+@each(SINGLES)
+def test_a_single_record_takes_fields_alone(client: RosterClient, version: str, endpoint: Endpoint) -> None:
+    for query in ("limit=1", "offset=0", "filter=status='active'", "sort=status", "orderBy=asc"):
+        answer = client.call(version, endpoint.address, query)
+        assert (answer.status, answer.minor) == (400, "invaliddata")
+        assert f"`{query.split('=')[0]}`" in answer.description
+
+
+@each_version
+@each(ENDPOINTS)
+def test_any_other_method_is_400(client: RosterClient, version: str, endpoint: Endpoint) -> None:
+    for method in ("POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "BREW"):
+        answer = client.call(version, endpoint.address, method=method)
+        assert answer.status == 400, method
+        assert answer.headers["Content-Type"] == "application/json"
+        if method != "HEAD":
+            assert answer.minor == "invaliddata"
+            assert method in answer.description
+
+
+@each_version
+@each(ENDPOINTS)
+def test_refusals_come_in_order(client: RosterClient, version: str, endpoint: Endpoint) -> None:
+    """A request with every fault is refused for the first; mended step by step, for the next, down to the record."""
+    address, query = endpoint.unknown, "shoeSize=42"
+    other = [scope for scope in SCOPES if scope not in endpoint.scopes]
+
+    method = client.call(version, address, query, method="DELETE", bearer=None)
+    assert (method.status, "DELETE" in method.description) == (400, True)
+    token = client.call(version, address, query, bearer="not.a.token")
+    assert token.status == 401
+    prefix = client.call(version, address, query, bearer=client.token(OTHER[version], other))
+    assert (prefix.status, "v1p2" in prefix.description) == (400, True)
+    scope = client.call(version, address, query, scopes=other)
+    assert scope.status == 403
+    parameter = client.call(version, address, query)
+    assert (parameter.status, "`shoeSize`" in parameter.description) == (400, True)
+    record = client.call(version, address)
+    if endpoint.single:
+        assert record.status == 404
+    else:
+        assert record.status == 200
+
+
+@each_version
+@pytest.mark.parametrize(
+    "path",
+    ["", "/", "/resources", "/orgs/", "/orgs//", "/users/spr-student-1/", "/users/a/classes/b", "/Users", "/lineItems"],
+)
+def test_an_unknown_path_is_a_404(client: RosterClient, version: str, path: str) -> None:
+    answer = client.call(version, path)
+    assert (answer.status, answer.minor) == (404, "unknownobject")
+
+
+@each_version
+def test_an_unknown_path_takes_no_other_method_either(client: RosterClient, version: str) -> None:
+    answer = client.call(version, "/resources", method="POST")
+    assert (answer.status, answer.minor) == (400, "invaliddata")
+
+
+@each_version
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+def test_a_refusal_names_the_request(client: RosterClient, version: str, status: int) -> None:
+    requests = {
+        400: {"path": "/users", "query": "limit=-1"},
+        401: {"path": "/users", "bearer": None},
+        403: {"path": "/demographics", "scopes": (CORE, FULL)},
+        404: {"path": "/users/no-such-record", "scopes": (CORE, DEMOGRAPHICS)},
+    }
+    request = requests[status]
+    answer = client.call(version, **request)  # type: ignore[arg-type]
+    assert answer.status == status
+    address = f"{ROOTS[version]}{request['path']}" + (f"?{request['query']}" if "query" in request else "")
+    assert f"GET {address}" in answer.description
