@@ -14,10 +14,11 @@ import click
 from sqlalchemy import Connection, Engine, exists, select
 
 from roster_service.access import vendors
-from roster_service.access.scopes import VERSIONS, Scope, ScopeName
+from roster_service.access.scopes import Scope, ScopeName
 from roster_service.access.vendors import Credentials
 from roster_service.db.tables import feeds, orgs
 from roster_service.errors import CommandError
+from roster_service.schemas.versions import VERSIONS
 
 STUDENTS = 1000
 FEED = "demo"
@@ -70,5 +71,5 @@ def add_demo_client(connection: Connection) -> Credentials:
     vendors.add_vendor(connection, EMAIL, "Demo vendor")
     for district_id in connection.scalars(select(orgs.c.sourced_id).where(orgs.c.type == "district")).all():
         vendors.grant(connection, EMAIL, district_id, ())
-    scopes = [Scope(version, name) for version in VERSIONS for name in ScopeName]
+    scopes = [Scope(version.prefix, name) for version in VERSIONS for name in ScopeName]
     return vendors.add_client(connection, EMAIL, "demo", scopes)

@@ -14,6 +14,7 @@ from types import FrameType
 
 import click
 
+from roster_service.access.scopes import TOKEN_PATH
 from roster_service.access.vendors import Credentials
 from roster_service.cli.console import as_json, read_settings
 from roster_service.cli.demo import prepare_demo
@@ -21,6 +22,7 @@ from roster_service.db.embedded import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.migrate import require_current, upgrade
 from roster_service.errors import CommandError
+from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
 
 START_SECONDS = 60
@@ -143,13 +145,15 @@ def first_calls(root: str, credentials: Credentials) -> str:
     login = f"{credentials.client_id}:{credentials.client_secret}"
     token = 'sed -n \'s/.*"access_token": *"\\([^"]*\\)".*/\\1/p\''  # noqa: S105  (a shell pipe)
     calls = []
-    for version, path in (("v1p1", "/ims/oneroster/v1p1"), ("v1p2", "/ims/oneroster/rostering/v1p2")):
+    for version in VERSIONS:
+        call = f'curl -sS -w "\\n" -H "Authorization: Bearer $TOKEN" "{root}{version.root}'
         calls += [
-            f"# {'OneRoster 1.1' if version == 'v1p1' else 'OneRoster 1.2'}",
-            f"TOKEN=$(curl -s -u '{login}' -d grant_type=client_credentials -d scope={version}/roster.readonly \\",
-            f"  {root}/oauth/token | {token})",
-            f'curl -sS -w "\\n" -H "Authorization: Bearer $TOKEN" "{root}{path}/schools?fields=sourcedId,name"',
-            f'curl -sS -w "\\n" -H "Authorization: Bearer $TOKEN" "{root}{path}/students?limit=2"',
+            f"# {version.title}",
+            f"TOKEN=$(curl -s -u '{login}' -d grant_type=client_credentials \\",
+            f"  -d scope={version.prefix}/roster.readonly \\",
+            f"  {root}{TOKEN_PATH} | {token})",
+            f'{call}/schools?fields=sourcedId,name"',
+            f'{call}/students?limit=2"',
             "",
         ]
     return "\n".join(calls)

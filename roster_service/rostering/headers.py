@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from urllib.parse import quote, urlencode
 
+from roster_service import __version__
 from roster_service.access.callers import Caller, RosterState
 
 
@@ -34,7 +35,9 @@ def make_etag(caller: Caller, address: str) -> str:
     What a caller is shown follows from the address, the roster's revision, and the caller's own rights.
     """
     scopes = ",".join(sorted(caller.scopes))
-    facts = (str(caller.state.revision), str(caller.vendor_id), str(caller.grant_version), scopes, address)
+    caller_facts = (str(caller.vendor_id), str(caller.grant_version), scopes)
+    # Another version of the service may show the same record in another way.
+    facts = (__version__, str(caller.state.revision), *caller_facts, address)
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]
 
 
