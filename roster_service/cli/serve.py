@@ -27,8 +27,9 @@ from roster_service.settings import Settings
 
 START_SECONDS = 60
 STOP_SECONDS = 20
-# The longest request line in bytes: gunicorn's own maximum, to leave room for a percent-encoded filter.
-REQUEST_LINE_BYTES = 8190
+# The longest request line in bytes; 0: gunicorn sets no limit. Its largest one is less than a percent-encoded filter
+# can have, and what it answers beyond is HTML: the service itself refuses what is too long, in its own envelope.
+REQUEST_LINE_BYTES = 0
 
 
 @click.command()

@@ -10,6 +10,9 @@ from urllib.parse import quote, urlencode
 from roster_service import __version__
 from roster_service.access.callers import Caller, RosterState
 
+# What the buffers of common proxies take beside the other headers.
+LINK_BYTES = 4000
+
 
 def show_instant(instant: datetime) -> str:
     """An instant as the wire shows it: UTC, with milliseconds."""
@@ -45,7 +48,8 @@ def make_links(address: str, pairs: Sequence[tuple[str, str]], limit: int, offse
     """The `Link` header (RFC 8288): next, last, first, prev, each absolute and with every other parameter.
 
     `address` is the absolute address without its query, `pairs` the query as it was asked. Commas inside an address
-    are percent-encoded, because real clients split the header on commas. Empty where there are no pages.
+    are percent-encoded, because real clients split the header on commas. Empty where there are no pages. Where the
+    query is long, the first one alone, or none: proxies answer 502 to headers that are larger than their buffers.
     """
     if limit == 0:
         return ""
@@ -57,10 +61,11 @@ def make_links(address: str, pairs: Sequence[tuple[str, str]], limit: int, offse
     if offset == 0:
         del offsets["prev"]
     kept = [(name, text) for name, text in pairs if name not in ("limit", "offset")]
-    return ", ".join(
+    links = [
         f'<{address}?{_encode([*kept, ("limit", str(limit)), ("offset", str(start))])}>; rel="{rel}"'
         for rel, start in offsets.items()
-    )
+    ]
+    return next((text for text in (", ".join(links), links[0]) if len(text) <= LINK_BYTES), "")
 
 
 def _encode(pairs: Sequence[tuple[str, str]]) -> str:
