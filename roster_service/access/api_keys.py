@@ -12,10 +12,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, func, insert, or_, select, true, update
 
-from roster_service.access.callers import RosterState
+from roster_service.access.roster_state import RosterState
 from roster_service.access.secret_texts import hash_secret, make_api_key
 from roster_service.db.access_tables import api_keys
-from roster_service.db.tables import CTexts, roster_state, vendor_grants, vendors
+from roster_service.db.tables import CTexts, roster_state, signing_keys, vendor_grants, vendors
 
 _KEY = re.compile(r"(?P<prefix>key-[0-9a-f]{8})-[A-Za-z0-9_-]{43}", re.ASCII)
 
@@ -49,6 +49,8 @@ class KeyHolder:
     schools: tuple[str, ...]
     flags: frozenset[str]
     allowance: Allowance
+    # The ids of the keys whose signatures count now.
+    live_keys: frozenset[str]
     state: RosterState
 
 
@@ -76,12 +78,14 @@ def _make_holder_query() -> Select[*tuple[Any, ...]]:
     single = vendor_grants.c.school_id.is_not(None)
     districts = select(vendor_grants.c.district_id).where(own, ~single).scalar_subquery()
     schools = select(vendor_grants.c.school_id).where(own, single).scalar_subquery()
+    live_keys = select(signing_keys.c.key_id).where(signing_keys.c.retired_at.is_(None)).scalar_subquery()
     return (
         select(
             vendors,
             api_keys.c.prefix,
             func.array(districts, type_=CTexts).label("districts"),
             func.array(schools, type_=CTexts).label("schools"),
+            func.array(live_keys, type_=CTexts).label("live_keys"),
             roster_state.c.revision,
             roster_state.c.as_of,
             roster_state.c.deletions_since,
@@ -114,5 +118,6 @@ def find_holder(connection: Connection, key: str) -> KeyHolder | None:
         schools=tuple(row.schools),
         flags=frozenset(row.flags),
         allowance=Allowance(row.requests_per_second, row.burst, row.requests_per_day),
+        live_keys=frozenset(row.live_keys),
         state=RosterState(row.revision, row.as_of, row.deletions_since),
     )

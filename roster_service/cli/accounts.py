@@ -7,11 +7,11 @@ from dataclasses import asdict
 import click
 
 from roster_service.access import vendors
-from roster_service.access.flags import Flag
 from roster_service.access.scopes import EXPLANATIONS, VERSIONS, Scope, ScopeName, read_scope
 from roster_service.access.vendors import Client, Credentials, Grant, Vendor
 from roster_service.cli.console import as_json, make_table, open_accounts, show
 from roster_service.cli.vendor_access import COMMANDS, describe_login, give_login, password_option, read_password
+from roster_service.schemas.flags import Flag
 
 district_option = click.option("--district", help="The district's sourcedId or identifier.")
 flag_option = click.option(
