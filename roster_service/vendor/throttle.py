@@ -71,6 +71,8 @@ class Throttle:
                 "ROSTER_RATE_STORAGE_URL needs the package `redis`: pip install 'roster-service[redis]'"
             ) from None
         self._limiter.logger.addFilter(OncePerPause())
+        # Flask-Limiter also looks at every request by itself, before it is known whose it is.
+        self._limiter.request_filter(lambda: "key_holder" not in g)
         # One function for both paths, because each limited function counts by itself.
         self._admit = self._limiter.shared_limit(_windows, scope="vendor")(lambda: None)
 
