@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from flask import Flask, Response
 
+from roster_service.access.login_failures import FailureBrake
 from roster_service.access.signing_keys import KeyRing, ensure_signing_key
-from roster_service.db.engine import make_engine, make_reading_engine, require_reachable
+from roster_service.db.engine import make_counting_engine, make_engine, make_reading_engine, require_reachable
 from roster_service.db.migrate import require_current
 from roster_service.docs import register_docs
 from roster_service.failures import register_failures
@@ -15,6 +16,9 @@ from roster_service.rostering import blueprints as rostering
 from roster_service.rostering.paths import EncodedIds, IdConverter
 from roster_service.rostering.views import Surroundings
 from roster_service.settings import Settings
+from roster_service.vendor.blueprint import register_vendor
+from roster_service.vendor.throttle import Throttle
+from roster_service.vendor.views import VendorDoor
 
 # Tokens and forms are small; nothing else has a body.
 MAX_BODY_BYTES = 64 * 1024
@@ -51,6 +55,10 @@ def create_app(settings: Settings, database_url: str) -> Flask:
         public_url=settings.public_url,
     )
     rostering.register_rostering(app, here)
+    counting = make_counting_engine(database_url)
+    app.extensions["roster_counting_engine"] = counting
+    throttle = Throttle(app, counting, settings.rate_storage_url)
+    register_vendor(app, VendorDoor(engine, keys, issuer, throttle, FailureBrake(throttle.storage)))
     register_oauth(app, engine, keys, issuer=issuer, seconds=settings.token_seconds)
     register_docs(app)
     register_failures(app)

@@ -38,7 +38,10 @@ SwaggerUIBundle({
 
 ASSETS = frozenset({"swagger-ui.css", "swagger-ui-bundle.js", "swagger-ui-standalone-preset.js"})
 # Relative, so that the page works behind a path prefix too.
-DOCUMENTS = [{"name": version.title, "url": f".{version.root}/openapi.json"} for version in VERSIONS]
+DOCUMENTS = [
+    *({"name": version.title, "url": f".{version.root}/openapi.json"} for version in VERSIONS),
+    {"name": "Vendor interface", "url": "./v1/openapi.json"},
+]
 
 
 def register_docs(app: Flask) -> None:

@@ -25,6 +25,10 @@ class Problem(enum.Enum):
     UNKNOWN_RECORD = "unknown record"
     UNKNOWN_PATH = "unknown path"
     TOO_LARGE = "too large"
+    API_KEY = "api key"
+    CREDENTIALS = "credentials"
+    PRIVILEGE = "privilege"
+    RATE = "rate"
     BUSY = "busy"
     INTERNAL = "internal"
 
@@ -52,3 +56,11 @@ class RefusedRequestError(RosterServiceError):
         super().__init__(description)
         self.problem = problem
         self.description = description
+
+
+class SlowedRequestError(RefusedRequestError):
+    """A request that comes too soon: `seconds` says when to try again."""
+
+    def __init__(self, description: str, seconds: int) -> None:
+        super().__init__(Problem.RATE, description)
+        self.seconds = seconds

@@ -12,6 +12,7 @@ from werkzeug.exceptions import HTTPException
 
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.rostering import blueprints as rostering
+from roster_service.vendor import answers as vendor
 
 log = logging.getLogger(__name__)
 
@@ -20,11 +21,16 @@ IN_LOG = "the service failed; the failure is in its log"
 
 def register_failures(app: Flask) -> None:
     """Registers a handler for each family of errors; the nearest one answers."""
-    app.register_error_handler(RefusedRequestError, rostering.answer_refusal)
+    app.register_error_handler(RefusedRequestError, on_refusal)
     app.register_error_handler(HTTPException, on_http_error)
     app.register_error_handler(DBAPIError, on_database_error)
     app.register_error_handler(PoolTimeoutError, on_full_pool)
     app.register_error_handler(Exception, on_fault)
+
+
+def on_refusal(error: RefusedRequestError) -> Response:
+    """A refusal of one of the two interfaces."""
+    return vendor.answer_refusal(error) if vendor.is_vendor(request.path) else rostering.answer_refusal(error)
 
 
 def on_http_error(error: HTTPException) -> Response | HTTPException:
@@ -33,6 +39,8 @@ def on_http_error(error: HTTPException) -> Response | HTTPException:
         return rostering.answer_refusal(rostering.to_problem(error))
     if error.code is None or error.code < 400:
         return error
+    if vendor.is_vendor(request.path):
+        return vendor.answer_http_error(error)
     # RFC 6749 has a word for a request that cannot be read; for the others the name of the status will do.
     word = "invalid_request" if error.code == 400 else error.name.lower().replace(" ", "_")
     response = jsonify({"error": word, "error_description": error.description})
@@ -67,8 +75,8 @@ def on_fault(error: Exception) -> Response:
 
 def answer_failure(problem: Problem, description: str, status: int) -> Response:
     """The answer of the door that the request came in by."""
-    if rostering.is_rostering(request.path):
-        return rostering.answer_refusal(RefusedRequestError(problem, description))
+    if rostering.is_rostering(request.path) or vendor.is_vendor(request.path):
+        return on_refusal(RefusedRequestError(problem, description))
     response = jsonify({"error": "server_error", "error_description": description})
     response.status_code = status
     return response

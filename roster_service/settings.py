@@ -36,6 +36,13 @@ def read_base_url(text: str) -> str:
     return text.rstrip("/")
 
 
+def read_rate_storage(text: str) -> str:
+    """The address of a Redis server."""
+    if not text.startswith(("redis://", "rediss://")):
+        raise ValueError("must begin with redis:// or rediss://")
+    return text
+
+
 def read_count(least: int, most: int) -> Callable[[str], int]:
     """A reader of whole numbers from `least` to `most`."""
 
@@ -85,6 +92,11 @@ class Settings:
     max_limit: int = setting(10_000, read_count(1, 100_000), "largest page size; a larger `limit` is refused")
     filter_length: int = setting(4096, read_count(64, 65_536), "longest `filter`, in characters")
     retention_days: int = setting(7, read_count(1, 3650), "days that a record stays `tobedeleted` before it is purged")
+    rate_storage_url: str | None = setting(
+        None,
+        read_rate_storage,
+        "where requests of vendors are counted, `redis://host`, for many machines; none: the database",
+    )
     statement_seconds: int = setting(30, read_count(1, 3600), "longest time of one query, in seconds")
 
     @classmethod

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from joserfc import jwt
@@ -11,6 +10,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import RSAKey
 from sqlalchemy import Connection, Select, bindparam, func, select, true
 
+from roster_service.access.roster_state import RosterState
 from roster_service.access.scopes import Scope, ScopeName, make_sight, read_scopes
 from roster_service.access.signing_keys import ALGORITHM, KeyRing
 from roster_service.db.tables import CTexts, oauth_clients, roster_state, vendor_grants, vendors
@@ -20,15 +20,6 @@ from roster_service.errors import Problem, RefusedRequestError
 TOKEN_TYPE = "at+jwt"  # noqa: S105  (RFC 9068: what tells an access token from any other JWT)
 # Clocks of two machines may differ by this much.
 LEEWAY_SECONDS = 60
-
-
-@dataclass(frozen=True)
-class RosterState:
-    """Where the roster stands: its revision, its newest stamp, and the age past which tombstones may be gone."""
-
-    revision: int
-    as_of: datetime
-    deletions_since: datetime
 
 
 @dataclass(frozen=True)

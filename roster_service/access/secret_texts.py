@@ -18,6 +18,16 @@ def make_client_id() -> str:
     return CLIENT_ID_PREFIX + secrets.token_hex(8)
 
 
+def make_api_key() -> str:
+    """A new API key: `key-`, eight characters that people may name it by, and 256 random bits."""
+    return make_secret(f"key-{secrets.token_hex(4)}-")
+
+
+def make_password() -> str:
+    """A password for a vendor that brings none: 144 random bits."""
+    return secrets.token_urlsafe(18)
+
+
 def make_secret(prefix: str) -> str:
     """A new secret of 256 random bits behind `prefix`; only unreserved characters."""
     return prefix + secrets.token_urlsafe(32)

@@ -6,16 +6,19 @@ Everything here works on a connection that its caller commits, and returns plain
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from roster_service.access.api_keys import Allowance
 from roster_service.access.scopes import Scope, read_scopes
 from roster_service.access.secret_texts import CLIENT_SECRET_PREFIX, hash_secret, make_client_id, make_secret
+from roster_service.access.throttle import settle_allowance
 from roster_service.db.tables import oauth_clients, orgs, vendor_grants, vendors
 from roster_service.errors import CommandError
+from roster_service.schemas.flags import Flag
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Vendor:
     enabled: bool
     grant_version: int
     grants: tuple[Grant, ...]
+    flags: tuple[str, ...]
+    allowance: Allowance
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,16 @@ def list_vendors(connection: Connection) -> list[Vendor]:
     for row in connection.execute(select(vendor_grants).order_by(*order)):
         grants.setdefault(row.vendor_id, []).append(Grant(row.district_id, row.school_id))
     return [
-        Vendor(row.id, row.name, row.email, row.enabled, row.grant_version, tuple(grants.get(row.id, ())))
+        Vendor(
+            id=row.id,
+            name=row.name,
+            email=row.email,
+            enabled=row.enabled,
+            grant_version=row.grant_version,
+            grants=tuple(grants.get(row.id, ())),
+            flags=tuple(row.flags),
+            allowance=Allowance(row.requests_per_second, row.burst, row.requests_per_day),
+        )
         for row in connection.execute(select(vendors).order_by(vendors.c.email))
     ]
 
@@ -103,7 +117,7 @@ def grant(connection: Connection, email: str, district: str, schools: Sequence[s
     for school_id in wanted or [None]:
         row = {"vendor_id": vendor.id, "district_id": district_id, "school_id": school_id}
         connection.execute(upsert(vendor_grants).values(row).on_conflict_do_nothing())
-    _end_tokens(connection, vendor.id)
+    end_tokens(connection, vendor.id)
     return find_vendor(connection, email)
 
 
@@ -117,7 +131,31 @@ def revoke(connection: Connection, email: str, district: str) -> Vendor:
         raise CommandError(f"{vendor.email} has no grant of district {district}")
     own = vendor_grants.c.vendor_id == vendor.id
     connection.execute(delete(vendor_grants).where(own, vendor_grants.c.district_id == district_id))
-    _end_tokens(connection, vendor.id)
+    end_tokens(connection, vendor.id)
+    return find_vendor(connection, email)
+
+
+def change_flags(
+    connection: Connection, email: str, *, add: Sequence[Flag] = (), remove: Sequence[Flag] = ()
+) -> Vendor:
+    """Gives a vendor permission flags, or takes them back. Tokens made before stop working."""
+    vendor = find_vendor(connection, email)
+    kept = {*vendor.flags, *add} - {*remove}
+    connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(flags=sorted(kept)))
+    end_tokens(connection, vendor.id)
+    return find_vendor(connection, email)
+
+
+def change_allowance(connection: Connection, email: str, allowance: Allowance) -> Vendor:
+    """Sets how much a vendor may ask; None means the default. Raises CommandError for a burst that cannot be.
+
+    A burst is let through in as many seconds as it takes at the average, so it is a multiple of that.
+    """
+    vendor = find_vendor(connection, email)
+    rate, burst, _ = settle_allowance(allowance)
+    if burst % rate:
+        raise CommandError(f"a burst is a multiple of the requests a second; {burst} is none of {rate}")
+    connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(asdict(allowance)))
     return find_vendor(connection, email)
 
 
@@ -125,11 +163,12 @@ def enable_vendor(connection: Connection, email: str, enabled: bool) -> Vendor:
     """Enables or disables a vendor, with all its clients and tokens."""
     vendor = find_vendor(connection, email)
     connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(enabled=enabled))
-    _end_tokens(connection, vendor.id)
+    end_tokens(connection, vendor.id)
     return find_vendor(connection, email)
 
 
-def _end_tokens(connection: Connection, vendor_id: int) -> None:
+def end_tokens(connection: Connection, vendor_id: int) -> None:
+    """Makes every token that the vendor holds, of both interfaces, useless."""
     version = vendors.c.grant_version + 1
     connection.execute(update(vendors).where(vendors.c.id == vendor_id).values(grant_version=version))
 

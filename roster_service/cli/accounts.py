@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 
 from roster_service.access import vendors
 from roster_service.access.scopes import EXPLANATIONS, Scope, ScopeName, read_scope
 from roster_service.access.vendors import Client, Credentials, Grant, Vendor
 from roster_service.cli.console import as_json, make_table, open_accounts, show
+from roster_service.cli.vendor_access import COMMANDS, describe_login, give_login, password_option, read_password
+from roster_service.schemas.flags import Flag
 from roster_service.schemas.versions import VERSIONS
+
+district_option = click.option("--district", help="The district's sourcedId or identifier.")
+flag_option = click.option(
+    "--flag",
+    "flags",
+    multiple=True,
+    type=click.Choice([flag.value for flag in Flag]),
+    help="What `include` may name at /v1/students; repeatable.",
+)
 
 
 @click.group()
@@ -19,12 +32,17 @@ def vendor() -> None:
 @vendor.command("add")
 @click.argument("email")
 @click.option("--name", required=True, help="The vendor's name, for people.")
+@password_option
 @as_json
-def vendor_add(email: str, name: str, as_json: bool) -> None:
-    """Add the vendor EMAIL, who sees nothing until districts are granted."""
+def vendor_add(email: str, name: str, password_stdin: bool, as_json: bool) -> None:
+    """Add the vendor EMAIL, who sees nothing until districts are granted. Its API key is shown this once."""
+    password = read_password(password_stdin)
     with open_accounts() as connection:
         added = vendors.add_vendor(connection, email, name)
-    show(added, as_json, lambda _: f"added the vendor {added.email}; grant it a district with `roster vendor grant`")
+        login = give_login(connection, added.id, password)
+    told = f"added the vendor {added.email}; grant it a district with `roster vendor grant`"
+    shown = {**asdict(added), "api_key": login.api_key, "password": login.password}
+    show(shown, as_json, lambda _: f"{told}\n{describe_login(login)}")
 
 
 @vendor.command("list")
@@ -51,29 +69,51 @@ def _show_grant(grant: Grant) -> str:
 
 @vendor.command("grant")
 @click.argument("email")
-@click.option("--district", required=True, help="The district's sourcedId or identifier.")
+@district_option
 @click.option("--school", "schools", multiple=True, help="Only this school of it; repeatable.")
+@flag_option
 @as_json
-def vendor_grant(email: str, district: str, schools: tuple[str, ...], as_json: bool) -> None:
-    """Let the vendor EMAIL see a district, or only some of its schools. Its older tokens stop working."""
+def vendor_grant(
+    email: str, district: str | None, schools: tuple[str, ...], flags: tuple[str, ...], as_json: bool
+) -> None:
+    """Let the vendor EMAIL see a district, or only some of its schools, or more of each student.
+
+    Its older tokens stop working.
+    """
+    _require_something(district, flags)
+    if schools and district is None:
+        raise click.UsageError("--school needs the --district that it lies in")
     with open_accounts() as connection:
-        changed = vendors.grant(connection, email, district, schools)
+        if district is not None:
+            vendors.grant(connection, email, district, schools)
+        changed = vendors.change_flags(connection, email, add=[Flag(flag) for flag in flags])
     show(changed, as_json, _describe_grants)
+
+
+def _require_something(district: str | None, flags: tuple[str, ...]) -> None:
+    if district is None and not flags:
+        raise click.UsageError("name a --district, or a --flag")
 
 
 @vendor.command("revoke")
 @click.argument("email")
-@click.option("--district", required=True, help="The district's sourcedId or identifier.")
+@district_option
+@flag_option
 @as_json
-def vendor_revoke(email: str, district: str, as_json: bool) -> None:
-    """Take a district and its schools back from the vendor EMAIL. Its older tokens stop working."""
+def vendor_revoke(email: str, district: str | None, flags: tuple[str, ...], as_json: bool) -> None:
+    """Take a district and its schools, or flags, back from the vendor EMAIL. Its older tokens stop working."""
+    _require_something(district, flags)
     with open_accounts() as connection:
-        changed = vendors.revoke(connection, email, district)
+        if district is not None:
+            vendors.revoke(connection, email, district)
+        changed = vendors.change_flags(connection, email, remove=[Flag(flag) for flag in flags])
     show(changed, as_json, _describe_grants)
 
 
 def _describe_grants(item: Vendor) -> str:
-    return f"{item.email} may now see: {', '.join(_show_grant(grant) for grant in item.grants) or 'nothing'}"
+    districts = ", ".join(_show_grant(grant) for grant in item.grants) or "nothing"
+    flags = f"; of students also: {', '.join(item.flags)}" if item.flags else ""
+    return f"{item.email} may now see: {districts}{flags}"
 
 
 @vendor.command("disable")
@@ -94,6 +134,10 @@ def vendor_enable(email: str, as_json: bool) -> None:
     with open_accounts() as connection:
         changed = vendors.enable_vendor(connection, email, enabled=True)
     show(changed, as_json, lambda _: f"{changed.email} is enabled")
+
+
+for command in COMMANDS:
+    vendor.add_command(command)
 
 
 @click.group()

@@ -15,9 +15,10 @@ from sqlalchemy import Connection, Engine, exists, select
 
 from roster_service.access import vendors
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.access.vendors import Credentials
+from roster_service.cli.vendor_access import give_login
 from roster_service.db.tables import feeds, orgs
 from roster_service.errors import CommandError
+from roster_service.schemas.flags import Flag
 from roster_service.schemas.versions import VERSIONS
 
 STUDENTS = 1000
@@ -26,10 +27,24 @@ EMAIL = "demo@example.org"
 CREDENTIALS_FILE = "demo.json"
 
 
-def prepare_demo(engine: Engine, url: str, home: Path) -> Credentials | None:
+@dataclasses.dataclass(frozen=True)
+class DemoAccount:
+    """What opens both interfaces, and a district to ask for."""
+
+    client_id: str
+    client_secret: str
+    scopes: tuple[str, ...]
+    # None in the file of a version without the vendor interface.
+    email: str | None = None
+    password: str | None = None
+    api_key: str | None = None
+    districtlea: str | None = None
+
+
+def prepare_demo(engine: Engine, url: str, home: Path) -> DemoAccount | None:
     """On a database without feeds: makes and loads the demo district, a vendor that sees it, and a client.
 
-    Returns the client's credentials, kept in the data folder so that a later start can show them again; None where
+    Returns what opens both interfaces, kept in the data folder so that a later start can show them again; None where
     the roster is not the demo's.
     """
     with engine.connect() as connection:
@@ -39,11 +54,11 @@ def prepare_demo(engine: Engine, url: str, home: Path) -> Credentials | None:
         click.echo(f"Making a district of {STUDENTS:,} students ...", err=True)
         load_demo(url)
         with engine.begin() as connection:
-            credentials = add_demo_client(connection)
+            account = add_demo_account(connection)
         home.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
-        path.write_text(json.dumps(dataclasses.asdict(credentials)))
-    return Credentials(**json.loads(path.read_text())) if path.exists() else None
+        path.write_text(json.dumps(dataclasses.asdict(account)))
+    return DemoAccount(**json.loads(path.read_text())) if path.exists() else None
 
 
 def load_demo(url: str) -> None:
@@ -66,10 +81,20 @@ def load_demo(url: str) -> None:
                 raise CommandError(f"the demo district could not be made ({step[0]}):\n{done.stderr or done.stdout}")
 
 
-def add_demo_client(connection: Connection) -> Credentials:
-    """A vendor that may see every district of the roster, and a client of it with every scope."""
-    vendors.add_vendor(connection, EMAIL, "Demo vendor")
-    for district_id in connection.scalars(select(orgs.c.sourced_id).where(orgs.c.type == "district")).all():
-        vendors.grant(connection, EMAIL, district_id, ())
+def add_demo_account(connection: Connection) -> DemoAccount:
+    """A vendor that may see every district of the roster, with all flags and a client with every scope."""
+    added = vendors.add_vendor(connection, EMAIL, "Demo vendor")
+    districts = connection.execute(select(orgs).where(orgs.c.type == "district").order_by(orgs.c.sourced_id)).all()
+    for district in districts:
+        vendors.grant(connection, EMAIL, district.sourced_id, ())
+    vendors.change_flags(connection, EMAIL, add=tuple(Flag))
     scopes = [Scope(version.prefix, name) for version in VERSIONS for name in ScopeName]
-    return vendors.add_client(connection, EMAIL, "demo", scopes)
+    made = vendors.add_client(connection, EMAIL, "demo", scopes)
+    login = give_login(connection, added.id, None)
+    return DemoAccount(
+        **dataclasses.asdict(made),
+        email=EMAIL,
+        password=login.password,
+        api_key=login.api_key,
+        districtlea=districts[0].identifier,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -15,9 +16,8 @@ from types import FrameType
 import click
 
 from roster_service.access.scopes import TOKEN_PATH
-from roster_service.access.vendors import Credentials
 from roster_service.cli.console import as_json, read_settings
-from roster_service.cli.demo import prepare_demo
+from roster_service.cli.demo import DemoAccount, prepare_demo
 from roster_service.db.embedded import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.migrate import require_current, upgrade
@@ -30,6 +30,8 @@ STOP_SECONDS = 20
 # The longest request line in bytes; 0: gunicorn sets no limit. Its largest one is less than a percent-encoded filter
 # can have, and what it answers beyond is HTML: the service itself refuses what is too long, in its own envelope.
 REQUEST_LINE_BYTES = 0
+# The longest header in bytes: a permission token names every single school that is granted.
+HEADER_BYTES = 65_536
 
 
 @click.command()
@@ -54,9 +56,9 @@ def run(demo: bool | None, as_json: bool) -> None:
             upgrade(engine)
         require_current(engine)
         wants_demo = is_embedded if demo is None else demo
-        credentials = prepare_demo(engine, url, settings.home) if wants_demo else None
+        account = prepare_demo(engine, url, settings.home) if wants_demo else None
         engine.dispose()
-        serve(settings, url, lambda: announce(settings, credentials, as_json))
+        serve(settings, url, lambda: announce(settings, account, as_json))
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> None:
@@ -81,6 +83,7 @@ def serve(settings: Settings, url: str, when_ready: Callable[[], None]) -> None:
     command = [sys.executable, "-m", "gunicorn", "wsgi:app"]
     command += ["--bind", f"{settings.host}:{settings.port}", "--workers", str(settings.workers)]
     command += ["--log-level", "warning", "--limit-request-line", str(REQUEST_LINE_BYTES)]
+    command += ["--limit-request-field_size", str(HEADER_BYTES)]
     # A session of its own: Ctrl-C in the terminal reaches this process alone, which then ends the other.
     child = subprocess.Popen(  # noqa: S603  (our own server)
         command, env=os.environ | {"ROSTER_DATABASE_URL": url}, start_new_session=True
@@ -125,26 +128,20 @@ def stop(child: subprocess.Popen[bytes]) -> None:
             child.wait()
 
 
-def announce(settings: Settings, credentials: Credentials | None, as_json: bool) -> None:
+def announce(settings: Settings, account: DemoAccount | None, as_json: bool) -> None:
     """Say where the service is, and how to make the first call."""
     root = settings.public_url or f"http://{settings.host}:{settings.port}"
     if as_json:
-        shown = (
-            None
-            if credentials is None
-            else {"client_id": credentials.client_id, "client_secret": credentials.client_secret}
-        )
-        click.echo(json.dumps({"url": root, "demo": shown}))
+        click.echo(json.dumps({"url": root, "demo": None if account is None else dataclasses.asdict(account)}))
         return
     click.echo(f"\nThe roster is served at {root}; its documentation at {root}/docs. Ctrl-C stops it.\n")
-    if credentials is not None:
-        click.echo(first_calls(root, credentials))
+    if account is not None:
+        click.echo(first_calls(root, account))
 
 
-def first_calls(root: str, credentials: Credentials) -> str:
-    """Lines to paste into a shell: a token, and calls of both versions."""
-    login = f"{credentials.client_id}:{credentials.client_secret}"
-    token = 'sed -n \'s/.*"access_token": *"\\([^"]*\\)".*/\\1/p\''  # noqa: S105  (a shell pipe)
+def first_calls(root: str, account: DemoAccount) -> str:
+    """Lines to paste into a shell: a token, and calls of both versions; a login, and students."""
+    login = f"{account.client_id}:{account.client_secret}"
     calls = []
     for version in VERSIONS:
         call = f'curl -sS -w "\\n" -H "Authorization: Bearer $TOKEN" "{root}{version.root}'
@@ -152,9 +149,30 @@ def first_calls(root: str, credentials: Credentials) -> str:
             f"# {version.title}",
             f"TOKEN=$(curl -s -u '{login}' -d grant_type=client_credentials \\",
             f"  -d scope={version.prefix}/roster.readonly \\",
-            f"  {root}{TOKEN_PATH} | {token})",
+            f"  {root}{TOKEN_PATH} | {_cut('access_token')})",
             f'{call}/schools?fields=sourcedId,name"',
             f'{call}/students?limit=2"',
             "",
         ]
-    return "\n".join(calls)
+    return "\n".join(calls + _vendor_calls(root, account))
+
+
+def _vendor_calls(root: str, account: DemoAccount) -> list[str]:
+    if account.api_key is None:
+        return []
+    headers = f"-H 'x-api-key: {account.api_key}' -H 'Content-Type: application/json'"
+    login = json.dumps({"email": account.email, "password": account.password})
+    query = json.dumps({"districtlea": account.districtlea, "limit": 2})
+    return [
+        "# The vendor interface",
+        f"PJWT=$(curl -s {headers} \\",
+        f"  -d '{login}' {root}/v1/login | {_cut('token')})",
+        f'curl -sS -w "\\n" {headers} -H "Authorization: Bearer $PJWT" \\',
+        f"  -d '{query}' {root}/v1/students",
+        "",
+    ]
+
+
+def _cut(member: str) -> str:
+    """A shell filter that cuts the text of a member out of a JSON object."""
+    return f'sed -n \'s/.*"{member}": *"\\([^"]*\\)".*/\\1/p\''

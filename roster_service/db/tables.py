@@ -297,6 +297,14 @@ vendors = Table(
     # Tokens carry it; a change of the grants, or disabling, makes every older token useless.
     Column("grant_version", Integer, nullable=False, server_default=text("1")),
     Column("created_at", Stamp, nullable=False, server_default=text("now()")),
+    # argon2id; empty: nobody can log in.
+    Column("password_hash", CText),
+    # What the vendor may have beside the plain student record.
+    Column("flags", CTexts, nullable=False, server_default=text("'{}'")),
+    # The vendor's own throttle; empty: the default.
+    Column("requests_per_second", Integer),
+    Column("burst", Integer),
+    Column("requests_per_day", Integer),
 )
 
 # A row without a school grants the whole district; one with a school grants that school alone.

@@ -23,7 +23,11 @@ class Page:
 
 def run_collection(connection: Connection, plan: Plan, caller: Caller, base_url: str) -> Page:
     """The page of a collection. `base_url`: the root that refs are built on."""
-    values = _bind(plan, caller, base_url)
+    return fetch_page(connection, plan, _bind(plan, caller, base_url))
+
+
+def fetch_page(connection: Connection, plan: Plan, values: dict[str, Any]) -> Page:
+    """The page of a plan whose statements are bound to `values`."""
     texts: tuple[str, ...] = ()
     if plan.limit > 0:
         page = {"page_limit": plan.limit, "page_offset": plan.offset}

@@ -1,35 +1,16 @@
-"""The headers of an answer: the total, the links between pages, and where the roster stands."""
+"""The headers of an answer: the entity tag, and the links between pages."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from urllib.parse import quote, urlencode
 
 from roster_service import __version__
-from roster_service.access.callers import Caller, RosterState
+from roster_service.access.callers import Caller
 
 # What the buffers of common proxies take beside the other headers.
 LINK_BYTES = 4000
-
-
-def show_instant(instant: datetime) -> str:
-    """An instant as the wire shows it: UTC, with milliseconds."""
-    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def make_state_headers(state: RosterState) -> dict[str, str]:
-    """Which roster an answer was made from, and what a consumer of deltas needs to know of it.
-
-    As-Of is the instant for the next `dateLastModified>`: no later change can carry an older stamp. Deletions-Since
-    is the age past which tombstones are gone, so that whoever pulled last before it must pull in full.
-    """
-    return {
-        "X-Roster-Revision": str(state.revision),
-        "X-Roster-As-Of": show_instant(state.as_of),
-        "X-Roster-Deletions-Since": show_instant(state.deletions_since),
-    }
 
 
 def make_etag(caller: Caller, address: str) -> str:

@@ -14,13 +14,14 @@ from flask import Response, request
 from sqlalchemy import Connection, Engine
 
 from roster_service.access.callers import Caller, find_caller, read_token
+from roster_service.access.roster_state import make_state_headers
 from roster_service.access.signing_keys import KeyRing
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.params import COLLECTION_PARAMETERS, SINGLE_PARAMETERS, Limits, Parameter, read_wish
 from roster_service.query.plan import Plan, make_plan
 from roster_service.query.run import run_collection, run_single
 from roster_service.rostering.endpoints import Endpoint, Shape
-from roster_service.rostering.headers import make_etag, make_links, make_state_headers
+from roster_service.rostering.headers import make_etag, make_links
 from roster_service.rostering.paths import raw_path
 from roster_service.rostering.status_info import make_warning
 from roster_service.schemas.versions import Version

@@ -33,6 +33,8 @@ def districts(engine: Engine) -> None:
 def test_a_new_vendor_sees_nothing(answer: Answer) -> None:
     added = answer("vendor", "add", " Reading@Example.com", "--name", "Reading App")
     assert (added["email"], added["enabled"], added["grants"]) == (EMAIL, True, [])
+    secrets = {name: added.pop(name) for name in ("api_key", "password")}
+    assert all(secrets.values())
     assert answer("vendor", "list") == [added]
 
 

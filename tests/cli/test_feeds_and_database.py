@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from sqlalchemy import Engine
 
 from roster_service.cli import main
+from roster_service.db.access_tables import api_keys
 from roster_service.db.migrate import read_revisions
-from roster_service.db.tables import metadata
 from tests.cli.conftest import Roster, make_environment
 
 Answer = Callable[..., Any]
@@ -48,7 +48,7 @@ def test_the_migrations_make_the_tables_that_the_code_declares(engine: Engine) -
     with engine.connect() as connection:
         current, head = read_revisions(connection)
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
-        differences = compare_metadata(context, metadata)
+        differences = compare_metadata(context, api_keys.metadata)
     assert current == head
     assert differences == []
 

@@ -48,7 +48,7 @@ def serving(environment: dict[str, str], *options: str) -> Iterator[tuple[subpro
             printed = ""
             for line in process.stdout:
                 printed += line
-                if line.startswith(("{", "curl")) and ("--json" in options or printed.count("\ncurl") == 4):
+                if line.startswith("{") if "--json" in options else printed.count("\ncurl") == 5 and line == "\n":
                     break
             yield process, printed
         finally:
@@ -65,13 +65,14 @@ def test_the_embedded_service_starts_stops_and_starts_again_on_its_data(tmp_path
         answers = [json.loads(line) for line in pasted.stdout.splitlines()]
     assert process.returncode == 0
     assert not (tmp_path / "postgres" / "postmaster.pid").exists()
-    assert [list(answer) for answer in answers] == [["orgs"], ["users"], ["orgs"], ["users"]]
+    *rostered, queried = answers
+    assert [list(answer) for answer in rostered] == [["orgs"], ["users"], ["orgs"], ["users"]]
+    assert len(queried["students"]) == 2
     assert all(len(answer["users"]) == 2 for answer in answers if "users" in answer)
 
     with serving(environment, "--json") as (_, again):
         known = json.loads(again.splitlines()[-1])
-    assert known["demo"]["client_id"] in printed
-    assert known["demo"]["client_secret"] in printed
+    assert all(known["demo"][name] in printed for name in ("client_id", "client_secret", "api_key", "password"))
 
 
 def test_an_own_database_gets_no_demo_and_no_embedded_server(database_url: str, tmp_path: Path, free_port: int) -> None:

@@ -11,6 +11,7 @@ from roster_service.errors import Problem
 from roster_service.query.plan import Notice
 from roster_service.rostering.endpoints import ENDPOINTS, Access, Endpoint, Shape
 from roster_service.rostering.status_info import STATUS_INFO, make_failure, make_warning
+from roster_service.vendor.answers import FAILURES
 
 # The paths of the specification, in its own order.
 SPECIFICATION = """
@@ -66,8 +67,13 @@ def test_a_row_without_access_does_not_construct() -> None:
         )
 
 
+# What only the vendor interface refuses for.
+VENDOR_PROBLEMS = {Problem.API_KEY, Problem.CREDENTIALS, Problem.PRIVILEGE, Problem.RATE}
+
+
 def test_every_problem_has_a_status_and_a_code() -> None:
-    assert set(STATUS_INFO) == set(Problem)
+    assert set(STATUS_INFO) == set(Problem) - VENDOR_PROBLEMS
+    assert set(FAILURES) >= VENDOR_PROBLEMS
 
 
 # What the standard's codes are used for; `invalid_sort_field` and the blank selection are those of 1.1.

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roster_service.access.callers import Caller, RosterState
+from roster_service.access.roster_state import make_state_headers, show_instant
 from roster_service.access.scopes import ScopeName
-from roster_service.rostering.headers import make_etag, make_links, make_state_headers, show_instant
+from roster_service.rostering.headers import make_etag, make_links
 
 ADDRESS = "https://h/orgs"
 

@@ -2,8 +2,8 @@
 
 from alembic import context
 
-from roster_service.db.tables import metadata
+from roster_service.db.access_tables import api_keys
 
-context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
+context.configure(connection=context.config.attributes["connection"], target_metadata=api_keys.metadata)
 with context.begin_transaction():
     context.run_migrations()

@@ -1,0 +1,33 @@
+"""Where the roster stands, and how an answer says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+
+@dataclass(frozen=True)
+class RosterState:
+    """Where the roster stands: its revision, its newest stamp, and the age past which tombstones may be gone."""
+
+    revision: int
+    as_of: datetime
+    deletions_since: datetime
+
+
+def show_instant(instant: datetime) -> str:
+    """An instant as the wire shows it: UTC, with milliseconds."""
+    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def make_state_headers(state: RosterState) -> dict[str, str]:
+    """Which roster an answer was made from, and what a consumer of deltas needs to know of it.
+
+    As-Of is the instant for the next `dateLastModified>`: no later change can carry an older stamp. Deletions-Since
+    is the age past which tombstones are gone, so that whoever pulled last before it must pull in full.
+    """
+    return {
+        "X-Roster-Revision": str(state.revision),
+        "X-Roster-As-Of": show_instant(state.as_of),
+        "X-Roster-Deletions-Since": show_instant(state.deletions_since),
+    }

@@ -1,0 +1,144 @@
+"""`roster vendor`, the part of the vendor interface: API keys, passwords, throttles."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+from datetime import timedelta
+
+import click
+from sqlalchemy import Connection
+
+from roster_service.access import vendors
+from roster_service.access.api_keys import Allowance, IssuedKey, issue_key, rotate_key
+from roster_service.access.passwords import set_password
+from roster_service.access.secret_texts import make_password
+from roster_service.access.throttle import settle_allowance
+from roster_service.access.vendors import Vendor
+from roster_service.cli.console import as_json, open_accounts, show
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_SPAN = re.compile(r"(?P<count>\d{1,4})(?P<unit>[smhd])", re.ASCII)
+
+password_option = click.option(
+    "--password-stdin", is_flag=True, help="Read the password from standard input; without it, one is made and shown."
+)
+
+
+def read_span(text: str) -> timedelta:
+    """A span of time: a whole number and `s`, `m`, `h` or `d`. BadParameter for any other text."""
+    matched = _SPAN.fullmatch(text)
+    if matched is None:
+        raise click.BadParameter(f"{text!r} is no span of time, such as 24h, 30m or 7d")
+    return timedelta(**{_UNITS[matched["unit"]]: int(matched["count"])})
+
+
+@dataclasses.dataclass(frozen=True)
+class Login:
+    """What a vendor needs to log in. `password`: None where the operator brought it."""
+
+    prefix: str
+    api_key: str
+    password: str | None
+
+
+def read_password(from_stdin: bool) -> str | None:
+    """The operator's password, the first line of standard input; None where one shall be made."""
+    return sys.stdin.readline().rstrip("\r\n") if from_stdin else None
+
+
+def give_login(connection: Connection, vendor_id: int, password: str | None) -> Login:
+    """A first API key, and a password: the one given, else one that is made."""
+    made = make_password()
+    set_password(connection, vendor_id, made if password is None else password)
+    key = issue_key(connection, vendor_id)
+    return Login(key.prefix, key.api_key, made if password is None else None)
+
+
+def describe_login(login: Login) -> str:
+    """The lines that are shown once."""
+    lines = [f"api key   {login.api_key}"]
+    if login.password is not None:
+        lines.append(f"password  {login.password}")
+    return "\n".join([*lines, "They are not stored in clear; keep them now."])
+
+
+@click.command("set-password")
+@click.argument("email")
+@password_option
+@as_json
+def vendor_set_password(email: str, password_stdin: bool, as_json: bool) -> None:
+    """Replace the password of the vendor EMAIL. Its older tokens stop working."""
+    given = read_password(password_stdin)
+    made = make_password() if given is None else None
+    with open_accounts() as connection:
+        found = vendors.find_vendor(connection, email)
+        set_password(connection, found.id, made or given or "")
+        vendors.end_tokens(connection, found.id)
+    told = f"password  {made}\nIt is not stored in clear; keep it now." if made else f"{found.email} has a new password"
+    show({"email": found.email, "password": made}, as_json, lambda _: told)
+
+
+@click.command("rotate-key")
+@click.argument("email")
+@click.option(
+    "--grace", type=read_span, default="0s", help="How long the old key keeps working, such as 24h; 0 by default."
+)
+@as_json
+def vendor_rotate_key(email: str, grace: timedelta, as_json: bool) -> None:
+    """Give the vendor EMAIL a new API key, shown this once. The old one stops working."""
+    with open_accounts() as connection:
+        made = rotate_key(connection, vendors.find_vendor(connection, email).id, grace)
+    show(made, as_json, lambda _: _describe_key(made, grace))
+
+
+def _describe_key(made: IssuedKey, grace: timedelta) -> str:
+    old = f"in {grace}" if grace else "now"
+    return f"api key  {made.api_key}\nIt is not stored in clear; keep it. The old key ends {old}."
+
+
+@click.command("show")
+@click.argument("email")
+@as_json
+def vendor_show(email: str, as_json: bool) -> None:
+    """Show the vendor EMAIL: grants, flags, limits."""
+    with open_accounts() as connection:
+        found = vendors.find_vendor(connection, email)
+    show(found, as_json, describe_vendor)
+
+
+def describe_vendor(item: Vendor) -> str:
+    """Everything of a vendor, a line each."""
+    grants = [f"{grant.district_id}: {grant.school_id or '(whole)'}" for grant in item.grants]
+    lines = {
+        "e-mail": item.email,
+        "name": item.name,
+        "enabled": "yes" if item.enabled else "no",
+        "grants": ", ".join(grants) or "none",
+        "flags": ", ".join(item.flags) or "none",
+        "limits": describe_limits(item.allowance),
+    }
+    return "\n".join(f"{name:<8} {text}" for name, text in lines.items())
+
+
+def describe_limits(allowance: Allowance) -> str:
+    """What the allowance comes to."""
+    rate, burst, day = settle_allowance(allowance)
+    return f"{rate} requests a second, {burst} at once, {day:,} a day"
+
+
+@click.command("limits")
+@click.argument("email")
+@click.option("--per-second", type=click.IntRange(1, 10_000), help="Requests a second, on average.")
+@click.option("--burst", type=click.IntRange(1, 100_000), help="Requests at once; a multiple of those a second.")
+@click.option("--per-day", type=click.IntRange(1, 1_000_000), help="Requests in any 24 hours.")
+@as_json
+def vendor_limits(email: str, per_second: int | None, burst: int | None, per_day: int | None, as_json: bool) -> None:
+    """Set how much the vendor EMAIL may ask; what is not named becomes the default again."""
+    with open_accounts() as connection:
+        changed = vendors.change_allowance(connection, email, Allowance(per_second, burst, per_day))
+    show(changed, as_json, lambda item: f"{item.email}: {describe_limits(item.allowance)}")
+
+
+COMMANDS = (vendor_set_password, vendor_rotate_key, vendor_show, vendor_limits)

@@ -1,0 +1,80 @@
+"""The tables behind the vendor interface: API keys, throttle counters, usage and the access log.
+
+The counters are UNLOGGED: they change with every request, and after a crash nobody misses them.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Date, ForeignKey, Identity, Index, Integer, LargeBinary, Table, text
+from sqlalchemy.dialects.postgresql import TIMESTAMP
+
+from roster_service.db.tables import CText, Stamp, metadata
+
+# Counters compare instants that may lie closer together than a millisecond.
+Moment = TIMESTAMP(timezone=True)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    # SHA-256 of the whole key, which has 256 random bits.
+    Column("key_hash", LargeBinary, primary_key=True),
+    Column("vendor_id", ForeignKey("vendors.id", ondelete="CASCADE"), nullable=False, index=True),
+    # The readable beginning, by which people talk about a key.
+    Column("prefix", CText, nullable=False),
+    Column("created_at", Stamp, nullable=False, server_default=text("now()")),
+    # Empty while the key is the vendor's current one.
+    Column("expires_at", Stamp),
+)
+
+# How many hits a counter has let through; its row is what concurrent hits wait for.
+rate_windows = Table(
+    "rate_windows",
+    metadata,
+    Column("key", CText, primary_key=True),
+    Column("hits", BigInteger, nullable=False),
+    Column("last_hit", Moment, nullable=False),
+    prefixes=["UNLOGGED"],
+)
+
+# A ring of as many slots as the limit has hits: the next slot is free when what stands in it left the window.
+rate_hits = Table(
+    "rate_hits",
+    metadata,
+    Column("key", CText, primary_key=True),
+    Column("slot", Integer, primary_key=True),
+    Column("hit_at", Moment, nullable=False),
+    prefixes=["UNLOGGED"],
+)
+
+usage = Table(
+    "usage",
+    metadata,
+    Column("vendor_id", Integer, primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("endpoint", CText, primary_key=True),
+    # 2xx, 4xx, 5xx
+    Column("status_class", CText, primary_key=True),
+    Column("requests", BigInteger, nullable=False),
+    Column("records", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+)
+
+# Who was shown data, when, and how much of it; never whose. It outlives the vendor's row.
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("at", Stamp, nullable=False),
+    Column("vendor_id", Integer, nullable=False),
+    # An OAuth client's id, or the readable beginning of an API key.
+    Column("caller", CText, nullable=False),
+    Column("method", CText, nullable=False),
+    # The path as it is documented: ids are left out.
+    Column("path", CText, nullable=False),
+    # The filter, or the body's keys, with every value masked.
+    Column("filter", CText),
+    Column("records", Integer, nullable=False),
+    Column("request_id", CText, nullable=False),
+    Index(None, "vendor_id", "at"),
+    Index(None, "at"),
+)

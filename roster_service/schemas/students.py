@@ -1,0 +1,300 @@
+"""The student record of the vendor interface: the words of OneRoster 1.2, flattened around one student.
+
+It is made like a record of the rostering interface. What needs a permission flag is a field of its own, which a
+request includes or does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from marshmallow import Schema, fields
+from sqlalchemy import BindParameter, ColumnElement, FromClause, bindparam, cast, func, select
+from sqlalchemy import Text as SqlText
+
+from roster_service.db import json_text, tables
+from roster_service.db.visibility import Sight, has_row, role_is_visible, row_is_visible
+from roster_service.db.vocabulary import GUARDIAN_ROLES, STATUS, USER_ROLES
+from roster_service.schemas import v1p2
+from roster_service.schemas.flags import Flag as Permission
+from roster_service.schemas.kinds import (
+    Day,
+    Flag,
+    ObjectList,
+    RosterField,
+    Rows,
+    Source,
+    StrictSchema,
+    Text,
+    TextList,
+    Token,
+    roster_fields,
+)
+from roster_service.schemas.records import Record, make_base_fields
+
+_users = tables.users.c
+
+
+class Part(fields.Nested, RosterField):
+    """An object inside a record: of the record's own row, or of the one other row that `row` picks."""
+
+    def __init__(
+        self,
+        schema: type[Schema],
+        row: tuple[FromClause, Callable[[Sight], ColumnElement[bool]]] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(schema, **options)
+        self.members = roster_fields(schema)
+        self.row = row
+        # Nothing here is filtered: the interface has no filter.
+        self.filter_types = {}
+
+    def json(self, sight: Sight) -> ColumnElement[str]:
+        """The JSON text of the object; NULL where there is no such row."""
+        made = json_text.object_json((name, member.json(sight)) for name, member in self.members.items())
+        if self.row is None:
+            return made
+        table, condition = self.row
+        chosen = select(made).select_from(table).where(condition(sight)).limit(1)
+        return chosen.correlate_except(table).scalar_subquery()
+
+    def source(self, path: str, sight: Sight) -> Source:
+        """Nothing."""
+        raise LookupError("the vendor interface has no filter")
+
+
+def asked_lea() -> BindParameter[str]:
+    """The bound identifier of the district that is asked for."""
+    return bindparam("asked_lea", type_=SqlText)
+
+
+# --- schools -----------------------------------------------------------------------------------------------------
+
+_school = tables.orgs.alias("student_school")
+
+
+def _student_role_at(org_id: ColumnElement[str], sight: Sight, *more: str) -> ColumnElement[bool]:
+    role = tables.user_roles.alias()
+    conditions = [role.c.role_type == kind for kind in more]
+    return has_row(
+        role,
+        role.c.user_id == _users.sourced_id,
+        role.c.org_id == org_id,
+        role.c.role == "student",
+        role_is_visible(role, sight),
+        *conditions,
+    )
+
+
+class StudentSchool(StrictSchema):
+    """A school of the student."""
+
+    sourcedId = Text(_school.c.sourced_id, required=True)
+    identifier = Text(_school.c.identifier)
+    name = Text(_school.c.name, required=True)
+    primary = Flag(
+        lambda sight: func.coalesce(
+            _users.primary_org_id == _school.c.sourced_id, _student_role_at(_school.c.sourced_id, sight, "primary")
+        ),
+        required=True,
+    )
+
+
+def _schools(sight: Sight) -> ColumnElement[bool]:
+    return (_school.c.type == "school") & _student_role_at(_school.c.sourced_id, sight)
+
+
+# --- demographics and contacts -----------------------------------------------------------------------------------
+
+
+class StudentDemographics(v1p2.Demographics):
+    """The demographics of the student."""
+
+    class Meta(v1p2.Demographics.Meta):
+        """Without what the student's own record says."""
+
+        exclude = ("sourcedId", "status", "dateLastModified", "metadata")
+
+
+_guardian = tables.users.alias("guardian")
+_agent = tables.user_agents.alias("guardian_agent")
+_guardian_role = tables.user_roles.alias("guardian_role")
+
+
+def _is_guardian(sight: Sight) -> ColumnElement[bool]:
+    """A visible role as a guardian: without the right to see guardians, there is none."""
+    return (
+        (_guardian_role.c.user_id == _guardian.c.sourced_id)
+        & _guardian_role.c.role.in_(GUARDIAN_ROLES)
+        & role_is_visible(_guardian_role, sight)
+    )
+
+
+class Guardian(StrictSchema):
+    """A guardian, parent or relative whom the export names as the student's agent."""
+
+    sourcedId = Text(_guardian.c.sourced_id, required=True)
+    status = Token(_guardian.c.status, STATUS, required=True)
+    role = Token(
+        lambda sight: (
+            select(_guardian_role.c.role)
+            .where(_is_guardian(sight))
+            .order_by(_guardian_role.c.ordinal)
+            .limit(1)
+            .correlate_except(_guardian_role)
+            .scalar_subquery()
+        ),
+        USER_ROLES,
+        required=True,
+    )
+    givenName = Text(_guardian.c.given_name, required=True)
+    familyName = Text(_guardian.c.family_name, required=True)
+    email = Text(_guardian.c.email)
+    sms = Text(_guardian.c.sms)
+    phone = Text(_guardian.c.phone)
+
+
+def _guardians(sight: Sight) -> ColumnElement[bool]:
+    return (
+        (_agent.c.user_id == _users.sourced_id)
+        & (_agent.c.agent_id == _guardian.c.sourced_id)
+        & has_row(_guardian_role, _is_guardian(sight))
+    )
+
+
+class Contacts(StrictSchema):
+    """How to reach the student, and who else is to be reached."""
+
+    phone = Text(_users.phone)
+    sms = Text(_users.sms)
+    guardians = ObjectList(Guardian, Rows(_guardians, (_agent.c.ordinal,)))
+
+
+# --- enrollments -------------------------------------------------------------------------------------------------
+
+_enrollment = tables.enrollments.alias("student_enrollment")
+_class = tables.classes.alias("student_class")
+_course = tables.courses.alias("student_course")
+_class_term = tables.class_terms.alias("student_class_term")
+_term = tables.academic_sessions.alias("student_term")
+_teaching = tables.enrollments.alias("student_teaching")
+_teacher = tables.users.alias("student_teacher")
+
+
+class StudentClass(StrictSchema):
+    """The class of an enrollment."""
+
+    sourcedId = Text(_class.c.sourced_id, required=True)
+    status = Token(_class.c.status, STATUS, required=True)
+    title = Text(_class.c.title, required=True)
+    classCode = Text(_class.c.class_code)
+    grades = TextList(_class.c.grades)
+    subjects = TextList(_class.c.subjects)
+
+
+class StudentCourse(StrictSchema):
+    """The course that the class teaches."""
+
+    sourcedId = Text(_course.c.sourced_id, required=True)
+    title = Text(_course.c.title, required=True)
+    courseCode = Text(_course.c.course_code)
+
+
+class StudentTerm(StrictSchema):
+    """A term of the class."""
+
+    sourcedId = Text(_term.c.sourced_id, required=True)
+    title = Text(_term.c.title, required=True)
+    startDate = Day(_term.c.start_date, required=True)
+    endDate = Day(_term.c.end_date, required=True)
+
+
+class StudentTeacher(StrictSchema):
+    """A teacher of the class."""
+
+    sourcedId = Text(_teacher.c.sourced_id, required=True)
+    givenName = Text(_teacher.c.given_name, required=True)
+    familyName = Text(_teacher.c.family_name, required=True)
+    email = Text(_teacher.c.email)
+
+
+def _course_of_the_class(_sight: Sight) -> ColumnElement[bool]:
+    of_class = select(_class.c.course_id).where(_class.c.sourced_id == _enrollment.c.class_id)
+    return _course.c.sourced_id == of_class.correlate_except(_class).scalar_subquery()
+
+
+def _teachers(sight: Sight) -> ColumnElement[bool]:
+    return (
+        (_teaching.c.class_id == _enrollment.c.class_id)
+        & (_teaching.c.role == "teacher")
+        & (_teaching.c.status == "active")
+        & (_teacher.c.sourced_id == _teaching.c.user_id)
+        & row_is_visible(tables.enrollments, _teaching, sight)
+    )
+
+
+class StudentEnrollment(StrictSchema):
+    """A class that the student attends, with its course, terms and teachers."""
+
+    sourcedId = Text(_enrollment.c.sourced_id, required=True)
+    status = Token(_enrollment.c.status, STATUS, required=True)
+    beginDate = Day(_enrollment.c.begin_date)
+    endDate = Day(_enrollment.c.end_date)
+    school = Text(_enrollment.c.school_id, required=True)
+    class_ = Part(
+        StudentClass, (_class, lambda _sight: _class.c.sourced_id == _enrollment.c.class_id), data_key="class"
+    )
+    course = Part(StudentCourse, (_course, _course_of_the_class))
+    terms = ObjectList(
+        StudentTerm,
+        Rows(
+            lambda _sight: (
+                (_class_term.c.class_id == _enrollment.c.class_id) & (_term.c.sourced_id == _class_term.c.session_id)
+            ),
+            (_class_term.c.ordinal,),
+        ),
+    )
+    teachers = ObjectList(StudentTeacher, Rows(_teachers, (_teacher.c.sourced_id,)))
+
+
+def _enrollments(sight: Sight) -> ColumnElement[bool]:
+    return (
+        (_enrollment.c.user_id == _users.sourced_id)
+        & (_enrollment.c.role == "student")
+        & row_is_visible(tables.enrollments, _enrollment, sight)
+    )
+
+
+# --- the student -------------------------------------------------------------------------------------------------
+
+
+class Student(Record):
+    """A student."""
+
+    table = tables.users
+
+    sourcedId, status, dateLastModified = make_base_fields(tables.users)
+    identifier = Text(_users.identifier)
+    username = Text(_users.username)
+    givenName = Text(_users.given_name, required=True)
+    middleName = Text(_users.middle_name)
+    familyName = Text(_users.family_name, required=True)
+    preferredFirstName = Text(_users.preferred_first_name)
+    preferredLastName = Text(_users.preferred_last_name)
+    email = Text(_users.email)
+    grades = TextList(_users.grades)
+    districtlea = Text(cast(asked_lea(), SqlText), required=True)
+    schools = ObjectList(StudentSchool, Rows(_schools, (_school.c.sourced_id,)))
+    demographics = Part(
+        StudentDemographics,
+        (tables.demographics, lambda _sight: tables.demographics.c.sourced_id == _users.sourced_id),
+    )
+    contacts = Part(Contacts)
+    enrollments = ObjectList(StudentEnrollment, Rows(_enrollments, (_enrollment.c.sourced_id,)))
+
+
+# What a request may include; the other fields every student has.
+INCLUDES = tuple(flag.value for flag in Permission)
+PLAIN_FIELDS = tuple(name for name in roster_fields(Student) if name not in INCLUDES)

@@ -1,0 +1,78 @@
+"""The answers of the vendor interface: the table of its error codes, and the one place that makes a refusal."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from flask import Response, request
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
+
+from roster_service.errors import Problem, RefusedRequestError, SlowedRequestError
+from roster_service.request_facts import request_id
+
+ROOT = "/v1"
+
+# Problem -> (HTTP status, code). The first four are the specification's.
+FAILURES: dict[Problem, tuple[int, str]] = {
+    Problem.API_KEY: (403, "Forbidden"),
+    Problem.NO_TOKEN: (401, "unauthorized"),
+    Problem.BAD_TOKEN: (401, "invalid-token"),
+    Problem.PRIVILEGE: (403, "no-privilege"),
+    Problem.CREDENTIALS: (401, "unauthorized"),
+    Problem.PARAMETER: (400, "bad-request"),
+    Problem.RATE: (429, "rate-limited"),
+    Problem.UNKNOWN_PATH: (404, "not-found"),
+    Problem.METHOD: (405, "method-not-allowed"),
+    Problem.BUSY: (503, "unavailable"),
+    Problem.INTERNAL: (500, "internal"),
+}
+CHALLENGES = {
+    Problem.NO_TOKEN: 'Bearer realm="vendor"',
+    Problem.BAD_TOKEN: 'Bearer realm="vendor", error="invalid_token"',
+    Problem.CREDENTIALS: 'Bearer realm="vendor"',
+}
+BUSY_SECONDS = 5
+
+
+def is_vendor(path: str) -> bool:
+    """Whether an address belongs to this interface, known path or not."""
+    return path == ROOT or path.startswith(ROOT + "/")
+
+
+def make_answer(body: str, status: int = 200) -> Response:
+    """An answer in JSON, which nobody keeps."""
+    response = Response(body, status=status, mimetype="application/json")
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def answer_refusal(error: RefusedRequestError) -> Response:
+    """The answer to a request that is refused."""
+    status, code = FAILURES[error.problem]
+    body: dict[str, Any] = {"code": code, "message": error.description, "requestId": request_id()}
+    response = make_answer(json.dumps(body, ensure_ascii=False), status)
+    if error.problem in CHALLENGES:
+        response.headers["WWW-Authenticate"] = CHALLENGES[error.problem]
+    if isinstance(error, SlowedRequestError):
+        response.headers["Retry-After"] = str(error.seconds)
+    if error.problem is Problem.BUSY:
+        response.headers["Retry-After"] = str(BUSY_SECONDS)
+    return response
+
+
+def answer_http_error(error: HTTPException) -> Response:
+    """The answer to what the framework refuses: an unknown path, another method, a body that is too large."""
+    response = answer_refusal(_to_refusal(error))
+    response.headers.update({name: value for name, value in error.get_headers() if name == "Allow"})
+    return response
+
+
+def _to_refusal(error: HTTPException) -> RefusedRequestError:
+    if isinstance(error, NotFound):
+        return RefusedRequestError(Problem.UNKNOWN_PATH, "there is no such path")
+    if isinstance(error, MethodNotAllowed):
+        return RefusedRequestError(Problem.METHOD, f"this path takes POST, not {request.method[:20]}")
+    if error.code is not None and error.code < 500:
+        return RefusedRequestError(Problem.PARAMETER, error.description or "the request cannot be read")
+    return RefusedRequestError(Problem.INTERNAL, "the service failed")

@@ -1,0 +1,105 @@
+"""The views of the vendor interface, and the order in which a request is refused.
+
+API key (403), throttle (429), permission token (401), body (400), privilege (403). The login has no permission token
+yet; there the e-mail and the password come last (401).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flask import Response, g, request
+from sqlalchemy import Engine
+
+from roster_service.access.api_keys import KeyHolder, find_holder
+from roster_service.access.login_failures import FailureBrake
+from roster_service.access.passwords import password_matches
+from roster_service.access.permits import PERMIT_SECONDS, make_permit, require_permit
+from roster_service.access.roster_state import make_state_headers, show_instant
+from roster_service.access.signing_keys import KeyRing
+from roster_service.errors import Problem, RefusedRequestError, SlowedRequestError
+from roster_service.query.students import StudentsWish, find_students
+from roster_service.schemas.vendor_bodies import LoginRequest, StudentsRequest
+from roster_service.vendor.answers import make_answer
+from roster_service.vendor.bodies import read_body
+from roster_service.vendor.throttle import Throttle
+
+LOGIN_BODY = LoginRequest()
+STUDENTS_BODY = StudentsRequest()
+
+
+@dataclass(frozen=True)
+class VendorDoor:
+    """What the views need from outside."""
+
+    engine: Engine
+    keys: KeyRing
+    issuer: str
+    throttle: Throttle
+    brake: FailureBrake
+
+
+Answer = Callable[[VendorDoor, KeyHolder], Response]
+
+
+def make_view(door: VendorDoor, answer: Answer) -> Callable[[], Response]:
+    """The view that lets in who has an API key, as often as they may."""
+
+    def view() -> Response:
+        # A connection of its own: none is held while the counters are waited for.
+        with door.engine.connect() as connection:
+            holder = find_holder(connection, request.headers.get("x-api-key", ""))
+        if holder is None:
+            raise RefusedRequestError(Problem.API_KEY, "the `x-api-key` header is missing, or its key is not valid")
+        g.key_holder = holder
+        door.throttle.admit()
+        return answer(door, holder)
+
+    return view
+
+
+def answer_students(door: VendorDoor, holder: KeyHolder) -> Response:
+    """A page of students, for who holds a permission token."""
+    require_permit(_read_bearer(), holder, door.keys, issuer=door.issuer)
+    wish = StudentsWish(**read_body(STUDENTS_BODY))
+    with door.engine.connect() as connection:
+        page = find_students(connection, holder, wish)
+    members = {"total": page.total, "limit": wish.limit, "offset": wish.offset}
+    end = wish.offset + len(page.texts)
+    if page.texts and end < page.total:
+        members["nextOffset"] = end
+    response = make_answer(f'{{"students":[{",".join(page.texts)}],{json.dumps(members)[1:]}')
+    response.headers.update(make_state_headers(holder.state))
+    return response
+
+
+def _read_bearer() -> str:
+    header = request.headers.get("Authorization")
+    if header is None:
+        raise RefusedRequestError(Problem.NO_TOKEN, "the `Authorization` header is missing; log in at /v1/login")
+    scheme, _, token = header.partition(" ")
+    # A token that is no token is refused as one.
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def answer_login(door: VendorDoor, holder: KeyHolder) -> Response:
+    """A permission token for the right e-mail and password of the key's vendor."""
+    body = read_body(LOGIN_BODY)
+    wait = door.brake.find_wait(holder.vendor_id, body["email"])
+    if wait:
+        raise SlowedRequestError("too many failed logins; `Retry-After` says when to try again", wait)
+    with door.engine.connect() as connection:
+        matches = password_matches(connection, holder.vendor_id, body["email"], body["password"])
+    if not matches:
+        door.brake.note_failure(holder.vendor_id, body["email"])
+        raise RefusedRequestError(Problem.CREDENTIALS, "the e-mail or the password is wrong")
+    token, ends = make_permit(holder, door.keys, issuer=door.issuer)
+    answer = {
+        "token": token,
+        "tokenType": "Bearer",
+        "expiresIn": PERMIT_SECONDS,
+        "expiresAt": show_instant(ends),
+    }
+    return make_answer(json.dumps(answer))

@@ -1,0 +1,76 @@
+"""One served application on one database with both small exports; vendors are added by the tests that need them."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from flask import Flask
+from sqlalchemy import Engine
+
+from roster_service.access import vendors
+from roster_service.access.api_keys import Allowance
+from roster_service.app import create_app
+from roster_service.db.engine import make_engine
+from roster_service.settings import Settings
+from sync_scripts.loading import load
+from tests.contract.conftest import EXPORTS, FEEDS, SECRET_KEY
+from tests.vendor.client import Account, VendorClient, add_account
+
+NUMBERS = itertools.count(1)
+# Tests ask faster than a vendor may.
+PLENTY = Allowance(10_000, 20_000, 1_000_000)
+
+
+@dataclass(frozen=True)
+class Served:
+    """An application that serves, the client that calls it, and an engine for what administrators do."""
+
+    app: Flask
+    client: VendorClient
+    engine: Engine
+    url: str
+
+    def add(self, name: str = "vendor", allowance: Allowance = PLENTY, **options: Any) -> Account:
+        """A vendor of a test's own."""
+        account = add_account(self.engine, f"{name}-{next(NUMBERS)}", **options)
+        with self.engine.begin() as connection:
+            vendors.change_allowance(connection, account.email, allowance)
+        return account
+
+
+def dispose(app: Flask) -> None:
+    """Closes the connections of an application."""
+    for name in ("roster_engine", "roster_counting_engine"):
+        app.extensions[name].dispose()
+
+
+@pytest.fixture(scope="session")
+def served(make_database: Callable[[], str]) -> Iterator[Served]:
+    """The application."""
+    url = make_database()
+    engine = make_engine(url)
+    for feed, folder in FEEDS.items():
+        load(engine, feed, EXPORTS / folder)
+    app = create_app(Settings(secret_key=SECRET_KEY), url)
+    yield Served(app, VendorClient(app), engine, url)
+    engine.dispose()
+    dispose(app)
+
+
+@pytest.fixture(scope="session")
+def client(served: Served) -> VendorClient:
+    """Its client."""
+    return served.client
+
+
+@pytest.fixture(autouse=True)
+def no_faults(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """No request of any test may end in a fault of the service, or find its counters gone unless it hid them."""
+    yield
+    faults = [record.getMessage() for record in caplog.get_records("call") if record.levelno >= logging.ERROR]
+    assert not faults

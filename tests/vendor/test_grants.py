@@ -1,0 +1,122 @@
+"""What each shape of grant shows, and that nothing tells of what lies outside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from roster_service.schemas.flags import Flag
+from tests.vendor.client import Account, VendorClient
+from tests.vendor.conftest import Served
+
+SPRINGFIELD, SHELBYVILLE = "17-0042", "17-0077"
+ALL_FLAGS = tuple(Flag)
+# Ids and names that nobody may meet who was not granted what they belong to.
+OF_SPRINGFIELD_HIGH = ("spr-high", "Springfield High", "spr-student-3", "spr-student-4", "spr-student-5", "17-0042-02")
+OF_SHELBYVILLE = ("shv-", "Shelbyville", "North School", "O’Brien")
+
+# (grants, what a call for each district answers, what the answers may not hold)
+SHAPES: list[Any] = [
+    pytest.param({}, {SPRINGFIELD: None, SHELBYVILLE: None}, ("spr-", "shv-"), id="none"),
+    pytest.param({"spr-district": ()}, {SPRINGFIELD: 6, SHELBYVILLE: None}, OF_SHELBYVILLE, id="one district"),
+    pytest.param({"spr-district": (), "shv-district": ()}, {SPRINGFIELD: 6, SHELBYVILLE: 4}, (), id="two districts"),
+    pytest.param(
+        {"spr-district": ("spr-elementary",)},
+        {SPRINGFIELD: 3, SHELBYVILLE: None},
+        OF_SPRINGFIELD_HIGH + OF_SHELBYVILLE,
+        id="one school",
+    ),
+    pytest.param(
+        {"spr-district": ("spr-elementary", "spr-high")},
+        {SPRINGFIELD: 6, SHELBYVILLE: None},
+        OF_SHELBYVILLE,
+        id="two schools",
+    ),
+    pytest.param(
+        {"spr-district": ("spr-elementary",), "shv-district": ()},
+        {SPRINGFIELD: 3, SHELBYVILLE: 4},
+        OF_SPRINGFIELD_HIGH,
+        id="a school of one district and another district",
+    ),
+    pytest.param(
+        {"spr-district": ("spr-elementary",), "shv-district": ("shv-south",)},
+        {SPRINGFIELD: 3, SHELBYVILLE: 2},
+        (*OF_SPRINGFIELD_HIGH, "shv-north", "shv-student-1", "shv-student-2", "North School"),
+        id="a school of each district",
+    ),
+]
+
+
+@pytest.mark.parametrize(("grants", "totals", "hidden"), SHAPES)
+def test_a_vendor_sees_what_it_was_granted(
+    served: Served,
+    client: VendorClient,
+    grants: dict[str, tuple[str, ...]],
+    totals: dict[str, int | None],
+    hidden: tuple[str, ...],
+) -> None:
+    account = served.add(grants=grants, flags=ALL_FLAGS)
+    token = client.token(account)
+    for lea, total in totals.items():
+        answer = client.students(account, token, {"districtlea": lea, "include": [flag.value for flag in Flag]})
+        if total is None:
+            assert answer.outcome == (403, "no-privilege")
+        else:
+            assert (len(answer.ids), answer.json["total"]) == (total, total)
+            assert all(student["districtlea"] == lea for student in answer.json["students"])
+        assert not [text for text in hidden if text in answer.body.decode()]
+
+
+@pytest.fixture(scope="module")
+def elementary(served: Served) -> Account:
+    """A vendor of one school, without flags."""
+    return served.add(grants={"spr-district": ("spr-elementary",)})
+
+
+REFUSED: list[Any] = [
+    pytest.param({"districtlea": SHELBYVILLE}, id="another district"),
+    pytest.param({"districtlea": "17-9999"}, id="no such district"),
+    pytest.param({"districtlea": "spr-district"}, id="a district by its sourcedId"),
+    pytest.param({"districtlea": "17-0042-01"}, id="a school as a district"),
+    pytest.param({"districtlea": "%"}, id="a wildcard"),
+    pytest.param({"districtlea": "' OR ''='"}, id="SQL"),
+    pytest.param({"schools": ["spr-high"]}, id="another school"),
+    pytest.param({"schools": ["spr-elementary", "spr-high"]}, id="another school beside its own"),
+    pytest.param({"schools": ["shv-north"]}, id="a school of another district"),
+    pytest.param({"schools": ["nowhere"]}, id="no such school"),
+    pytest.param({"schools": ["spr-district"]}, id="a district as a school"),
+    *(pytest.param({"include": [flag.value]}, id=f"{flag.value} without its flag") for flag in Flag),
+]
+
+
+@pytest.mark.parametrize("keys", REFUSED)
+def test_what_is_not_granted_is_no_privilege(client: VendorClient, elementary: Account, keys: dict[str, Any]) -> None:
+    answer = client.students(elementary, client.token(elementary), {"districtlea": SPRINGFIELD, **keys})
+    assert answer.outcome == (403, "no-privilege")
+
+
+def test_a_district_that_is_not_granted_and_one_that_does_not_exist_have_one_answer(
+    client: VendorClient, elementary: Account
+) -> None:
+    token = client.token(elementary)
+    answers = [client.students(elementary, token, {"districtlea": lea}).json for lea in (SHELBYVILLE, "17-9999")]
+    assert len({(answer["code"], answer["message"]) for answer in answers}) == 1
+
+
+def test_one_flag_does_not_open_another(served: Served, client: VendorClient) -> None:
+    account = served.add(grants={"spr-district": ()}, flags=(Flag.CONTACTS,))
+    token = client.token(account)
+    outcomes = {
+        flag: client.students(account, token, {"districtlea": SPRINGFIELD, "include": [flag.value]}).status
+        for flag in Flag
+    }
+    assert outcomes == {Flag.CONTACTS: 200, Flag.DEMOGRAPHICS: 403, Flag.ENROLLMENTS: 403}
+
+
+def test_schools_outside_the_grant_are_left_out_of_a_student(client: VendorClient, elementary: Account) -> None:
+    """spr-student-6 also attends a class of the high school."""
+    answer = client.students(elementary, client.token(elementary), {"districtlea": SPRINGFIELD})
+    assert answer.ids == ["spr-student-1", "spr-student-2", "spr-student-6"]
+    schools = {school["sourcedId"] for student in answer.json["students"] for school in student["schools"]}
+    assert schools == {"spr-elementary"}

@@ -1,0 +1,165 @@
+"""Throttling: exact counting under concurrency, the headers, a vendor's own limits, and storage that is away."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from limits import RateLimitItemPerDay, RateLimitItemPerMinute
+from limits.strategies import MovingWindowRateLimiter
+from sqlalchemy import Engine, text
+
+from roster_service.access.api_keys import Allowance
+from roster_service.access.throttle import write_windows
+from roster_service.access.throttle_storage import PostgresStorage, forget_old_windows
+from roster_service.db.engine import make_counting_engine
+from roster_service.vendor.throttle import OncePerPause
+from tests.vendor.client import VendorClient
+from tests.vendor.conftest import Served
+
+LEA = {"districtlea": "17-0042"}
+FEW = Allowance(requests_per_second=1, burst=60, requests_per_day=None)
+
+
+@pytest.fixture
+def storage(database_url: str) -> Iterator[PostgresStorage]:
+    """Counters in a database of this test's own, read by several connections."""
+    engine = make_counting_engine(database_url)
+    yield PostgresStorage(engine=engine)
+    engine.dispose()
+
+
+@pytest.fixture
+def windows(storage: PostgresStorage) -> MovingWindowRateLimiter:
+    """The strategy on them."""
+    return MovingWindowRateLimiter(storage)
+
+
+@pytest.mark.parametrize("limit", [1, 7, 100])
+def test_concurrent_hits_are_counted_exactly(database_url: str, limit: int) -> None:
+    """Whatever the number of connections, as many hits as the limit has are let through, and no other."""
+    item = RateLimitItemPerDay(limit)
+    engines = [make_counting_engine(database_url) for _ in range(4)]
+    limiters = [MovingWindowRateLimiter(PostgresStorage(engine=engine)) for engine in engines]
+    with ThreadPoolExecutor(8) as pool:
+        passed = list(pool.map(lambda number: limiters[number % 4].hit(item, "one"), range(limit + 50)))
+    assert sum(passed) == limit
+    assert limiters[0].get_window_stats(item, "one").remaining == 0
+    for engine in engines:
+        engine.dispose()
+
+
+def test_a_hit_counts_until_it_leaves_the_window(database_url: str, windows: MovingWindowRateLimiter) -> None:
+    """Time is moved on by moving the hits back."""
+    item = RateLimitItemPerMinute(3)
+    assert [windows.hit(item, "one") for _ in range(4)] == [True, True, True, False]
+    engine = make_counting_engine(database_url)
+    with engine.connect() as connection:
+        connection.execute(text("UPDATE rate_hits SET hit_at = hit_at - interval '61 seconds' WHERE slot = 0"))
+    assert windows.get_window_stats(item, "one").remaining == 1
+    assert [windows.hit(item, "one") for _ in range(2)] == [True, False]
+    with engine.connect() as connection:
+        connection.execute(text("UPDATE rate_hits SET hit_at = hit_at - interval '61 seconds'"))
+    assert windows.get_window_stats(item, "one").remaining == 3
+    assert [windows.hit(item, "one") for _ in range(4)] == [True, True, True, False]
+    engine.dispose()
+
+
+def test_several_hits_at_once_fit_or_not(windows: MovingWindowRateLimiter) -> None:
+    item = RateLimitItemPerDay(5)
+    assert [windows.hit(item, "one", cost=cost) for cost in (6, 3, 3, 2, 1)] == [False, True, False, True, False]
+
+
+def test_counters_do_not_touch_each_other(windows: MovingWindowRateLimiter) -> None:
+    item, other = RateLimitItemPerDay(1), RateLimitItemPerDay(2)
+    assert [windows.hit(item, "one"), windows.hit(item, "two"), windows.hit(other, "one")] == [True] * 3
+    windows.clear(item, "one")
+    assert [windows.hit(item, "one"), windows.hit(item, "two")] == [True, False]
+
+
+def test_counters_that_nobody_hits_any_more_are_forgotten(
+    engine: Engine, storage: PostgresStorage, windows: MovingWindowRateLimiter
+) -> None:
+    for name in ("old", "new"):
+        windows.hit(RateLimitItemPerDay(5), name)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE rate_windows SET last_hit = now() - interval '3 days' WHERE key LIKE '%old%'"))
+        forget_old_windows(connection)
+        kept = connection.execute(text("SELECT key FROM rate_windows UNION SELECT key FROM rate_hits")).scalars().all()
+    assert [key.split("/")[1] for key in kept] == ["new"]
+    assert storage.check()
+    assert storage.reset() == 1
+
+
+@pytest.mark.parametrize(
+    ("allowance", "windows"),
+    [
+        pytest.param(Allowance(None, None, None), "20 per 2 second; 100000 per 1 day", id="the default"),
+        pytest.param(Allowance(50, None, None), "100 per 2 second; 100000 per 1 day", id="more a second"),
+        pytest.param(Allowance(10, 60, 500), "60 per 6 second; 500 per 1 day", id="all three"),
+    ],
+)
+def test_an_allowance_is_two_windows(allowance: Allowance, windows: str) -> None:
+    assert write_windows(allowance) == windows
+
+
+def test_both_paths_count_together_and_headers_say_what_is_left(served: Served, client: VendorClient) -> None:
+    account = served.add(allowance=FEW, grants={"spr-district": ()})
+    token = client.token(account)
+    answers = [client.students(account, token, LEA) for _ in range(59)]
+    assert [answer.headers["RateLimit-Remaining"] for answer in answers] == [str(left) for left in range(58, -1, -1)]
+    assert {answer.headers["RateLimit-Limit"] for answer in answers} == {"60"}
+    for refused in (client.students(account, token, LEA), client.login(account), client.students(account, None, {})):
+        assert refused.outcome == (429, "rate-limited")
+        assert refused.headers["RateLimit-Remaining"] == "0"
+        assert 1 <= int(refused.headers["Retry-After"]) <= 61
+    # One vendor's limit is no other's.
+    assert client.login(served.add(allowance=FEW)).status == 200
+
+
+def test_a_day_has_a_limit_too(served: Served, client: VendorClient) -> None:
+    account = served.add(allowance=Allowance(None, None, 3), grants={"spr-district": ()})
+    outcomes = [client.login(account).status for _ in range(4)]
+    assert outcomes == [200, 200, 200, 429]
+    assert int(client.login(account).headers["Retry-After"]) > 86_000
+
+
+def test_what_has_no_good_key_is_not_counted(served: Served, client: VendorClient) -> None:
+    account = served.add(allowance=FEW)
+    for _ in range(3):
+        client.login(account, api_key="none")
+    assert client.login(account).headers["RateLimit-Remaining"] == "59"
+
+
+def test_requests_pass_while_the_counters_are_away(
+    served: Served, client: VendorClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    account = served.add(allowance=FEW, grants={"spr-district": ()})
+    http = served.app.test_client()
+    body = {"email": account.email, "password": account.password}
+    rename = "ALTER TABLE {} RENAME TO {}"
+    with served.engine.begin() as connection:
+        connection.execute(text(rename.format("rate_hits", "hidden_hits")))
+    try:
+        answers = [http.post("/v1/login", json=body, headers={"x-api-key": account.api_key}) for _ in range(3)]
+    finally:
+        with served.engine.begin() as connection:
+            connection.execute(text(rename.format("hidden_hits", "rate_hits")))
+    assert [answer.status_code for answer in answers] == [200, 200, 200]
+    said = [record for record in caplog.records if "the counters are away" in record.getMessage()]
+    assert [(record.levelno, record.exc_info) for record in said] == [(logging.WARNING, None)]
+    assert client.login(account).status == 200
+
+
+def make_record(level: int) -> logging.LogRecord:
+    """What Flask-Limiter logs."""
+    return logging.LogRecord("flask-limiter", level, "", 0, "Failed to rate limit", None, None)
+
+
+@pytest.mark.parametrize(("pause", "passed"), [(3600.0, [True, False, False]), (0.0, [True, True, True])])
+def test_an_outage_is_told_once_in_a_while(pause: float, passed: list[bool]) -> None:
+    quiet = OncePerPause(pause)
+    assert [quiet.filter(make_record(logging.ERROR)) for _ in range(3)] == passed
+    assert quiet.filter(make_record(logging.INFO))
