@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import parse_qsl
 
 from flask import Response, request
 from sqlalchemy import Connection, Engine
 
 from roster_service.access.callers import Caller, find_caller, read_token
+from roster_service.access.journal import mask_filter
 from roster_service.access.roster_state import make_state_headers
 from roster_service.access.signing_keys import KeyRing
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.params import COLLECTION_PARAMETERS, SINGLE_PARAMETERS, Limits, Parameter, read_wish
 from roster_service.query.plan import Plan, make_plan
 from roster_service.query.run import run_collection, run_single
+from roster_service.request_facts import note_asker, note_shown
 from roster_service.rostering.endpoints import Endpoint, Shape
 from roster_service.rostering.headers import make_etag, make_links
 from roster_service.rostering.paths import raw_path
@@ -29,7 +32,7 @@ from roster_service.schemas.versions import Version
 MAX_QUERY_FIELDS = 100
 
 Pairs = Sequence[tuple[str, str]]
-Answer = Callable[[Connection, "Surroundings", Version, Endpoint, Plan, Caller, Pairs], Response]
+Answer = Callable[[Connection, "Surroundings", Version, Endpoint, Plan, Caller, Pairs], tuple[Response, int]]
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ def make_view(endpoint: Endpoint, version: Version, here: Surroundings) -> Calla
         token = read_token(_read_bearer(), here.keys, issuer=here.issuer)
         with here.engine.connect() as connection:
             caller = find_caller(connection, token)
+            note_asker(caller.vendor_id, caller.client_id)
             _require_access(caller, endpoint, version)
             pairs = _read_query()
             wish = read_wish(pairs, parameters, here.limits)
@@ -79,7 +83,8 @@ def make_view(endpoint: Endpoint, version: Version, here: Surroundings) -> Calla
             if known.contains_weak(tag) and not known.star_tag:
                 response = Response(status=304)
             else:
-                response = answer(connection, here, version, endpoint, plan, caller, pairs)
+                response, records = answer(connection, here, version, endpoint, plan, caller, pairs)
+                note_shown(records, partial(mask_filter, wish.filter))
                 response = Response(status=304) if known.star_tag else response
         response.headers.update(make_state_headers(caller.state))
         response.set_etag(tag)
@@ -133,7 +138,8 @@ def _answer_collection(
     plan: Plan,
     caller: Caller,
     pairs: Pairs,
-) -> Response:
+) -> tuple[Response, int]:
+    """The page, and how many records it has."""
     page = run_collection(connection, plan, caller, here.root_url + version.root)
     body = f'{{"{endpoint.resource.plural}":[{",".join(page.texts)}]}}'
     response = _make_response(body, plan)
@@ -141,7 +147,7 @@ def _answer_collection(
     links = make_links(here.address, pairs, plan.limit, plan.offset, page.total)
     if links:
         response.headers["Link"] = links
-    return response
+    return response, len(page.texts)
 
 
 def _answer_single(
@@ -152,14 +158,14 @@ def _answer_single(
     plan: Plan,
     caller: Caller,
     _pairs: Pairs,
-) -> Response:
+) -> tuple[Response, int]:
     text = run_single(connection, plan, caller, here.root_url + version.root)
     if text is None:
         raise RefusedRequestError(
             Problem.UNKNOWN_RECORD,
             f"there is no {endpoint.resource.singular} {dict(plan.path_ids)['sourcedId'][:255]!r}",
         )
-    return _make_response(f'{{"{endpoint.resource.singular}":{text}}}', plan)
+    return _make_response(f'{{"{endpoint.resource.singular}":{text}}}', plan), 1
 
 
 def _make_response(body: str, plan: Plan) -> Response:
