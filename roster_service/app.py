@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from flask import Flask, Response
 
+from roster_service.access.journal import Journal
 from roster_service.access.login_failures import FailureBrake
 from roster_service.access.signing_keys import KeyRing, ensure_signing_key
 from roster_service.db.engine import make_counting_engine, make_engine, make_reading_engine, require_reachable
 from roster_service.db.migrate import require_current
 from roster_service.docs import register_docs
 from roster_service.failures import register_failures
+from roster_service.journaling import register_journal
 from roster_service.oauth.token_endpoint import register_oauth
 from roster_service.query.params import Limits
 from roster_service.rostering import blueprints as rostering
@@ -62,6 +64,9 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     register_oauth(app, engine, keys, issuer=issuer, seconds=settings.token_seconds)
     register_docs(app)
     register_failures(app)
+    journal = Journal(make_engine(database_url), settings.audit_days)
+    app.extensions["roster_journal"] = journal
+    register_journal(app, journal)
     app.after_request(add_common_headers)
     app.wsgi_app = EncodedIds(app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way of adding middleware
     return app

@@ -92,6 +92,7 @@ class Settings:
     max_limit: int = setting(10_000, read_count(1, 100_000), "largest page size; a larger `limit` is refused")
     filter_length: int = setting(4096, read_count(64, 65_536), "longest `filter`, in characters")
     retention_days: int = setting(7, read_count(1, 3650), "days that a record stays `tobedeleted` before it is purged")
+    audit_days: int = setting(400, read_count(1, 36_500), "days that the access log is kept")
     rate_storage_url: str | None = setting(
         None,
         read_rate_storage,

@@ -13,8 +13,10 @@ from roster_service.cli import main
 from roster_service.query.params import COLLECTION_PARAMETERS
 from roster_service.rostering.endpoints import ENDPOINTS, Shape
 from roster_service.rostering.status_info import STATUS_INFO
+from roster_service.schemas.vendor_bodies import StudentsRequest
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import PREFIX, Settings
+from roster_service.vendor.answers import FAILURES
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -53,6 +55,17 @@ def test_every_scope_is_explained(name: str) -> None:
 def test_every_error_code_stands_beside_its_status(status_and_code: tuple[int, str]) -> None:
     status, code = status_and_code
     assert any(line.startswith(f"| {status} |") and f"`{code}`" in line for line in README.splitlines())
+
+
+@pytest.mark.parametrize(("status", "code"), sorted(set(FAILURES.values()) - {(500, "internal")}))
+def test_every_error_code_of_vendors_is_explained(status: int, code: str) -> None:
+    assert f"| {status} | `{code}` |" in README
+
+
+@pytest.mark.parametrize("key", StudentsRequest().fields)
+def test_every_key_of_a_students_query_is_explained(key: str) -> None:
+    _, _, table = README.partition("| key of the body |")
+    assert f"`{key}`" in table.partition("\n\n")[0]
 
 
 @pytest.mark.parametrize("parameter", COLLECTION_PARAMETERS, ids=lambda parameter: parameter.name)

@@ -60,6 +60,7 @@ def _vendor_row(item: Vendor) -> dict[str, str]:
         "name": item.name,
         "enabled": "yes" if item.enabled else "no",
         "grants": ", ".join(_show_grant(grant) for grant in item.grants) or "none",
+        "flags": ", ".join(item.flags) or "none",
     }
 
 

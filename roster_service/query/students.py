@@ -6,6 +6,7 @@ is not granted are refused with the same words.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -29,9 +30,9 @@ class StudentsWish:
     districtlea: str
     limit: int
     offset: int
-    schools: list[str] | None = None
-    modifiedSince: datetime | None = None  # noqa: N815
-    include: tuple[str, ...] | list[str] = ()
+    schools: Sequence[str] | None = None
+    modified_since: datetime | None = None
+    include: Sequence[str] = ()
 
 
 _ASKED_DISTRICTS = cast(bindparam("asked_districts"), CTexts)
@@ -47,7 +48,7 @@ def find_students(connection: Connection, holder: KeyHolder, wish: StudentsWish)
         "caller_schools": list(holder.schools),
         "asked_lea": wish.districtlea,
         "asked_schools": wish.schools,
-        "asked_since": wish.modifiedSince,
+        "asked_since": wish.modified_since,
     }
     values["asked_districts"] = list(connection.scalars(_DISTRICTS, values))
     if not values["asked_districts"]:

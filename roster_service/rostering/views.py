@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import parse_qsl
 
 from flask import Response, request
 from sqlalchemy import Connection, Engine
 
 from roster_service.access.callers import Caller, find_caller, read_token
+from roster_service.access.journal import mask_filter
 from roster_service.access.roster_state import make_state_headers
 from roster_service.access.signing_keys import KeyRing
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.params import COLLECTION_PARAMETERS, SINGLE_PARAMETERS, Limits, Parameter, read_wish
 from roster_service.query.plan import Plan, make_plan
 from roster_service.query.run import run_collection, run_single
+from roster_service.request_facts import note_asker, note_shown
 from roster_service.rostering.endpoints import Endpoint, Shape
 from roster_service.rostering.headers import make_etag, make_links
 from roster_service.rostering.paths import raw_path
@@ -81,6 +84,7 @@ def make_view(endpoint: Endpoint, version: Version, here: Surroundings) -> Calla
         token = read_token(_read_bearer(), here.keys, issuer=here.issuer)
         with here.engine.connect() as connection:
             caller = find_caller(connection, token)
+            note_asker(caller.vendor_id, caller.client_id)
             _require_access(caller, endpoint, version)
             pairs = _read_query()
             wish = read_wish(pairs, parameters, here.limits)
@@ -93,7 +97,9 @@ def make_view(endpoint: Endpoint, version: Version, here: Surroundings) -> Calla
                 response = Response(status=304)
             else:
                 base_url = here.root_url + version.root
-                response = answer(connection, AdmittedRequest(endpoint, caller, plan, pairs, base_url, here.address))
+                asked = AdmittedRequest(endpoint, caller, plan, pairs, base_url, here.address)
+                response, records = answer(connection, asked)
+                note_shown(records, partial(mask_filter, wish.filter))
                 response = Response(status=304) if known.star_tag else response
         response.headers.update(make_state_headers(caller.state))
         response.set_etag(tag)
@@ -139,7 +145,8 @@ def _read_query() -> Pairs:
         ) from None
 
 
-def _answer_collection(connection: Connection, asked: AdmittedRequest) -> Response:
+def _answer_collection(connection: Connection, asked: AdmittedRequest) -> tuple[Response, int]:
+    """The page, and how many records it has."""
     plan = asked.plan
     page = run_collection(connection, plan, asked.caller, asked.base_url)
     response = _make_response(f'{{"{asked.endpoint.resource.plural}":[{",".join(page.texts)}]}}', plan)
@@ -147,16 +154,16 @@ def _answer_collection(connection: Connection, asked: AdmittedRequest) -> Respon
     links = make_links(asked.address, asked.query, plan.limit, plan.offset, page.total)
     if links:
         response.headers["Link"] = links
-    return response
+    return response, len(page.texts)
 
 
-def _answer_single(connection: Connection, asked: AdmittedRequest) -> Response:
+def _answer_single(connection: Connection, asked: AdmittedRequest) -> tuple[Response, int]:
     key = asked.endpoint.resource.singular
     text = run_single(connection, asked.plan, asked.caller, asked.base_url)
     if text is None:
         wanted = dict(asked.plan.path_ids)["sourcedId"][:255]
         raise RefusedRequestError(Problem.UNKNOWN_RECORD, f"there is no {key} {wanted!r}")
-    return _make_response(f'{{"{key}":{text}}}', asked.plan)
+    return _make_response(f'{{"{key}":{text}}}', asked.plan), 1
 
 
 def _make_response(body: str, plan: Plan) -> Response:

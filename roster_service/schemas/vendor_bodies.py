@@ -59,6 +59,7 @@ class StudentsRequest(StrictSchema):
     )
     modifiedSince = fields.AwareDateTime(
         format="iso",
+        attribute="modified_since",
         metadata={"description": "Only records changed at or after this instant, which has a time zone"},
     )
     include = fields.List(

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from flask import Response, g, request
 from sqlalchemy import Engine
@@ -21,6 +23,7 @@ from roster_service.access.roster_state import make_state_headers, show_instant
 from roster_service.access.signing_keys import KeyRing
 from roster_service.errors import Problem, RefusedRequestError, SlowedRequestError
 from roster_service.query.students import StudentsWish, find_students
+from roster_service.request_facts import note_asker, note_shown
 from roster_service.schemas.vendor_bodies import LoginRequest, StudentsRequest
 from roster_service.vendor.answers import make_answer
 from roster_service.vendor.bodies import read_body
@@ -54,6 +57,7 @@ def make_view(door: VendorDoor, answer: Answer) -> Callable[[], Response]:
         if holder is None:
             raise RefusedRequestError(Problem.API_KEY, "the `x-api-key` header is missing, or its key is not valid")
         g.key_holder = holder
+        note_asker(holder.vendor_id, holder.key_prefix)
         door.throttle.admit()
         return answer(door, holder)
 
@@ -63,9 +67,11 @@ def make_view(door: VendorDoor, answer: Answer) -> Callable[[], Response]:
 def answer_students(door: VendorDoor, holder: KeyHolder) -> Response:
     """A page of students, for who holds a permission token."""
     require_permit(_read_bearer(), holder, door.keys, issuer=door.issuer)
-    wish = StudentsWish(**read_body(STUDENTS_BODY))
+    body = read_body(STUDENTS_BODY)
+    wish = StudentsWish(**body)
     with door.engine.connect() as connection:
         page = find_students(connection, holder, wish)
+    note_shown(len(page.texts), partial(_mask_body, body))
     members = {"total": page.total, "limit": wish.limit, "offset": wish.offset}
     end = wish.offset + len(page.texts)
     if page.texts and end < page.total:
@@ -73,6 +79,11 @@ def answer_students(door: VendorDoor, holder: KeyHolder) -> Response:
     response = make_answer(f'{{"students":[{",".join(page.texts)}],{json.dumps(members)[1:]}')
     response.headers.update(make_state_headers(holder.state))
     return response
+
+
+def _mask_body(body: dict[str, Any]) -> str:
+    """What was asked, for the access log: only the words of `include` are shown."""
+    return " ".join(f"{key}='{','.join(body[key]) if key == 'include' else '*'}'" for key in sorted(body))
 
 
 def _read_bearer() -> str:

@@ -93,6 +93,7 @@ def make_served(make_database: Callable[[], str]) -> Iterator[Callable[..., Serv
 
     yield make
     for served in made:
+        served.app.extensions["roster_journal"].close()
         served.engine.dispose()
         served.app.extensions["roster_engine"].dispose()
 

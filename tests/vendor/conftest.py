@@ -44,7 +44,8 @@ class Served:
 
 
 def dispose(app: Flask) -> None:
-    """Closes the connections of an application."""
+    """Closes the connections of an application, once its journal is written."""
+    app.extensions["roster_journal"].close()
     for name in ("roster_engine", "roster_counting_engine"):
         app.extensions[name].dispose()
 
@@ -70,7 +71,7 @@ def client(served: Served) -> VendorClient:
 
 @pytest.fixture(autouse=True)
 def no_faults(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """No request of any test may end in a fault of the service, or find its counters gone unless it hid them."""
+    """No request of any test may end in a fault of the service."""
     yield
     faults = [record.getMessage() for record in caplog.get_records("call") if record.levelno >= logging.ERROR]
     assert not faults

@@ -1,0 +1,39 @@
+"""Each answer to a known vendor leaves an entry in the journal, through whichever door it came in."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from flask import Flask, Response, request
+
+from roster_service.access.journal import Entry, Journal
+from roster_service.request_facts import find_asker, find_shown, request_id
+
+_PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
+
+
+def register_journal(app: Flask, journal: Journal) -> None:
+    """Registers what notes the answers."""
+
+    def note(response: Response) -> Response:
+        asker = find_asker()
+        if asker is not None and request.url_rule is not None:
+            response.headers["X-Request-Id"] = request_id()
+            journal.note(
+                Entry(
+                    at=datetime.now(UTC),
+                    vendor_id=asker.vendor_id,
+                    caller=asker.caller,
+                    method=request.method,
+                    # The path as it is documented: an id in it may be a student's.
+                    path=_PARAMETER.sub(r"{\1}", request.url_rule.rule),
+                    status=response.status_code,
+                    bytes=response.calculate_content_length() or 0,
+                    request_id=request_id(),
+                    shown=find_shown() if response.status_code == 200 else None,
+                )
+            )
+        return response
+
+    app.after_request(note)
