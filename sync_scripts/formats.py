@@ -41,6 +41,8 @@ class Cell:
     refers: Reference | None = None
     # A list names many rows; its items are checked one by one.
     many: bool = False
+    # The SQL of a column that no file has: it is made from other cells of its row, named in quotes, as it is staged.
+    made: str | None = None
 
 
 @dataclass(frozen=True)
@@ -48,16 +50,30 @@ class CsvFile:
     """A file of an export: its columns in their order, and the roster table that its rows are records of.
 
     A `required` file must be in every export, with at least one row. Another one may be absent: then nothing is said
-    about its records, and they stay as they are."""
+    about its records, and they stay as they are. In an `ordered` file every column stands in its place; else they
+    stand in any order, and those that no row needs may be missing. Own columns of an exporter begin with
+    `own_prefix` and become metadata."""
 
     name: str
     cells: tuple[Cell, ...]
     table: Table | None = None
     required: bool = True
+    ordered: bool = True
+    own_prefix: str = METADATA_PREFIX
 
     @property
     def file_name(self) -> str:
         return f"{self.name}.csv"
+
+    @property
+    def written(self) -> tuple[Cell, ...]:
+        """The columns that stand in the file."""
+        return tuple(cell for cell in self.cells if cell.made is None)
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """The headers of the columns that stand in the file."""
+        return tuple(cell.header for cell in self.written)
 
     def cell(self, header: str) -> Cell:
         """The column with this header. KeyError: no such column."""

@@ -27,6 +27,7 @@ from sync_scripts.package import Package, open_package
 from sync_scripts.refusals import refuse_if
 from sync_scripts.report import Report
 from sync_scripts.runs import advance_state, next_stamp, open_feed, read_clock, record_run, take_lock
+from sync_scripts.settling import settle
 from sync_scripts.staging import DamagedFileError, find_damage, stage_files
 
 # What `feeds.format` says of a feed that takes OneRoster CSV, whatever its version.
@@ -60,9 +61,9 @@ def load(engine: Engine, feed_name: str, path: Path) -> Report:
         contents = list_contents(package, manifest, form)
         try:
             with engine.begin() as connection:
-                report = _run(connection, feed_name, package, form, contents.files)
+                report = _run(connection, feed_name, contents.package, form, contents.files)
         except DamagedFileError as error:
-            raise find_damage(package, contents.files, error) from None
+            raise find_damage(contents.package, contents.files, error) from None
         except (DBAPIError, psycopg2.Error) as error:
             raise _to_unavailable(error) from None
     return report.with_notices(*contents.notices)
@@ -82,10 +83,11 @@ def _run(connection: Connection, feed_name: str, package: Package, form: Format,
     started = read_clock(connection)
     with watch.step("stage"):
         stage = stage_files(connection, package, files)
+        settled = settle(connection, stage.files)
     with watch.step("check"):
-        refuse_if(check(connection, stage.files, form, feed_id))
+        refuse_if(check(connection, settled.files, form, feed_id))
     with watch.step("prepare"):
-        incoming = prepare(connection, stage.files, form)
+        incoming = prepare(connection, settled.files, form)
     with watch.step("compare"):
         differences = compare(connection, incoming, feed_id)
     with watch.step("write"):
@@ -107,7 +109,8 @@ def _run(connection: Connection, feed_name: str, package: Package, form: Format,
         notices=(
             *([f"the feed {feed_name} is new"] if is_new else []),
             *stage.notices,
-            *list_notices(connection, form, stage.files, incoming, feed_id),
+            *settled.notices,
+            *list_notices(connection, form, settled.files, incoming, feed_id),
         ),
     )
     record_run(connection, feed_id=feed_id, started_at=started, **report.to_row())

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sync_scripts.formats import CsvFile, Format
-from sync_scripts.package import UNREADABLE, Package
+from sync_scripts.lines import CleanLines
+from sync_scripts.package import UNREADABLE, Package, recognize_names
+from sync_scripts.quirks import BLANK_MODE, MANIFEST_VERSION, Quirk, tell_place
 from sync_scripts.refusals import Findings, Refusal, RefusedExportError, refuse_if
 
 FILE_NAME = "manifest.csv"
@@ -35,13 +37,16 @@ class Manifest:
     modes: Mapping[str, str]
     # Where each file's mode stands, for refusals.
     lines: Mapping[str, int]
+    # What was put up with.
+    notices: tuple[str, ...] = ()
 
 
 def read_manifest(package: Package) -> Manifest:
     """Reads the manifest of a package. Raises RefusedExportError where it is missing or says something unknown."""
+    package, _ = recognize_names(package, [FILE_NAME])
     if FILE_NAME not in package.names:
         raise RefusedExportError(Findings.of([Refusal(FILE_NAME, "is missing; every OneRoster export has one")]))
-    rows = _read_rows(package)
+    rows, quirks = _read_rows(package)
     refuse_if(Findings.of(_find_bad_rows(rows)))
     values = {name: value for _, name, value in rows}
     return Manifest(
@@ -49,11 +54,19 @@ def read_manifest(package: Package) -> Manifest:
         # A blank mode is how some exporters say absent.
         {name.removeprefix(FILE_PREFIX): value or ABSENT for _, name, value in rows if name.startswith(FILE_PREFIX)},
         {name.removeprefix(FILE_PREFIX): line for line, name, _ in rows if name.startswith(FILE_PREFIX)},
+        tuple(tell_place(FILE_NAME, quirk) for quirk in (*quirks, *_list_quirks(rows))),
     )
 
 
-def _read_rows(package: Package) -> list[tuple[int, str, str]]:
-    """(line, property, value) of every row."""
+def _list_quirks(rows: list[tuple[int, str, str]]) -> Iterator[Quirk]:
+    if any(name == "manifest.version" and value == MANIFEST_VERSION.example[0] for _, name, value in rows):
+        yield MANIFEST_VERSION
+    if any(name.startswith(FILE_PREFIX) and not value for _, name, value in rows):
+        yield BLANK_MODE
+
+
+def _read_rows(package: Package) -> tuple[list[tuple[int, str, str]], tuple[Quirk, ...]]:
+    """((line, property, value) of every row, the quirks of the first line)."""
 
     def refuse(reason: str, line: int | None = None) -> RefusedExportError:
         return RefusedExportError(Findings.of([Refusal(FILE_NAME, reason, line)]))
@@ -77,7 +90,7 @@ def _read_rows(package: Package) -> list[tuple[int, str, str]]:
     for line, row in lines[1:]:
         if len(row) != len(HEADER):
             raise refuse(f"the row has {len(row)} cells, not {len(HEADER)}", line)
-    return [(line, row[0], row[1].strip()) for line, row in lines[1:]]
+    return [(line, row[0], row[1].strip()) for line, row in lines[1:]], CleanLines(io.BytesIO(data)).quirks
 
 
 def _find_bad_rows(rows: list[tuple[int, str, str]]) -> Iterator[Refusal]:
@@ -102,8 +115,10 @@ def _find_bad_rows(rows: list[tuple[int, str, str]]) -> Iterator[Refusal]:
 
 @dataclass(frozen=True)
 class Contents:
-    """The files of an export that are loaded, and what there is to say about the others."""
+    """The files of an export that are loaded, the package under whose names they are found, and what there is to
+    say about it all."""
 
+    package: Package
     files: tuple[CsvFile, ...]
     notices: tuple[str, ...]
 
@@ -111,14 +126,16 @@ class Contents:
 def list_contents(package: Package, manifest: Manifest, form: Format) -> Contents:
     """Compares the manifest with what the package holds. Raises RefusedExportError where the two differ, a required
     file is absent, or a file is none of the format's."""
+    known = (FILE_NAME, *(f"{name}.csv" for name in (*(file.name for file in form.files), *form.skipped)))
+    package, told = recognize_names(package, known)
     refuse_if(Findings.of(_find_differences(package, manifest, form)))
     files = tuple(file for file in form.files if manifest.modes.get(file.name) == BULK)
-    notices = tuple(
+    skipped = (
         f"{name}.csv holds no roster and is skipped"
         for name in sorted(form.skipped)
         if manifest.modes.get(name, ABSENT) != ABSENT
     )
-    return Contents(files, notices)
+    return Contents(package, files, (*manifest.notices, *told, *skipped))
 
 
 def _find_differences(package: Package, manifest: Manifest, form: Format) -> Iterator[Refusal]:

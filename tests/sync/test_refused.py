@@ -80,7 +80,10 @@ MANIFEST: dict[str, tuple[Bend, str]] = {
 }
 
 FILES: dict[str, tuple[Bend, str]] = {
-    "header": (header("users", "role", "Role"), "users.csv, line 1, column Role: is no column of this file"),
+    "header": (
+        header("users", "role", "roll"),
+        "users.csv, line 1, column roll: is no column of this file; did you mean role?",
+    ),
     "missing column": (
         without_column("users", "password"),
         "users.csv, line 1, column password: is missing in the header",
@@ -109,16 +112,16 @@ CELLS: dict[str, tuple[Bend, str]] = {
     "blank and required": (cell("users", 3, "givenName", "  "), "users.csv, line 3, column givenName: must not be"),
     "no id": (cell("orgs", 5, "sourcedId", ""), "orgs.csv, line 5, column sourcedId: must not be empty"),
     "too long an id": (cell("orgs", 5, "sourcedId", "x" * 256), "orgs.csv, line 5, column sourcedId: must be an id"),
-    "word": (cell("orgs", 4, "type", "School"), "orgs.csv, line 4, column type: must be one of department, district"),
+    "word": (cell("orgs", 4, "type", "campus"), "orgs.csv, line 4, column type: must be one of department, district"),
     "role": (cell("users", 2, "role", "pupil"), "users.csv, line 2, column role: must be one of administrator, aide"),
     "status": (cell("users", 2, "status", "gone"), "users.csv, line 2, column status: must be one of active, inactive"),
     "day": (
-        cell("academicSessions", 2, "startDate", "8/17/2026"),
-        "academicSessions.csv, line 2, column startDate: must be a day of the calendar, YYYY-MM-DD (found '8/17/2026')",
+        cell("academicSessions", 2, "startDate", "17/8/2026"),
+        "academicSessions.csv, line 2, column startDate: must be a day of the calendar, YYYY-MM-DD (found '17/8/2026')",
     ),
     "flag": (
-        cell("users", 4, "enabledUser", "TRUE"),
-        "users.csv, line 4, column enabledUser: must be true or false (found 'TRUE')",
+        cell("users", 4, "enabledUser", "yes"),
+        "users.csv, line 4, column enabledUser: must be true or false (found 'yes')",
     ),
     "year": (cell("academicSessions", 2, "schoolYear", "26/27"), "academicSessions.csv, line 2, column schoolYear"),
     "pairs": (
