@@ -85,6 +85,13 @@ class Settings:
     max_limit: int = setting(10_000, read_count(1, 100_000), "largest page size; a larger `limit` is refused")
     filter_length: int = setting(4096, read_count(64, 65_536), "longest `filter`, in characters")
     retention_days: int = setting(7, read_count(1, 3650), "days that a record stays `tobedeleted` before it is purged")
+    hold_tombstones_percent: int = setting(
+        10, read_count(0, 100), "a sync that would tombstone more percent of a type than this is held"
+    )
+    hold_changes_percent: int = setting(
+        75, read_count(0, 100), "a sync that would change more percent of a type than this is held"
+    )
+    hold_least_records: int = setting(50, read_count(1, 10**9), "types with fewer records are never held")
     statement_seconds: int = setting(30, read_count(1, 3600), "longest time of one query, in seconds")
 
     @classmethod

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import enum
 import json
 import sys
@@ -12,15 +11,18 @@ from collections.abc import Iterator
 import click
 
 from roster_service.errors import CommandError, DatabaseUnavailableError, RosterServiceError, SettingError
-from sync_scripts.refusals import RefusedExportError, cut_value
+from sync_scripts.refusals import SHOWN, RefusedExportError
+from sync_scripts.report import Report
 from sync_scripts.runs import LockedError
 
 
 class Exit(enum.IntEnum):
-    """Exit codes. 1 and 3 are kept for runs that refuse single rows, and for runs that are held."""
+    """Exit codes, the worse the higher."""
 
     LOADED = 0
+    PARTIAL = 1
     REFUSED = 2
+    HELD = 3
     LOCKED = 4
     UNAVAILABLE = 5
 
@@ -28,7 +30,9 @@ class Exit(enum.IntEnum):
 # code, its name in JSON, what it means
 MEANINGS = {
     Exit.LOADED: ("loaded", "loaded, or nothing to change"),
+    Exit.PARTIAL: ("partial", "loaded, but for single rows that are refused; their records stay as they were"),
     Exit.REFUSED: ("refused", "the export (or the command line) is refused; nothing was changed"),
+    Exit.HELD: ("held", "too much would vanish or change; nothing was changed until the run is approved"),
     Exit.LOCKED: ("locked", "another run is under way; nothing was changed"),
     Exit.UNAVAILABLE: ("unavailable", "a setting is wrong, or the database cannot be used"),
 }
@@ -41,6 +45,13 @@ CODES: dict[type[RosterServiceError], Exit] = {
 }
 # For the end of --help; \b keeps click from filling the lines.
 HELP = "\b\nExit codes:\n" + "\n".join(f"  {code:d}  {meaning}" for code, (_, meaning) in MEANINGS.items())
+
+
+def code_of(report: Report) -> Exit:
+    """How a run that went through ends its script."""
+    if report.outcome == "held":
+        return Exit.HELD
+    return Exit.PARTIAL if report.refused else Exit.LOADED
 
 
 @contextlib.contextmanager
@@ -61,10 +72,7 @@ def exit_on_refusal(*, as_json: bool) -> Iterator[None]:
 def _to_json(error: RosterServiceError, code: Exit) -> dict[str, object]:
     told: dict[str, object] = {"outcome": MEANINGS[code][0]}
     if isinstance(error, RefusedExportError):
-        refusals = [
-            dataclasses.asdict(refusal) | {"value": refusal.value and cut_value(refusal.value)}
-            for refusal in error.findings.first
-        ]
+        refusals = [refusal.to_json() for refusal in error.findings.first[:SHOWN]]
         return {**told, "total": error.findings.total, "refusals": refusals}
     return {**told, "message": str(error)}
 

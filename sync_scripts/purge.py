@@ -52,10 +52,10 @@ from roster_service.db.tables import (
     users,
 )
 from roster_service.settings import Settings
-from sync_scripts.changes import TO_BE_DELETED
 from sync_scripts.exits import HELP, exit_on_refusal
 from sync_scripts.report import TYPES
 from sync_scripts.runs import NOW, take_lock
+from sync_scripts.standing import TO_BE_DELETED
 from sync_scripts.temporary import analyze_temporary, create_temporary
 
 

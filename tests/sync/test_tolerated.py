@@ -48,7 +48,7 @@ from .bending import (
     without_file,
     without_rows,
 )
-from .conftest import read_refusal, snapshot
+from .conftest import read_rejects, snapshot
 
 
 def _lower(file: str, name: str, *values: str) -> Bend:
@@ -215,13 +215,13 @@ def test_days_that_stay_bad(engine: Engine, springfield: Path, text: str) -> Non
     words = (
         f"academicSessions.csv, line 2, column startDate: must be a day of the calendar, YYYY-MM-DD (found '{text}')"
     )
-    assert words in read_refusal(engine, springfield)
+    assert words in read_rejects(engine, springfield)
 
 
 def test_lines_are_still_those_of_the_file(engine: Engine, springfield: Path) -> None:
     """A file that was put right is refused at the places of the file that was sent."""
     both(cell("users", 3, "enabledUser", "TRUE"), cell("users", 9, "email", "x" * 256))(springfield)
-    assert "users.csv, line 9, column email: must have" in read_refusal(engine, springfield)
+    assert "users.csv, line 9, column email: must have" in read_rejects(engine, springfield)
 
 
 def test_said_aloud(engine: Engine, shelbyville: Path) -> None:

@@ -1,0 +1,30 @@
+"""The families of formats: what a feed takes, by the word that `feeds.format` holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sync_scripts.formats import Format
+from sync_scripts.manifest import Contents, list_contents, read_manifest
+from sync_scripts.oneroster import VERSIONS
+from sync_scripts.package import Package
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family of formats: its word, what people call its exports, and how it tells from a package which format it
+    speaks and what it brings."""
+
+    name: str
+    title: str
+    read: Callable[[Package], tuple[Format, Contents]]
+
+
+def _read_oneroster(package: Package) -> tuple[Format, Contents]:
+    manifest = read_manifest(package)
+    form = VERSIONS[manifest.version]
+    return form, list_contents(package, manifest, form)
+
+
+ONEROSTER = Family("oneroster", "OneRoster CSV export, 1.1 or 1.2", _read_oneroster)
