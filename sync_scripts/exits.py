@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import click
 
+from roster_service.db.held import HELD
 from roster_service.errors import CommandError, DatabaseUnavailableError, RosterServiceError, SettingError
 from sync_scripts.refusals import SHOWN, RefusedExportError
 from sync_scripts.report import Report
@@ -49,7 +50,7 @@ HELP = "\b\nExit codes:\n" + "\n".join(f"  {code:d}  {meaning}" for code, (_, me
 
 def code_of(report: Report) -> Exit:
     """How a run that went through ends its script."""
-    if report.outcome == "held":
+    if report.outcome == HELD:
         return Exit.HELD
     return Exit.PARTIAL if report.refused else Exit.LOADED
 

@@ -1,20 +1,15 @@
-"""When too much would vanish or change at once: the run is held, and its export kept until somebody decides."""
+"""When a run is held: too much would vanish or change at once."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from sqlalchemy import Connection, select
 
 from roster_service.db.tables import feeds
-from roster_service.errors import CommandError
 from roster_service.settings import Settings
 from sync_scripts.changes import Counts
-
-FOLDER = "held"
 
 
 @dataclass(frozen=True)
@@ -55,22 +50,3 @@ def find_excess(counts: Mapping[str, Counts], limits: Limits) -> Iterator[str]:
         ):
             if number * 100 > percent * count.stored:
                 yield f"{number:,} of {count.stored:,} {name} {words}, more than {percent}%"
-
-
-def keep_export(path: Path, home: Path, run_id: int) -> Path:
-    """Copies an export into the data folder; returns where it is kept. Raises CommandError where it cannot be."""
-    kept = (home / FOLDER / str(run_id) / path.name).resolve()
-    try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():
-            shutil.copytree(path, kept)
-        else:
-            shutil.copy2(path, kept)
-    except OSError as error:
-        raise CommandError(f"the held export cannot be kept at {kept}: {error.strerror}") from None
-    return kept
-
-
-def drop_export(kept: Path) -> None:
-    """Removes a kept export, with the folder that was made for it."""
-    shutil.rmtree(kept.parent, ignore_errors=True)

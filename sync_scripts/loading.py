@@ -18,13 +18,14 @@ import psycopg2
 from sqlalchemy import Connection, Engine, Table
 from sqlalchemy.exc import DBAPIError
 
+from roster_service.db.held import HELD, drop_export, keep_export
 from roster_service.errors import DatabaseUnavailableError
 from roster_service.settings import Settings
 from sync_scripts.changes import Counts, Difference, compare, write
 from sync_scripts.checks import Verdict, check
 from sync_scripts.families import ONEROSTER, Family
 from sync_scripts.formats import Format
-from sync_scripts.holding import Limits, drop_export, find_excess, keep_export, read_limits
+from sync_scripts.holding import Limits, find_excess, read_limits
 from sync_scripts.incoming import prepare
 from sync_scripts.manifest import Contents
 from sync_scripts.notices import list_notices
@@ -121,7 +122,7 @@ def load(
             _remember(run, "failed", str(error))
         raise
     for export in kept:
-        drop_export(Path(export))
+        drop_export(export)
     return report
 
 
@@ -135,7 +136,7 @@ def _load(run: _Order) -> tuple[Report, list[str]]:
                 if run.options.dry_run:
                     transaction.rollback()
                     return report, []
-                if report.outcome != "held":
+                if report.outcome != HELD:
                     return _close(connection, report, feed_id, run)
                 transaction.rollback()
         except DamagedFileError as error:
@@ -196,7 +197,7 @@ def _run(connection: Connection, run: _Order, form: Format, contents: Contents) 
     if not options.allow_mass_delete:
         limits = read_limits(connection, feed_id, Limits.of(options.settings))
         if excess := tuple(find_excess(report.counts, limits)):
-            return dataclasses.replace(report, outcome="held", message="; ".join(excess)), feed_id
+            return dataclasses.replace(report, outcome=HELD, message="; ".join(excess)), feed_id
     if report.outcome == "unchanged" or options.dry_run:
         return report, feed_id
     with watch.step("write"):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Update, func, insert, select, text, type_coerce, update
+from sqlalchemy import ColumnElement, Connection, and_, func, insert, select, text, type_coerce, update
 from sqlalchemy.dialects.postgresql import INTERVAL
 from sqlalchemy.dialects.postgresql import insert as insert_or_skip
 
+from roster_service.db.held import close_held
 from roster_service.db.tables import Stamp, feeds, roster_state, sync_refusals, sync_runs
 from roster_service.errors import CommandError, RosterServiceError
 from sync_scripts.refusals import Findings
@@ -107,28 +108,15 @@ def seconds_ago(seconds: float) -> ColumnElement[datetime]:
 def supersede(connection: Connection, feed_id: int, by: int) -> list[str]:
     """Discards the held runs of a feed: a newer export has said how the roster is. Returns the exports that were kept
     for them."""
-    message = f"superseded by run {by}"
-    held = update(sync_runs).where(sync_runs.c.feed_id == feed_id, sync_runs.c.outcome == "held", sync_runs.c.id != by)
-    return _close(connection, held, "discarded", message)
+    older = and_(sync_runs.c.feed_id == feed_id, sync_runs.c.id != by)
+    return close_held(connection, older, "discarded", f"superseded by run {by}")
 
 
 def approve(connection: Connection, feed_id: int, run_id: int) -> list[str]:
     """Marks a held run as approved. Returns the export that was kept for it. Raises CommandError where the run is not
     held any more, or another feed's."""
-    held = update(sync_runs).where(
-        sync_runs.c.id == run_id, sync_runs.c.feed_id == feed_id, sync_runs.c.outcome == "held"
-    )
-    kept = _close(connection, held, "approved", "applied when it was approved")
+    own = and_(sync_runs.c.feed_id == feed_id, sync_runs.c.id == run_id)
+    kept = close_held(connection, own, "approved", "approved by an operator")
     if not kept:
         raise CommandError(f"there is no held run {run_id} of this feed")
     return kept
-
-
-def _close(connection: Connection, held: Update, outcome: str, message: str) -> list[str]:
-    kept = sync_runs.alias()
-    closed = (
-        held.where(kept.c.id == sync_runs.c.id)
-        .values(outcome=outcome, message=message, kept_export=None)
-        .returning(kept.c.kept_export)
-    )
-    return [str(path) for path in connection.scalars(closed)]

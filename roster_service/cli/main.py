@@ -11,6 +11,7 @@ from roster_service.cli.accounts import client, vendor
 from roster_service.cli.console import as_json, read_settings, show
 from roster_service.cli.feeds import feed
 from roster_service.cli.serve import run
+from roster_service.cli.sync import sync
 from roster_service.db.embedded import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.migrate import upgrade
@@ -53,5 +54,5 @@ def db_upgrade(as_json: bool) -> None:
     show({"before": before, "after": after}, as_json, lambda _: f"the database is {state} revision {after}")
 
 
-for group in (run, feed, vendor, client):
+for group in (run, feed, sync, vendor, client):
     main.add_command(group)
