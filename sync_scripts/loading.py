@@ -167,10 +167,10 @@ def _run(connection: Connection, run: _Order, form: Format, contents: Contents) 
     take_lock(connection, run.feed_name)
     feed_id, is_new = open_feed(connection, run.feed_name, run.family.name)
     with watch.step("stage"):
-        stage = stage_files(connection, contents.package, contents.files)
-        settled = settle(connection, stage.files)
+        stage = stage_files(connection, contents)
+        settled = settle(connection, stage.files, contents.deltas)
     with watch.step("check"):
-        verdict = check(connection, settled.files, form, feed_id)
+        verdict = check(connection, settled.files, form, feed_id, contents.deltas)
     with watch.step("prepare"):
         incoming = prepare(connection, settled.files, form, verdict.ground)
     with watch.step("compare"):

@@ -116,11 +116,16 @@ def _find_bad_rows(rows: list[tuple[int, str, str]]) -> Iterator[Refusal]:
 @dataclass(frozen=True)
 class Contents:
     """The files of an export that are loaded, the package under whose names they are found, and what there is to
-    say about it all."""
+    say about it all.
+
+    `deltas`: the names of the files that say what has changed, and nothing about other records. An export with such a
+    file may leave out any other: of the `silent` ones it says that nothing has changed there."""
 
     package: Package
     files: tuple[CsvFile, ...]
     notices: tuple[str, ...]
+    deltas: frozenset[str] = frozenset()
+    silent: tuple[CsvFile, ...] = ()
 
 
 def list_contents(package: Package, manifest: Manifest, form: Format) -> Contents:
@@ -129,13 +134,20 @@ def list_contents(package: Package, manifest: Manifest, form: Format) -> Content
     known = (FILE_NAME, *(f"{name}.csv" for name in (*(file.name for file in form.files), *form.skipped)))
     package, told = recognize_names(package, known)
     refuse_if(Findings.of(_find_differences(package, manifest, form)))
-    files = tuple(file for file in form.files if manifest.modes.get(file.name) == BULK)
+    files = tuple(file for file in form.files if manifest.modes.get(file.name, ABSENT) != ABSENT)
+    deltas = _list_deltas(manifest, form)
+    silent = tuple(file for file in form.files if file not in files) if deltas else ()
     skipped = (
         f"{name}.csv holds no roster and is skipped"
         for name in sorted(form.skipped)
         if manifest.modes.get(name, ABSENT) != ABSENT
     )
-    return Contents(package, files, (*manifest.notices, *told, *skipped))
+    said = (*manifest.notices, *told, *skipped)
+    return Contents(package, files, said, deltas | {file.name for file in silent}, silent)
+
+
+def _list_deltas(manifest: Manifest, form: Format) -> frozenset[str]:
+    return frozenset(file.name for file in form.files if manifest.modes.get(file.name) == DELTA)
 
 
 def _find_differences(package: Package, manifest: Manifest, form: Format) -> Iterator[Refusal]:
@@ -146,8 +158,6 @@ def _find_differences(package: Package, manifest: Manifest, form: Format) -> Ite
             yield Refusal(FILE_NAME, f"is no file of {form.name}", line, "propertyName", FILE_PREFIX + name)
         elif mode != ABSENT and f"{name}.csv" not in package.names:
             yield Refusal(f"{name}.csv", f"is missing; the manifest declares it {mode}")
-        elif mode == DELTA and name not in form.skipped:
-            yield Refusal(FILE_NAME, "delta files are not taken yet; export in bulk", line, "value", mode)
     for file_name in sorted(package.names - {FILE_NAME}):
         name = file_name.removesuffix(".csv")
         if name == file_name or name not in known:
@@ -155,5 +165,22 @@ def _find_differences(package: Package, manifest: Manifest, form: Format) -> Ite
         elif manifest.modes.get(name, ABSENT) == ABSENT:
             yield Refusal(file_name, "is there, but the manifest does not declare it")
     for file in form.files:
-        if file.required and manifest.modes.get(file.name, ABSENT) == ABSENT:
+        mode = manifest.modes.get(file.name, ABSENT)
+        if file.required and mode == ABSENT and not _list_deltas(manifest, form):
             yield Refusal(file.file_name, "is required, but the manifest declares it absent")
+        if file.table is None and mode != ABSENT:
+            yield from _find_bad_mixtures(file, manifest, form)
+
+
+def _find_bad_mixtures(file: CsvFile, manifest: Manifest, form: Format) -> Iterator[Refusal]:
+    """Rows that are parts of other records bear ids that are not kept: a delta of them leads to no stored row, and
+    all of them say little about records that the export does not name."""
+    line = manifest.lines[file.name]
+    if manifest.modes[file.name] == DELTA:
+        reason = "is taken in bulk only: its rows are parts of other records"
+        yield Refusal(FILE_NAME, reason, line, "value", DELTA)
+        return
+    for owner in {part.owner for part in form.parts if file.name in part.files}:
+        for whole in form.files:
+            if whole.table is owner and manifest.modes.get(whole.name, ABSENT) != BULK:
+                yield Refusal(FILE_NAME, f"is taken only with {whole.file_name} in bulk", line, "value", BULK)

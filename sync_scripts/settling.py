@@ -27,18 +27,18 @@ class Settled:
     notices: tuple[str, ...]
 
 
-def settle(connection: Connection, staged: Staged) -> Settled:
-    """Counts and reads the quirks of all cells."""
+def settle(connection: Connection, staged: Staged, deltas: frozenset[str] = frozenset()) -> Settled:
+    """Counts and reads the quirks of all cells; the rows of `deltas` need the status that they have."""
     files = {}
     notices: list[str] = []
     for name, file in staged.items():
-        files[name], told = _settle_file(connection, file)
+        files[name], told = _settle_file(connection, file, in_bulk=name not in deltas)
         notices += told
     return Settled(files, tuple(notices))
 
 
-def _settle_file(connection: Connection, file: StagedFile) -> tuple[StagedFile, list[str]]:
-    looked_for = list(_list_tolerances(file))
+def _settle_file(connection: Connection, file: StagedFile, *, in_bulk: bool) -> tuple[StagedFile, list[str]]:
+    looked_for = list(_list_tolerances(file, in_bulk=in_bulk))
     if not looked_for:
         return file, []
     counts = connection.execute(
@@ -51,9 +51,9 @@ def _settle_file(connection: Connection, file: StagedFile) -> tuple[StagedFile, 
     return file, notices
 
 
-def _list_tolerances(file: StagedFile) -> Iterator[tuple[Cell, Tolerance]]:
+def _list_tolerances(file: StagedFile, *, in_bulk: bool) -> Iterator[tuple[Cell, Tolerance]]:
     for cell in file.file.cells:
-        if cell.header == "status":
+        if cell.header == "status" and in_bulk:
             yield cell, Tolerance(STATUS_IN_BULK, lambda status: status.is_not(None))
         yield from ((cell, tolerance) for tolerance in cell.kind.tolerates)
 

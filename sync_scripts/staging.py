@@ -16,6 +16,7 @@ from sync_scripts.faults import MendedLines, find_faults
 from sync_scripts.formats import CsvFile, Staged, StagedFile, name_metadata_column
 from sync_scripts.headers import Header, read_header
 from sync_scripts.lines import LONGEST_LINE, CleanLines, SuspectBytesError
+from sync_scripts.manifest import Contents
 from sync_scripts.package import UNREADABLE, Package
 from sync_scripts.quirks import tell_place
 from sync_scripts.refusals import Findings, Refusal, RefusedExportError, refuse_if
@@ -44,25 +45,29 @@ class Stage:
     notices: tuple[str, ...]
 
 
-def stage_files(connection: Connection, package: Package, files: Iterable[CsvFile]) -> Stage:
-    """Copies the files into temporary tables.
+def stage_files(connection: Connection, contents: Contents) -> Stage:
+    """Copies the files of an export into temporary tables; a silent one gets an empty table.
 
     Raises RefusedExportError for headers that are not the declared ones and for files without the rows they need;
     DamagedFileError for rows that cannot be taken apart, after which `find_damage` says more.
     """
-    files = tuple(files)
-    headers, told = _read_headers(package, files)
+    headers, told = _read_headers(contents.package, contents.files)
     findings = Findings()
     staged: dict[str, StagedFile] = {}
     notices: list[str] = [*told]
-    for file in files:
-        source = _Source(package, file, headers[file.name])
+    for file in contents.files:
+        source = _Source(contents.package, file, headers[file.name])
         staged[file.name], rows, mended = _stage_file(connection, source)
         if mended:
             notices.append(f"{file.file_name}: in {mended} rows, empty cells beyond the last column are ignored")
-        if file.required and not rows:
+        if file.required and not rows and file.name not in contents.deltas:
             findings += Findings.of([Refusal(file.file_name, "has no rows")])
     refuse_if(findings)
+    for file in contents.silent:
+        columns = [Column(cell.header, CText) for cell in file.cells if not cell.kind.secret]
+        staged[file.name] = StagedFile(
+            file, create_temporary(connection, f"staged_{file.name}", [_place(), *columns]), ()
+        )
     return Stage(staged, tuple(notices))
 
 
@@ -136,15 +141,18 @@ def _stage_file(connection: Connection, source: _Source) -> tuple[StagedFile, in
         return _copy(connection, source, mended), mended.rows, mended.mended
 
 
+def _place() -> Column[object]:
+    # ctid: where a row lies is its place in the file, because COPY into an empty table keeps the order.
+    return Column("ctid", NullType(), system=True)
+
+
 def _copy(connection: Connection, source: _Source, lines: CleanLines | MendedLines) -> StagedFile:
     file = source.file
     keys = source.header.metadata_keys
     names = [*file.headers, *map(name_metadata_column, range(len(keys)))]
     made = [Column(cell.header, CText, Computed(cell.made)) for cell in file.cells if cell.made is not None]
-    # ctid: where a row lies is its place in the file, because COPY into an empty table keeps the order.
-    place: Column[object] = Column("ctid", NullType(), system=True)
     table = create_temporary(
-        connection, f"staged_{file.name}", [place, *(Column(name, CText) for name in names), *made]
+        connection, f"staged_{file.name}", [_place(), *(Column(name, CText) for name in names), *made]
     )
     quote = connection.dialect.identifier_preparer.quote_identifier
     target, columns = f"pg_temp.{quote(table.name)}", ", ".join(map(quote, source.header.staged))

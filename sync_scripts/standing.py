@@ -3,6 +3,10 @@
 A bulk file says everything about its records, but for the rows of it that are refused: their records stand with
 their last good state. A delta file says something about the records that it names; all others stand. What stands can
 be referred to, and is never marked as gone.
+
+The dates of the rows themselves are not read, neither in bulk nor in deltas: exports are applied in the order in which
+they are given, and every change bears the stamp of its run. A consumer asks for what changed here since it last
+asked; a date of the source, older than that, would hide the change from it for good.
 """
 
 from __future__ import annotations

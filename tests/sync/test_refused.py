@@ -58,10 +58,6 @@ MANIFEST: dict[str, tuple[Bend, str]] = {
         "manifest.csv, line 19, column propertyName: stands here a second time (found 'file.users')",
     ),
     "unknown mode": (declared("users", "full"), "manifest.csv, line 16, column value: must be bulk, delta or absent"),
-    "delta": (
-        declared("users", "delta"),
-        "manifest.csv, line 16, column value: delta files are not taken yet; export in bulk (found 'delta')",
-    ),
     "a file of the other version": (
         with_row("manifest", propertyName="file.roles", value="absent"),
         "manifest.csv, line 19, column propertyName: is no file of oneroster 1.1 (found 'file.roles')",
@@ -237,6 +233,14 @@ SETS_1_2: dict[str, tuple[Bend, str]] = {
 }
 
 FILES_1_2: dict[str, tuple[Bend, str]] = {
+    "a delta of parts": (
+        declared("roles", "delta"),
+        "manifest.csv, line 20, column value: is taken in bulk only: its rows are parts of other records",
+    ),
+    "all roles, but not all users": (
+        declared("users", "delta"),
+        "manifest.csv, line 20, column value: is taken only with users.csv in bulk (found 'bulk')",
+    ),
     "roles are absent": (
         both(declared("roles", "absent"), without_file("roles.csv")),
         "roles.csv: is required, but the manifest declares it absent",
