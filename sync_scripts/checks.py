@@ -66,7 +66,8 @@ def check(
     Raises RefusedExportError for ids that stand in a file twice.
     """
     ground = Ground(feed_id, staged, deltas, {})
-    refuse_if(Findings.sum(_run(connection, file, _check_duplicates(file), ground)[0] for file in staged.values()))
+    single = (file for file in staged.values() if file.file.unique)
+    refuse_if(Findings.sum(_run(connection, file, _check_duplicates(file), ground)[0] for file in single))
     findings = dict.fromkeys(staged, Findings())
     refused = dict.fromkeys(staged, 0)
     checks = {name: list(_list_checks(connection, file, form, ground)) for name, file in staged.items()}
@@ -86,7 +87,10 @@ def check(
         ground = Ground(feed_id, staged, deltas, rows)
         # A row that names a fallen one falls too, unless the record behind that name stands.
         checks = {name: list(_list_reference_checks(file, ground, fallen)) for name, file in staged.items()}
-    return Verdict(Findings.sum(it.in_order() for it in findings.values()), refused, ground)
+    # What is wrong with a derived row is wrong in a row that it is made of, and there it has a line.
+    derived = {it.file.name for it in form.derived}
+    written = Findings.sum(it.in_order() for name, it in findings.items() if name not in derived)
+    return Verdict(written or Findings.sum(it.in_order() for it in findings.values()), refused, ground)
 
 
 def _run(connection: Connection, file: StagedFile, check: Check, ground: Ground) -> tuple[Findings, bool]:
@@ -161,9 +165,10 @@ def _list_cell_conditions(file: StagedFile) -> Iterator[tuple[str, ColumnElement
 def _check_duplicates(file: StagedFile) -> Check:
     copy = file.alias()
     first = func.min(copy["ctid"]).label("first")
-    twice = select(copy["sourcedId"], first).group_by(copy["sourcedId"]).having(func.count() > 1).subquery()
-    failing = _select_rows(file, "sourcedId", file["sourcedId"] == twice.c.sourcedId, file["ctid"] != twice.c.first)
-    return Check("sourcedId", failing, "stands in this file a second time")
+    name = copy["sourcedId"].label("name")
+    twice = select(name, first).group_by(name).having(func.count() > 1).subquery()
+    failing = _select_rows(file, "sourcedId", file["sourcedId"] == twice.c.name, file["ctid"] != twice.c.first)
+    return Check(file.file.key, failing, "stands in this file a second time")
 
 
 def _list_reference_checks(file: StagedFile, ground: Ground, targets: Iterable[str]) -> Iterator[Check]:

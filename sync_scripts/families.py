@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sync_scripts.clever import CLEVER as CLEVER_CSV
 from sync_scripts.formats import Format
 from sync_scripts.manifest import Contents, list_contents, read_manifest
 from sync_scripts.oneroster import VERSIONS
 from sync_scripts.package import Package
+from sync_scripts.unlisted import list_unlisted
 
 
 @dataclass(frozen=True)
@@ -28,3 +30,4 @@ def _read_oneroster(package: Package) -> tuple[Format, Contents]:
 
 
 ONEROSTER = Family("oneroster", "OneRoster CSV export, 1.1 or 1.2", _read_oneroster)
+CLEVER = Family("clever", "Clever CSV export", lambda package: (CLEVER_CSV, list_unlisted(package, CLEVER_CSV)))

@@ -86,7 +86,7 @@ def _find_bad_headers(columns: list[_Column], file: CsvFile) -> Iterator[Refusal
             hint = f"; did you mean {near[0]}?" if near else f"; own columns are named {file.own_prefix}NAME"
             yield refuse(column.written, f"is no column of this file{hint}")
         seen.add(column.meant)
-    missing = [cell.header for cell in file.written if cell.header not in seen and (file.ordered or cell.required)]
+    missing = [cell.header for cell in file.cells if cell.header not in seen and (file.ordered or cell.required)]
     for header in missing:
         yield refuse(header, "is missing in the header")
     if file.ordered and not missing:

@@ -23,6 +23,7 @@ from roster_service.errors import DatabaseUnavailableError
 from roster_service.settings import Settings
 from sync_scripts.changes import Counts, Difference, compare, write
 from sync_scripts.checks import Verdict, check
+from sync_scripts.deriving import derive
 from sync_scripts.families import ONEROSTER, Family
 from sync_scripts.formats import Format
 from sync_scripts.holding import Limits, find_excess, read_limits
@@ -169,10 +170,11 @@ def _run(connection: Connection, run: _Order, form: Format, contents: Contents) 
     with watch.step("stage"):
         stage = stage_files(connection, contents)
         settled = settle(connection, stage.files, contents.deltas)
+        files = derive(connection, settled.files, form, run.feed_name)
     with watch.step("check"):
-        verdict = check(connection, settled.files, form, feed_id, contents.deltas)
+        verdict = check(connection, files, form, feed_id, contents.deltas)
     with watch.step("prepare"):
-        incoming = prepare(connection, settled.files, form, verdict.ground)
+        incoming = prepare(connection, files, form, verdict.ground)
     with watch.step("compare"):
         differences = compare(connection, incoming, feed_id)
     report = Report(
@@ -190,7 +192,7 @@ def _run(connection: Connection, run: _Order, form: Format, contents: Contents) 
             *contents.notices,
             *stage.notices,
             *settled.notices,
-            *list_notices(connection, form, settled.files, incoming, feed_id),
+            *list_notices(connection, form, files, incoming, feed_id),
         ),
         dry_run=options.dry_run,
     )
@@ -213,7 +215,7 @@ def _count(differences: list[Difference], verdict: Verdict, form: Format) -> dic
     counts = {it.table: it.counts for it in differences}
     for name, refused in verdict.refused.items():
         own = form.file(name).table
-        table = next(part.owner for part in form.parts if name in part.files) if own is None else own
+        table = next((part.owner for part in form.parts if name in part.files), None) if own is None else own
         if refused and table in counts:
             counts[table] = dataclasses.replace(counts[table], refused=counts[table].refused + refused)
     return {TYPES.get(table.name, table.name): count for table, count in counts.items()}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 import psycopg2
-from sqlalchemy import Column, Computed, Connection
+from sqlalchemy import Column, Connection
 from sqlalchemy.types import NullType
 
 from roster_service.db.tables import CText
@@ -150,10 +150,7 @@ def _copy(connection: Connection, source: _Source, lines: CleanLines | MendedLin
     file = source.file
     keys = source.header.metadata_keys
     names = [*file.headers, *map(name_metadata_column, range(len(keys)))]
-    made = [Column(cell.header, CText, Computed(cell.made)) for cell in file.cells if cell.made is not None]
-    table = create_temporary(
-        connection, f"staged_{file.name}", [_place(), *(Column(name, CText) for name in names), *made]
-    )
+    table = create_temporary(connection, f"staged_{file.name}", [_place(), *(Column(name, CText) for name in names)])
     quote = connection.dialect.identifier_preparer.quote_identifier
     target, columns = f"pg_temp.{quote(table.name)}", ", ".join(map(quote, source.header.staged))
     # FORCE_NULL: a quoted empty cell is as empty as a bare one.
@@ -167,7 +164,7 @@ def _copy(connection: Connection, source: _Source, lines: CleanLines | MendedLin
     for cell in file.cells:
         if cell.kind.secret:
             connection.exec_driver_sql(f"ALTER TABLE {target} DROP COLUMN {quote(cell.header)}")
-    joined = [cell.header for cell in file.cells if cell.header == "sourcedId" or cell.refers is not None]
+    joined = [cell.header for cell in file.cells if cell.header == file.key or cell.refers is not None]
     analyze_temporary(connection, table, *joined)
     return StagedFile(file, table, keys)
 

@@ -15,7 +15,7 @@ _KNOWN: dict[tuple[object, ...], Table] = {}
 def create_temporary(connection: Connection, name: str, columns: Iterable[Column[Any]]) -> Table:
     """Creates a temporary table with these columns, which belong to no table yet."""
     columns = tuple(columns)
-    look = (name, *((column.name, repr(column.type), column.primary_key, _made(column)) for column in columns))
+    look = (name, *((column.name, repr(column.type), column.primary_key) for column in columns))
     if look not in _KNOWN:
         _KNOWN[look] = Table(name, MetaData(), *columns, prefixes=["TEMPORARY"], postgresql_on_commit="DROP")
     connection.execute(CreateTable(_KNOWN[look]))
@@ -32,7 +32,3 @@ def analyze_temporary(connection: Connection, table: Table, *names: str) -> None
     quote = connection.dialect.identifier_preparer.quote_identifier
     columns = f" ({', '.join(map(quote, names))})" if names else ""
     connection.exec_driver_sql(f"ANALYZE pg_temp.{quote(table.name)}{columns}")
-
-
-def _made(column: Column[Any]) -> str | None:
-    return None if column.computed is None else str(column.computed.sqltext)
