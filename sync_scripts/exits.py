@@ -55,6 +55,20 @@ def code_of(report: Report) -> Exit:
     return Exit.PARTIAL if report.refused else Exit.LOADED
 
 
+def code_of_error(error: RosterServiceError) -> Exit:
+    """How an error of ours ends a script. StopIteration for one that no script raises."""
+    return next(code for kind, code in CODES.items() if isinstance(error, kind))
+
+
+def tell_error(error: RosterServiceError) -> dict[str, object]:
+    """An error of ours as one object, ready for json.dumps."""
+    told: dict[str, object] = {"outcome": MEANINGS[code_of_error(error)][0]}
+    if isinstance(error, RefusedExportError):
+        refusals = [refusal.to_json() for refusal in error.findings.first[:SHOWN]]
+        return {**told, "total": error.findings.total, "refusals": refusals}
+    return {**told, "message": str(error)}
+
+
 @contextlib.contextmanager
 def exit_on_refusal(*, as_json: bool) -> Iterator[None]:
     """Ends the script with a code of the table, and with words instead of a traceback, where an error of ours is
@@ -62,20 +76,11 @@ def exit_on_refusal(*, as_json: bool) -> Iterator[None]:
     try:
         yield
     except tuple(CODES) as error:
-        code = next(code for kind, code in CODES.items() if isinstance(error, kind))
         if as_json:
-            click.echo(json.dumps(_to_json(error, code), ensure_ascii=False))
+            click.echo(json.dumps(tell_error(error), ensure_ascii=False))
         else:
             click.echo(_to_text(error), err=True)
-        sys.exit(code)
-
-
-def _to_json(error: RosterServiceError, code: Exit) -> dict[str, object]:
-    told: dict[str, object] = {"outcome": MEANINGS[code][0]}
-    if isinstance(error, RefusedExportError):
-        refusals = [refusal.to_json() for refusal in error.findings.first[:SHOWN]]
-        return {**told, "total": error.findings.total, "refusals": refusals}
-    return {**told, "message": str(error)}
+        sys.exit(code_of_error(error))
 
 
 def _to_text(error: RosterServiceError) -> str:

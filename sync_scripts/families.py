@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from sync_scripts.clever import CLEVER as CLEVER_CSV
 from sync_scripts.formats import Format
@@ -31,3 +32,5 @@ def _read_oneroster(package: Package) -> tuple[Format, Contents]:
 
 ONEROSTER = Family("oneroster", "OneRoster CSV export, 1.1 or 1.2", _read_oneroster)
 CLEVER = Family("clever", "Clever CSV export", lambda package: (CLEVER_CSV, list_unlisted(package, CLEVER_CSV)))
+
+FAMILIES: Mapping[str, Family] = MappingProxyType({family.name: family for family in (ONEROSTER, CLEVER)})

@@ -48,6 +48,9 @@ from sync_scripts.runs import (
 from sync_scripts.settling import settle
 from sync_scripts.staging import DamagedFileError, find_damage, stage_files
 
+# What a run goes through; one that changes nothing ends after the fourth.
+STEPS = ("stage", "check", "prepare", "compare", "write", "analyze")
+
 
 def _tell_nobody(_step: str, _seconds: float) -> None:
     pass
