@@ -212,7 +212,7 @@ def _list_targets(name: ColumnElement[str], refers: Reference, ground: Ground) -
 
 def _explain_reference(refers: Reference, ground: Ground) -> Words:
     """The words for a reference that leads nowhere."""
-    file_name = f"{refers.file}.csv"
+    file_name = refers.file_name
 
     def explain(name: ColumnElement[str]) -> ColumnElement[str]:
         if refers.file not in ground.staged:

@@ -11,6 +11,7 @@ from sync_scripts.formats import Format
 from sync_scripts.manifest import Contents, list_contents, read_manifest
 from sync_scripts.oneroster import VERSIONS
 from sync_scripts.package import Package
+from sync_scripts.sds import SDS as SDS_CSV
 from sync_scripts.unlisted import list_unlisted
 
 
@@ -32,5 +33,10 @@ def _read_oneroster(package: Package) -> tuple[Format, Contents]:
 
 ONEROSTER = Family("oneroster", "OneRoster CSV export, 1.1 or 1.2", _read_oneroster)
 CLEVER = Family("clever", "Clever CSV export", lambda package: (CLEVER_CSV, list_unlisted(package, CLEVER_CSV)))
+SDS = Family(
+    "sds",
+    "Microsoft School Data Sync v2.1 CSV export",
+    lambda package: (SDS_CSV, list_unlisted(package, SDS_CSV)),
+)
 
-FAMILIES: Mapping[str, Family] = MappingProxyType({family.name: family for family in (ONEROSTER, CLEVER)})
+FAMILIES: Mapping[str, Family] = MappingProxyType({family.name: family for family in (ONEROSTER, CLEVER, SDS)})

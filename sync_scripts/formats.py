@@ -30,6 +30,12 @@ class Reference:
     file: str
     types: tuple[str, ...] = ()
     tree: bool = False
+    # The name of the file in the export, where it is another one.
+    written_as: str | None = None
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.written_as or self.file}.csv"
 
 
 @dataclass(frozen=True)
