@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := roster_service sync_scripts grammar tests wsgi.py
 
-.PHONY: help run test check check-long style types imports alone bench-filter clean
+.PHONY: help run test check sync check-long style types imports alone bench-filter clean
 
 help: ## List the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -29,13 +29,17 @@ $(VENV)/.test: $(VENV)/.service
 run: $(VENV)/.service ## Serve on 127.0.0.1:$PORT (8000); an empty database gets a demo district
 	@ROSTER_PORT=$(PORT) $(BIN)/roster run
 
+sync: $(VENV)/.service ## Load the export of every enabled feed, then purge; what cron runs each night
+	@$(BIN)/python -m sync_scripts.nightly
+
 test: $(VENV)/.test ## Run the tests on a real PostgreSQL (the embedded one, or ROSTER_TEST_DATABASE_URL)
 	@$(BIN)/python -m pytest --cov=oneroster_filter --cov-branch --cov-report= --cov-fail-under=100
 
 check: style types imports test ## Style, types, import contracts, tests: what must hold before a commit
 
-check-long: check alone ## All of that, and what takes long: the library by itself, a million inputs to its parser
+check-long: check alone ## All of that, and what takes long: the library by itself, a million inputs to its parser, 50 interrupted syncs
 	@$(BIN)/python -W error -m tests.grammar.fuzz 1000000
+	@FAULT_ROUNDS=50 $(BIN)/python -m pytest tests/faults
 
 style: $(VENV)/.test ## Check the style of the code
 	@$(BIN)/ruff check --quiet $(SOURCES)

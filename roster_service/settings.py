@@ -98,6 +98,13 @@ class Settings:
         read_rate_storage,
         "where requests of vendors are counted, `redis://host`, for many machines; none: the database",
     )
+    hold_tombstones_percent: int = setting(
+        10, read_count(0, 100), "a sync that would tombstone more percent of a type than this is held"
+    )
+    hold_changes_percent: int = setting(
+        75, read_count(0, 100), "a sync that would change more percent of a type than this is held"
+    )
+    hold_least_records: int = setting(50, read_count(1, 10**9), "types with fewer records are never held")
     statement_seconds: int = setting(30, read_count(1, 3600), "longest time of one query, in seconds")
 
     @classmethod

@@ -15,19 +15,29 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from roster_service.db.tables import CText, CTexts
 from roster_service.db.vocabulary import Vocabulary
-
-SQLText = ColumnElement[str]
+from sync_scripts.quirks import (
+    FLAG_SPELLING,
+    FLAG_SPELLINGS,
+    LIST_SPACES,
+    MIDNIGHT,
+    US_DAY,
+    WORD_CASE,
+    SQLText,
+    Tolerance,
+)
 
 
 @dataclass(frozen=True)
 class Kind:
     """A kind of cell: `wants` is how a refusal says what is missing, `check` (None: anything goes) holds for a good
-    cell, `convert` makes the stored value. A `secret` cell is thrown away as soon as it is staged."""
+    cell, `convert` makes the stored value. A `secret` cell is thrown away as soon as it is staged. What `tolerates`
+    names is put right before the check."""
 
     wants: str
     check: Callable[[SQLText], ColumnElement[bool]] | None
     convert: Callable[[SQLText], ColumnElement[Any]]
     secret: bool = False
+    tolerates: tuple[Tolerance, ...] = ()
 
 
 # Bytes; the standard's ids are ASCII. Also the most that PostgreSQL's patterns can count.
@@ -42,6 +52,7 @@ DAY_PATTERN = (
     "|^([12][0-9](0[48]|[2468][048]|[13579][26])|(12|16|20|24|28)00)-02-29$"
 )
 PAIR_PATTERN = "{([^{}:]+):([^{}]+)}"
+US_DAY_PATTERN = "^[0-9]{1,2}/[0-9]{1,2}/[0-9]{4}$"
 PAIRS_PATTERN = f"^ *{PAIR_PATTERN}( *, *{PAIR_PATTERN})* *$"
 
 
@@ -88,20 +99,64 @@ def _to_pairs(cell: SQLText) -> ColumnElement[Any]:
     return cast(literal("[", CText).concat(objects).concat("]"), JSONB)
 
 
+def _has_list_spaces(cell: SQLText) -> ColumnElement[bool]:
+    return and_(cell.contains(","), or_(cell.contains(", "), cell.contains(" ,")))
+
+
+def _is_us_day(cell: SQLText) -> ColumnElement[bool]:
+    # Where both numbers may be months nobody can tell the order; the SIS that write slashes are of the US.
+    return and_(cell.contains("/"), cell.regexp_match(US_DAY_PATTERN), _from_us_day(cell).regexp_match(DAY_PATTERN))
+
+
+def _from_us_day(cell: SQLText) -> SQLText:
+    month, day = (func.lpad(func.split_part(cell, "/", place), 2, "0") for place in (1, 2))
+    return func.concat(func.split_part(cell, "/", 3), "-", month, "-", day, type_=CText)
+
+
+def _is_midnight(cell: SQLText) -> ColumnElement[bool]:
+    return and_(cell.contains("T"), cell.regexp_match("^.{10}T00:00(:00([.]0+)?)?Z?$"))
+
+
+def _read_spelling(cell: SQLText) -> SQLText:
+    whens = [(cell == spelling, literal(flag, CText)) for spelling, flag in FLAG_SPELLINGS.items()]
+    return case(*whens, else_=cell)
+
+
+SPACED = (Tolerance(LIST_SPACES, _has_list_spaces),)
+
 UNREAD = Kind("anything", None, lambda cell: cell)
 SECRET = Kind("anything", None, lambda cell: cell, secret=True)
 ID = Kind(f"must be an id of at most {ID_LENGTH} bytes, without spaces around it", _is_id, lambda cell: cell)
-IDS = Kind(f"must be a comma list of ids of at most {ID_LENGTH} bytes, without an empty one", _are_ids, to_list)
-FIRST_OF_IDS = Kind(IDS.wants, IDS.check, lambda cell: func.btrim(func.split_part(cell, ",", 1)))
+IDS = Kind(
+    f"must be a comma list of ids of at most {ID_LENGTH} bytes, without an empty one",
+    _are_ids,
+    to_list,
+    tolerates=SPACED,
+)
+FIRST_OF_IDS = Kind(IDS.wants, IDS.check, lambda cell: func.btrim(func.split_part(cell, ",", 1)), tolerates=SPACED)
 NAME = Kind(f"must have at most {NAME_LENGTH} characters", _fits(NAME_LENGTH), _trim)
 TEXT = Kind(f"must have at most {TEXT_LENGTH} characters", _fits(TEXT_LENGTH), _trim)
-TEXTS = Kind("must be a comma list without an empty item", _has_all_items, to_list)
-PAIRS = Kind("must be a comma list of {type:identifier}", lambda cell: cell.regexp_match(PAIRS_PATTERN), _to_pairs)
-FLAG = Kind("must be true or false", lambda cell: cell.in_(("true", "false")), lambda cell: cell == "true")
+TEXTS = Kind("must be a comma list without an empty item", _has_all_items, to_list, tolerates=SPACED)
+PAIRS = Kind(
+    "must be a comma list of {type:identifier}",
+    lambda cell: cell.regexp_match(PAIRS_PATTERN),
+    _to_pairs,
+    tolerates=(Tolerance(LIST_SPACES, lambda cell: cell.contains("}, {")),),
+)
+FLAG = Kind(
+    "must be true or false",
+    lambda cell: cell.in_(("true", "false")),
+    lambda cell: cell == "true",
+    tolerates=(Tolerance(FLAG_SPELLING, lambda cell: cell.in_(tuple(FLAG_SPELLINGS)), _read_spelling),),
+)
 DAY = Kind(
     "must be a day of the calendar, YYYY-MM-DD",
     lambda cell: cell.regexp_match(DAY_PATTERN),
     lambda cell: cast(cell, Date),
+    tolerates=(
+        Tolerance(US_DAY, _is_us_day, _from_us_day),
+        Tolerance(MIDNIGHT, _is_midnight, lambda cell: func.left(cell, 10)),
+    ),
 )
 YEAR = Kind("must be a year, YYYY", lambda cell: cell.regexp_match("^[12][0-9]{3}$"), lambda cell: cell)
 
@@ -120,4 +175,13 @@ def word_of(vocabulary: Vocabulary, renamed: Mapping[str, str] | None = None) ->
         whens = [(cell == word, literal(stored, CText)) for word, stored in renamed.items()]
         return case(*whens, else_=cell) if whens else cell
 
-    return Kind(wants, check, convert)
+    # Two words that differ in case alone would not be told apart; no vocabulary has such.
+    lowered = {word.lower(): word for word in words}
+
+    def is_in_another_case(cell: SQLText) -> ColumnElement[bool]:
+        return and_(cell.not_in(words), func.lower(cell).in_(tuple(lowered)))
+
+    def read(cell: SQLText) -> SQLText:
+        return case(*((func.lower(cell) == low, literal(word, CText)) for low, word in lowered.items()), else_=cell)
+
+    return Kind(wants, check, convert, tolerates=(Tolerance(WORD_CASE, is_in_another_case, read),))

@@ -6,7 +6,6 @@ Every write of a run carries the run's one stamp. A record that is gone keeps it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -31,9 +30,9 @@ from sqlalchemy import (
 from roster_service.db.tables import ROSTER_TABLES, CText
 from sync_scripts.formats import Part
 from sync_scripts.incoming import Incoming
+from sync_scripts.standing import ACTIVE, TO_BE_DELETED
 from sync_scripts.temporary import analyze_temporary, create_temporary, like
 
-ACTIVE, TO_BE_DELETED = "active", "tobedeleted"
 ADDED, CHANGED, REVIVED = "added", "changed", "revived"
 KEY, CHANGE = "sourced_id", "change"
 
@@ -47,22 +46,39 @@ class Counts:
     revived: int = 0
     tombstoned: int = 0
     unchanged: int = 0
+    # Rows of the export; all other numbers count records.
+    refused: int = 0
 
     @property
     def any(self) -> bool:
-        """Whether anything was written."""
-        return bool(self.added or self.changed or self.revived or self.tombstoned)
+        """Whether anything is to be written."""
+        return bool(self.written or self.tombstoned)
+
+    @property
+    def rewritten(self) -> int:
+        """Stored records that get new data."""
+        return self.changed + self.revived
+
+    @property
+    def written(self) -> int:
+        """Records that get new data."""
+        return self.added + self.rewritten
+
+    @property
+    def stored(self) -> int:
+        """Active records before the run."""
+        return self.unchanged + self.changed + self.tombstoned
 
 
 @dataclass(frozen=True)
 class Difference:
     """How the incoming records of a table differ from the stored ones: a temporary table of those to write, whole,
-    with what is to happen to them in `change`."""
+    with what is to happen to them in `change`, and one of the ids of those that are gone."""
 
     table: Table
     rows: Table
-    incoming: int
-    counts: Mapping[str, int]
+    gone: Table
+    counts: Counts
 
 
 def compare(connection: Connection, incoming: Incoming, feed_id: int) -> list[Difference]:
@@ -86,9 +102,27 @@ def _compare_table(connection: Connection, table: Table, incoming: Incoming, fee
     rows = create_temporary(connection, f"changed_{table.name}", [*like(new.c), Column(CHANGE, CText)])
     connection.execute(rows.insert().from_select(list(rows.c.keys()), changed))
     analyze_temporary(connection, rows, KEY, CHANGE)
-    counts = connection.execute(select(rows.c.change, func.count()).group_by(rows.c.change))
+    found = {row[0]: row[1] for row in connection.execute(select(rows.c.change, func.count()).group_by(rows.c.change))}
     total = connection.scalar(select(func.count()).select_from(new)) or 0
-    return Difference(table, rows, total, {row[0]: row[1] for row in counts})
+    gone, tombstoned = _find_gone(connection, table, incoming, feed_id)
+    counts = Counts(
+        found.get(ADDED, 0), found.get(CHANGED, 0), found.get(REVIVED, 0), tombstoned, total - sum(found.values())
+    )
+    return Difference(table, rows, gone, counts)
+
+
+def _find_gone(connection: Connection, table: Table, incoming: Incoming, feed_id: int) -> tuple[Table, int]:
+    """A temporary table of the ids of the feed's records that the export no longer has, and how many there are."""
+    new = incoming.records[table].subquery("new")
+    gone = and_(
+        table.c.feed_id == feed_id,
+        table.c.status == ACTIVE,
+        ~exists().where(new.c.sourced_id == table.c.sourced_id),
+    )
+    ids = create_temporary(connection, f"gone_{table.name}", [Column("sourced_id", CText)])
+    return ids, connection.execute(
+        ids.insert().from_select(["sourced_id"], select(table.c.sourced_id).where(gone))
+    ).rowcount
 
 
 def _find_touched(connection: Connection, table: Table, incoming: Incoming, feed_id: int) -> Table | None:
@@ -123,32 +157,21 @@ def _select_touched(part: Part, rows: Table, incoming: Incoming) -> Any:
 
 def write(
     connection: Connection, differences: list[Difference], incoming: Incoming, feed_id: int, stamp: datetime
-) -> dict[Table, Counts]:
-    """Writes the differences into the roster, all with the same stamp; returns what was done per table."""
-    done = {}
+) -> None:
+    """Writes the differences into the roster, all with the same stamp."""
     for difference in differences:
-        gone = _bury(connection, difference.table, incoming, feed_id, stamp)
-        if difference.counts:
+        if difference.counts.tombstoned:
+            _bury(connection, difference, stamp)
+        if difference.counts.written:
             _write_records(connection, difference, feed_id, stamp)
             _write_parts(connection, difference, incoming)
-        found = difference.counts
-        unchanged = difference.incoming - sum(found.values())
-        done[difference.table] = Counts(
-            found.get(ADDED, 0), found.get(CHANGED, 0), found.get(REVIVED, 0), gone, unchanged
-        )
-    return done
 
 
-def _bury(connection: Connection, table: Table, incoming: Incoming, feed_id: int, stamp: datetime) -> int:
-    """Marks the feed's records that the export no longer has; returns how many there are."""
-    new = incoming.records[table].subquery("new")
-    gone = and_(
-        table.c.feed_id == feed_id,
-        table.c.status == ACTIVE,
-        ~exists().where(new.c.sourced_id == table.c.sourced_id),
-    )
+def _bury(connection: Connection, difference: Difference, stamp: datetime) -> None:
+    table = difference.table
     marked = {"status": TO_BE_DELETED, "date_last_modified": stamp}
-    return connection.execute(update(table).where(gone).values(marked)).rowcount
+    gone = table.c.sourced_id.in_(select(difference.gone.c.sourced_id))
+    connection.execute(update(table).where(gone).values(marked))
 
 
 def _write_records(connection: Connection, difference: Difference, feed_id: int, stamp: datetime) -> None:
@@ -158,11 +181,11 @@ def _write_records(connection: Connection, difference: Difference, feed_id: int,
         "status": literal(ACTIVE, CText),
         "date_last_modified": literal(stamp, table.c.date_last_modified.type),
     }
-    if set(difference.counts) - {ADDED}:
+    if difference.counts.rewritten:
         connection.execute(
             update(table).where(table.c.sourced_id == rows.c.sourced_id, rows.c.change != ADDED).values({**data, **own})
         )
-    if ADDED in difference.counts:
+    if difference.counts.added:
         values = {KEY: rows.c.sourced_id, "feed_id": literal(feed_id), **own, **data}
         # In the order of the primary key: its pages are filled one after the other, and later read so.
         added = select(*values.values()).where(rows.c.change == ADDED).order_by(rows.c.sourced_id)
@@ -176,7 +199,7 @@ def _write_parts(connection: Connection, difference: Difference, incoming: Incom
         if part.owner is not difference.table:
             continue
         owner = _owner_column(part.table)
-        if set(difference.counts) - {ADDED}:
+        if difference.counts.rewritten:
             stored = select(changed.c.sourced_id).where(changed.c.change != ADDED)
             connection.execute(delete(part.table).where(owner.in_(stored)))
         written = select(*rows.c).where(rows.c[owner.name].in_(select(changed.c.sourced_id)))

@@ -2,22 +2,39 @@
 
 A check is a SELECT of the rows that fail it. The cells of a file are first counted all together, in one pass; the
 other checks are joins of their own. Only what fails is looked at again, for its line and its words.
+
+An id that stands in a file twice makes the whole export worthless: no telling which row is meant. Any other row that
+fails is refused by itself: it is taken out of its file, and so is every row that then refers to nothing, until no
+more fall.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, and_, case, exists, func, literal, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    and_,
+    case,
+    exists,
+    func,
+    literal,
+    select,
+    true,
+)
 
 from roster_service.db.tables import CText, feeds
 from sync_scripts.cells import is_blank, to_list
 from sync_scripts.formats import Cell, Format, Reference, Staged, StagedFile
-from sync_scripts.refusals import SHOWN, Findings, Refusal
+from sync_scripts.outcasts import number_lines, take_out
+from sync_scripts.refusals import KEPT, Findings, Refusal, refuse_if
+from sync_scripts.standing import Ground
 
-HEADER_LINES = 1
 Words = Callable[[ColumnElement[str]], ColumnElement[str]]
 
 
@@ -31,55 +48,98 @@ class Check:
     reason: str | Words
 
 
-def check(connection: Connection, staged: Staged, form: Format, feed_id: int) -> Findings:
-    """Findings of every check of the format on the staged files, in the order of files and lines."""
-    findings = Findings()
-    for file in staged.values():
-        checks = [
-            *_list_failing_cell_checks(connection, file),
-            *_list_set_checks(file, staged, form, feed_id),
-        ]
-        found = [_run(connection, file, check) for check in checks]
-        total = sum(part.total for part in found)
-        first = sorted((refusal for part in found for refusal in part.first), key=lambda refusal: refusal.line or 0)
-        findings += Findings(total, tuple(first[:SHOWN]))
-    return findings
+@dataclass(frozen=True)
+class Verdict:
+    """What the checks made of the staged files: why rows were refused, how many of each file, and the ground that the
+    rest of them stands on."""
+
+    findings: Findings
+    refused: Mapping[str, int]
+    ground: Ground
 
 
-def _run(connection: Connection, file: StagedFile, check: Check) -> Findings:
+def check(
+    connection: Connection, staged: Staged, form: Format, feed_id: int, deltas: frozenset[str] = frozenset()
+) -> Verdict:
+    """Checks the staged files, and takes the rows that fail out of them.
+
+    Raises RefusedExportError for ids that stand in a file twice.
+    """
+    ground = Ground(feed_id, staged, deltas, {})
+    single = (file for file in staged.values() if file.file.unique)
+    refuse_if(Findings.sum(_run(connection, file, _check_duplicates(file), ground)[0] for file in single))
+    findings = dict.fromkeys(staged, Findings())
+    refused = dict.fromkeys(staged, 0)
+    checks = {name: list(_list_checks(connection, file, form, ground)) for name, file in staged.items()}
+    while any(checks.values()):
+        fallen: dict[str, list[Select[Any]]] = {}
+        for name, found in checks.items():
+            results = [(check, *_run(connection, staged[name], check, ground)) for check in found]
+            findings[name] += Findings.sum(part for _, part, _ in results)
+            failing = [check.failing for check, _, failed in results if failed]
+            if failing:
+                fallen[name] = failing
+        # Every check of a round sees the same rows; only then are the failing ones taken out.
+        rows = dict(ground.refused)
+        for name, failing in fallen.items():
+            rows[name], count = take_out(connection, staged[name], failing, rows.get(name))
+            refused[name] += count
+        ground = Ground(feed_id, staged, deltas, rows)
+        # A row that names a fallen one falls too, unless the record behind that name stands.
+        checks = {name: list(_list_reference_checks(file, ground, fallen)) for name, file in staged.items()}
+    # What is wrong with a derived row is wrong in a row that it is made of, and there it has a line.
+    derived = {it.file.name for it in form.derived}
+    written = Findings.sum(it.in_order() for name, it in findings.items() if name not in derived)
+    return Verdict(written or Findings.sum(it.in_order() for it in findings.values()), refused, ground)
+
+
+def _run(connection: Connection, file: StagedFile, check: Check, ground: Ground) -> tuple[Findings, bool]:
+    """(findings, whether there are any)."""
     failing = check.failing.subquery()
     total = connection.scalar(select(func.count()).select_from(failing)) or 0
     if not total:
-        return Findings()
-    few = select(failing.c.ctid, failing.c.value).order_by(failing.c.ctid).limit(SHOWN).cte("few")
-    earlier = file.alias()
-    line = select(func.count() + HEADER_LINES).where(earlier["ctid"] <= few.c.ctid).scalar_subquery()
+        return Findings(), False
+    few = select(failing.c.ctid, failing.c.value).order_by(failing.c.ctid).limit(KEPT).cte("few")
+    lines = number_lines(file, ground.refused.get(file.file.name))
     words = literal(check.reason, CText) if isinstance(check.reason, str) else check.reason(few.c.value)
-    rows = connection.execute(select(line, few.c.value, words).order_by(few.c.ctid))
-    return Findings(
-        total,
-        tuple(Refusal(file.file.file_name, reason, number, check.header, value) for number, value, reason in rows),
+    rows = connection.execute(
+        select(lines.c.line, few.c.value, words).join(lines, lines.c.place == few.c.ctid).order_by(lines.c.line)
     )
+    first = tuple(Refusal(file.file.file_name, reason, line, check.header, value) for line, value, reason in rows)
+    return Findings(total, first), True
 
 
 def _select_rows(file: StagedFile, header: str, *conditions: ColumnElement[bool]) -> Select[Any]:
     return select(file["ctid"].label("ctid"), file[header].label("value")).where(*conditions)
 
 
+def _list_checks(connection: Connection, file: StagedFile, form: Format, ground: Ground) -> Iterator[Check]:
+    yield from _list_failing_cell_checks(connection, file)
+    yield from _list_reference_checks(file, ground, ground.staged)
+    for cell in file.file.cells:
+        if cell.refers is not None and cell.refers.tree:
+            yield _check_tree(file, cell.header)
+    for rule in form.rules:
+        if rule.file == file.file.name and all(name in ground.staged for name in rule.needs):
+            yield Check(
+                rule.header, _select_rows(file, rule.header, file.live, rule.breaks(ground.staged)), rule.reason
+            )
+    if file.file.table is not None:
+        yield _check_owner(file, file.file.table, ground.feed_id)
+
+
 # --- cells ------------------------------------------------------------------------------------------------------
 
 
-def _list_failing_cell_checks(connection: Connection, file: StagedFile) -> list[Check]:
+def _list_failing_cell_checks(connection: Connection, file: StagedFile) -> Iterator[Check]:
     """The checks of the file's cells that some row fails."""
     conditions = list(_list_cell_conditions(file))
     counts = connection.execute(
         select(*(func.count().filter(condition) for _, condition, _ in conditions)).select_from(file.table)
     ).one()
-    return [
-        Check(header, _select_rows(file, header, condition), reason)
-        for (header, condition, reason), count in zip(conditions, counts, strict=True)
-        if count
-    ]
+    for (header, condition, reason), count in zip(conditions, counts, strict=True):
+        if count:
+            yield Check(header, _select_rows(file, header, condition), reason)
 
 
 def _list_cell_conditions(file: StagedFile) -> Iterator[tuple[str, ColumnElement[bool], str]]:
@@ -102,31 +162,24 @@ def _list_cell_conditions(file: StagedFile) -> Iterator[tuple[str, ColumnElement
 # --- sets -------------------------------------------------------------------------------------------------------
 
 
-def _list_set_checks(file: StagedFile, staged: Staged, form: Format, feed_id: int) -> Iterator[Check]:
-    yield _check_duplicates(file)
-    for cell in file.file.cells:
-        if cell.refers is not None:
-            yield _check_reference(file, cell, cell.refers, staged)
-            if cell.refers.tree:
-                yield _check_tree(file, cell.header)
-    for rule in form.rules:
-        if rule.file == file.file.name and all(name in staged for name in rule.needs):
-            yield Check(rule.header, _select_rows(file, rule.header, file.live, rule.breaks(staged)), rule.reason)
-    if file.file.table is not None:
-        yield _check_owner(file, file.file.table, feed_id)
-
-
 def _check_duplicates(file: StagedFile) -> Check:
     copy = file.alias()
     first = func.min(copy["ctid"]).label("first")
-    twice = select(copy["sourcedId"], first).group_by(copy["sourcedId"]).having(func.count() > 1).subquery()
-    failing = _select_rows(file, "sourcedId", file["sourcedId"] == twice.c.sourcedId, file["ctid"] != twice.c.first)
-    return Check("sourcedId", failing, "stands in this file a second time")
+    name = copy["sourcedId"].label("name")
+    twice = select(name, first).group_by(name).having(func.count() > 1).subquery()
+    failing = _select_rows(file, "sourcedId", file["sourcedId"] == twice.c.name, file["ctid"] != twice.c.first)
+    return Check(file.file.key, failing, "stands in this file a second time")
 
 
-def _check_reference(file: StagedFile, cell: Cell, refers: Reference, staged: Staged) -> Check:
-    target = staged[refers.file].alias() if refers.file in staged else None
-    words = _explain_reference(refers, staged)
+def _list_reference_checks(file: StagedFile, ground: Ground, targets: Iterable[str]) -> Iterator[Check]:
+    """The checks of the file's references to rows of `targets`, and to files that are absent."""
+    for cell in file.file.cells:
+        refers = cell.refers
+        if refers is not None and (refers.file in targets or (targets is ground.staged)):
+            yield _check_reference(file, cell, refers, ground)
+
+
+def _check_reference(file: StagedFile, cell: Cell, refers: Reference, ground: Ground) -> Check:
     if cell.many:
         items = func.unnest(to_list(file[cell.header])).table_valued("item").render_derived()
         name: ColumnElement[str] = items.c.item
@@ -136,29 +189,46 @@ def _check_reference(file: StagedFile, cell: Cell, refers: Reference, staged: St
         failing = _select_rows(file, cell.header)
     # An empty item is the cell check's to refuse.
     failing = failing.where(file.live, file[cell.header].is_not(None), name != "")
-    if target is not None:
-        conditions = [target["sourcedId"] == name, target.live]
-        if refers.types:
-            conditions.append(target["type"].in_(refers.types))
-        failing = failing.where(~exists().where(*conditions))
-    return Check(cell.header, failing, words)
+    if refers.file in ground.staged:
+        failing = failing.where(*(~found for found in _list_targets(name, refers, ground)))
+    return Check(cell.header, failing, _explain_reference(refers, ground))
 
 
-def _explain_reference(refers: Reference, staged: Staged) -> Words:
+def _list_targets(name: ColumnElement[str], refers: Reference, ground: Ground) -> Iterator[ColumnElement[bool]]:
+    """Where a name may lead to: a live row of the export, or a record that stands."""
+    target = ground.staged[refers.file].alias()
+    conditions = [target["sourcedId"] == name, target.live]
+    if refers.types:
+        conditions.append(target["type"].in_(refers.types))
+    yield exists().where(*conditions)
+    table = target.file.table
+    if table is not None:
+        stored = table.alias()
+        stands = ground.stands(table, stored)
+        if stands is not None:
+            types = [stored.c.type.in_(refers.types)] if refers.types else []
+            yield exists().where(stored.c.sourced_id == name, stands, *types)
+
+
+def _explain_reference(refers: Reference, ground: Ground) -> Words:
     """The words for a reference that leads nowhere."""
-    file_name = f"{refers.file}.csv"
+    file_name = refers.file_name
 
     def explain(name: ColumnElement[str]) -> ColumnElement[str]:
-        target = staged[refers.file].alias() if refers.file in staged else None
-        if target is None:
+        if refers.file not in ground.staged:
             return literal(f"names a row of {file_name}, which is absent", CText)
+        target = ground.staged[refers.file].alias()
         wrong = func.concat(
             f"must name a row of {file_name} of type {' or '.join(refers.types)}, this one is of type ",
             target["type"] if refers.types else "",
         )
         reason = case((~target.live, literal(f"names a row of {file_name} that is marked as gone", CText)), else_=wrong)
-        found = select(reason).where(target["sourcedId"] == name).limit(1).scalar_subquery()
-        return func.coalesce(found, f"names no row of {file_name}")
+        words = [select(reason).where(target["sourcedId"] == name).limit(1).scalar_subquery()]
+        if refers.file in ground.refused:
+            out = ground.refused[refers.file].alias()
+            refused = literal(f"names a row of {file_name} that is refused", CText)
+            words.append(select(refused).where(out["sourcedId"] == name).limit(1).scalar_subquery())
+        return func.coalesce(*words, f"names no row of {file_name}")
 
     return explain
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import enum
 import json
 import sys
@@ -11,16 +10,20 @@ from collections.abc import Iterator
 
 import click
 
+from roster_service.db.held import HELD
 from roster_service.errors import CommandError, DatabaseUnavailableError, RosterServiceError, SettingError
-from sync_scripts.refusals import RefusedExportError, cut_value
+from sync_scripts.refusals import SHOWN, RefusedExportError
+from sync_scripts.report import Report
 from sync_scripts.runs import LockedError
 
 
 class Exit(enum.IntEnum):
-    """Exit codes. 1 and 3 are kept for runs that refuse single rows, and for runs that are held."""
+    """Exit codes, the worse the higher."""
 
     LOADED = 0
+    PARTIAL = 1
     REFUSED = 2
+    HELD = 3
     LOCKED = 4
     UNAVAILABLE = 5
 
@@ -28,7 +31,9 @@ class Exit(enum.IntEnum):
 # code, its name in JSON, what it means
 MEANINGS = {
     Exit.LOADED: ("loaded", "loaded, or nothing to change"),
+    Exit.PARTIAL: ("partial", "loaded, but for single rows that are refused; their records stay as they were"),
     Exit.REFUSED: ("refused", "the export (or the command line) is refused; nothing was changed"),
+    Exit.HELD: ("held", "too much would vanish or change; nothing was changed until the run is approved"),
     Exit.LOCKED: ("locked", "another run is under way; nothing was changed"),
     Exit.UNAVAILABLE: ("unavailable", "a setting is wrong, or the database cannot be used"),
 }
@@ -43,6 +48,27 @@ CODES: dict[type[RosterServiceError], Exit] = {
 HELP = "\b\nExit codes:\n" + "\n".join(f"  {code:d}  {meaning}" for code, (_, meaning) in MEANINGS.items())
 
 
+def code_of(report: Report) -> Exit:
+    """How a run that went through ends its script."""
+    if report.outcome == HELD:
+        return Exit.HELD
+    return Exit.PARTIAL if report.refused else Exit.LOADED
+
+
+def code_of_error(error: RosterServiceError) -> Exit:
+    """How an error of ours ends a script. StopIteration for one that no script raises."""
+    return next(code for kind, code in CODES.items() if isinstance(error, kind))
+
+
+def tell_error(error: RosterServiceError) -> dict[str, object]:
+    """An error of ours as one object, ready for json.dumps."""
+    told: dict[str, object] = {"outcome": MEANINGS[code_of_error(error)][0]}
+    if isinstance(error, RefusedExportError):
+        refusals = [refusal.to_json() for refusal in error.findings.first[:SHOWN]]
+        return {**told, "total": error.findings.total, "refusals": refusals}
+    return {**told, "message": str(error)}
+
+
 @contextlib.contextmanager
 def exit_on_refusal(*, as_json: bool) -> Iterator[None]:
     """Ends the script with a code of the table, and with words instead of a traceback, where an error of ours is
@@ -50,23 +76,11 @@ def exit_on_refusal(*, as_json: bool) -> Iterator[None]:
     try:
         yield
     except tuple(CODES) as error:
-        code = next(code for kind, code in CODES.items() if isinstance(error, kind))
         if as_json:
-            click.echo(json.dumps(_to_json(error, code), ensure_ascii=False))
+            click.echo(json.dumps(tell_error(error), ensure_ascii=False))
         else:
             click.echo(_to_text(error), err=True)
-        sys.exit(code)
-
-
-def _to_json(error: RosterServiceError, code: Exit) -> dict[str, object]:
-    told: dict[str, object] = {"outcome": MEANINGS[code][0]}
-    if isinstance(error, RefusedExportError):
-        refusals = [
-            dataclasses.asdict(refusal) | {"value": refusal.value and cut_value(refusal.value)}
-            for refusal in error.findings.first
-        ]
-        return {**told, "total": error.findings.total, "refusals": refusals}
-    return {**told, "message": str(error)}
+        sys.exit(code_of_error(error))
 
 
 def _to_text(error: RosterServiceError) -> str:

@@ -8,7 +8,7 @@ change of the record.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, FromClause, Select, Table, or_, true
@@ -16,6 +16,8 @@ from sqlalchemy import Column, ColumnElement, FromClause, Select, Table, or_, tr
 from sync_scripts.cells import Kind
 
 METADATA_PREFIX = "metadata."
+# The header of the ids in OneRoster; by it, the ids of any file are found.
+KEY = "sourcedId"
 # What the status of a row says when its record is no longer there.
 GONE = ("tobedeleted", "inactive")
 
@@ -28,6 +30,12 @@ class Reference:
     file: str
     types: tuple[str, ...] = ()
     tree: bool = False
+    # The name of the file in the export, where it is another one.
+    written_as: str | None = None
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.written_as or self.file}.csv"
 
 
 @dataclass(frozen=True)
@@ -48,16 +56,30 @@ class CsvFile:
     """A file of an export: its columns in their order, and the roster table that its rows are records of.
 
     A `required` file must be in every export, with at least one row. Another one may be absent: then nothing is said
-    about its records, and they stay as they are."""
+    about its records, and they stay as they are. In an `ordered` file every column stands in its place; else they
+    stand in any order, and those that no row needs may be missing. Own columns of an exporter begin with
+    `own_prefix` and become metadata. `key` is the header of the ids of the rows; where they are not `unique`, rows
+    with the same id say the same, and each says something more."""
 
     name: str
     cells: tuple[Cell, ...]
     table: Table | None = None
     required: bool = True
+    ordered: bool = True
+    own_prefix: str = METADATA_PREFIX
+    key: str = KEY
+    unique: bool = True
+    # The name in the export, where it is not the name among the staged files.
+    written_as: str | None = None
 
     @property
     def file_name(self) -> str:
-        return f"{self.name}.csv"
+        return f"{self.written_as or self.name}.csv"
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """The headers of all columns."""
+        return tuple(cell.header for cell in self.cells)
 
     def cell(self, header: str) -> Cell:
         """The column with this header. KeyError: no such column."""
@@ -76,7 +98,7 @@ class StagedFile:
     metadata_keys: tuple[str, ...]
 
     def __getitem__(self, header: str) -> ColumnElement[Any]:
-        return self.table.c[header]
+        return self.table.c[self.file.key if header == KEY else header]
 
     def alias(self) -> StagedFile:
         """The same rows under another name, to compare rows with rows."""
@@ -125,19 +147,39 @@ class Rule:
     needs: tuple[str, ...] = ()
 
 
+DerivedRows = Callable[[Staged, str], Select[Any]]
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A file that no export brings: its rows are made of the staged `files`, as the same texts that OneRoster has.
+    `rows` gets these files, and the name of the feed; columns that it leaves out are empty."""
+
+    file: CsvFile
+    files: tuple[str, ...]
+    rows: DerivedRows
+
+
 @dataclass(frozen=True)
 class Format:
     """A CSV format. `skipped`: files that exports of this format may bring and that hold no roster."""
 
     name: str
     files: tuple[CsvFile, ...]
+    derived: tuple[Derived, ...] = field(default=(), kw_only=True)
     parts: tuple[Part, ...] = ()
     rules: tuple[Rule, ...] = ()
     skipped: frozenset[str] = frozenset()
 
     def file(self, name: str) -> CsvFile:
         """The file with this name. KeyError: the format has none."""
-        for file in self.files:
+        for file in (*self.files, *(it.file for it in self.derived)):
             if file.name == name:
                 return file
         raise KeyError(name)
+
+
+def loosen(file: CsvFile, *headers: str) -> CsvFile:
+    """The file, with cells under these headers that may be empty."""
+    cells = (replace(cell, required=cell.required and cell.header not in headers) for cell in file.cells)
+    return replace(file, cells=tuple(cells))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from sync_scripts.faults import find_line_faults, split_line
-from sync_scripts.formats import METADATA_PREFIX, CsvFile
+from sync_scripts.formats import CsvFile, name_metadata_column
+from sync_scripts.quirks import HEADER_CASE, HEADER_SPELLING, HEADER_SPELLINGS, Quirk, tell_place
 from sync_scripts.refusals import Findings, Refusal
 
 # PostgreSQL's tables hold 1,600 columns; no export comes near.
@@ -14,48 +16,86 @@ MOST_METADATA_COLUMNS = 200
 KEY_LENGTH = 100
 
 
-def read_header(line: bytes, file: CsvFile) -> tuple[tuple[str, ...], Findings]:
-    """(keys of the metadata columns, findings) of a header line; without findings the header is the declared one."""
+@dataclass(frozen=True)
+class Header:
+    """The columns of a file in its own order: as they are `written`, and as they are `staged`; the keys of the
+    metadata columns among them, in their order; and what was put up with."""
+
+    written: tuple[str, ...] = ()
+    staged: tuple[str, ...] = ()
+    metadata_keys: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Column:
+    written: str
+    # The declared header that is meant; as written where none is.
+    meant: str
+    quirk: Quirk | None = None
+
+
+def read_header(line: bytes, file: CsvFile) -> tuple[Header, Findings]:
+    """(header, findings) of a header line; without findings it has the columns that the file must have."""
     name = file.file_name
     if not line:
-        return (), Findings.of([Refusal(name, "is empty; the first line names the columns", 1)])
+        return Header(), Findings.of([Refusal(name, "is empty; the first line names the columns", 1)])
     cells = split_line(line)
     faults = Findings.of(find_line_faults(line, name, 1, None))
     if cells is None or faults:
-        return (), faults
-    headers = [cell.decode() for cell in cells]
-    declared = [cell.header for cell in file.cells]
-    metadata = headers[len(declared) :]
-    findings = Findings.of(_find_bad_headers(headers, declared, name))
-    return tuple(header.removeprefix(METADATA_PREFIX) for header in metadata), findings
+        return Header(), faults
+    columns = [_recognize(cell.decode(), file) for cell in cells]
+    findings = Findings.of(_find_bad_headers(columns, file))
+    keys = tuple(column.meant.removeprefix(file.own_prefix) for column in columns if _is_own(column.meant, file))
+    places = iter(range(len(keys)))
+    staged = (name_metadata_column(next(places)) if _is_own(column.meant, file) else column.meant for column in columns)
+    notices = (
+        tell_place(name, column.quirk, f"{column.written}, read as {column.meant}")
+        for column in columns
+        if column.quirk is not None
+    )
+    return Header(tuple(column.written for column in columns), tuple(staged), keys, tuple(notices)), findings
 
 
-def _find_bad_headers(headers: list[str], declared: list[str], file_name: str) -> Iterator[Refusal]:
+def _recognize(written: str, file: CsvFile) -> _Column:
+    declared = {header.lower(): header for header in file.headers}
+    if written in file.headers or _is_own(written, file):
+        return _Column(written, written)
+    low = written.strip().lower()
+    if low in declared:
+        return _Column(written, declared[low], HEADER_CASE)
+    meant = HEADER_SPELLINGS.get(low)
+    if meant in file.headers:
+        return _Column(written, str(meant), HEADER_SPELLING)
+    return _Column(written, written)
+
+
+def _find_bad_headers(columns: list[_Column], file: CsvFile) -> Iterator[Refusal]:
     def refuse(header: str, reason: str) -> Refusal:
-        return Refusal(file_name, reason, 1, header)
+        return Refusal(file.file_name, reason, 1, header)
 
-    metadata = [header for header in headers if _is_metadata(header)]
-    if len(metadata) > MOST_METADATA_COLUMNS:
-        yield Refusal(file_name, f"has more than {MOST_METADATA_COLUMNS} metadata columns", 1)
+    if sum(_is_own(column.meant, file) for column in columns) > MOST_METADATA_COLUMNS:
+        yield Refusal(file.file_name, f"has more than {MOST_METADATA_COLUMNS} metadata columns", 1)
+    declared = file.headers
     seen: set[str] = set()
-    for header in headers:
-        if header in seen:
-            yield refuse(header, "stands in the header twice")
-        elif header not in declared and not _is_metadata(header):
-            near = difflib.get_close_matches(header, declared, 1)
-            hint = f"; did you mean {near[0]}?" if near else f"; own columns are named {METADATA_PREFIX}NAME"
-            yield refuse(header, f"is no column of this file{hint}")
-        seen.add(header)
-    missing = [header for header in declared if header not in seen]
+    for column in columns:
+        if column.meant in seen:
+            yield refuse(column.written, "stands in the header twice")
+        elif column.meant not in declared and not _is_own(column.meant, file):
+            near = difflib.get_close_matches(column.written, declared, 1)
+            hint = f"; did you mean {near[0]}?" if near else f"; own columns are named {file.own_prefix}NAME"
+            yield refuse(column.written, f"is no column of this file{hint}")
+        seen.add(column.meant)
+    missing = [cell.header for cell in file.cells if cell.header not in seen and (file.ordered or cell.required)]
     for header in missing:
         yield refuse(header, "is missing in the header")
-    if not missing and seen >= set(declared):
-        for wanted, found in zip(declared, headers, strict=False):
-            if wanted != found:
-                yield refuse(found, f"is misplaced; {wanted} belongs here")
+    if file.ordered and not missing:
+        for wanted, found in zip(declared, columns, strict=False):
+            if wanted != found.meant:
+                yield refuse(found.written, f"is misplaced; {wanted} belongs here")
                 return
 
 
-def _is_metadata(header: str) -> bool:
-    key = header.removeprefix(METADATA_PREFIX)
+def _is_own(header: str, file: CsvFile) -> bool:
+    key = header.removeprefix(file.own_prefix)
     return header != key and 0 < len(key) <= KEY_LENGTH and key == key.strip()

@@ -1,18 +1,19 @@
 """What the export says the roster is: staged texts as typed rows, and what follows from them.
 
-Records are SELECTs over their staged file, computed where they are needed. Parts and the districts of orgs are put
-into temporary tables, because several statements read them.
+Records are SELECTs over their staged file and what stands beside it, computed where they are needed. Parts and the
+districts of orgs are put into temporary tables, because several statements read them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
     Column,
     ColumnElement,
+    CompoundSelect,
     Connection,
     Select,
     Subquery,
@@ -20,6 +21,7 @@ from sqlalchemy import (
     and_,
     case,
     cast,
+    delete,
     exists,
     func,
     literal,
@@ -27,6 +29,7 @@ from sqlalchemy import (
     select,
     type_coerce,
     union,
+    union_all,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, array
 
@@ -34,8 +37,10 @@ from roster_service.db import tables
 from roster_service.db.tables import CText
 from roster_service.db.vocabulary import GUARDIAN_ROLES
 from sync_scripts.formats import Format, Part, Staged, StagedFile
+from sync_scripts.standing import ACTIVE, Ground
 from sync_scripts.temporary import analyze_temporary, create_temporary, like
 
+Rows = Select[Any] | CompoundSelect[Any]
 # Columns that the sync itself sets.
 OWN_COLUMNS = frozenset({"feed_id", "status", "date_last_modified"})
 # The role at a school that follows from a role in one of its classes; any other word stays as it is.
@@ -47,29 +52,85 @@ class Incoming:
     """The roster that an export describes: per roster table the SELECT of its records, with every column of the table
     but `OWN_COLUMNS`; per part the temporary table of its rows."""
 
-    records: Mapping[Table, Select[Any]]
+    records: Mapping[Table, Rows]
     parts: Mapping[Table, tuple[Part, Table]]
 
 
-def prepare(connection: Connection, staged: Staged, form: Format) -> Incoming:
-    """Makes the incoming roster of staged files that passed their checks."""
-    districts = _find_districts(connection, staged["orgs"])
-    records = {}
+def prepare(connection: Connection, staged: Staged, form: Format, ground: Ground) -> Incoming:
+    """Makes the incoming roster of staged files that passed their checks, on their ground."""
+    districts = _find_districts(connection, ground.look_up(staged["orgs"]))
+    records: dict[Table, Rows] = {}
     for file in staged.values():
         table = file.file.table
-        if table is not None:
+        if table is not None and table not in records:
             derived = {"district_id": districts} if table is tables.orgs else {}
-            records[table] = _select_records(file, table, derived)
+            records[table] = _unite_records(table, derived, staged, ground)
     parts = {}
     for part in form.parts:
         if all(name in staged for name in part.files):
             rows = create_temporary(connection, f"incoming_{part.table.name}", like(part.table.columns))
-            _insert(connection, rows, part.rows(staged))
+            _insert(connection, rows, part.rows({name: _view(staged[name], part, ground) for name in part.files}))
+            _keep_parts(connection, part, rows, ground)
             parts[part.table] = (part, rows)
     _derive_roles(connection, parts[tables.user_roles][1], records)
     for _, rows in parts.values():
         analyze_temporary(connection, rows)
     return Incoming(records, parts)
+
+
+def _unite_records(table: Table, derived: Mapping[str, Table], staged: Staged, ground: Ground) -> Rows:
+    """The rows of all files with records of the table, and the records that stand."""
+    rows = [_select_records(file, table, derived) for file in staged.values() if file.file.table is table]
+    condition = ground.stands(table, table)
+    if condition is not None:
+        columns = {name: table.c[name] for name in rows[0].selected_columns.keys()}  # noqa: SIM118  (no mapping)
+        own = {name: _derive(found, name, table.c.sourced_id) for name, found in derived.items()}
+        standing = {**columns, **own}
+        rows.append(select(*(column.label(name) for name, column in standing.items())).where(condition))
+    return rows[0] if len(rows) == 1 else union_all(*rows)
+
+
+def _view(file: StagedFile, part: Part, ground: Ground) -> StagedFile:
+    """A file as a part sees it. What the part only looks something up in includes what stands."""
+    return file if file.file.table in (None, part.owner) else ground.look_up(file)
+
+
+def _keep_parts(connection: Connection, part: Part, rows: Table, ground: Ground) -> None:
+    """Gives the stored parts to the records that stand, and to those of whom the files do not say enough."""
+    keepers = [*_list_keepers(part, ground)]
+    if not keepers:
+        return
+    kept = create_temporary(connection, f"kept_{part.table.name}", [Column("sourced_id", CText)])
+    connection.execute(kept.insert().from_select(["sourced_id"], union(*keepers)))
+    analyze_temporary(connection, kept)
+    owner = next(iter(part.table.columns))
+    connection.execute(delete(rows).where(rows.c[owner.name].in_(select(kept.c.sourced_id))))
+    stored = select(part.table).where(owner.in_(select(kept.c.sourced_id)))
+    if part.table is tables.user_roles:
+        # The others are derived anew.
+        stored = stored.where(tables.user_roles.c.origin == "export")
+    _insert(connection, rows, stored)
+
+
+def _list_keepers(part: Part, ground: Ground) -> Iterator[Select[Any]]:
+    """The ids of the stored records that keep their parts."""
+    stored = part.owner.alias()
+    ids = select(stored.c.sourced_id)
+    stands = ground.stands(part.owner, stored)
+    if stands is not None:
+        yield ids.where(stands)
+    active = and_(stored.c.feed_id == ground.feed_id, stored.c.status == ACTIVE)
+    for name in part.files:
+        file = ground.staged[name].file
+        if file.table is not None:
+            continue
+        if name in ground.deltas:
+            yield ids.where(active)
+        elif name in ground.refused:
+            for cell in file.cells:
+                target = None if cell.refers is None else ground.staged.get(cell.refers.file)
+                if target is not None and target.file.table is part.owner:
+                    yield ids.where(active, stored.c.sourced_id == ground.refused[name][cell.header])
 
 
 def _insert(connection: Connection, table: Table, rows: Select[Any]) -> None:
@@ -85,11 +146,15 @@ def _select_records(file: StagedFile, table: Table, derived: Mapping[str, Table]
     }
     columns["metadata"] = _to_metadata(file)
     for name, found in derived.items():
-        columns[name] = select(found.c[name]).where(found.c.sourced_id == file["sourcedId"]).scalar_subquery()
+        columns[name] = _derive(found, name, file["sourcedId"])
     for column in table.columns:
         if column.name not in OWN_COLUMNS:
             columns.setdefault(column.name, cast(null(), column.type))
     return select(*(column.label(name) for name, column in columns.items())).where(file.live)
+
+
+def _derive(found: Table, name: str, identifier: ColumnElement[str]) -> ColumnElement[Any]:
+    return select(found.c[name]).where(found.c.sourced_id == identifier).scalar_subquery()
 
 
 def _to_metadata(file: StagedFile) -> ColumnElement[Any]:
@@ -102,14 +167,16 @@ def _to_metadata(file: StagedFile) -> ColumnElement[Any]:
 
 
 def _find_districts(connection: Connection, orgs: StagedFile) -> Table:
-    """The nearest org of type district at or above each org; orgs below none are left out. Circles were refused."""
+    """The nearest org of type district at or above each org; orgs below none are left out.
+
+    Circles of rows were refused; through what stands there may still be one, and UNION ends its walk."""
     columns = [Column("sourced_id", CText, primary_key=True), Column("district_id", CText)]
     table = create_temporary(connection, "incoming_districts", columns)
     start = select(orgs["sourcedId"].label("sourced_id"), orgs["sourcedId"].label("reached")).where(orgs.live)
     walk = start.cte("walk", recursive=True)
     here = orgs.alias()
     # A district ends its walk, so each org reaches one at most.
-    walk = walk.union_all(
+    walk = walk.union(
         select(walk.c.sourced_id, here["parentSourcedId"]).where(
             here["sourcedId"] == walk.c.reached, here["type"] != "district", here["parentSourcedId"].is_not(None)
         )
@@ -123,7 +190,7 @@ def _find_districts(connection: Connection, orgs: StagedFile) -> Table:
     return table
 
 
-def _derive_roles(connection: Connection, roles: Table, records: Mapping[Table, Select[Any]]) -> None:
+def _derive_roles(connection: Connection, roles: Table, records: Mapping[Table, Rows]) -> None:
     """Adds the roles that follow from enrollments: whoever takes part in a class belongs to its school, also where
     the export forgot to say so. Being somebody's guardian there is no such belonging."""
     missing = _select_missing_roles(roles, records)
@@ -144,7 +211,7 @@ def _derive_roles(connection: Connection, roles: Table, records: Mapping[Table, 
     _insert(connection, roles, rows)
 
 
-def _select_missing_roles(roles: Table, records: Mapping[Table, Select[Any]]) -> Subquery:
+def _select_missing_roles(roles: Table, records: Mapping[Table, Rows]) -> Subquery:
     """(user, org, role) of enrollments whose user has no role but a guardian's at the school of the enrollment or of
     its class."""
     enrollments = records[tables.enrollments].subquery()

@@ -12,6 +12,8 @@ import codecs
 import re
 from typing import BinaryIO
 
+from sync_scripts.quirks import BYTE_ORDER_MARK
+
 # Every C0 control character and DEL, but the line feed that ends a line.
 CONTROLS = bytes({*range(32), 127} - {10})
 # C1 control characters, as UTF-8 spells them.
@@ -29,8 +31,9 @@ class SuspectBytesError(Exception):
 class CleanLines:
     """The rows of a CSV file, as a file that COPY reads: UTF-8, ended by line feeds, without the header.
 
-    `header` is the first line, without a byte order mark. `read` raises SuspectBytesError. Empty lines at the end
-    of the file are dropped; `rows` counts the lines that were handed out.
+    `header` is the first line, without a byte order mark, and `quirks` is what was put up with in it. `read` raises
+    SuspectBytesError. Lines may end with CRLF, as RFC 4180 has it. Empty lines at the end of the file are dropped;
+    `rows` counts the lines that were handed out.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -38,8 +41,9 @@ class CleanLines:
         self._rest = b""
         self._ended = False
         self.rows = 0
-        line = stream.readline(LONGEST_LINE).removeprefix(codecs.BOM_UTF8)
-        self.header = line.removesuffix(b"\n").removesuffix(b"\r")
+        line = stream.readline(LONGEST_LINE)
+        self.quirks = (BYTE_ORDER_MARK,) if line.startswith(codecs.BOM_UTF8) else ()
+        self.header = line.removeprefix(codecs.BOM_UTF8).removesuffix(b"\n").removesuffix(b"\r")
 
     def read(self, size: int) -> bytes:
         """The next whole lines, at most `size` bytes of them; empty at the end."""

@@ -1,43 +1,85 @@
 """The engine: one export into one feed, in one transaction. Readers see the roster before it or after it.
 
 A chain of steps, each a function of its own module: stage -> check -> prepare -> compare -> write. Every step before
-the last only reads the roster; whatever goes wrong, nothing of the run remains.
+the last only reads the roster; whatever goes wrong, nothing of the run remains but its row in sync_runs.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg2
 from sqlalchemy import Connection, Engine, Table
 from sqlalchemy.exc import DBAPIError
 
+from roster_service.db.held import HELD, drop_export, keep_export
 from roster_service.errors import DatabaseUnavailableError
-from sync_scripts.changes import compare, write
-from sync_scripts.checks import check
-from sync_scripts.formats import CsvFile, Format
+from roster_service.settings import Settings
+from sync_scripts.changes import Counts, Difference, compare, write
+from sync_scripts.checks import Verdict, check
+from sync_scripts.deriving import derive
+from sync_scripts.families import ONEROSTER, Family
+from sync_scripts.formats import Format
+from sync_scripts.holding import Limits, find_excess, read_limits
 from sync_scripts.incoming import prepare
-from sync_scripts.manifest import list_contents, read_manifest
+from sync_scripts.manifest import Contents
 from sync_scripts.notices import list_notices
-from sync_scripts.oneroster import VERSIONS
-from sync_scripts.package import Package, open_package
-from sync_scripts.refusals import refuse_if
-from sync_scripts.report import Report
-from sync_scripts.runs import advance_state, next_stamp, open_feed, read_clock, record_run, take_lock
+from sync_scripts.package import open_package
+from sync_scripts.refusals import NO_FINDINGS, Findings, RefusedExportError
+from sync_scripts.report import TYPES, Report
+from sync_scripts.runs import (
+    advance_state,
+    approve,
+    next_stamp,
+    open_feed,
+    record_run,
+    require_feed_name,
+    seconds_ago,
+    set_kept_export,
+    supersede,
+    take_lock,
+)
+from sync_scripts.settling import settle
 from sync_scripts.staging import DamagedFileError, find_damage, stage_files
 
-# What `feeds.format` says of a feed that takes OneRoster CSV, whatever its version.
-FAMILY = "oneroster"
+# What a run goes through; one that changes nothing ends after the fourth.
+STEPS = ("stage", "check", "prepare", "compare", "write", "analyze")
+
+
+def _tell_nobody(_step: str, _seconds: float) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a run is done, beside what it loads."""
+
+    settings: Settings = dataclasses.field(default_factory=Settings)
+    # Find out what would be done, and do nothing.
+    dry_run: bool = False
+    # Never hold.
+    allow_mass_delete: bool = False
+    # The held run whose export this is: with it, it is approved.
+    approves: int | None = None
+    # Called after each step, with its name and its seconds.
+    tell: Callable[[str, float], None] = _tell_nobody
+
+
+DEFAULTS = Options()
 
 
 class Stopwatch:
     """Seconds per step, in the order of the steps."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[str, float], None]) -> None:
         self.seconds: dict[str, float] = {}
+        self._tell = tell
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -45,27 +87,75 @@ class Stopwatch:
         begin = time.monotonic()
         yield
         self.seconds[name] = round(time.monotonic() - begin, 3)
+        self._tell(name, self.seconds[name])
 
 
-def load(engine: Engine, feed_name: str, path: Path) -> Report:
-    """Loads the OneRoster CSV export at `path` (a folder or a zip) into the feed, which is made where it is new.
+@dataclass(frozen=True)
+class _Order:
+    """What a run is about."""
+
+    engine: Engine
+    feed_name: str
+    path: Path
+    family: Family
+    options: Options
+    begun: float
+
+
+def load(
+    engine: Engine, feed_name: str, path: Path, *, family: Family = ONEROSTER, options: Options = DEFAULTS
+) -> Report:
+    """Loads the export at `path` (a folder or a zip) into the feed, which is made where it is new.
 
     `engine` may write (`roster_service.db.engine.make_engine`); its database is migrated. Raises RefusedExportError
     where the export is refused, LockedError while another run is under way, CommandError for a feed that cannot take
-    it, DatabaseUnavailableError where the database gives up; in all of these cases nothing has changed.
+    it, DatabaseUnavailableError where the database gives up; in all of these cases nothing has changed. A run that
+    would do too much changes nothing either: its report says `held`.
     """
-    with open_package(path) as package:
-        manifest = read_manifest(package)
-        form = VERSIONS[manifest.version]
-        contents = list_contents(package, manifest, form)
+    require_feed_name(feed_name)
+    run = _Order(engine, feed_name, path, family, options, time.monotonic())
+    try:
+        report, kept = _load(run)
+    except RefusedExportError as error:
+        message = f"refused for {error.findings.total} {'reason' if error.findings.total == 1 else 'reasons'}"
+        _remember(run, "refused", message, error.findings)
+        raise
+    except DatabaseUnavailableError as error:
+        # Where even that fails, the database is away, and the exit code alone says so.
+        with contextlib.suppress(DatabaseUnavailableError):
+            _remember(run, "failed", str(error))
+        raise
+    for export in kept:
+        drop_export(export)
+    return report
+
+
+def _load(run: _Order) -> tuple[Report, list[str]]:
+    """(the report, exports of older held runs that nobody needs any more)."""
+    with open_package(run.path) as package:
+        form, contents = run.family.read(package)
         try:
-            with engine.begin() as connection:
-                report = _run(connection, feed_name, package, form, contents.files)
+            with _transaction(run.engine) as connection, connection.begin() as transaction:
+                report, feed_id = _run(connection, run, form, contents)
+                if run.options.dry_run:
+                    transaction.rollback()
+                    return report, []
+                if report.outcome != HELD:
+                    return _close(connection, report, feed_id, run)
+                transaction.rollback()
         except DamagedFileError as error:
-            raise find_damage(package, contents.files, error) from None
-        except (DBAPIError, psycopg2.Error) as error:
-            raise _to_unavailable(error) from None
-    return report.with_notices(*contents.notices)
+            raise find_damage(contents.package, contents.files, error) from None
+    return _hold(run, report)
+
+
+@contextmanager
+def _transaction(engine: Engine) -> Iterator[Connection]:
+    """A connection; where the database gives up on it, that is said in our own words."""
+    try:
+        with engine.connect() as connection:
+            yield connection
+    except (DBAPIError, psycopg2.Error) as error:
+        raise _to_unavailable(error) from None
 
 
 def _to_unavailable(error: DBAPIError | psycopg2.Error) -> DatabaseUnavailableError:
@@ -75,43 +165,63 @@ def _to_unavailable(error: DBAPIError | psycopg2.Error) -> DatabaseUnavailableEr
     return DatabaseUnavailableError(f"the database gave up: {words or type(cause).__name__}")
 
 
-def _run(connection: Connection, feed_name: str, package: Package, form: Format, files: tuple[CsvFile, ...]) -> Report:
-    watch = Stopwatch()
-    take_lock(connection, feed_name)
-    feed_id, is_new = open_feed(connection, feed_name, FAMILY)
-    started = read_clock(connection)
+def _run(connection: Connection, run: _Order, form: Format, contents: Contents) -> tuple[Report, int]:
+    options = run.options
+    watch = Stopwatch(options.tell)
+    take_lock(connection, run.feed_name)
+    feed_id, is_new = open_feed(connection, run.feed_name, run.family.name)
     with watch.step("stage"):
-        stage = stage_files(connection, package, files)
+        stage = stage_files(connection, contents)
+        settled = settle(connection, stage.files, contents.deltas)
+        files = derive(connection, settled.files, form, run.feed_name)
     with watch.step("check"):
-        refuse_if(check(connection, stage.files, form, feed_id))
+        verdict = check(connection, files, form, feed_id, contents.deltas)
     with watch.step("prepare"):
-        incoming = prepare(connection, stage.files, form)
+        incoming = prepare(connection, files, form, verdict.ground)
     with watch.step("compare"):
         differences = compare(connection, incoming, feed_id)
+    report = Report(
+        feed=run.feed_name,
+        format=form.name,
+        source=str(run.path),
+        outcome="done" if any(it.counts.any for it in differences) else "unchanged",
+        stamp=None,
+        revision=None,
+        counts=_count(differences, verdict, form),
+        seconds=watch.seconds,
+        findings=verdict.findings,
+        notices=(
+            *([f"the feed {run.feed_name} is new"] if is_new else []),
+            *contents.notices,
+            *stage.notices,
+            *settled.notices,
+            *list_notices(connection, form, files, incoming, feed_id),
+        ),
+        dry_run=options.dry_run,
+    )
+    if not options.allow_mass_delete:
+        limits = read_limits(connection, feed_id, Limits.of(options.settings))
+        if excess := tuple(find_excess(report.counts, limits)):
+            return dataclasses.replace(report, outcome=HELD, message="; ".join(excess)), feed_id
+    if report.outcome == "unchanged" or options.dry_run:
+        return report, feed_id
     with watch.step("write"):
         stamp = next_stamp(connection)
-        counts = write(connection, differences, incoming, feed_id, stamp)
-    changed = [table for table, count in counts.items() if count.any]
+        write(connection, differences, incoming, feed_id, stamp)
     with watch.step("analyze"):
-        _analyze(connection, changed, form)
-    revision = advance_state(connection, stamp) if changed else None
-    report = Report(
-        feed=feed_name,
-        format=form.name,
-        source=str(package.path),
-        outcome="done" if changed else "unchanged",
-        stamp=stamp if changed else None,
-        revision=revision,
-        counts={table.name: count for table, count in counts.items()},
-        seconds=watch.seconds,
-        notices=(
-            *([f"the feed {feed_name} is new"] if is_new else []),
-            *stage.notices,
-            *list_notices(connection, form, stage.files, incoming, feed_id),
-        ),
-    )
-    record_run(connection, feed_id=feed_id, started_at=started, **report.to_row())
-    return report
+        _analyze(connection, [it.table for it in differences if it.counts.any], form)
+    return dataclasses.replace(report, stamp=stamp, revision=advance_state(connection, stamp)), feed_id
+
+
+def _count(differences: list[Difference], verdict: Verdict, form: Format) -> dict[str, Counts]:
+    """The counts per type. Rows of files without records of their own count with the records they are parts of."""
+    counts = {it.table: it.counts for it in differences}
+    for name, refused in verdict.refused.items():
+        own = form.file(name).table
+        table = next((part.owner for part in form.parts if name in part.files), None) if own is None else own
+        if refused and table in counts:
+            counts[table] = dataclasses.replace(counts[table], refused=counts[table].refused + refused)
+    return {TYPES.get(table.name, table.name): count for table, count in counts.items()}
 
 
 def _analyze(connection: Connection, changed: list[Table], form: Format) -> None:
@@ -119,3 +229,48 @@ def _analyze(connection: Connection, changed: list[Table], form: Format) -> None
     tables = [*changed, *(part.table for part in form.parts if part.owner in changed)]
     for table in tables:
         connection.exec_driver_sql(f"ANALYZE {connection.dialect.identifier_preparer.format_table(table)}")
+
+
+# --- what remains of a run --------------------------------------------------------------------------------------
+
+
+def _close(connection: Connection, report: Report, feed_id: int, run: _Order) -> tuple[Report, list[str]]:
+    """Records a run that went through, in its own transaction."""
+    approved = [] if run.options.approves is None else approve(connection, feed_id, run.options.approves)
+    started = seconds_ago(time.monotonic() - run.begun)
+    number = record_run(connection, report.findings, feed_id=feed_id, started_at=started, **report.to_row())
+    superseded = supersede(connection, feed_id, number)
+    return dataclasses.replace(report, run=number), approved + superseded
+
+
+def _hold(run: _Order, report: Report) -> tuple[Report, list[str]]:
+    """Records a held run, and keeps its export. Returns the exports of older held runs, which it supersedes."""
+    started = seconds_ago(time.monotonic() - run.begun)
+    with _transaction(run.engine) as connection, connection.begin():
+        feed_id, _ = open_feed(connection, run.feed_name, run.family.name)
+        number = record_run(connection, report.findings, feed_id=feed_id, started_at=started, **report.to_row())
+        superseded = supersede(connection, feed_id, number)
+        kept = keep_export(run.path, run.options.settings.home, number)
+        set_kept_export(connection, number, str(kept))
+    return dataclasses.replace(report, run=number), superseded
+
+
+def _remember(run: _Order, outcome: str, message: str, findings: Findings = NO_FINDINGS) -> None:
+    """Records a run that came to nothing."""
+    if run.options.dry_run:
+        return
+    with _transaction(run.engine) as connection, connection.begin():
+        feed_id, _ = open_feed(connection, run.feed_name, run.family.name)
+        record_run(
+            connection,
+            findings,
+            feed_id=feed_id,
+            format=run.family.name,
+            source=str(run.path),
+            started_at=seconds_ago(time.monotonic() - run.begun),
+            outcome=outcome,
+            message=message,
+            refused=findings.total,
+            counts={},
+            seconds={},
+        )

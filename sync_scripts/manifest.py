@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sync_scripts.formats import CsvFile, Format
-from sync_scripts.package import UNREADABLE, Package
+from sync_scripts.lines import CleanLines
+from sync_scripts.package import UNREADABLE, Package, recognize_names
+from sync_scripts.quirks import BLANK_MODE, MANIFEST_VERSION, Quirk, tell_place
 from sync_scripts.refusals import Findings, Refusal, RefusedExportError, refuse_if
 
 FILE_NAME = "manifest.csv"
@@ -35,13 +37,16 @@ class Manifest:
     modes: Mapping[str, str]
     # Where each file's mode stands, for refusals.
     lines: Mapping[str, int]
+    # What was put up with.
+    notices: tuple[str, ...] = ()
 
 
 def read_manifest(package: Package) -> Manifest:
     """Reads the manifest of a package. Raises RefusedExportError where it is missing or says something unknown."""
+    package, _ = recognize_names(package, [FILE_NAME])
     if FILE_NAME not in package.names:
         raise RefusedExportError(Findings.of([Refusal(FILE_NAME, "is missing; every OneRoster export has one")]))
-    rows = _read_rows(package)
+    rows, quirks = _read_rows(package)
     refuse_if(Findings.of(_find_bad_rows(rows)))
     values = {name: value for _, name, value in rows}
     return Manifest(
@@ -49,11 +54,19 @@ def read_manifest(package: Package) -> Manifest:
         # A blank mode is how some exporters say absent.
         {name.removeprefix(FILE_PREFIX): value or ABSENT for _, name, value in rows if name.startswith(FILE_PREFIX)},
         {name.removeprefix(FILE_PREFIX): line for line, name, _ in rows if name.startswith(FILE_PREFIX)},
+        tuple(tell_place(FILE_NAME, quirk) for quirk in (*quirks, *_list_quirks(rows))),
     )
 
 
-def _read_rows(package: Package) -> list[tuple[int, str, str]]:
-    """(line, property, value) of every row."""
+def _list_quirks(rows: list[tuple[int, str, str]]) -> Iterator[Quirk]:
+    if any(name == "manifest.version" and value == MANIFEST_VERSION.example[0] for _, name, value in rows):
+        yield MANIFEST_VERSION
+    if any(name.startswith(FILE_PREFIX) and not value for _, name, value in rows):
+        yield BLANK_MODE
+
+
+def _read_rows(package: Package) -> tuple[list[tuple[int, str, str]], tuple[Quirk, ...]]:
+    """((line, property, value) of every row, the quirks of the first line)."""
 
     def refuse(reason: str, line: int | None = None) -> RefusedExportError:
         return RefusedExportError(Findings.of([Refusal(FILE_NAME, reason, line)]))
@@ -77,7 +90,7 @@ def _read_rows(package: Package) -> list[tuple[int, str, str]]:
     for line, row in lines[1:]:
         if len(row) != len(HEADER):
             raise refuse(f"the row has {len(row)} cells, not {len(HEADER)}", line)
-    return [(line, row[0], row[1].strip()) for line, row in lines[1:]]
+    return [(line, row[0], row[1].strip()) for line, row in lines[1:]], CleanLines(io.BytesIO(data)).quirks
 
 
 def _find_bad_rows(rows: list[tuple[int, str, str]]) -> Iterator[Refusal]:
@@ -102,23 +115,39 @@ def _find_bad_rows(rows: list[tuple[int, str, str]]) -> Iterator[Refusal]:
 
 @dataclass(frozen=True)
 class Contents:
-    """The files of an export that are loaded, and what there is to say about the others."""
+    """The files of an export that are loaded, the package under whose names they are found, and what there is to
+    say about it all.
 
+    `deltas`: the names of the files that say what has changed, and nothing about other records. An export with such a
+    file may leave out any other: of the `silent` ones it says that nothing has changed there."""
+
+    package: Package
     files: tuple[CsvFile, ...]
     notices: tuple[str, ...]
+    deltas: frozenset[str] = frozenset()
+    silent: tuple[CsvFile, ...] = ()
 
 
 def list_contents(package: Package, manifest: Manifest, form: Format) -> Contents:
     """Compares the manifest with what the package holds. Raises RefusedExportError where the two differ, a required
     file is absent, or a file is none of the format's."""
+    known = (FILE_NAME, *(f"{name}.csv" for name in (*(file.name for file in form.files), *form.skipped)))
+    package, told = recognize_names(package, known)
     refuse_if(Findings.of(_find_differences(package, manifest, form)))
-    files = tuple(file for file in form.files if manifest.modes.get(file.name) == BULK)
-    notices = tuple(
+    files = tuple(file for file in form.files if manifest.modes.get(file.name, ABSENT) != ABSENT)
+    deltas = _list_deltas(manifest, form)
+    silent = tuple(file for file in form.files if file not in files) if deltas else ()
+    skipped = (
         f"{name}.csv holds no roster and is skipped"
         for name in sorted(form.skipped)
         if manifest.modes.get(name, ABSENT) != ABSENT
     )
-    return Contents(files, notices)
+    said = (*manifest.notices, *told, *skipped)
+    return Contents(package, files, said, deltas | {file.name for file in silent}, silent)
+
+
+def _list_deltas(manifest: Manifest, form: Format) -> frozenset[str]:
+    return frozenset(file.name for file in form.files if manifest.modes.get(file.name) == DELTA)
 
 
 def _find_differences(package: Package, manifest: Manifest, form: Format) -> Iterator[Refusal]:
@@ -129,8 +158,6 @@ def _find_differences(package: Package, manifest: Manifest, form: Format) -> Ite
             yield Refusal(FILE_NAME, f"is no file of {form.name}", line, "propertyName", FILE_PREFIX + name)
         elif mode != ABSENT and f"{name}.csv" not in package.names:
             yield Refusal(f"{name}.csv", f"is missing; the manifest declares it {mode}")
-        elif mode == DELTA and name not in form.skipped:
-            yield Refusal(FILE_NAME, "delta files are not taken yet; export in bulk", line, "value", mode)
     for file_name in sorted(package.names - {FILE_NAME}):
         name = file_name.removesuffix(".csv")
         if name == file_name or name not in known:
@@ -138,5 +165,22 @@ def _find_differences(package: Package, manifest: Manifest, form: Format) -> Ite
         elif manifest.modes.get(name, ABSENT) == ABSENT:
             yield Refusal(file_name, "is there, but the manifest does not declare it")
     for file in form.files:
-        if file.required and manifest.modes.get(file.name, ABSENT) == ABSENT:
+        mode = manifest.modes.get(file.name, ABSENT)
+        if file.required and mode == ABSENT and not _list_deltas(manifest, form):
             yield Refusal(file.file_name, "is required, but the manifest declares it absent")
+        if file.table is None and mode != ABSENT:
+            yield from _find_bad_mixtures(file, manifest, form)
+
+
+def _find_bad_mixtures(file: CsvFile, manifest: Manifest, form: Format) -> Iterator[Refusal]:
+    """Rows that are parts of other records bear ids that are not kept: a delta of them leads to no stored row, and
+    all of them say little about records that the export does not name."""
+    line = manifest.lines[file.name]
+    if manifest.modes[file.name] == DELTA:
+        reason = "is taken in bulk only: its rows are parts of other records"
+        yield Refusal(FILE_NAME, reason, line, "value", DELTA)
+        return
+    for owner in {part.owner for part in form.parts if file.name in part.files}:
+        for whole in form.files:
+            if whole.table is owner and manifest.modes.get(whole.name, ABSENT) != BULK:
+                yield Refusal(FILE_NAME, f"is taken only with {whole.file_name} in bulk", line, "value", BULK)

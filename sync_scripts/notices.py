@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from sqlalchemy import Connection, exists, func, select
 
 from roster_service.db import tables
-from sync_scripts.changes import ACTIVE
 from sync_scripts.formats import Format, Staged
 from sync_scripts.incoming import Incoming
+from sync_scripts.standing import ACTIVE
 
 
 def list_notices(

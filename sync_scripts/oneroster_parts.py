@@ -171,10 +171,14 @@ PARTS_1_1 = (
     AGENTS,
     Part(tables.user_profiles, tables.users, ("users",), select_no_profiles),
 )
-PARTS_1_2 = (
+# What formats have that are said in OneRoster 1.2, but know no profiles.
+PARTS_WITHOUT_PROFILES = (
     CLASS_TERMS,
     Part(tables.user_roles, tables.users, ("users", "roles"), select_roles_1_2),
     AGENTS,
+)
+PARTS_1_2 = (
+    *PARTS_WITHOUT_PROFILES,
     Part(tables.user_profiles, tables.users, ("users", "userProfiles"), select_profiles),
 )
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import contextlib
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from sync_scripts.quirks import FILE_NAME_CASE, tell_place
 from sync_scripts.refusals import Findings, Refusal, RefusedExportError, refuse_if
 
 # What operating systems leave behind in folders and zips.
@@ -33,6 +34,17 @@ class Package:
     path: Path
     names: frozenset[str]
     open: Callable[[str], BinaryIO]
+
+
+def recognize_names(package: Package, known: Iterable[str]) -> tuple[Package, tuple[str, ...]]:
+    """(the package, with the `known` names for files whose names only differ in letter case; what is said about it).
+
+    A file that has its very name keeps it; another one beside it stays a stranger."""
+    by_case = {name.lower(): name for name in package.names}
+    written = {name: by_case[name.lower()] for name in known if name not in package.names and name.lower() in by_case}
+    names = (package.names - set(written.values())) | set(written)
+    notices = (tell_place(found, FILE_NAME_CASE, f"read as {name}") for name, found in sorted(written.items()))
+    return Package(package.path, names, lambda name: package.open(written.get(name, name))), tuple(notices)
 
 
 @contextlib.contextmanager

@@ -32,9 +32,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import INTERVAL
 
-from roster_service.db.embedded import open_database
-from roster_service.db.engine import make_engine, require_reachable
-from roster_service.db.migrate import require_current
 from roster_service.db.tables import (
     CText,
     Stamp,
@@ -52,10 +49,11 @@ from roster_service.db.tables import (
     users,
 )
 from roster_service.settings import Settings
-from sync_scripts.changes import TO_BE_DELETED
+from sync_scripts.command import open_roster
 from sync_scripts.exits import HELP, exit_on_refusal
 from sync_scripts.report import TYPES
 from sync_scripts.runs import NOW, take_lock
+from sync_scripts.standing import TO_BE_DELETED
 from sync_scripts.temporary import analyze_temporary, create_temporary
 
 
@@ -165,15 +163,10 @@ def _is_named(doomed: Table, mention: Mention) -> ColumnElement[bool]:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(as_json: bool) -> None:
     """Remove the records that have been `tobedeleted` for longer than ROSTER_RETENTION_DAYS."""
-    settings = Settings.from_environ(os.environ)
-    with exit_on_refusal(as_json=as_json), open_database(settings) as url:
-        engine = make_engine(url)
-        try:
-            require_reachable(engine)
-            require_current(engine)
+    with exit_on_refusal(as_json=as_json):
+        settings = Settings.from_environ(os.environ)
+        with open_roster(settings) as engine:
             purged = purge(engine, settings.retention_days)
-        finally:
-            engine.dispose()
         if as_json:
             click.echo(json.dumps({"outcome": "purged", "purged": purged}))
         else:

@@ -1,14 +1,19 @@
-"""Why an export is refused: each reason has a place a person can go to and mend."""
+"""Why an export, or a row of it, is refused: each reason has a place a person can go to and mend."""
 
 from __future__ import annotations
 
+import csv
+import dataclasses
+import functools
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from roster_service.errors import RosterServiceError
 
-# So many are shown; the total says how many there are.
-SHOWN = 20
+# So many are printed, and so many are kept to be stored and written down; the total says how many there are.
+SHOWN, KEPT = 20, 10_000
 VALUE_LENGTH = 80
 
 
@@ -23,6 +28,10 @@ class Refusal:
     # What was found there, where it may be shown.
     value: str | None = None
 
+    def to_json(self) -> dict[str, object]:
+        """One object, ready for json.dumps; a long value is cut."""
+        return {**dataclasses.asdict(self), "value": self.value and cut_value(self.value)}
+
     def __str__(self) -> str:
         place = [self.file]
         if self.line is not None:
@@ -35,7 +44,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Findings:
-    """Refusals of one check: all of them counted, the first `SHOWN` kept. Findings add up."""
+    """Refusals of one check: all of them counted, the first `KEPT` kept. Findings add up."""
 
     total: int = 0
     first: tuple[Refusal, ...] = ()
@@ -46,24 +55,39 @@ class Findings:
         total, first = 0, []
         for refusal in refusals:
             total += 1
-            if total <= SHOWN:
+            if total <= KEPT:
                 first.append(refusal)
         return cls(total, tuple(first))
 
+    @classmethod
+    def sum(cls, parts: Iterable[Findings]) -> Findings:
+        """All findings of the parts, in their order."""
+        return functools.reduce(operator.add, parts, cls())
+
+    def in_order(self) -> Findings:
+        """The same findings in the order of lines."""
+        return Findings(self.total, tuple(sorted(self.first, key=lambda refusal: refusal.line or 0)))
+
     def __add__(self, other: Findings) -> Findings:
-        return Findings(self.total + other.total, (self.first + other.first)[:SHOWN])
+        return Findings(self.total + other.total, (self.first + other.first)[:KEPT])
 
     def __bool__(self) -> bool:
         return self.total > 0
+
+    def __str__(self) -> str:
+        shown = self.first[:SHOWN]
+        hidden = self.total - len(shown)
+        return "\n".join([*map(str, shown), *([f"... and {hidden} more"] if hidden else [])])
+
+
+NO_FINDINGS = Findings()
 
 
 class RefusedExportError(RosterServiceError):
     """The export is refused as a whole and nothing was changed; `findings` says why."""
 
     def __init__(self, findings: Findings) -> None:
-        hidden = findings.total - len(findings.first)
-        lines = [str(refusal) for refusal in findings.first] + ([f"... and {hidden} more"] if hidden else [])
-        super().__init__("\n".join(lines))
+        super().__init__(str(findings))
         self.findings = findings
 
 
@@ -76,3 +100,16 @@ def refuse_if(findings: Findings) -> None:
 def cut_value(value: str) -> str:
     """A value, or the beginning of a long one."""
     return value if len(value) <= VALUE_LENGTH else value[: VALUE_LENGTH - 1] + "…"
+
+
+REJECTS_HEADER = ("file", "line", "column", "value", "reason")
+
+
+def write_rejects(path: Path, findings: Findings) -> None:
+    """Writes the findings that are kept as a CSV file; one without findings has the header alone."""
+    with path.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.writer(out)
+        writer.writerow(REJECTS_HEADER)
+        for refusal in findings.first:
+            told = refusal.to_json()
+            writer.writerow(["" if told[name] is None else told[name] for name in REJECTS_HEADER])

@@ -11,6 +11,7 @@ from typing import Any
 from rich.table import Table as Grid
 
 from sync_scripts.changes import Counts
+from sync_scripts.refusals import NO_FINDINGS, SHOWN, Findings
 
 # What people call the tables: the names of OneRoster's collections.
 TYPES = {"academic_sessions": "academicSessions"}
@@ -18,7 +19,8 @@ TYPES = {"academic_sessions": "academicSessions"}
 
 @dataclass(frozen=True)
 class Report:
-    """The outcome of a run that went through: `done`, or `unchanged` where the roster already was as exported."""
+    """The outcome of a run: `done`, `unchanged` where the roster already was as exported, or `held`: then the counts
+    say what would have been done."""
 
     feed: str
     format: str
@@ -29,7 +31,19 @@ class Report:
     revision: int | None
     counts: Mapping[str, Counts]
     seconds: Mapping[str, float]
+    # Why rows were refused; the others of the export were loaded.
+    findings: Findings = NO_FINDINGS
+    # Why it is held.
+    message: str | None = None
     notices: tuple[str, ...] = ()
+    dry_run: bool = False
+    # Its number in sync_runs; None for a dry run, which leaves nothing behind.
+    run: int | None = None
+
+    @property
+    def refused(self) -> int:
+        """How many rows were refused."""
+        return sum(count.refused for count in self.counts.values())
 
     def with_notices(self, *notices: str) -> Report:
         """The report with further notices."""
@@ -42,27 +56,33 @@ class Report:
             "source": self.source,
             "stamp": self.stamp,
             "outcome": self.outcome,
-            "counts": {TYPES.get(name, name): dataclasses.asdict(count) for name, count in self.counts.items()},
+            "counts": {name: dataclasses.asdict(count) for name, count in self.counts.items()},
             "seconds": dict(self.seconds),
+            "message": self.message,
+            "refused": self.refused,
         }
 
     def to_json(self) -> dict[str, Any]:
         """One object, ready for json.dumps."""
         return {
             "feed": self.feed,
+            "run": self.run,
             **self.to_row(),
             "stamp": self.stamp and self.stamp.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "revision": self.revision,
             "notices": list(self.notices),
+            "refusals": [refusal.to_json() for refusal in self.findings.first[:SHOWN]],
+            "dry_run": self.dry_run,
         }
 
     def to_grid(self) -> Grid:
         """The counts per type, as a table for a terminal."""
-        grid = Grid(title=f"{self.feed}: {self.outcome} ({sum(self.seconds.values()):.1f} s)")
+        told = ", dry run: nothing was changed" if self.dry_run else ""
+        grid = Grid(title=f"{self.feed}: {self.outcome}{told} ({sum(self.seconds.values()):.1f} s)")
         fields = [field.name for field in dataclasses.fields(Counts)]
         grid.add_column("type")
         for field in fields:
             grid.add_column(field, justify="right")
         for name, count in self.counts.items():
-            grid.add_row(TYPES.get(name, name), *(f"{getattr(count, field):,}" for field in fields))
+            grid.add_row(name, *(f"{getattr(count, field):,}" for field in fields))
         return grid

@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, and_, func, insert, select, text, type_coerce, update
+from sqlalchemy.dialects.postgresql import INTERVAL
 from sqlalchemy.dialects.postgresql import insert as insert_or_skip
 
-from roster_service.db.tables import Stamp, feeds, roster_state, sync_runs
+from roster_service.db.held import close_held
+from roster_service.db.tables import Stamp, feeds, roster_state, sync_refusals, sync_runs
 from roster_service.errors import CommandError, RosterServiceError
+from sync_scripts.refusals import Findings
 
 # Two numbers, as pg_locks shows them: "Rost", "sync".
 LOCK_CLASS, LOCK_OBJECT = 0x526F7374, 0x73796E63
@@ -43,11 +46,14 @@ def take_lock(connection: Connection, feed_name: str) -> None:
     raise LockedError(f"{who} is under way; try again when it is done")
 
 
-def open_feed(connection: Connection, name: str, family: str) -> tuple[int, bool]:
-    """(id of the feed, whether it was made just now). Raises CommandError for a name that cannot be one, and for a
-    feed of another family of formats."""
+def require_feed_name(name: str) -> None:
+    """Raises CommandError for a name that no feed can have."""
     if not name.strip() or len(name) > FEED_NAME_LENGTH or not name.isprintable() or name != name.strip():
         raise CommandError(f"a feed's name has 1 to {FEED_NAME_LENGTH} printable characters, without spaces around it")
+
+
+def open_feed(connection: Connection, name: str, family: str) -> tuple[int, bool]:
+    """(id of the feed, whether it was made just now). Raises CommandError for a feed of another family of formats."""
     row = insert_or_skip(feeds).values(name=name, format=family).on_conflict_do_nothing().returning(feeds.c.id)
     made: int | None = connection.scalar(row)
     if made is not None:
@@ -56,12 +62,6 @@ def open_feed(connection: Connection, name: str, family: str) -> tuple[int, bool
     if found.format != family:
         raise CommandError(f"the feed {name} takes {found.format}, not {family}")
     return found.id, False
-
-
-def read_clock(connection: Connection) -> datetime:
-    """Now, by the database's clock, in milliseconds."""
-    now: datetime = connection.execute(select(NOW)).scalar_one()
-    return now
 
 
 def next_stamp(connection: Connection) -> datetime:
@@ -78,8 +78,45 @@ def advance_state(connection: Connection, stamp: datetime) -> int:
     return revision
 
 
-def record_run(connection: Connection, **values: Any) -> int:
-    """Adds the row of a run to sync_runs; `values`: its columns but the id and the end. Returns its id."""
+def record_run(connection: Connection, findings: Findings, **values: Any) -> int:
+    """Adds the row of a run to sync_runs, and what was refused; `values`: its columns but the id and the end. Returns
+    its id."""
     row = insert(sync_runs).values(finished_at=NOW, **values).returning(sync_runs.c.id)
     identifier: int = connection.execute(row).scalar_one()
+    if findings:
+        told = [refusal.to_json() for refusal in findings.first]
+        connection.execute(
+            insert(sync_refusals),
+            [
+                {"run_id": identifier, "number": number, "header": it.pop("column"), **it}
+                for number, it in enumerate(told, 1)
+            ],
+        )
     return identifier
+
+
+def set_kept_export(connection: Connection, run_id: int, path: str) -> None:
+    """Remembers where the export of a held run is kept."""
+    connection.execute(update(sync_runs).where(sync_runs.c.id == run_id).values(kept_export=path))
+
+
+def seconds_ago(seconds: float) -> ColumnElement[datetime]:
+    """An instant of the past, by the database's clock."""
+    return NOW - type_coerce(func.make_interval(0, 0, 0, 0, 0, 0, seconds), INTERVAL)
+
+
+def supersede(connection: Connection, feed_id: int, by: int) -> list[str]:
+    """Discards the held runs of a feed: a newer export has said how the roster is. Returns the exports that were kept
+    for them."""
+    older = and_(sync_runs.c.feed_id == feed_id, sync_runs.c.id != by)
+    return close_held(connection, older, "discarded", f"superseded by run {by}")
+
+
+def approve(connection: Connection, feed_id: int, run_id: int) -> list[str]:
+    """Marks a held run as approved. Returns the export that was kept for it. Raises CommandError where the run is not
+    held any more, or another feed's."""
+    own = and_(sync_runs.c.feed_id == feed_id, sync_runs.c.id == run_id)
+    kept = close_held(connection, own, "approved", "approved by an operator")
+    if not kept:
+        raise CommandError(f"there is no held run {run_id} of this feed")
+    return kept

@@ -13,10 +13,12 @@ from sqlalchemy.types import NullType
 
 from roster_service.db.tables import CText
 from sync_scripts.faults import MendedLines, find_faults
-from sync_scripts.formats import METADATA_PREFIX, CsvFile, Staged, StagedFile, name_metadata_column
-from sync_scripts.headers import read_header
+from sync_scripts.formats import CsvFile, Staged, StagedFile, name_metadata_column
+from sync_scripts.headers import Header, read_header
 from sync_scripts.lines import LONGEST_LINE, CleanLines, SuspectBytesError
+from sync_scripts.manifest import Contents
 from sync_scripts.package import UNREADABLE, Package
+from sync_scripts.quirks import tell_place
 from sync_scripts.refusals import Findings, Refusal, RefusedExportError, refuse_if
 from sync_scripts.temporary import analyze_temporary, create_temporary
 
@@ -43,25 +45,29 @@ class Stage:
     notices: tuple[str, ...]
 
 
-def stage_files(connection: Connection, package: Package, files: Iterable[CsvFile]) -> Stage:
-    """Copies the files into temporary tables.
+def stage_files(connection: Connection, contents: Contents) -> Stage:
+    """Copies the files of an export into temporary tables; a silent one gets an empty table.
 
     Raises RefusedExportError for headers that are not the declared ones and for files without the rows they need;
     DamagedFileError for rows that cannot be taken apart, after which `find_damage` says more.
     """
-    files = tuple(files)
-    metadata_keys = _read_headers(package, files)
+    headers, told = _read_headers(contents.package, contents.files)
     findings = Findings()
     staged: dict[str, StagedFile] = {}
-    notices: list[str] = []
-    for file in files:
-        source = _Source(package, file, metadata_keys[file.name])
+    notices: list[str] = [*told]
+    for file in contents.files:
+        source = _Source(contents.package, file, headers[file.name])
         staged[file.name], rows, mended = _stage_file(connection, source)
         if mended:
             notices.append(f"{file.file_name}: in {mended} rows, empty cells beyond the last column are ignored")
-        if file.required and not rows:
+        if file.required and not rows and file.name not in contents.deltas:
             findings += Findings.of([Refusal(file.file_name, "has no rows")])
     refuse_if(findings)
+    for file in contents.silent:
+        columns = [Column(cell.header, CText) for cell in file.cells if not cell.kind.secret]
+        staged[file.name] = StagedFile(
+            file, create_temporary(connection, f"staged_{file.name}", [_place(), *columns]), ()
+        )
     return Stage(staged, tuple(notices))
 
 
@@ -71,23 +77,27 @@ def find_damage(package: Package, files: Iterable[CsvFile], error: DamagedFileEr
     for file in files:
         try:
             with _open(package, file) as stream:
-                keys, _ = read_header(CleanLines(stream).header, file)
-            findings += _find_faults(_Source(package, file, keys))
+                header, _ = read_header(CleanLines(stream).header, file)
+            findings += _find_faults(_Source(package, file, header))
         except DamagedFileError as damage:
             findings += Findings.of([Refusal(damage.file_name, damage.reason)])
     return RefusedExportError(findings or Findings.of([Refusal(error.file_name, error.reason)]))
 
 
-def _read_headers(package: Package, files: Iterable[CsvFile]) -> dict[str, tuple[str, ...]]:
-    """The keys of the metadata columns of each file."""
-    keys = {}
+def _read_headers(package: Package, files: Iterable[CsvFile]) -> tuple[dict[str, Header], list[str]]:
+    """The header of each file, and what was put up with in them."""
+    headers = {}
+    notices: list[str] = []
     findings = Findings()
     for file in files:
         with _open(package, file) as stream:
-            keys[file.name], found = read_header(CleanLines(stream).header, file)
-            findings += found
+            lines = CleanLines(stream)
+        headers[file.name], found = read_header(lines.header, file)
+        findings += found
+        notices += (tell_place(file.file_name, quirk) for quirk in lines.quirks)
+        notices += headers[file.name].notices
     refuse_if(findings)
-    return keys
+    return headers, notices
 
 
 @dataclass(frozen=True)
@@ -96,14 +106,10 @@ class _Source:
 
     package: Package
     file: CsvFile
-    metadata_keys: tuple[str, ...]
+    header: Header
 
     def open(self) -> contextlib.AbstractContextManager[BinaryIO]:
         return _open(self.package, self.file)
-
-    @property
-    def headers(self) -> list[str]:
-        return [*(cell.header for cell in self.file.cells), *(METADATA_PREFIX + key for key in self.metadata_keys)]
 
 
 @contextlib.contextmanager
@@ -117,7 +123,7 @@ def _open(package: Package, file: CsvFile) -> Iterator[BinaryIO]:
 
 def _find_faults(source: _Source) -> Findings:
     with source.open() as stream:
-        return Findings.of(find_faults(stream, source.file.file_name, source.headers))
+        return Findings.of(find_faults(stream, source.file.file_name, source.header.written))
 
 
 def _stage_file(connection: Connection, source: _Source) -> tuple[StagedFile, int, int]:
@@ -131,19 +137,22 @@ def _stage_file(connection: Connection, source: _Source) -> tuple[StagedFile, in
             raise
     # Nothing that cannot be mended: once more, line by line.
     with source.open() as stream:
-        mended = MendedLines(stream, len(source.headers))
+        mended = MendedLines(stream, len(source.header.written))
         return _copy(connection, source, mended), mended.rows, mended.mended
+
+
+def _place() -> Column[object]:
+    # ctid: where a row lies is its place in the file, because COPY into an empty table keeps the order.
+    return Column("ctid", NullType(), system=True)
 
 
 def _copy(connection: Connection, source: _Source, lines: CleanLines | MendedLines) -> StagedFile:
     file = source.file
-    names = [cell.header for cell in file.cells]
-    names += [name_metadata_column(number) for number in range(len(source.metadata_keys))]
-    # ctid: where a row lies is its place in the file, because COPY into an empty table keeps the order.
-    place: Column[object] = Column("ctid", NullType(), system=True)
-    table = create_temporary(connection, f"staged_{file.name}", [place, *(Column(name, CText) for name in names)])
+    keys = source.header.metadata_keys
+    names = [*file.headers, *map(name_metadata_column, range(len(keys)))]
+    table = create_temporary(connection, f"staged_{file.name}", [_place(), *(Column(name, CText) for name in names)])
     quote = connection.dialect.identifier_preparer.quote_identifier
-    target, columns = f"pg_temp.{quote(table.name)}", ", ".join(map(quote, names))
+    target, columns = f"pg_temp.{quote(table.name)}", ", ".join(map(quote, source.header.staged))
     # FORCE_NULL: a quoted empty cell is as empty as a bare one.
     statement = f"COPY {target} ({columns}) FROM STDIN WITH (FORMAT csv, ENCODING 'UTF8', FORCE_NULL ({columns}))"
     reader = _Reader(lines.read)
@@ -155,9 +164,9 @@ def _copy(connection: Connection, source: _Source, lines: CleanLines | MendedLin
     for cell in file.cells:
         if cell.kind.secret:
             connection.exec_driver_sql(f"ALTER TABLE {target} DROP COLUMN {quote(cell.header)}")
-    joined = [cell.header for cell in file.cells if cell.header == "sourcedId" or cell.refers is not None]
+    joined = [cell.header for cell in file.cells if cell.header == file.key or cell.refers is not None]
     analyze_temporary(connection, table, *joined)
-    return StagedFile(file, table, source.metadata_keys)
+    return StagedFile(file, table, keys)
 
 
 def _raise_damage(error: psycopg2.Error, reader: _Reader, file: CsvFile) -> None:

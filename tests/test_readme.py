@@ -17,6 +17,7 @@ from roster_service.schemas.vendor_bodies import StudentsRequest
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import PREFIX, Settings
 from roster_service.vendor.answers import FAILURES
+from sync_scripts.exits import MEANINGS, Exit
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -71,6 +72,12 @@ def test_every_key_of_a_students_query_is_explained(key: str) -> None:
 @pytest.mark.parametrize("parameter", COLLECTION_PARAMETERS, ids=lambda parameter: parameter.name)
 def test_every_parameter_is_explained(parameter: object) -> None:
     assert f"`{parameter.name}`" in README
+
+
+@pytest.mark.parametrize("code", Exit)
+def test_every_exit_code_is_explained(code: Exit) -> None:
+    name, meaning = MEANINGS[code]
+    assert f"| {code:d} | `{name}` | {meaning} |" in README
 
 
 def test_the_roots_and_the_number_of_nested_lists_are_right() -> None:

@@ -12,6 +12,7 @@ from roster_service.cli.console import as_json, read_settings, show
 from roster_service.cli.feeds import feed
 from roster_service.cli.journal import audit, usage
 from roster_service.cli.serve import run
+from roster_service.cli.sync import sync
 from roster_service.db.embedded import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.migrate import upgrade
@@ -54,5 +55,5 @@ def db_upgrade(as_json: bool) -> None:
     show({"before": before, "after": after}, as_json, lambda _: f"the database is {state} revision {after}")
 
 
-for group in (run, feed, vendor, client, usage, audit):
+for group in (run, feed, sync, vendor, client, usage, audit):
     main.add_command(group)

@@ -18,8 +18,9 @@ TAKEN = {
 REFUSED = {
     "empty file": ("", [(None, "is empty")]),
     "broken quoting": ('sourcedId,"status', [(None, "broken quoting")]),
-    "another case": (GOOD.replace("name", "Name"), [("Name", "did you mean name?"), ("name", "is missing")]),
-    "misspelt": (GOOD.replace("dateLast", "dataLast"), [("dataLastModified", "did you mean dateLastModified?")]),
+    "misspelt": (GOOD.replace("name", "nmae"), [("nmae", "did you mean name?"), ("name", "is missing")]),
+    "twice, once in another case": (GOOD + ",NAME", [("NAME", "stands in the header twice")]),
+    "twice, once misspelt": (GOOD + ",dataLastModified", [("dataLastModified", "stands in the header twice")]),
     "missing": (GOOD.removesuffix(",parentSourcedId"), [("parentSourcedId", "is missing")]),
     "twice": (GOOD + ",name", [("name", "stands in the header twice")]),
     "metadata twice": (GOOD + ",metadata.a,metadata.a", [("metadata.a", "stands in the header twice")]),
@@ -39,7 +40,8 @@ REFUSED = {
 @pytest.mark.parametrize(("line", "keys"), TAKEN.values(), ids=TAKEN)
 def test_taken(line: str, keys: tuple[str, ...]) -> None:
     found, findings = read_header(line.encode(), ORGS)
-    assert (found, findings.total) == (keys, 0)
+    assert (found.metadata_keys, findings.total) == (keys, 0)
+    assert found.notices == ()
 
 
 @pytest.mark.parametrize(("line", "wanted"), REFUSED.values(), ids=REFUSED)

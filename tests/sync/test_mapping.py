@@ -39,7 +39,7 @@ def test_records_of_1_1(engine: Engine, springfield: Path) -> None:
     report = load(engine, "springfield", springfield)
     assert {name: count.added for name, count in report.counts.items()} == {
         "orgs": 4,
-        "academic_sessions": 7,
+        "academicSessions": 7,
         "courses": 4,
         "classes": 5,
         "users": 15,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -12,11 +13,13 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import Engine
 
+from roster_service.db.tables import feeds, sync_refusals, sync_runs, users
 from sync_scripts.exits import CODES, MEANINGS, Exit
 from sync_scripts.load_oneroster import main
 from sync_scripts.runs import take_lock
 
-from .bending import cell, column
+from .bending import both, cell, column, header, with_row
+from .conftest import snapshot
 
 
 @pytest.fixture
@@ -44,7 +47,8 @@ def test_a_table_of_counts(springfield: Path) -> None:
 def test_one_json_object(springfield: Path) -> None:
     first = json.loads(run("--feed", "springfield", "--json", springfield).stdout)
     assert list(first) == [
-        "feed", "format", "source", "stamp", "outcome", "counts", "seconds", "revision", "notices",
+        "feed", "run", "format", "source", "stamp", "outcome", "counts", "seconds", "message", "refused", "revision",
+        "notices", "refusals", "dry_run",
     ]  # fmt: skip
     assert (first["outcome"], first["revision"]) == ("done", 1)
     assert first["stamp"].endswith("Z")
@@ -55,18 +59,49 @@ def test_one_json_object(springfield: Path) -> None:
 
 @pytest.mark.usefixtures("settings")
 def test_refused(springfield: Path) -> None:
-    column("enrollments", "role", "pupil")(springfield)
+    both(header("users", "role", "function"), with_row("manifest", propertyName="x"))(springfield)
     result = run("--feed", "springfield", springfield)
     assert result.exit_code == Exit.REFUSED
     assert result.stdout == ""
-    assert result.stderr.startswith(
-        "refused for 17 reasons; nothing was changed\nenrollments.csv, line 2, column role: must be one of"
-    )
-    cell("orgs", 2, "type", "x")(springfield)
+    assert result.stderr.startswith("refused for 1 reason; nothing was changed\nmanifest.csv, line 19, column property")
     told = json.loads(run("--feed", "springfield", "--json", springfield).stdout)
-    assert (told["outcome"], told["total"]) == ("refused", 18)
+    assert (told["outcome"], told["total"]) == ("refused", 1)
     first = told["refusals"][0]
-    assert {**first, "reason": ""} == {"file": "orgs.csv", "line": 2, "column": "type", "value": "x", "reason": ""}
+    assert {**first, "reason": ""} == {
+        "file": "manifest.csv", "line": 19, "column": "propertyName", "value": "x", "reason": "",
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("settings")
+def test_some_rows_are_refused(engine: Engine, springfield: Path, tmp_path: Path) -> None:
+    both(*(cell("enrollments", line, "role", "pupil") for line in range(2, 18)), column("users", "sms", "1"))(
+        springfield
+    )
+    cell("enrollments", 18, "role", "p" * 100)(springfield)
+    rejects = tmp_path / "rejects.csv"
+    result = run("--feed", "springfield", "--rejects", rejects, springfield)
+    assert result.exit_code == Exit.PARTIAL
+    assert "17 rows are refused:\nenrollments.csv, line 2, column role: must be one of" in result.stderr
+    written = list(csv.DictReader(rejects.read_text(encoding="utf-8").splitlines()))
+    assert [row["line"] for row in written] == [str(line) for line in range(2, 19)]
+    assert written[0].keys() == {"file", "line", "column", "value", "reason"}
+    assert written[-1]["value"] == "p" * 79 + "…"
+    stored = list(snapshot(engine, sync_refusals).values())
+    assert [(row["line"], row["header"], row["value"]) for row in stored] == [
+        (int(row["line"]), row["column"], row["value"]) for row in written
+    ]
+    [row] = snapshot(engine, sync_runs).values()
+    assert (row["outcome"], row["refused"]) == ("done", 17)
+
+
+@pytest.mark.usefixtures("settings")
+def test_a_dry_run_changes_nothing(engine: Engine, springfield: Path) -> None:
+    told = json.loads(run("--feed", "springfield", "--dry-run", "--json", springfield).stdout)
+    assert (told["counts"]["users"]["added"], told["outcome"], told["dry_run"]) == (15, "done", True)
+    assert (told["run"], told["stamp"], told["revision"]) == (None, None, None)
+    header("users", "role", "function")(springfield)
+    assert run("--feed", "springfield", "--dry-run", springfield).exit_code == Exit.REFUSED
+    assert snapshot(engine, sync_runs) == snapshot(engine, feeds) == snapshot(engine, users) == {}
 
 
 @pytest.mark.usefixtures("settings")
@@ -108,7 +143,7 @@ def test_wrong_usage(arguments: list[str]) -> None:
 
 
 def test_help_shows_every_exit_code() -> None:
-    assert set(MEANINGS) == set(Exit) == {Exit.LOADED, *CODES.values()}
+    assert set(MEANINGS) == set(Exit) == {Exit.LOADED, Exit.PARTIAL, Exit.HELD, *CODES.values()}
     shown = run("--help").stdout
     for code, (_, meaning) in MEANINGS.items():
         assert f"  {code:d}  {meaning}" in shown

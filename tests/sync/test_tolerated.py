@@ -5,18 +5,41 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, literal, select
 
-from roster_service.db import tables
+from roster_service.db import tables, vocabulary
+from roster_service.db.tables import CText
+from sync_scripts import cells
+from sync_scripts.cells import Kind, word_of
 from sync_scripts.loading import load
+from sync_scripts.oneroster import VERSIONS
+from sync_scripts.quirks import (
+    BLANK_MODE,
+    BYTE_ORDER_MARK,
+    FILE_NAME_CASE,
+    FLAG_SPELLING,
+    HEADER_CASE,
+    HEADER_SPELLING,
+    HEADER_SPELLINGS,
+    LIST_SPACES,
+    MANIFEST_VERSION,
+    MIDNIGHT,
+    QUIRKS,
+    STATUS_IN_BULK,
+    US_DAY,
+    WORD_CASE,
+    Quirk,
+)
 
 from .bending import (
     Bend,
+    Rows,
     both,
     cell,
     cell_of,
     column,
     declared,
+    header,
     quoted,
     raw,
     replaced,
@@ -25,24 +48,99 @@ from .bending import (
     without_file,
     without_rows,
 )
-from .conftest import snapshot
+from .conftest import read_rejects, snapshot
 
-CRLF = raw("users.csv", lambda data: data.replace(b"\n", b"\r\n"))
+
+def _lower(file: str, name: str, *values: str) -> Bend:
+    """Puts the words of a column into another case."""
+
+    def change(rows: Rows) -> None:
+        place = rows[0].index(name)
+        for row in rows[1:]:
+            if row[place] in values:
+                row[place] = row[place].capitalize()
+
+    return rows_of(file, change)
+
+
+def _us_days(rows: Rows) -> None:
+    place = rows[0].index("beginDate")
+    for row in rows[1:]:
+        if row[place]:
+            year, month, day = row[place].split("-")
+            row[place] = f"{int(month)}/{day}/{year}"
+
+
+def _renamed(old: str, new: str) -> Bend:
+    return lambda folder: (folder / old).rename(folder / new) and None
+
+
+# One row per quirk of the table: an export that has it, and what is said about it.
+QUIRKY: dict[Quirk, tuple[Bend, tuple[str, ...]]] = {
+    FLAG_SPELLING: (
+        rows_of("users", lambda rows: [row.__setitem__(3, {"true": "TRUE", "false": "0"}[row[3]]) for row in rows[1:]]),
+        ("users.csv, column enabledUser: in 15 rows, a flag that is spelt otherwise than true or false",),
+    ),
+    WORD_CASE: (
+        both(_lower("orgs", "type", "school"), _lower("users", "role", "student")),
+        ("orgs.csv, column type: in 2 rows, a word in another", "users.csv, column role: in 6 rows, a word in another"),
+    ),
+    US_DAY: (
+        rows_of("enrollments", _us_days),
+        ("enrollments.csv, column beginDate: in 5 rows, a day written M/D/YYYY, the month first",),
+    ),
+    MIDNIGHT: (
+        cell("academicSessions", 2, "startDate", "2026-08-17T00:00:00.000Z"),
+        ("academicSessions.csv, column startDate: in 1 row, a day written as its midnight",),
+    ),
+    LIST_SPACES: (
+        rows_of("classes", lambda rows: [row.__setitem__(10, row[10].replace(",", " , ")) for row in rows[1:]]),
+        ("classes.csv, column termSourcedIds: in 1 row, spaces around the commas of a list",),
+    ),
+    STATUS_IN_BULK: (
+        both(column("users", "status", "active"), column("users", "dateLastModified", "2026-11-01")),
+        ("users.csv, column status: in 15 rows, a status in a bulk file, which needs none",),
+    ),
+    HEADER_CASE: (
+        header("demographics", "birthDate", "birthdate"),
+        ("demographics.csv: a header in another letter case (birthdate, read as birthDate)",),
+    ),
+    HEADER_SPELLING: (
+        both(
+            header("orgs", "dateLastModified", "dataLastModified"), header("demographics", "sourcedId", "userSourcedId")
+        ),
+        (
+            "orgs.csv: a header with a known misspelling (dataLastModified, read as dateLastModified)",
+            "demographics.csv: a header with a known misspelling (userSourcedId, read as sourcedId)",
+        ),
+    ),
+    BYTE_ORDER_MARK: (
+        both(
+            raw("users.csv", lambda data: b"\xef\xbb\xbf" + data),
+            raw("manifest.csv", lambda data: b"\xef\xbb\xbf" + data),
+        ),
+        ("users.csv: a byte order mark before the header", "manifest.csv: a byte order mark before the header"),
+    ),
+    FILE_NAME_CASE: (
+        both(_renamed("academicSessions.csv", "AcademicSessions.CSV"), _renamed("manifest.csv", "Manifest.csv")),
+        (
+            "Manifest.csv: a file name in another letter case (read as manifest.csv)",
+            "AcademicSessions.CSV: a file name in another letter case (read as academicSessions.csv)",
+        ),
+    ),
+    MANIFEST_VERSION: (
+        cell_of("manifest", "manifest.version", "value", "1"),
+        ("manifest.csv: the manifest version 1 for 1.0",),
+    ),
+    BLANK_MODE: (declared("results", ""), ("manifest.csv: a blank mode in the manifest",)),
+}
 TOLERATED: dict[str, tuple[Bend, tuple[str, ...]]] = {
-    "byte order mark": (raw("users.csv", lambda data: b"\xef\xbb\xbf" + data), ()),
-    "byte order mark in the manifest": (raw("manifest.csv", lambda data: b"\xef\xbb\xbf" + data), ()),
-    "CRLF": (CRLF, ()),
+    "CRLF, as RFC 4180 has it": (raw("users.csv", lambda data: data.replace(b"\n", b"\r\n")), ()),
     "no end of the last line": (raw("users.csv", lambda data: data.removesuffix(b"\n")), ()),
     "empty last lines": (raw("users.csv", lambda data: data + b"\n\n"), ()),
     "every cell quoted": (quoted("courses"), ()),
-    "manifest version 1": (cell_of("manifest", "manifest.version", "value", "1"), ()),
-    "a blank mode": (declared("results", ""), ()),
     "no row for an absent file": (without_rows("manifest", "file.results"), ()),
     "no source": (without_rows("manifest", "source.systemName", "source.systemCode"), ()),
-    "status and date filled": (
-        both(column("users", "status", "active"), column("users", "dateLastModified", "2026-11-01")),
-        (),
-    ),
     "litter of an operating system": (with_file(".DS_Store"), ()),
     "empty cells too many": (
         replaced("users.csv", ",7,free\n", ",7,free,,\n"),
@@ -65,6 +163,65 @@ def test_tolerated(engine: Engine, springfield: Path, bend: Bend, notices: tuple
     bend(springfield)
     report = load(engine, "springfield", springfield)
     assert (report.outcome, report.notices) == ("unchanged", notices)
+
+
+def test_every_quirk_has_a_case() -> None:
+    assert tuple(QUIRKY) == QUIRKS
+
+
+@pytest.mark.parametrize(("quirk", "bend", "notices"), [(it, *case) for it, case in QUIRKY.items()])
+def test_quirks_are_read_and_told(
+    engine: Engine, springfield: Path, quirk: Quirk, bend: Bend, notices: tuple[str, ...]
+) -> None:
+    load(engine, "springfield", springfield)
+    bend(springfield)
+    report = load(engine, "springfield", springfield)
+    assert report.outcome == "unchanged"
+    assert all(quirk.taken in told for told in report.notices)
+    assert len(report.notices) == len(notices)
+    for wanted in notices:
+        assert any(told.startswith(wanted) for told in report.notices), report.notices
+
+
+CELLS: tuple[tuple[Quirk, Kind], ...] = (
+    (FLAG_SPELLING, cells.FLAG),
+    (WORD_CASE, word_of(vocabulary.CLASS_TYPES)),
+    (US_DAY, cells.DAY),
+    (MIDNIGHT, cells.DAY),
+    (LIST_SPACES, cells.TEXTS),
+)
+
+
+@pytest.mark.parametrize(("quirk", "kind"), CELLS, ids=[quirk.taken for quirk, _ in CELLS])
+def test_examples_are_true(shared_engine: Engine, quirk: Quirk, kind: Kind) -> None:
+    """A cell like the example is read as what the example says; one that is as it should be has no quirk."""
+    tolerance = next(it for it in kind.tolerates if it.quirk is quirk)
+    found, wanted = (literal(text, CText) for text in quirk.example)
+    with shared_engine.connect() as connection:
+        assert connection.execute(select(tolerance.holds(found), tolerance.holds(wanted))).one() == (True, False)
+        read = found if tolerance.read is None else tolerance.read(found)
+        assert connection.scalar(select(kind.convert(read) == kind.convert(wanted)))
+
+
+def test_misspelt_headers_mean_headers_that_exist() -> None:
+    headers = {header for form in VERSIONS.values() for file in form.files for header in file.headers}
+    assert set(HEADER_SPELLINGS.values()) <= headers
+    assert all(spelling == spelling.lower() for spelling in HEADER_SPELLINGS)
+
+
+@pytest.mark.parametrize("text", ["13/05/2023", "2/30/2023", "1/05/23", "1-05-2023", "1/5", "2023/01/05"])
+def test_days_that_stay_bad(engine: Engine, springfield: Path, text: str) -> None:
+    cell("academicSessions", 2, "startDate", text)(springfield)
+    words = (
+        f"academicSessions.csv, line 2, column startDate: must be a day of the calendar, YYYY-MM-DD (found '{text}')"
+    )
+    assert words in read_rejects(engine, springfield)
+
+
+def test_lines_are_still_those_of_the_file(engine: Engine, springfield: Path) -> None:
+    """A file that was put right is refused at the places of the file that was sent."""
+    both(cell("users", 3, "enabledUser", "TRUE"), cell("users", 9, "email", "x" * 256))(springfield)
+    assert "users.csv, line 9, column email: must have" in read_rejects(engine, springfield)
 
 
 def test_said_aloud(engine: Engine, shelbyville: Path) -> None:

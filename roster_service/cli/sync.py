@@ -1,0 +1,140 @@
+"""`roster sync`: what the runs of the sync did, and what becomes of those that are held."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import click
+from sqlalchemy import Connection, Row, select
+
+from roster_service.cli.console import as_json, make_table, open_accounts, show
+from roster_service.db.held import HELD, close_held, drop_export
+from roster_service.db.tables import feeds, sync_runs
+from roster_service.errors import CommandError
+
+SHOWN = 20
+# Exit codes of a loader whose export was applied: whole, or but for single rows.
+APPLIED = (0, 1)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of the sync."""
+
+    run: int
+    feed: str
+    outcome: str
+    finished: str
+    counts: dict[str, Any]
+    refused: int
+    message: str | None
+
+
+@click.group()
+def sync() -> None:
+    """The runs of the nightly sync."""
+
+
+@sync.command("status")
+@as_json
+def sync_status(as_json: bool) -> None:
+    """Show every held run, and the latest others."""
+    with open_accounts() as connection:
+        found = list_runs(connection)
+    show(found, as_json, lambda _: make_table([_to_row(item) for item in found], "there were no runs"))
+
+
+def list_runs(connection: Connection) -> list[Run]:
+    """The held runs and then the latest others, `SHOWN` runs at most beside the held ones."""
+    rows = (
+        select(sync_runs, feeds.c.name).join(feeds, feeds.c.id == sync_runs.c.feed_id).order_by(sync_runs.c.id.desc())
+    )
+    held = connection.execute(rows.where(sync_runs.c.outcome == HELD)).all()
+    others = connection.execute(rows.where(sync_runs.c.outcome != HELD).limit(SHOWN)).all()
+    return [
+        Run(
+            row.id,
+            row.name,
+            row.outcome,
+            row.finished_at.isoformat(timespec="seconds"),
+            row.counts,
+            row.refused,
+            row.message,
+        )
+        for row in (*held, *others)
+    ]
+
+
+def _to_row(item: Run) -> dict[str, str]:
+    totals: dict[str, int] = {}
+    for counts in item.counts.values():
+        for name, count in counts.items():
+            totals[name] = totals.get(name, 0) + count
+    told = ", ".join(f"{count:,} {name}" for name, count in totals.items() if count)
+    return {
+        "run": str(item.run),
+        "feed": item.feed,
+        "outcome": item.outcome,
+        "finished": item.finished,
+        "records": told or "-",
+        "message": item.message or "",
+    }
+
+
+@sync.command("approve")
+@click.argument("run", type=int)
+@as_json
+def sync_approve(run: int, as_json: bool) -> None:
+    """Apply the held RUN: the very export that was kept."""
+    with open_accounts() as connection:
+        held = _find_held(connection, run)
+        url = connection.engine.url.render_as_string(hide_password=False)
+        command = [
+            sys.executable,
+            "-m",
+            f"sync_scripts.load_{held.format}",
+            "--feed",
+            held.name,
+            "--approves",
+            str(run),
+        ]
+        done = subprocess.run(  # noqa: S603  (our own script)
+            [*command, *(["--json"] if as_json else []), "--", held.kept_export],
+            env=os.environ | {"ROSTER_DATABASE_URL": url},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode not in APPLIED:
+        raise CommandError(f"the run {run} could not be applied:\n{done.stderr or done.stdout}")
+    click.echo(done.stdout, nl=False)
+    click.echo(done.stderr, nl=False, err=True)
+
+
+@sync.command("discard")
+@click.argument("run", type=int)
+@as_json
+def sync_discard(run: int, as_json: bool) -> None:
+    """Forget the held RUN, and its export."""
+    with open_accounts() as connection:
+        held = _find_held(connection, run)
+        kept = close_held(connection, sync_runs.c.id == run, "discarded", "discarded by an operator")
+    for export in kept:
+        drop_export(export)
+    show({"run": run, "outcome": "discarded"}, as_json, lambda _: f"discarded the run {run} of the feed {held.name}")
+
+
+def _find_held(connection: Connection, run: int) -> Row[Any, Any, Any, Any]:
+    rows = select(sync_runs.c.outcome, sync_runs.c.kept_export, feeds.c.name, feeds.c.format).join(
+        feeds, feeds.c.id == sync_runs.c.feed_id
+    )
+    found = connection.execute(rows.where(sync_runs.c.id == run)).one_or_none()
+    if found is None:
+        raise CommandError(f"there is no run {run}")
+    if found.outcome != HELD:
+        raise CommandError(f"the run {run} is not held; it is {found.outcome}")
+    return found

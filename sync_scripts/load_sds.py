@@ -1,0 +1,11 @@
+"""`python -m sync_scripts.load_sds --feed NAME PATH`: a School Data Sync v2.1 CSV export into the roster."""
+
+from __future__ import annotations
+
+from sync_scripts.command import make_command
+from sync_scripts.families import SDS
+
+main = make_command(SDS)
+
+if __name__ == "__main__":
+    main()

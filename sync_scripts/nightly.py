@@ -1,0 +1,140 @@
+"""`python -m sync_scripts.nightly`: loads the export of every enabled feed in turn, then purges old tombstones.
+
+One feed that fails does not stop the others; the worst exit code of all is the script's own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+from sqlalchemy import Engine, select
+
+from roster_service.db.tables import feeds
+from roster_service.errors import CommandError
+from roster_service.settings import Settings
+from sync_scripts.command import open_roster
+from sync_scripts.exits import CODES, HELP, MEANINGS, Exit, code_of, code_of_error, exit_on_refusal, tell_error
+from sync_scripts.families import FAMILIES
+from sync_scripts.loading import STEPS, Options, load
+from sync_scripts.purge import purge
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A feed that is loaded each night."""
+
+    name: str
+    format: str
+    path: Path
+
+
+def list_nightly_feeds(engine: Engine) -> list[Feed]:
+    """The enabled feeds whose export has a place, by name."""
+    wanted = select(feeds.c.name, feeds.c.format, feeds.c.path).where(feeds.c.enabled, feeds.c.path.is_not(None))
+    with engine.connect() as connection:
+        return [Feed(name, form, Path(path)) for name, form, path in connection.execute(wanted.order_by(feeds.c.name))]
+
+
+def run_night(engine: Engine, settings: Settings, tell: Tell) -> Exit:
+    """Loads every feed, then purges. `tell` is given one object per step, and one per feed with its outcome."""
+    loads = [partial(_load, engine, feed, settings, tell) for feed in list_nightly_feeds(engine)]
+    codes = [_guard(load_feed, {"feed": load_feed.args[1].name}, tell) for load_feed in loads]
+    return max([*codes, _guard(partial(_purge, engine, settings, tell), {"step": "purge"}, tell)])
+
+
+def _purge(engine: Engine, settings: Settings, tell: Tell) -> Exit:
+    tell({"step": "purge", "purged": purge(engine, settings.retention_days), "exit": Exit.LOADED})
+    return Exit.LOADED
+
+
+def _load(engine: Engine, feed: Feed, settings: Settings, tell: Tell) -> Exit:
+    if feed.format not in FAMILIES:
+        raise CommandError(f"the feed {feed.name} takes {feed.format}, which this version does not know")
+
+    def tell_step(step: str, seconds: float) -> None:
+        tell({"feed": feed.name, "step": step, "seconds": seconds})
+
+    options = Options(settings, tell=tell_step)
+    report = load(engine, feed.name, feed.path, family=FAMILIES[feed.format], options=options)
+    code = code_of(report)
+    tell({**report.to_json(), "exit": code})
+    return code
+
+
+def _guard(work: Callable[[], Exit], place: dict[str, str], tell: Tell) -> Exit:
+    """Does the work; whatever goes wrong with it is told, and stays its own affair."""
+    try:
+        return work()
+    except tuple(CODES) as error:
+        code = code_of_error(error)
+        told = tell_error(error)
+    except Exception as error:  # noqa: BLE001  (a mistake of ours must not cost the other feeds their night)
+        # Its words may quote a row.
+        code, told = Exit.UNAVAILABLE, {"outcome": MEANINGS[Exit.UNAVAILABLE][0], "message": type(error).__name__}
+    tell({**place, **told, "exit": code})
+    return code
+
+
+@contextmanager
+def _show() -> Iterator[Tell]:
+    """On a terminal a bar per feed, and a line for its outcome; elsewhere one JSON line per step."""
+    if not sys.stdout.isatty():
+        yield lambda told: click.echo(json.dumps(told, ensure_ascii=False))
+        return
+    console = Console()
+    with Progress(console=console, transient=True) as progress:
+        bars: dict[str, Any] = {}
+
+        def tell(told: dict[str, Any]) -> None:
+            name = told.get("feed", "purge")
+            if "seconds" in told and "step" in told:
+                if name not in bars:
+                    bars[name] = progress.add_task(name, total=len(STEPS))
+                progress.update(bars[name], advance=1, description=f"{name}: {told['step']}")
+                return
+            if name in bars:
+                progress.remove_task(bars.pop(name))
+            counts = told.get("purged") or _total(told.get("counts", {}))
+            words = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
+            outcome = told.get("outcome", "done")
+            console.print(f"{name}: {outcome}", words, told.get("message") or "", markup=False, highlight=False)
+
+        yield tell
+
+
+def _total(counts: dict[str, dict[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for count in counts.values():
+        for word, number in count.items():
+            total[word] = total.get(word, 0) + number
+    return total
+
+
+@click.command(epilog=HELP)
+def main() -> None:
+    """Load the export of every enabled feed, then remove the tombstones that are older than ROSTER_RETENTION_DAYS.
+
+    Ends with the worst exit code of all.
+    """
+    with exit_on_refusal(as_json=not sys.stdout.isatty()):
+        settings = Settings.from_environ(os.environ)
+        with open_roster(settings) as engine, _show() as tell:
+            code = run_night(engine, settings, tell)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""The night: every feed in turn, whatever happens to the others; then the purge."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import Engine, insert, update
+
+from roster_service.cli.feeds import FORMATS
+from roster_service.db import tables
+from sync_scripts.exits import Exit
+from sync_scripts.families import FAMILIES
+from sync_scripts.loading import STEPS
+from sync_scripts.nightly import main
+from sync_scripts.runs import take_lock
+
+from .bending import Bend, cell_of, with_row
+from .conftest import SHELBYVILLE, SPRINGFIELD, snapshot
+
+Night = Callable[[], tuple[int, list[dict[str, Any]]]]
+
+
+@pytest.fixture
+def night(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Night:
+    """Runs a night on the test's database; its exit code, and the lines that it printed."""
+    monkeypatch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
+
+    def run() -> tuple[int, list[dict[str, Any]]]:
+        done = CliRunner().invoke(main)
+        return done.exit_code, [json.loads(line) for line in done.stdout.splitlines()]
+
+    return run
+
+
+@pytest.fixture
+def folders(engine: Engine, copy_export: Callable[[str], Path]) -> dict[str, Path]:
+    """Two feeds that remember where their exports lie, and two that are not loaded at night."""
+    found = {"springfield": copy_export(SPRINGFIELD), "shelbyville": copy_export(SHELBYVILLE)}
+    rows = [{"name": name, "format": "oneroster", "path": str(path), "enabled": True} for name, path in found.items()]
+    rows.append({**rows[0], "name": "disabled", "enabled": False})
+    rows.append({**rows[0], "name": "without a path", "path": None})
+    with engine.begin() as connection:
+        connection.execute(insert(tables.feeds), rows)
+    return found
+
+
+def test_every_enabled_feed_is_loaded(engine: Engine, folders: dict[str, Path], night: Night) -> None:
+    code, lines = night()
+    assert code == Exit.LOADED
+    told = [(line.get("feed"), line.get("step"), line.get("outcome")) for line in lines]
+    steps = [[*((feed, step, None) for step in STEPS), (feed, None, "done")] for feed in sorted(folders)]
+    assert told == [*steps[0], *steps[1], (None, "purge", None)]
+    assert len(snapshot(engine, tables.users)) == 15 + 11
+    code, lines = night()
+    assert [line["outcome"] for line in lines if "outcome" in line] == ["unchanged", "unchanged"]
+
+
+FAILURES: dict[str, tuple[Bend, Exit]] = {
+    "a bad row": (cell_of("orgs", "shv-campus", "type", "x"), Exit.PARTIAL),
+    "a bad export": (with_row("orgs", sourcedId="shv-north"), Exit.REFUSED),
+    "no export": (lambda folder: folder.rename(folder.with_name("elsewhere")) and None, Exit.REFUSED),
+}
+
+
+@pytest.mark.parametrize(("bend", "wanted"), FAILURES.values(), ids=FAILURES)
+def test_one_failure_does_not_stop_the_others(
+    engine: Engine, folders: dict[str, Path], night: Night, bend: Bend, wanted: Exit
+) -> None:
+    bend(folders["shelbyville"])
+    code, lines = night()
+    assert code == wanted
+    assert {line["feed"]: line["exit"] for line in lines if "exit" in line and "feed" in line} == {
+        "shelbyville": wanted,
+        "springfield": Exit.LOADED,
+    }
+    assert "spr-student-1" in snapshot(engine, tables.users)
+    assert lines[-1]["step"] == "purge"
+
+
+@pytest.mark.usefixtures("folders")
+def test_a_mistake_of_ours_is_told_without_its_words(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("a row of somebody")
+
+    monkeypatch.setattr("sync_scripts.nightly.load", fail)
+    code, lines = night()
+    assert code == Exit.UNAVAILABLE
+    assert [line["message"] for line in lines if "message" in line] == ["ValueError", "ValueError"]
+
+
+@pytest.mark.usefixtures("folders")
+def test_a_run_that_is_under_way_is_named(engine: Engine, night: Night) -> None:
+    with engine.begin() as other:
+        take_lock(other, "the other")
+        code, lines = night()
+    assert code == Exit.LOCKED
+    assert all("roster sync: the other" in line["message"] for line in lines)
+
+
+@pytest.mark.usefixtures("folders")
+def test_a_format_that_nobody_knows(engine: Engine, night: Night) -> None:
+    with engine.begin() as connection:
+        connection.execute(update(tables.feeds).values(format="papyrus"))
+    code, lines = night()
+    assert (code, lines[0]["message"]) == (
+        Exit.REFUSED, "the feed shelbyville takes papyrus, which this version does not know",
+    )  # fmt: skip
+
+
+def test_every_family_has_its_script_and_can_be_added() -> None:
+    assert set(FAMILIES) == set(FORMATS)
+    for name in FAMILIES:
+        assert importlib.util.find_spec(f"sync_scripts.load_{name}") is not None
