@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from sync_scripts.districts.drift import Drift
 from sync_scripts.districts.files import METADATA, ROWS
 from sync_scripts.districts.model import District
 from sync_scripts.districts.writing import open_export, write_rows
@@ -22,6 +23,7 @@ from sync_scripts.oneroster import VERSIONS
 DEFAULT_NAME = "Springdale Unified School District"
 LAST_MONTH_OF_SCHOOL = 7
 SYSTEM = "Made-up district"
+PERCENT = click.FloatRange(0, 100)
 
 
 def find_school_year(today: datetime.date) -> int:
@@ -30,13 +32,20 @@ def find_school_year(today: datetime.date) -> int:
 
 
 def generate(
-    path: Path, *, students: int, seed: int, version: str, school_year: int, name: str = DEFAULT_NAME
+    path: Path,
+    *,
+    students: int,
+    seed: int,
+    version: str,
+    school_year: int,
+    name: str = DEFAULT_NAME,
+    drift: Drift | None = None,
 ) -> Mapping[str, int]:
     """Writes the export of a made-up district to `path` (a zip where it ends in .zip, else a folder).
 
-    `version`: "1.1" or "1.2"; `school_year`: the year in which it ends. Two districts with different seeds or names
-    share no id. Returns the number of rows per file. Raises FileExistsError where `path` is a folder with something
-    in it, KeyError for another version.
+    `version`: "1.1" or "1.2"; `school_year`: the year in which it ends; `drift`: what happened in the night before.
+    Two districts with different seeds or names share no id. Returns the number of rows per file. Raises
+    FileExistsError where `path` is a folder with something in it, KeyError for another version.
     """
     district = District(name, students, seed, school_year)
     form = VERSIONS[version]
@@ -52,7 +61,8 @@ def generate(
             metadata = (METADATA_PREFIX + key for key in METADATA.get(file.name, ()))
             with open_file(file.file_name) as stream:
                 headers = [*(cell.header for cell in file.cells), *metadata]
-                counts[file.name] = write_rows(stream, headers, ROWS[file.name](district))
+                rows = ROWS[file.name](district)
+                counts[file.name] = write_rows(stream, headers, drift.apply(file.name, rows) if drift else rows)
     return counts
 
 
@@ -63,12 +73,31 @@ def generate(
 @click.option("--version", default="1.1", show_default=True, type=click.Choice(list(VERSIONS)), help="Of OneRoster.")
 @click.option("--name", default=DEFAULT_NAME, show_default=True, help="The name of the district.")
 @click.option("--school-year", type=click.IntRange(1900, 2900), help="The year it ends in.  [default: the current one]")
+@click.option("--next-day", is_flag=True, help="The export of the day after: somebody came, changed, left.")
+@click.option("--adds", default=1.0, show_default=True, type=PERCENT, help="Percent of the people who come.")
+@click.option("--changes", default=1.0, show_default=True, type=PERCENT, help="Percent of the records that change.")
+@click.option("--drops", default=0.5, show_default=True, type=PERCENT, help="Percent of the people who leave.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(out: Path, students: int, seed: int, version: str, name: str, school_year: int | None, as_json: bool) -> None:
+def main(
+    out: Path,
+    students: int,
+    seed: int,
+    version: str,
+    name: str,
+    school_year: int | None,
+    next_day: bool,
+    adds: float,
+    changes: float,
+    drops: float,
+    as_json: bool,
+) -> None:
     """Write the OneRoster CSV export of a made-up district to OUT."""
+    drift = Drift(seed, adds, changes, drops) if next_day else None
     school_year = school_year or find_school_year(datetime.datetime.now(tz=datetime.UTC).date())
     try:
-        counts = generate(out, students=students, seed=seed, version=version, school_year=school_year, name=name)
+        counts = generate(
+            out, students=students, seed=seed, version=version, school_year=school_year, name=name, drift=drift
+        )
     except FileExistsError:
         raise click.BadParameter(f"{out} is there already, and is no empty folder", param_hint="--out") from None
     except OSError as error:

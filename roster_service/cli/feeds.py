@@ -14,7 +14,7 @@ from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
 
 # Each has a script `sync_scripts.load_NAME`; a test holds this to the families there.
-FORMATS = ("oneroster", "clever")
+FORMATS = ("oneroster", "clever", "sds")
 
 
 @dataclass(frozen=True)
