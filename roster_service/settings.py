@@ -47,7 +47,7 @@ def read_count(least: int, most: int) -> Callable[[str], int]:
     """A reader of whole numbers from `least` to `most`."""
 
     def read(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+        if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
             raise ValueError(f"must be a whole number from {least} to {most}")
         return int(text)
 

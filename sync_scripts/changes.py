@@ -35,8 +35,7 @@ from sync_scripts.temporary import analyze_temporary, create_temporary, like
 
 ACTIVE, TO_BE_DELETED = "active", "tobedeleted"
 ADDED, CHANGED, REVIVED = "added", "changed", "revived"
-# Columns that the sync itself sets.
-OWN_COLUMNS = frozenset({"sourced_id", "feed_id", "status", "date_last_modified"})
+KEY, CHANGE = "sourced_id", "change"
 
 
 @dataclass(frozen=True)
@@ -75,22 +74,18 @@ def compare(connection: Connection, incoming: Incoming, feed_id: int) -> list[Di
 
 def _compare_table(connection: Connection, table: Table, incoming: Incoming, feed_id: int) -> Difference:
     new = incoming.records[table].subquery("new")
-    data = [column for column in new.c if column.name not in OWN_COLUMNS]
-    differs = [column.is_distinct_from(table.c[column.name]) for column in data]
+    both = new.outerjoin(table, table.c.sourced_id == new.c.sourced_id)
+    differs = [column.is_distinct_from(table.c[column.name]) for column in new.c if column.name != KEY]
     touched = _find_touched(connection, table, incoming, feed_id)
     if touched is not None:
-        differs.append(new.c.sourced_id.in_(select(touched.c.sourced_id)))
+        both = both.outerjoin(touched, touched.c.sourced_id == new.c.sourced_id)
+        differs.append(touched.c.sourced_id.is_not(None))
     change = case((table.c.sourced_id.is_(None), ADDED), (table.c.status != ACTIVE, REVIVED), else_=CHANGED)
-    rows = create_temporary(connection, f"changed_{table.name}", [*like(new.c), Column("change", CText)])
-    connection.execute(
-        rows.insert().from_select(
-            [*(column.name for column in new.c), "change"],
-            select(*new.c, change)
-            .select_from(new.outerjoin(table, table.c.sourced_id == new.c.sourced_id))
-            .where(or_(table.c.sourced_id.is_(None), table.c.status != ACTIVE, *differs)),
-        )
-    )
-    analyze_temporary(connection, rows, "sourced_id", "change")
+    changed = select(*new.c, change).select_from(both)
+    changed = changed.where(or_(table.c.sourced_id.is_(None), table.c.status != ACTIVE, *differs))
+    rows = create_temporary(connection, f"changed_{table.name}", [*like(new.c), Column(CHANGE, CText)])
+    connection.execute(rows.insert().from_select(list(rows.c.keys()), changed))
+    analyze_temporary(connection, rows, KEY, CHANGE)
     counts = connection.execute(select(rows.c.change, func.count()).group_by(rows.c.change))
     total = connection.scalar(select(func.count()).select_from(new)) or 0
     return Difference(table, rows, total, {row[0]: row[1] for row in counts})
@@ -105,6 +100,7 @@ def _find_touched(connection: Connection, table: Table, incoming: Incoming, feed
     touched = create_temporary(connection, f"touched_{table.name}", [Column("sourced_id", CText)])
     changed = union(*(_select_touched(part, rows, incoming) for part, rows in parts))
     connection.execute(touched.insert().from_select(["sourced_id"], changed))
+    analyze_temporary(connection, touched)
     return touched
 
 
@@ -122,7 +118,7 @@ def _select_touched(part: Part, rows: Table, incoming: Incoming) -> Any:
         *(rows.c[name].is_distinct_from(old.c[name]) for name in data),
     )
     both = rows.join(old, same_key, full=True)
-    return select(func.coalesce(rows.c[owner], old.c[owner])).select_from(both).where(differs)
+    return select(func.coalesce(rows.c[owner], old.c[owner])).select_from(both).where(differs).distinct()
 
 
 def write(
@@ -157,20 +153,17 @@ def _bury(connection: Connection, table: Table, incoming: Incoming, feed_id: int
 
 def _write_records(connection: Connection, difference: Difference, feed_id: int, stamp: datetime) -> None:
     table, rows = difference.table, difference.rows
-    data = [column for column in rows.c if column.name not in OWN_COLUMNS and column.name != "change"]
+    data = {column.name: column for column in rows.c if column.name not in (KEY, CHANGE)}
     own: dict[str, ColumnElement[Any]] = {
         "status": literal(ACTIVE, CText),
         "date_last_modified": literal(stamp, table.c.date_last_modified.type),
     }
     if set(difference.counts) - {ADDED}:
         connection.execute(
-            update(table)
-            .where(table.c.sourced_id == rows.c.sourced_id, rows.c.change != ADDED)
-            .values({**{column.name: column for column in data}, **own})
+            update(table).where(table.c.sourced_id == rows.c.sourced_id, rows.c.change != ADDED).values({**data, **own})
         )
     if ADDED in difference.counts:
-        values = {"sourced_id": rows.c.sourced_id, "feed_id": literal(feed_id), **own}
-        values |= {column.name: column for column in data}
+        values = {KEY: rows.c.sourced_id, "feed_id": literal(feed_id), **own, **data}
         # In the order of the primary key: its pages are filled one after the other, and later read so.
         added = select(*values.values()).where(rows.c.change == ADDED).order_by(rows.c.sourced_id)
         connection.execute(table.insert().from_select(list(values), added))

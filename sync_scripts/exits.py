@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import enum
 import json
 import sys
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 import click
 
 from roster_service.errors import CommandError, DatabaseUnavailableError, RosterServiceError, SettingError
-from sync_scripts.refusals import RefusedExportError
+from sync_scripts.refusals import RefusedExportError, cut_value
 from sync_scripts.runs import LockedError
 
 
@@ -61,8 +62,8 @@ def _to_json(error: RosterServiceError, code: Exit) -> dict[str, object]:
     told: dict[str, object] = {"outcome": MEANINGS[code][0]}
     if isinstance(error, RefusedExportError):
         refusals = [
-            {"file": it.file, "line": it.line, "column": it.column, "value": it.value, "reason": it.reason}
-            for it in error.findings.first
+            dataclasses.asdict(refusal) | {"value": refusal.value and cut_value(refusal.value)}
+            for refusal in error.findings.first
         ]
         return {**told, "total": error.findings.total, "refusals": refusals}
     return {**told, "message": str(error)}

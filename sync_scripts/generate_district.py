@@ -69,8 +69,10 @@ def main(out: Path, students: int, seed: int, version: str, name: str, school_ye
     school_year = school_year or find_school_year(datetime.datetime.now(tz=datetime.UTC).date())
     try:
         counts = generate(out, students=students, seed=seed, version=version, school_year=school_year, name=name)
-    except FileExistsError as error:
-        raise click.ClickException(f"{error} is there already, and is no empty folder") from None
+    except FileExistsError:
+        raise click.BadParameter(f"{out} is there already, and is no empty folder", param_hint="--out") from None
+    except OSError as error:
+        raise click.BadParameter(f"{out} cannot be written: {error.strerror}", param_hint="--out") from None
     if as_json:
         click.echo(json.dumps({"out": str(out), "rows": counts}))
     else:

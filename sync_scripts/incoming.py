@@ -36,14 +36,16 @@ from roster_service.db.vocabulary import GUARDIAN_ROLES
 from sync_scripts.formats import Format, Part, Staged, StagedFile
 from sync_scripts.temporary import analyze_temporary, create_temporary, like
 
+# Columns that the sync itself sets.
+OWN_COLUMNS = frozenset({"feed_id", "status", "date_last_modified"})
 # The role at a school that follows from a role in one of its classes; any other word stays as it is.
 ROLES_OF_ENROLLMENTS: Mapping[str, str] = {"administrator": "siteAdministrator", "ext:aide": "aide"}
 
 
 @dataclass(frozen=True)
 class Incoming:
-    """The roster that an export describes: per roster table the SELECT of its records, named like the table's columns
-    without feed, status and stamp; per part the temporary table of its rows."""
+    """The roster that an export describes: per roster table the SELECT of its records, with every column of the table
+    but `OWN_COLUMNS`; per part the temporary table of its rows."""
 
     records: Mapping[Table, Select[Any]]
     parts: Mapping[Table, tuple[Part, Table]]
@@ -54,9 +56,10 @@ def prepare(connection: Connection, staged: Staged, form: Format) -> Incoming:
     districts = _find_districts(connection, staged["orgs"])
     records = {}
     for file in staged.values():
-        if file.file.table is not None:
-            derived = {"district_id": districts} if file.file.table is tables.orgs else {}
-            records[file.file.table] = _select_records(file, derived)
+        table = file.file.table
+        if table is not None:
+            derived = {"district_id": districts} if table is tables.orgs else {}
+            records[table] = _select_records(file, table, derived)
     parts = {}
     for part in form.parts:
         if all(name in staged for name in part.files):
@@ -73,17 +76,20 @@ def _insert(connection: Connection, table: Table, rows: Select[Any]) -> None:
     connection.execute(table.insert().from_select([column.name for column in rows.selected_columns], rows))
 
 
-def _select_records(file: StagedFile, derived: Mapping[str, Table]) -> Select[Any]:
-    columns: list[ColumnElement[Any]] = [
-        type_coerce(cell.kind.convert(file[cell.header]), cell.column.type).label(cell.column.name)
+def _select_records(file: StagedFile, table: Table, derived: Mapping[str, Table]) -> Select[Any]:
+    """Every column of the table but `OWN_COLUMNS`; one that the format does not know is empty, whatever it was."""
+    columns: dict[str, ColumnElement[Any]] = {
+        cell.column.name: type_coerce(cell.kind.convert(file[cell.header]), cell.column.type)
         for cell in file.file.cells
         if cell.column is not None
-    ]
-    columns.append(_to_metadata(file).label("metadata"))
-    for name, table in derived.items():
-        found = select(table.c[name]).where(table.c.sourced_id == file["sourcedId"]).scalar_subquery()
-        columns.append(found.label(name))
-    return select(*columns).where(file.live)
+    }
+    columns["metadata"] = _to_metadata(file)
+    for name, found in derived.items():
+        columns[name] = select(found.c[name]).where(found.c.sourced_id == file["sourcedId"]).scalar_subquery()
+    for column in table.columns:
+        if column.name not in OWN_COLUMNS:
+            columns.setdefault(column.name, cast(null(), column.type))
+    return select(*(column.label(name) for name, column in columns.items())).where(file.live)
 
 
 def _to_metadata(file: StagedFile) -> ColumnElement[Any]:
@@ -124,9 +130,9 @@ def _derive_roles(connection: Connection, roles: Table, records: Mapping[Table, 
     known = select(roles.c.user_id, func.max(roles.c.ordinal).label("last")).group_by(roles.c.user_id).subquery("known")
     place = func.row_number().over(partition_by=missing.c.user_id, order_by=(missing.c.org_id, missing.c.role))
     turn = func.row_number().over(partition_by=(missing.c.user_id, missing.c.org_id), order_by=missing.c.role)
-    there = roles.alias()
-    has_role_there = exists().where(there.c.user_id == missing.c.user_id, there.c.org_id == missing.c.org_id)
-    first_there = and_(turn == 1, ~has_role_there)
+    there = select(roles.c.user_id, roles.c.org_id).distinct().subquery("there")
+    same = and_(there.c.user_id == missing.c.user_id, there.c.org_id == missing.c.org_id)
+    first_there = and_(turn == 1, there.c.user_id.is_(None))
     rows = select(
         missing.c.user_id,
         (func.coalesce(known.c.last, 0) + place).label("ordinal"),
@@ -134,7 +140,7 @@ def _derive_roles(connection: Connection, roles: Table, records: Mapping[Table, 
         missing.c.role,
         case((first_there, "primary"), else_="secondary").label("role_type"),
         literal("enrollment", CText).label("origin"),
-    ).select_from(missing.outerjoin(known, known.c.user_id == missing.c.user_id))
+    ).select_from(missing.outerjoin(known, known.c.user_id == missing.c.user_id).outerjoin(there, same))
     _insert(connection, roles, rows)
 
 

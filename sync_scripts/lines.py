@@ -38,22 +38,15 @@ class CleanLines:
         self._rest = b""
         self._ended = False
         self.rows = 0
-        self.header = self._read_header()
-
-    def _read_header(self) -> bytes:
-        data = b""
-        while b"\n" not in data and len(data) <= LONGEST_LINE:
-            block = self._stream.read(65_536)
-            if not block:
-                break
-            data += block
-        line, _, self._rest = data.removeprefix(codecs.BOM_UTF8).partition(b"\n")
-        return line.removesuffix(b"\r")
+        line = stream.readline(LONGEST_LINE).removeprefix(codecs.BOM_UTF8)
+        self.header = line.removesuffix(b"\n").removesuffix(b"\r")
 
     def read(self, size: int) -> bytes:
         """The next whole lines, at most `size` bytes of them; empty at the end."""
         if self._ended:
             return b""
+        # Room for the line feed that the last line may lack.
+        size -= 1
         while True:
             block = self._stream.read(max(size - len(self._rest), 1))
             data = self._rest + block

@@ -11,8 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg2
 from sqlalchemy import Connection, Engine, Table
+from sqlalchemy.exc import DBAPIError
 
+from roster_service.errors import DatabaseUnavailableError
 from sync_scripts.changes import compare, write
 from sync_scripts.checks import check
 from sync_scripts.formats import CsvFile, Format
@@ -49,7 +52,7 @@ def load(engine: Engine, feed_name: str, path: Path) -> Report:
 
     `engine` may write (`roster_service.db.engine.make_engine`); its database is migrated. Raises RefusedExportError
     where the export is refused, LockedError while another run is under way, CommandError for a feed that cannot take
-    it; in all of these cases nothing has changed.
+    it, DatabaseUnavailableError where the database gives up; in all of these cases nothing has changed.
     """
     with open_package(path) as package:
         manifest = read_manifest(package)
@@ -60,7 +63,16 @@ def load(engine: Engine, feed_name: str, path: Path) -> Report:
                 report = _run(connection, feed_name, package, form, contents.files)
         except DamagedFileError as error:
             raise find_damage(package, contents.files, error) from None
+        except (DBAPIError, psycopg2.Error) as error:
+            raise _to_unavailable(error) from None
     return report.with_notices(*contents.notices)
+
+
+def _to_unavailable(error: DBAPIError | psycopg2.Error) -> DatabaseUnavailableError:
+    """The server's first words; whatever else it says may quote a row."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    words = cause.diag.message_primary if isinstance(cause, psycopg2.Error) else None
+    return DatabaseUnavailableError(f"the database gave up: {words or type(cause).__name__}")
 
 
 def _run(connection: Connection, feed_name: str, package: Package, form: Format, files: tuple[CsvFile, ...]) -> Report:

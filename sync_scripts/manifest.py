@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sync_scripts.formats import CsvFile, Format
-from sync_scripts.package import Package
+from sync_scripts.package import UNREADABLE, Package
 from sync_scripts.refusals import Findings, Refusal, RefusedExportError, refuse_if
 
 FILE_NAME = "manifest.csv"
@@ -58,8 +58,11 @@ def _read_rows(package: Package) -> list[tuple[int, str, str]]:
     def refuse(reason: str, line: int | None = None) -> RefusedExportError:
         return RefusedExportError(Findings.of([Refusal(FILE_NAME, reason, line)]))
 
-    with package.open(FILE_NAME) as stream:
-        data = stream.read(MOST_BYTES + 1)
+    try:
+        with package.open(FILE_NAME) as stream:
+            data = stream.read(MOST_BYTES + 1)
+    except UNREADABLE:
+        raise refuse("is truncated or damaged") from None
     if len(data) > MOST_BYTES:
         raise refuse(f"is longer than {MOST_BYTES} bytes")
     try:

@@ -16,6 +16,7 @@ from sqlalchemy import (
     case,
     cast,
     exists,
+    false,
     func,
     literal,
     null,
@@ -130,6 +131,12 @@ def select_profiles(staged: Staged) -> Select[Any]:
     ).where(profiles.live)
 
 
+def select_no_profiles(staged: Staged) -> Select[Any]:
+    """user_profiles of 1.1, which has none: a feed that goes back to it keeps no profile of 1.2."""
+    nothing = (cast(null(), column.type).label(column.name) for column in tables.user_profiles.columns)
+    return select(*nothing).where(false())
+
+
 def breaks_single_primary(staged: Staged) -> Any:
     """A second primary role of one user at one org: the standard knows one."""
     roles = staged["roles"]
@@ -158,7 +165,12 @@ def breaks_own_profile(staged: Staged) -> Any:
 CLASS_TERMS = Part(tables.class_terms, tables.classes, ("classes",), select_class_terms)
 AGENTS = Part(tables.user_agents, tables.users, ("users",), select_agents)
 
-PARTS_1_1 = (CLASS_TERMS, Part(tables.user_roles, tables.users, ("users", "orgs"), select_roles_1_1), AGENTS)
+PARTS_1_1 = (
+    CLASS_TERMS,
+    Part(tables.user_roles, tables.users, ("users", "orgs"), select_roles_1_1),
+    AGENTS,
+    Part(tables.user_profiles, tables.users, ("users",), select_no_profiles),
+)
 PARTS_1_2 = (
     CLASS_TERMS,
     Part(tables.user_roles, tables.users, ("users", "roles"), select_roles_1_2),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ LITTER = ("__MACOSX/", ".DS_Store", "._", "Thumbs.db", "desktop.ini")
 # CSV shrinks to a tenth, or to a fiftieth where it repeats itself; beyond this it is made to burst.
 MOST_RATIO = 200
 MOST_BYTES = 100 * 2**30
+# What a damaged zip or a failing disk raises in the middle of a file.
+UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError)
 # A small file may shrink by any ratio.
 HARMLESS_BYTES = 2**20
 
@@ -39,30 +42,29 @@ def open_package(path: Path) -> Iterator[Package]:
     if path.is_dir():
         yield _open_folder(path)
         return
-    if not path.exists():
-        raise _refused(path, "no such file or folder")
-    try:
-        archive = zipfile.ZipFile(path)
-    except zipfile.BadZipFile:
-        raise _refused(path, "neither a folder nor a zip, or a damaged one") from None
-    except OSError as error:
-        raise _refused(path, error.strerror or "cannot be read") from None
-    with archive:
+    with _open_archive(path) as archive:
         entries = [entry for entry in archive.infolist() if not _is_litter(entry.filename)]
         refuse_if(Findings.of(_find_bad_entries(entries)))
         yield Package(path, frozenset(entry.filename for entry in entries), lambda name: _open_entry(archive, name))
 
 
 def _open_folder(path: Path) -> Package:
-    entries = [entry for entry in path.iterdir() if not _is_litter(entry.name)]
-    refuse_if(
-        Findings.of(
-            Refusal(entry.name, "is not a file; the files of an export lie side by side")
-            for entry in sorted(entries)
-            if not entry.is_file()
-        )
-    )
+    try:
+        entries = sorted(entry for entry in path.iterdir() if not _is_litter(entry.name))
+    except OSError as error:
+        raise _refused(path, error.strerror or "cannot be read") from None
+    reason = "is not a file; the files of an export lie side by side"
+    refuse_if(Findings.of(Refusal(entry.name, reason) for entry in entries if not entry.is_file()))
     return Package(path, frozenset(entry.name for entry in entries), lambda name: (path / name).open("rb"))
+
+
+def _open_archive(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except zipfile.BadZipFile:
+        raise _refused(path, "neither a folder nor a zip, or a damaged one") from None
+    except OSError as error:
+        raise _refused(path, error.strerror or "cannot be read") from None
 
 
 def _find_bad_entries(entries: list[zipfile.ZipInfo]) -> Iterator[Refusal]:

@@ -20,6 +20,7 @@ class Refusal:
     reason: str
     line: int | None = None
     column: str | None = None
+    # What was found there, where it may be shown.
     value: str | None = None
 
     def __str__(self) -> str:
@@ -28,7 +29,7 @@ class Refusal:
             place.append(f"line {self.line}")
         if self.column is not None:
             place.append(f"column {self.column}")
-        value = "" if self.value is None else f" (found {show_value(self.value)})"
+        value = "" if self.value is None else f" (found {cut_value(self.value)!r})"
         return f"{', '.join(place)}: {self.reason}{value}"
 
 
@@ -72,6 +73,6 @@ def refuse_if(findings: Findings) -> None:
         raise RefusedExportError(findings)
 
 
-def show_value(value: str) -> str:
-    """A value as it can be printed anywhere: quoted, control characters escaped, long ones cut."""
-    return repr(value if len(value) <= VALUE_LENGTH else value[: VALUE_LENGTH - 1] + "…")
+def cut_value(value: str) -> str:
+    """A value, or the beginning of a long one."""
+    return value if len(value) <= VALUE_LENGTH else value[: VALUE_LENGTH - 1] + "…"

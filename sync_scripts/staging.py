@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -17,14 +15,13 @@ from roster_service.db.tables import CText
 from sync_scripts.faults import MendedLines, find_faults
 from sync_scripts.formats import METADATA_PREFIX, CsvFile, Staged, StagedFile, name_metadata_column
 from sync_scripts.headers import read_header
-from sync_scripts.lines import CleanLines, SuspectBytesError
-from sync_scripts.package import Package
+from sync_scripts.lines import LONGEST_LINE, CleanLines, SuspectBytesError
+from sync_scripts.package import UNREADABLE, Package
 from sync_scripts.refusals import Findings, Refusal, RefusedExportError, refuse_if
 from sync_scripts.temporary import analyze_temporary, create_temporary
 
-BLOCK = 2**20
-# What a damaged zip or a failing disk raises in the middle of a file.
-UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError)
+# No line is longer than half of it.
+BLOCK = 2 * LONGEST_LINE
 # SQLSTATE class of data that cannot be read: wrong numbers of cells, bytes that are not UTF-8.
 DATA_EXCEPTION = "22"
 

@@ -8,12 +8,18 @@ from typing import Any
 from sqlalchemy import Column, Connection, MetaData, Table
 from sqlalchemy.schema import CreateTable
 
+# Equal tables are one: SQLAlchemy then knows the statements of a run from the run before.
+_KNOWN: dict[tuple[object, ...], Table] = {}
+
 
 def create_temporary(connection: Connection, name: str, columns: Iterable[Column[Any]]) -> Table:
     """Creates a temporary table with these columns, which belong to no table yet."""
-    table = Table(name, MetaData(), *columns, prefixes=["TEMPORARY"], postgresql_on_commit="DROP")
-    connection.execute(CreateTable(table))
-    return table
+    columns = tuple(columns)
+    look = (name, *((column.name, repr(column.type), column.primary_key) for column in columns))
+    if look not in _KNOWN:
+        _KNOWN[look] = Table(name, MetaData(), *columns, prefixes=["TEMPORARY"], postgresql_on_commit="DROP")
+    connection.execute(CreateTable(_KNOWN[look]))
+    return _KNOWN[look]
 
 
 def like(columns: Iterable[Any]) -> list[Column[Any]]:

@@ -50,7 +50,8 @@ _METADATA_SCOPES = {
     ScopeName.DEMOGRAPHIC_METADATA: MetadataOf.DEMOGRAPHICS,
 }
 
-VERSIONS = ("v1p1", "v1p2")
+# Where a client gets its scopes.
+TOKEN_PATH = "/oauth/token"  # noqa: S105  (an address)
 
 
 @dataclass(frozen=True, order=True)

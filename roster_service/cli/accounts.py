@@ -7,11 +7,12 @@ from dataclasses import asdict
 import click
 
 from roster_service.access import vendors
-from roster_service.access.scopes import EXPLANATIONS, VERSIONS, Scope, ScopeName, read_scope
+from roster_service.access.scopes import EXPLANATIONS, Scope, ScopeName, read_scope
 from roster_service.access.vendors import Client, Credentials, Grant, Vendor
 from roster_service.cli.console import as_json, make_table, open_accounts, show
 from roster_service.cli.vendor_access import COMMANDS, describe_login, give_login, password_option, read_password
 from roster_service.schemas.flags import Flag
+from roster_service.schemas.versions import VERSIONS
 
 district_option = click.option("--district", help="The district's sourcedId or identifier.")
 flag_option = click.option(
@@ -153,7 +154,7 @@ def read_scope_options(texts: tuple[str, ...]) -> tuple[Scope, ...]:
         if scope is not None:
             scopes.append(scope)
         elif text in ScopeName.__members__.values():
-            scopes += [Scope(version, ScopeName(text)) for version in VERSIONS]
+            scopes += [Scope(version.prefix, ScopeName(text)) for version in VERSIONS]
         else:
             known = ", ".join(EXPLANATIONS)
             raise click.BadParameter(f"{text!r} is no scope; known, alone or behind v1p1/ or v1p2/: {known}")

@@ -14,11 +14,12 @@ import click
 from sqlalchemy import Connection, Engine, exists, select
 
 from roster_service.access import vendors
-from roster_service.access.scopes import VERSIONS, Scope, ScopeName
+from roster_service.access.scopes import Scope, ScopeName
 from roster_service.cli.vendor_access import give_login
 from roster_service.db.tables import feeds, orgs
 from roster_service.errors import CommandError
 from roster_service.schemas.flags import Flag
+from roster_service.schemas.versions import VERSIONS
 
 STUDENTS = 1000
 FEED = "demo"
@@ -87,7 +88,7 @@ def add_demo_account(connection: Connection) -> DemoAccount:
     for district in districts:
         vendors.grant(connection, EMAIL, district.sourced_id, ())
     vendors.change_flags(connection, EMAIL, add=tuple(Flag))
-    scopes = [Scope(version, name) for version in VERSIONS for name in ScopeName]
+    scopes = [Scope(version.prefix, name) for version in VERSIONS for name in ScopeName]
     made = vendors.add_client(connection, EMAIL, "demo", scopes)
     login = give_login(connection, added.id, None)
     return DemoAccount(

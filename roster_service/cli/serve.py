@@ -15,18 +15,21 @@ from types import FrameType
 
 import click
 
+from roster_service.access.scopes import TOKEN_PATH
 from roster_service.cli.console import as_json, read_settings
 from roster_service.cli.demo import DemoAccount, prepare_demo
 from roster_service.db.embedded import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.migrate import require_current, upgrade
 from roster_service.errors import CommandError
+from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
 
 START_SECONDS = 60
 STOP_SECONDS = 20
-# The longest request line in bytes: gunicorn's own maximum, to leave room for a percent-encoded filter.
-REQUEST_LINE_BYTES = 8190
+# The longest request line in bytes; 0: gunicorn sets no limit. Its largest one is less than a percent-encoded filter
+# can have, and what it answers beyond is HTML: the service itself refuses what is too long, in its own envelope.
+REQUEST_LINE_BYTES = 0
 # The longest header in bytes: a permission token names every single school that is granted.
 HEADER_BYTES = 65_536
 
@@ -140,13 +143,15 @@ def first_calls(root: str, account: DemoAccount) -> str:
     """Lines to paste into a shell: a token, and calls of both versions; a login, and students."""
     login = f"{account.client_id}:{account.client_secret}"
     calls = []
-    for version, path in (("v1p1", "/ims/oneroster/v1p1"), ("v1p2", "/ims/oneroster/rostering/v1p2")):
+    for version in VERSIONS:
+        call = f'curl -sS -w "\\n" -H "Authorization: Bearer $TOKEN" "{root}{version.root}'
         calls += [
-            f"# {'OneRoster 1.1' if version == 'v1p1' else 'OneRoster 1.2'}",
-            f"TOKEN=$(curl -s -u '{login}' -d grant_type=client_credentials -d scope={version}/roster.readonly \\",
-            f"  {root}/oauth/token | {_cut('access_token')})",
-            f'curl -sS -w "\\n" -H "Authorization: Bearer $TOKEN" "{root}{path}/schools?fields=sourcedId,name"',
-            f'curl -sS -w "\\n" -H "Authorization: Bearer $TOKEN" "{root}{path}/students?limit=2"',
+            f"# {version.title}",
+            f"TOKEN=$(curl -s -u '{login}' -d grant_type=client_credentials \\",
+            f"  -d scope={version.prefix}/roster.readonly \\",
+            f"  {root}{TOKEN_PATH} | {_cut('access_token')})",
+            f'{call}/schools?fields=sourcedId,name"',
+            f'{call}/students?limit=2"',
             "",
         ]
     return "\n".join(calls + _vendor_calls(root, account))

@@ -21,12 +21,11 @@ from werkzeug.exceptions import BadRequest
 
 from roster_service.access.callers import make_audience
 from roster_service.access.scope_grants import grant_scopes
-from roster_service.access.scopes import read_scopes
+from roster_service.access.scopes import TOKEN_PATH, read_scopes
 from roster_service.access.secret_texts import secret_matches
 from roster_service.access.signing_keys import ALGORITHM, KeyRing
 from roster_service.access.vendors import RegisteredClient, find_client
 
-TOKEN_PATH = "/oauth/token"  # noqa: S105  (an address)
 JWKS_PATH = "/.well-known/jwks.json"
 # Nobody knows a secret with this hash.
 NOBODY = RegisteredClient("", b"", (), 0, 0)

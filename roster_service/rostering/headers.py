@@ -6,7 +6,11 @@ import hashlib
 from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
+from roster_service import __version__
 from roster_service.access.callers import Caller
+
+# What the buffers of common proxies take beside the other headers.
+LINK_BYTES = 4000
 
 
 def make_etag(caller: Caller, address: str) -> str:
@@ -15,7 +19,9 @@ def make_etag(caller: Caller, address: str) -> str:
     What a caller is shown follows from the address, the roster's revision, and the caller's own rights.
     """
     scopes = ",".join(sorted(caller.scopes))
-    facts = (str(caller.state.revision), str(caller.vendor_id), str(caller.grant_version), scopes, address)
+    caller_facts = (str(caller.vendor_id), str(caller.grant_version), scopes)
+    # Another version of the service may show the same record in another way.
+    facts = (__version__, str(caller.state.revision), *caller_facts, address)
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]
 
 
@@ -23,7 +29,8 @@ def make_links(address: str, pairs: Sequence[tuple[str, str]], limit: int, offse
     """The `Link` header (RFC 8288): next, last, first, prev, each absolute and with every other parameter.
 
     `address` is the absolute address without its query, `pairs` the query as it was asked. Commas inside an address
-    are percent-encoded, because real clients split the header on commas. Empty where there are no pages.
+    are percent-encoded, because real clients split the header on commas. Empty where there are no pages. Where the
+    query is long, the first one alone, or none: proxies answer 502 to headers that are larger than their buffers.
     """
     if limit == 0:
         return ""
@@ -35,10 +42,11 @@ def make_links(address: str, pairs: Sequence[tuple[str, str]], limit: int, offse
     if offset == 0:
         del offsets["prev"]
     kept = [(name, text) for name, text in pairs if name not in ("limit", "offset")]
-    return ", ".join(
+    links = [
         f'<{address}?{_encode([*kept, ("limit", str(limit)), ("offset", str(start))])}>; rel="{rel}"'
         for rel, start in offsets.items()
-    )
+    ]
+    return next((text for text in (", ".join(links), links[0]) if len(text) <= LINK_BYTES), "")
 
 
 def _encode(pairs: Sequence[tuple[str, str]]) -> str:

@@ -8,14 +8,12 @@ from flask import Flask
 from flask_smorest import Api
 
 from roster_service import __version__
-from roster_service.access.scopes import EXPLANATIONS
+from roster_service.access.scopes import EXPLANATIONS, TOKEN_PATH
 from roster_service.query.params import LIMIT, Parameter
 from roster_service.rostering.endpoints import Endpoint, Shape
 from roster_service.rostering.status_info import StatusInfo, StatusInfoSet
 from roster_service.rostering.views import Surroundings, parameters_of
 from roster_service.schemas.versions import Version
-
-TOKEN_PATH = "/oauth/token"  # noqa: S105  (an address)
 
 COLLECTION_HEADERS: dict[str, Any] = {
     "X-Total-Count": {"description": "Records on all pages together", "schema": {"type": "integer"}},

@@ -6,6 +6,7 @@ as it was sent and keeps each segment's own slashes and percent signs encoded; t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, unquote_to_bytes
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 RAW_PATH = "roster.raw_path"
+# A request may name the host in its first line (RFC 9112, section 3.2.2).
+ABSOLUTE = re.compile(r"^https?://[^/?]*/?", re.IGNORECASE)
 
 
 class EncodedIds:
@@ -25,7 +28,7 @@ class EncodedIds:
         self.app = app
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        sent = environ.get("RAW_URI") or environ.get("REQUEST_URI") or ""
+        sent = ABSOLUTE.sub("/", environ.get("RAW_URI") or environ.get("REQUEST_URI") or "")
         prefix = environ.get("SCRIPT_NAME", "")
         if sent.startswith("/"):
             environ[RAW_PATH] = sent.partition("?")[0]

@@ -32,7 +32,6 @@ from roster_service.schemas.versions import Version
 MAX_QUERY_FIELDS = 100
 
 Pairs = Sequence[tuple[str, str]]
-Answer = Callable[[Connection, "Surroundings", Version, Endpoint, Plan, Caller, Pairs], tuple[Response, int]]
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,20 @@ class Surroundings:
         return self.root_url + raw_path(request.environ)
 
 
+@dataclass(frozen=True)
+class AdmittedRequest:
+    """A request that was admitted: what is asked, by whom, and the plan of its answer."""
+
+    endpoint: Endpoint
+    caller: Caller
+    plan: Plan
+    query: Pairs
+    # The root that refs are built on.
+    base_url: str
+    # Its own absolute address, without the query.
+    address: str
+
+
 def parameters_of(endpoint: Endpoint) -> tuple[Parameter, ...]:
     """The query parameters that an endpoint takes."""
     return COLLECTION_PARAMETERS if endpoint.shape is Shape.COLLECTION else SINGLE_PARAMETERS
@@ -63,7 +76,7 @@ def parameters_of(endpoint: Endpoint) -> tuple[Parameter, ...]:
 
 def make_view(endpoint: Endpoint, version: Version, here: Surroundings) -> Callable[..., Response]:
     """The view function of an endpoint in a version; it takes the ids of the path by name."""
-    answer: Answer = _answer_collection if endpoint.shape is Shape.COLLECTION else _answer_single
+    answer = _answer_collection if endpoint.shape is Shape.COLLECTION else _answer_single
     parameters = parameters_of(endpoint)
     record = version.records[endpoint.resource]
 
@@ -83,7 +96,9 @@ def make_view(endpoint: Endpoint, version: Version, here: Surroundings) -> Calla
             if known.contains_weak(tag) and not known.star_tag:
                 response = Response(status=304)
             else:
-                response, records = answer(connection, here, version, endpoint, plan, caller, pairs)
+                base_url = here.root_url + version.root
+                asked = AdmittedRequest(endpoint, caller, plan, pairs, base_url, here.address)
+                response, records = answer(connection, asked)
                 note_shown(records, partial(mask_filter, wish.filter))
                 response = Response(status=304) if known.star_tag else response
         response.headers.update(make_state_headers(caller.state))
@@ -130,42 +145,25 @@ def _read_query() -> Pairs:
         ) from None
 
 
-def _answer_collection(
-    connection: Connection,
-    here: Surroundings,
-    version: Version,
-    endpoint: Endpoint,
-    plan: Plan,
-    caller: Caller,
-    pairs: Pairs,
-) -> tuple[Response, int]:
+def _answer_collection(connection: Connection, asked: AdmittedRequest) -> tuple[Response, int]:
     """The page, and how many records it has."""
-    page = run_collection(connection, plan, caller, here.root_url + version.root)
-    body = f'{{"{endpoint.resource.plural}":[{",".join(page.texts)}]}}'
-    response = _make_response(body, plan)
+    plan = asked.plan
+    page = run_collection(connection, plan, asked.caller, asked.base_url)
+    response = _make_response(f'{{"{asked.endpoint.resource.plural}":[{",".join(page.texts)}]}}', plan)
     response.headers["X-Total-Count"] = str(page.total)
-    links = make_links(here.address, pairs, plan.limit, plan.offset, page.total)
+    links = make_links(asked.address, asked.query, plan.limit, plan.offset, page.total)
     if links:
         response.headers["Link"] = links
     return response, len(page.texts)
 
 
-def _answer_single(
-    connection: Connection,
-    here: Surroundings,
-    version: Version,
-    endpoint: Endpoint,
-    plan: Plan,
-    caller: Caller,
-    _pairs: Pairs,
-) -> tuple[Response, int]:
-    text = run_single(connection, plan, caller, here.root_url + version.root)
+def _answer_single(connection: Connection, asked: AdmittedRequest) -> tuple[Response, int]:
+    key = asked.endpoint.resource.singular
+    text = run_single(connection, asked.plan, asked.caller, asked.base_url)
     if text is None:
-        raise RefusedRequestError(
-            Problem.UNKNOWN_RECORD,
-            f"there is no {endpoint.resource.singular} {dict(plan.path_ids)['sourcedId'][:255]!r}",
-        )
-    return _make_response(f'{{"{endpoint.resource.singular}":{text}}}', plan), 1
+        wanted = dict(asked.plan.path_ids)["sourcedId"][:255]
+        raise RefusedRequestError(Problem.UNKNOWN_RECORD, f"there is no {key} {wanted!r}")
+    return _make_response(f'{{"{key}":{text}}}', asked.plan), 1
 
 
 def _make_response(body: str, plan: Plan) -> Response:

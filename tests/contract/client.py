@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -50,7 +51,7 @@ class Answer:
     headers: Mapping[str, str]
     body: bytes
 
-    @property
+    @cached_property
     def json(self) -> Any:
         """The body, parsed."""
         return read_json(self.body)

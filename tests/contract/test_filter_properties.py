@@ -65,7 +65,7 @@ def filters(draw: st.DrawFn, kinds: dict[str, str], records: Records) -> str:
     return clause() if join is None else clause() + join + clause()
 
 
-@pytest.mark.parametrize("vendor", ["both", "elementary"])
+@pytest.mark.parametrize("vendor", ["both", "north"])
 @pytest.mark.parametrize("path", RESOURCES)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_any_filter_means_the_same_as_in_python(client: RosterClient, version: str, path: str, vendor: str) -> None:

@@ -44,15 +44,14 @@ def test_the_answer_has_one_key(client: RosterClient, version: str, endpoint: En
     assert ("X-Total-Count" in answer.headers) is not endpoint.single
 
 
-@pytest.mark.parametrize("vendor", ["both", "springfield", "elementary", "nobody"])
 @each_version
 @each_row(*LISTED, *NESTED)
-def test_a_collection_has_exactly_the_records_of_the_exports(
-    client: RosterClient, version: str, row: Row, vendor: str
-) -> None:
-    answer = client.call(version, row.path, vendor=vendor)
-    assert answer.ids == row.ids(vendor)
-    assert answer.total == len(row.ids(vendor))
+def test_a_collection_has_exactly_the_records_of_the_exports(client: RosterClient, version: str, row: Row) -> None:
+    """For each vendor those, and no others."""
+    for vendor in ("both", "springfield", "elementary", "nobody"):
+        answer = client.call(version, row.path, vendor=vendor)
+        assert answer.ids == row.ids(vendor)
+        assert answer.total == len(row.ids(vendor))
 
 
 @pytest.mark.parametrize("vendor", ["springfield", "elementary"])

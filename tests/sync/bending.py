@@ -16,9 +16,9 @@ def read_csv(path: Path) -> Rows:
     return list(csv.reader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")))
 
 
-def write_csv(path: Path, rows: Rows) -> None:
+def write_csv(path: Path, rows: Rows, quoting: int = csv.QUOTE_MINIMAL) -> None:
     out = io.StringIO(newline="")
-    csv.writer(out, lineterminator="\n").writerows(rows)
+    csv.writer(out, lineterminator="\n", quoting=quoting).writerows(rows)
     path.write_bytes(out.getvalue().encode())
 
 
@@ -112,6 +112,16 @@ def raw(file: str, change: Callable[[bytes], bytes]) -> Bend:
     def bend(folder: Path) -> None:
         path = folder / file
         path.write_bytes(change(path.read_bytes()))
+
+    return bend
+
+
+def quoted(file: str) -> Bend:
+    """Puts every cell into quotes."""
+
+    def bend(folder: Path) -> None:
+        path = folder / f"{file}.csv"
+        write_csv(path, read_csv(path), csv.QUOTE_ALL)
 
     return bend
 

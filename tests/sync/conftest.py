@@ -8,11 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, Table, select
+from sqlalchemy import Engine, Table, func, select, text, update
 
 from roster_service.db.engine import make_engine
+from roster_service.db.tables import (
+    ROSTER_TABLES,
+    class_terms,
+    feeds,
+    metadata,
+    roster_state,
+    sync_runs,
+    user_agents,
+    user_profiles,
+    user_roles,
+)
+from sync_scripts.loading import load
+from sync_scripts.refusals import RefusedExportError
 
 EXPORTS = Path(__file__).parent.parent / "exports"
+PARTS = (class_terms, user_roles, user_profiles, user_agents)
 SPRINGFIELD, SHELBYVILLE = "springfield-1.1", "shelbyville-1.2"
 
 
@@ -40,12 +54,30 @@ def shelbyville(copy_export: Callable[[str], Path]) -> Path:
     return copy_export(SHELBYVILLE)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared_engine(make_database: Callable[[], str]) -> Iterator[Engine]:
-    """A writing engine on a database that the tests of a module share: for those that change nothing."""
+    """A writing engine on a database that stays empty: for tests that change nothing."""
     engine = make_engine(make_database())
     yield engine
     engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def reused_engine(make_database: Callable[[], str]) -> Iterator[Engine]:
+    """A writing engine on the database that `engine` empties for each test."""
+    engine = make_engine(make_database())
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def engine(reused_engine: Engine) -> Engine:
+    """A writing engine on an empty roster. Emptying one database is faster than making a hundred."""
+    names = ", ".join(table.name for table in metadata.sorted_tables if table is not roster_state)
+    with reused_engine.begin() as connection:
+        connection.execute(text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
+        connection.execute(update(roster_state).values(revision=0, as_of=func.to_timestamp(0)))
+    return reused_engine
 
 
 def snapshot(engine: Engine, table: Table) -> dict[Any, dict[str, Any]]:
@@ -54,3 +86,24 @@ def snapshot(engine: Engine, table: Table) -> dict[Any, dict[str, Any]]:
         rows = [dict(row._mapping) for row in connection.execute(select(table))]
     keys = [column.name for column in table.primary_key]
     return {row[keys[0]] if len(keys) == 1 else tuple(row[key] for key in keys): row for row in rows}
+
+
+def read_refusal(engine: Engine, path: Path) -> str:
+    """The words with which an export is refused; checks that nothing has changed in an empty database."""
+    with pytest.raises(RefusedExportError) as caught:
+        load(engine, "refused", path)
+    with engine.connect() as connection:
+        for table in (*ROSTER_TABLES, feeds, sync_runs):
+            assert connection.scalar(select(func.count()).select_from(table)) == 0, table.name
+    return str(caught.value)
+
+
+def state(engine: Engine) -> dict[Table, dict[Any, dict[str, Any]]]:
+    """The whole roster."""
+    return {table: snapshot(engine, table) for table in (*ROSTER_TABLES, *PARTS)}
+
+
+def read_state(engine: Engine) -> Any:
+    """The row of roster_state."""
+    with engine.connect() as connection:
+        return connection.execute(select(roster_state)).one()

@@ -96,7 +96,9 @@ CASES: list[tuple[Kind, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "text", "stored"), CASES, ids=[f"{text[:30]!r}-{n}" for n, (_, text, _) in enumerate(CASES)])
+@pytest.mark.parametrize(
+    ("kind", "text", "stored"), CASES, ids=[f"{text[:30]!r}-{n}" for n, (_, text, _) in enumerate(CASES)]
+)
 def test_kinds(shared_engine: Engine, kind: Kind, text: str, stored: Any) -> None:
     staged = values(column("cell", Text("C")), name="staged").data([(text,)])
     cell = staged.c.cell

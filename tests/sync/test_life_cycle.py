@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy import Engine, Table, select, text, update
+from sqlalchemy import Engine, Table, update
 
 from roster_service.db import tables
-from roster_service.errors import CommandError
 from sync_scripts.changes import Counts
 from sync_scripts.loading import load
 from sync_scripts.refusals import RefusedExportError
 from sync_scripts.report import Report
-from sync_scripts.runs import LockedError, take_lock
 
 from .bending import (
     Bend,
@@ -27,18 +24,7 @@ from .bending import (
     without_column,
     without_rows,
 )
-from .conftest import snapshot
-
-PARTS = (tables.class_terms, tables.user_roles, tables.user_profiles, tables.user_agents)
-
-
-def state(engine: Engine) -> dict[Table, dict[Any, dict[str, Any]]]:
-    return {table: snapshot(engine, table) for table in (*tables.ROSTER_TABLES, *PARTS)}
-
-
-def read_state(engine: Engine) -> Any:
-    with engine.connect() as connection:
-        return connection.execute(select(tables.roster_state)).one()
+from .conftest import PARTS, read_state, snapshot, state
 
 
 def written(report: Report) -> dict[str, Counts]:
@@ -181,7 +167,7 @@ def check_change(engine: Engine, folder: Path, bend: Bend, wanted: dict[Table, s
     # Nothing else has changed, and another run finds nothing to do.
     after = state(engine)
     for table, rows in before.items():
-        owners = {part: tables.users for part in PARTS} | {tables.class_terms: tables.classes}
+        owners = dict.fromkeys(PARTS, tables.users) | {tables.class_terms: tables.classes}
         changed = wanted.get(owners.get(table, table), set())
         for key, row in rows.items():
             if (key if isinstance(key, str) else key[0]) not in changed:
@@ -268,83 +254,10 @@ def test_every_run_is_a_row(engine: Engine, springfield: Path) -> None:
 def test_a_refused_run_changes_nothing(engine: Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     before, roster = state(engine), read_state(engine)
-    both(
-        cell_of("users", "spr-student-1", "givenName", "Zoey"), cell_of("enrollments", "spr-enr-17", "role", "x")
-    )(springfield)
+    both(cell_of("users", "spr-student-1", "givenName", "Zoey"), cell_of("enrollments", "spr-enr-17", "role", "x"))(
+        springfield
+    )
     with pytest.raises(RefusedExportError):
         load(engine, "feed", springfield)
     assert state(engine) == before
     assert read_state(engine) == roster
-
-
-# --- feeds ------------------------------------------------------------------------------------------------------
-
-
-def test_feeds_leave_each_other_alone(engine: Engine, springfield: Path, shelbyville: Path) -> None:
-    load(engine, "springfield", springfield)
-    before = snapshot(engine, tables.users)
-    load(engine, "shelbyville", shelbyville)
-    after = snapshot(engine, tables.users)
-    assert {key: after[key] for key in before} == before
-    assert len(after) == 15 + 11
-    assert load(engine, "springfield", springfield).outcome == "unchanged"
-
-
-def test_an_id_of_another_feed_is_refused(engine: Engine, springfield: Path, shelbyville: Path) -> None:
-    load(engine, "springfield", springfield)
-    before = state(engine)
-    with_row("orgs", sourcedId="spr-high", name="Mine", type="school", parentSourcedId="shv-district")(shelbyville)
-    with pytest.raises(RefusedExportError) as caught:
-        load(engine, "shelbyville", shelbyville)
-    words = "orgs.csv, line 6, column sourcedId: belongs to the feed springfield (found 'spr-high')"
-    assert str(caught.value) == words
-    assert state(engine) == before
-
-
-def test_refs_do_not_reach_into_another_feed(engine: Engine, springfield: Path, shelbyville: Path) -> None:
-    load(engine, "springfield", springfield)
-    cell_of("orgs", "shv-north", "parentSourcedId", "spr-district")(shelbyville)
-    with pytest.raises(RefusedExportError, match="names no row of orgs.csv"):
-        load(engine, "shelbyville", shelbyville)
-
-
-def test_from_1_1_to_1_2(engine: Engine, springfield: Path, shelbyville: Path) -> None:
-    """A feed may change its version; what the new export lacks is gone."""
-    load(engine, "feed", springfield)
-    report = load(engine, "feed", shelbyville)
-    assert report.counts["users"] == Counts(added=11, tombstoned=15)
-
-
-@pytest.mark.parametrize("name", ["", " ", " a", "a\n", "x" * 64, "a\x1b"])
-def test_names_that_are_none(engine: Engine, springfield: Path, name: str) -> None:
-    with pytest.raises(CommandError, match="a feed's name has 1 to 63 printable characters"):
-        load(engine, name, springfield)
-
-
-def test_a_feed_of_another_family(engine: Engine, springfield: Path) -> None:
-    with engine.begin() as connection:
-        connection.execute(tables.feeds.insert().values(name="feed", format="clever"))
-    with pytest.raises(CommandError, match="the feed feed takes clever, not oneroster"):
-        load(engine, "feed", springfield)
-
-
-def test_one_run_at_a_time(engine: Engine, springfield: Path) -> None:
-    with engine.begin() as other:
-        take_lock(other, "the other")
-        with pytest.raises(LockedError, match=r"another sync \(roster sync: the other, process \d+, since .* UTC\)"):
-            load(engine, "feed", springfield)
-    assert load(engine, "feed", springfield).outcome == "done"
-
-
-def test_readers_see_the_old_roster_until_the_end(engine: Engine, springfield: Path) -> None:
-    """A transaction that reads all along a run is neither blocked nor shown anything new."""
-    load(engine, "feed", springfield)
-    count = select(tables.users.c.given_name).where(tables.users.c.sourced_id == "spr-student-1")
-    with engine.connect().execution_options(isolation_level="REPEATABLE READ") as reader:
-        reader.execute(text("SET LOCAL lock_timeout = '1s'"))
-        assert reader.scalar(count) == "Zoë"
-        cell_of("users", "spr-student-1", "givenName", "Zoey")(springfield)
-        load(engine, "feed", springfield)
-        assert reader.scalar(count) == "Zoë"
-    with engine.connect() as reader:
-        assert reader.scalar(count) == "Zoey"

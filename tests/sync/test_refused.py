@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine
 
-from roster_service.db import tables
 from sync_scripts.loading import load
 from sync_scripts.refusals import SHOWN, RefusedExportError
 
@@ -28,9 +26,8 @@ from .bending import (
     without_column,
     without_file,
     without_rows,
-    zipped,
 )
-from .conftest import SHELBYVILLE, SPRINGFIELD
+from .conftest import SHELBYVILLE, SPRINGFIELD, read_refusal
 
 CopyExport = Callable[[str], Path]
 
@@ -124,7 +121,10 @@ CELLS: dict[str, tuple[Bend, str]] = {
         "users.csv, line 4, column enabledUser: must be true or false (found 'TRUE')",
     ),
     "year": (cell("academicSessions", 2, "schoolYear", "26/27"), "academicSessions.csv, line 2, column schoolYear"),
-    "pairs": (cell("users", 2, "userIds", "LDAP:1"), "users.csv, line 2, column userIds: must be a comma list of {type"),
+    "pairs": (
+        cell("users", 2, "userIds", "LDAP:1"),
+        "users.csv, line 2, column userIds: must be a comma list of {type",
+    ),
     "list": (cell("classes", 2, "termSourcedIds", "spr-2027,,"), "classes.csv, line 2, column termSourcedIds: must be"),
     "a guardian in a class": (
         cell("enrollments", 2, "role", "parent"),
@@ -238,15 +238,6 @@ CASES = [
 ]
 
 
-def read_refusal(engine: Engine, path: Path) -> str:
-    with pytest.raises(RefusedExportError) as caught:
-        load(engine, "refused", path)
-    with engine.connect() as connection:
-        for table in (*tables.ROSTER_TABLES, tables.feeds, tables.sync_runs):
-            assert connection.scalar(select(func.count()).select_from(table)) == 0, table.name
-    return str(caught.value)
-
-
 @pytest.mark.parametrize(("export", "bend", "words"), [(it[0], *it[2:]) for it in CASES], ids=[it[1] for it in CASES])
 def test_refused(shared_engine: Engine, copy_export: CopyExport, export: str, bend: Bend, words: str) -> None:
     folder = copy_export(export)
@@ -296,60 +287,3 @@ def test_passwords_are_never_shown(shared_engine: Engine, springfield: Path, ben
     """Neither where the row of the password is broken, nor where the cell itself is."""
     bend(springfield)
     assert "never" not in read_refusal(shared_engine, springfield)
-
-
-# --- zips -------------------------------------------------------------------------------------------------------
-
-
-def test_a_zip_of_a_folder(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
-    path = zipped(springfield, tmp_path / "export.zip", prefix="export/")
-    assert "export/users.csv: lies in a folder; the files of an export lie at the root" in read_refusal(
-        shared_engine, path
-    )
-
-
-def test_a_zip_that_climbs_out(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
-    path = zipped(springfield, tmp_path / "export.zip", prefix="../")
-    assert "../users.csv: lies in a folder" in read_refusal(shared_engine, path)
-
-
-def test_no_zip(shared_engine: Engine, tmp_path: Path) -> None:
-    path = tmp_path / "export.zip"
-    assert "export.zip: no such file or folder" in read_refusal(shared_engine, path)
-    path.write_bytes(b"PK\x03\x04 and then nothing")
-    assert "export.zip: neither a folder nor a zip, or a damaged one" in read_refusal(shared_engine, path)
-
-
-def test_a_truncated_zip(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
-    path = zipped(springfield, tmp_path / "export.zip")
-    path.write_bytes(path.read_bytes()[:-200])
-    assert "neither a folder nor a zip, or a damaged one" in read_refusal(shared_engine, path)
-
-
-def test_a_damaged_zip(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
-    path = zipped(springfield, tmp_path / "export.zip")
-    data = bytearray(path.read_bytes())
-    with zipfile.ZipFile(path) as archive:
-        entry = archive.getinfo("users.csv")
-    middle = entry.header_offset + 30 + len("users.csv") + entry.compress_size // 2
-    data[middle] ^= 0xFF
-    path.write_bytes(bytes(data))
-    assert "users.csv: is truncated or damaged" in read_refusal(shared_engine, path)
-
-
-def test_a_file_twice_in_a_zip(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
-    path = zipped(springfield, tmp_path / "export.zip")
-    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
-        archive.writestr("users.csv", "x")
-    assert "users.csv: is in the zip twice" in read_refusal(shared_engine, path)
-
-
-def test_a_zip_bomb(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
-    (springfield / "users.csv").write_bytes(b"0" * 50_000_000)
-    path = zipped(springfield, tmp_path / "export.zip")
-    assert "users.csv: would unpack to more than 200 times its size" in read_refusal(shared_engine, path)
-
-
-def test_folders_in_a_folder(shared_engine: Engine, springfield: Path) -> None:
-    (springfield / "old").mkdir()
-    assert "old: is not a file; the files of an export lie side by side" in read_refusal(shared_engine, springfield)

@@ -20,8 +20,11 @@ from .bending import cell, column
 
 
 @pytest.fixture
-def settings(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ROSTER_DATABASE_URL", database_url)
+def settings(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The settings that lead to the database of the test; its URL."""
+    url = engine.url.render_as_string(hide_password=False)
+    monkeypatch.setenv("ROSTER_DATABASE_URL", url)
+    return url
 
 
 def run(*arguments: str | Path) -> Result:
@@ -84,9 +87,7 @@ def test_locked(engine: Engine, springfield: Path) -> None:
     ],
 )
 @pytest.mark.usefixtures("settings")
-def test_unavailable(
-    springfield: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, words: str
-) -> None:
+def test_unavailable(springfield: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, words: str) -> None:
     monkeypatch.setenv(variable, value)
     result = run("--feed", "springfield", springfield)
     assert result.exit_code == Exit.UNAVAILABLE
@@ -94,9 +95,7 @@ def test_unavailable(
     assert "secret" not in result.stderr
 
 
-def test_a_database_without_tables(
-    server_url: str, springfield: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_without_tables(server_url: str, springfield: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROSTER_DATABASE_URL", server_url)
     result = run("--feed", "springfield", springfield)
     assert result.exit_code == Exit.UNAVAILABLE
@@ -115,11 +114,11 @@ def test_help_shows_every_exit_code() -> None:
         assert f"  {code:d}  {meaning}" in shown
 
 
-def test_as_a_module(database_url: str, springfield: Path) -> None:
+def test_as_a_module(settings: str, springfield: Path) -> None:
     """The way it is called, in a process of its own."""
     command = [sys.executable, "-m", "sync_scripts.load_oneroster", "--feed", "springfield", "--json", str(springfield)]
     done = subprocess.run(
-        command, env={**os.environ, "ROSTER_DATABASE_URL": database_url}, capture_output=True, text=True, check=True
+        command, env={**os.environ, "ROSTER_DATABASE_URL": settings}, capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout)["outcome"] == "done"
     assert done.stderr == ""

@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from roster_service.errors import DatabaseUnavailableError
+
 revision = "0002"
 down_revision = "0001"
 branch_labels = None
@@ -24,11 +26,13 @@ def upgrade() -> None:
     """Lower-casing beyond ASCII needs a collation that knows Unicode: the built-in one (17+), else ICU's."""
     op.execute(HREF_ESCAPE)
     connection = op.get_bind()
-    built_in = connection.scalar(sa.text("SELECT true FROM pg_collation WHERE collname = 'pg_c_utf8'"))
-    if built_in:
+    known = connection.scalars(sa.text("SELECT collname FROM pg_collation")).all()
+    if "pg_c_utf8" in known:
         op.execute("CREATE COLLATION roster_nocase (provider = builtin, locale = 'C.UTF-8')")
-    else:
+    elif "und-x-icu" in known:
         op.execute("CREATE COLLATION roster_nocase (provider = icu, locale = 'und')")
+    else:
+        raise DatabaseUnavailableError("this PostgreSQL has neither a built-in Unicode collation (17+) nor ICU")
     op.execute("INSERT INTO roster_state (revision, as_of, deletions_since) VALUES (0, 'epoch', now())")
 
 

@@ -1,0 +1,1 @@
+"""Scopes, secrets, vendors and signing keys."""

@@ -1,0 +1,116 @@
+"""Settings from the environment: every variable known, every value readable, or a refusal that says what to mend."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from roster_service.errors import SettingError
+from roster_service.settings import Settings
+
+
+def test_without_variables_every_setting_has_its_default() -> None:
+    assert Settings.from_environ({}) == Settings()
+    assert Settings().default_limit == 100
+    assert Settings().token_seconds == 3600
+    assert Settings().retention_days == 7
+    assert Settings().database_url is None
+
+
+def test_every_setting_has_a_help_text() -> None:
+    assert all(row.metadata["help"] for row in dataclasses.fields(Settings))
+
+
+READ = [
+    ("ROSTER_DATABASE_URL", "postgresql://u:p@h/n", "database_url", "postgresql://u:p@h/n"),
+    ("ROSTER_HOME", "/srv/roster", "home", Path("/srv/roster")),
+    ("ROSTER_HOST", "0.0.0.0", "host", "0.0.0.0"),
+    ("ROSTER_PORT", "65535", "port", 65_535),
+    ("ROSTER_WORKERS", "1", "workers", 1),
+    ("ROSTER_PUBLIC_URL", "https://roster.example/", "public_url", "https://roster.example"),
+    ("ROSTER_PUBLIC_URL", "http://h/prefix", "public_url", "http://h/prefix"),
+    ("ROSTER_SECRET_KEY", "x" * 32, "secret_key", "x" * 32),
+    ("ROSTER_TOKEN_SECONDS", "86400", "token_seconds", 86_400),
+    ("ROSTER_MAX_LIMIT", "1", "max_limit", 1),
+    ("ROSTER_RETENTION_DAYS", "30", "retention_days", 30),
+    ("ROSTER_STATEMENT_SECONDS", "5", "statement_seconds", 5),
+]
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "name", "value"), [pytest.param(*row, id=f"{row[0]}={row[1]}") for row in READ]
+)
+def test_a_variable_is_read(variable: str, text: str, name: str, value: object) -> None:
+    assert getattr(Settings.from_environ({variable: text}), name) == value
+
+
+REFUSED = [
+    ("ROSTER_PORT", "0"),
+    ("ROSTER_PORT", "65536"),
+    ("ROSTER_PORT", "-1"),
+    ("ROSTER_PORT", "80a"),
+    ("ROSTER_PORT", ""),
+    ("ROSTER_PORT", " 80"),
+    ("ROSTER_PORT", "٨٠٠٠"),
+    ("ROSTER_PORT", "9" * 5000),
+    ("ROSTER_WORKERS", "0"),
+    ("ROSTER_PUBLIC_URL", "roster.example"),
+    ("ROSTER_PUBLIC_URL", "ftp://roster.example"),
+    ("ROSTER_PUBLIC_URL", ""),
+    ("ROSTER_SECRET_KEY", "short"),
+    ("ROSTER_SECRET_KEY", ""),
+    ("ROSTER_DATABASE_URL", ""),
+    ("ROSTER_DATABASE_URL", "   "),
+    ("ROSTER_HOST", ""),
+    ("ROSTER_TOKEN_SECONDS", "59"),
+    ("ROSTER_MAX_LIMIT", "1e3"),
+]
+
+
+@pytest.mark.parametrize(("variable", "text"), [pytest.param(*row, id=f"{row[0]}={row[1][:20]}") for row in REFUSED])
+def test_a_value_that_cannot_be_used_is_refused_by_name(variable: str, text: str) -> None:
+    with pytest.raises(SettingError, match=variable) as caught:
+        Settings.from_environ({variable: text})
+    assert "must" in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+def test_a_secret_that_is_refused_is_not_repeated() -> None:
+    with pytest.raises(SettingError) as caught:
+        Settings.from_environ({"ROSTER_SECRET_KEY": "hunter2"})
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "near"),
+    [
+        pytest.param("ROSTER_DATABSE_URL", "ROSTER_DATABASE_URL", id="letters-left-out"),
+        pytest.param("ROSTER_PROT", "ROSTER_PORT", id="letters-turned"),
+        pytest.param("ROSTER_MAXLIMIT", "ROSTER_MAX_LIMIT", id="no-underscore"),
+        pytest.param("ROSTER_port", None, id="lower-case"),
+        pytest.param("ROSTER_", None, id="only-the-prefix"),
+        pytest.param("ROSTER_XYZZY", None, id="nothing-near"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_nearest_one(variable: str, near: str | None) -> None:
+    with pytest.raises(SettingError, match=variable) as caught:
+        Settings.from_environ({variable: "1"})
+    assert near is None or f"did you mean {near}?" in str(caught.value)
+
+
+def test_variables_of_others_are_left_alone() -> None:
+    """The prefix must stand in front; what the tests of this project read is none of the service's business."""
+    others = {"PATH": "/bin", "PORT": "x", "roster_port": "x", "MY_ROSTER_PORT": "x"}
+    assert Settings.from_environ({**others, "ROSTER_TEST_DATABASE_URL": "postgresql://h/n"}) == Settings()
+
+
+def test_the_secret_key_is_made_once_and_kept(tmp_path: Path) -> None:
+    home = tmp_path / "not" / "there"
+    first = Settings(home=home).read_secret_key()
+    assert len(first) >= 32
+    assert Settings(home=home).read_secret_key() == first
+    assert (home / "secret_key").stat().st_mode & 0o077 == 0
+    assert [path.name for path in home.iterdir()] == ["secret_key"]
+    assert Settings(home=home, secret_key="x" * 32).read_secret_key() == "x" * 32

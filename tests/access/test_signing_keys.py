@@ -1,0 +1,83 @@
+"""The keys that sign tokens: made once, sealed at rest, read when a stranger's id comes by."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Engine, func, select
+
+from roster_service.access.signing_keys import KeyRing, add_signing_key, ensure_signing_key
+from roster_service.db.tables import signing_keys
+from roster_service.errors import SettingError
+
+SECRET = "a secret key of the tests, long enough"
+
+
+def test_the_first_key_is_made_once(engine: Engine) -> None:
+    for _ in range(2):
+        with engine.begin() as connection:
+            ensure_signing_key(connection, SECRET)
+    with engine.connect() as connection:
+        assert connection.scalar(select(func.count()).select_from(signing_keys)) == 1
+
+
+def test_the_private_half_is_sealed_and_the_public_half_has_nothing_of_it(engine: Engine) -> None:
+    with engine.begin() as connection:
+        key_id = add_signing_key(connection, SECRET)
+        (row,) = connection.execute(select(signing_keys))
+    assert set(row.public_jwk) == {"alg", "e", "kid", "kty", "n", "use"}
+    assert b"PRIVATE KEY" not in bytes(row.private_sealed)
+    ring = KeyRing(engine, SECRET)
+    assert list(ring.read_public()) == [key_id]
+    (private,) = ring.read_private().keys
+    assert private.kid == key_id
+    assert private.is_private
+
+
+def test_another_secret_key_does_not_open_it(engine: Engine) -> None:
+    with engine.begin() as connection:
+        add_signing_key(connection, SECRET)
+    with pytest.raises(SettingError, match="ROSTER_SECRET_KEY"):
+        KeyRing(engine, SECRET + "x").read_private()
+
+
+def test_a_new_key_signs_and_the_old_one_still_verifies(engine: Engine) -> None:
+    with engine.begin() as connection:
+        old = add_signing_key(connection, SECRET)
+    with engine.begin() as connection:
+        new = add_signing_key(connection, SECRET)
+    ring = KeyRing(engine, SECRET)
+    assert set(ring.read_public()) == {old, new}
+    assert [key.kid for key in ring.read_private().keys] == [new]
+
+
+def test_a_retired_key_neither_signs_nor_verifies(engine: Engine) -> None:
+    with engine.begin() as connection:
+        old = add_signing_key(connection, SECRET)
+        add_signing_key(connection, SECRET)
+        connection.execute(signing_keys.update().where(signing_keys.c.key_id == old).values(retired_at=func.now()))
+    ring = KeyRing(engine, SECRET)
+    assert ring.find_public(old) is None
+    assert old not in ring.read_public()
+
+
+def test_a_key_that_another_worker_made_is_found(engine: Engine) -> None:
+    ring = KeyRing(engine, SECRET)
+    ring.pause = 0.0
+    assert ring.find_public("no-such-key") is None
+    with engine.begin() as connection:
+        made = add_signing_key(connection, SECRET)
+    found = ring.find_public(made)
+    assert found is not None
+    assert found.kid == made
+
+
+def test_strangers_ids_do_not_make_the_ring_read_each_time(engine: Engine) -> None:
+    """Whoever sends tokens with made-up key ids must not cost a query each."""
+    ring = KeyRing(engine, SECRET)
+    ring.pause = 3600.0
+    assert ring.find_public("first") is None
+    with engine.begin() as connection:
+        made = add_signing_key(connection, SECRET)
+    assert ring.find_public(made) is None
+    assert ring.read_public().keys() == {made}
+    assert ring.find_public(made) is not None

@@ -1,0 +1,207 @@
+"""Vendors, grants and clients, as an administrator changes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, Engine, select
+
+from roster_service.access import vendors
+from roster_service.access.scopes import Scope, ScopeName
+from roster_service.access.secret_texts import hash_secret, make_client_id, make_secret, secret_matches
+from roster_service.access.vendors import Grant
+from roster_service.db.engine import make_engine
+from roster_service.db.tables import oauth_clients
+from roster_service.errors import CommandError
+from sync_scripts.loading import load
+
+EXPORTS = Path(__file__).parent.parent / "exports"
+EMAIL = "vendor@example.org"
+SCOPES = [Scope("v1p2", ScopeName.CORE), Scope("v1p1", ScopeName.FULL)]
+
+
+@pytest.fixture(scope="module")
+def roster(make_database: Callable[[], str]) -> Iterator[Engine]:
+    """A roster of two districts."""
+    engine = make_engine(make_database())
+    load(engine, "springfield", EXPORTS / "springfield-1.1")
+    load(engine, "shelbyville", EXPORTS / "shelbyville-1.2")
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def connection(roster: Engine) -> Iterator[Connection]:
+    """A connection to that roster, with one vendor; what a test does there is rolled back."""
+    with roster.connect() as opened:
+        vendors.add_vendor(opened, EMAIL, "A vendor")
+        yield opened
+
+
+def test_a_vendor_begins_with_nothing(connection: Connection) -> None:
+    vendor = vendors.find_vendor(connection, EMAIL)
+    assert (vendor.email, vendor.name, vendor.enabled, vendor.grants) == (EMAIL, "A vendor", True, ())
+
+
+def test_an_e_mail_is_known_in_any_case_and_only_once(connection: Connection) -> None:
+    assert vendors.find_vendor(connection, "  Vendor@Example.ORG ").email == EMAIL
+    with pytest.raises(CommandError, match="already"):
+        vendors.add_vendor(connection, "VENDOR@example.org", "Another")
+
+
+@pytest.mark.parametrize("email", ["", "vendor", "@example.org", "vendor@", "a@b@c", " @ "])
+def test_what_is_no_e_mail_is_refused(connection: Connection, email: str) -> None:
+    with pytest.raises(CommandError, match="no e-mail"):
+        vendors.add_vendor(connection, email, "Nobody")
+
+
+GRANTED = [
+    pytest.param("spr-district", [], [Grant("spr-district")], id="district"),
+    pytest.param("17-0042", [], [Grant("spr-district")], id="district-by-identifier"),
+    pytest.param("spr-district", ["spr-high"], [Grant("spr-district", "spr-high")], id="school"),
+    pytest.param("17-0042", ["17-0042-02"], [Grant("spr-district", "spr-high")], id="school-by-identifier"),
+    pytest.param(
+        "spr-district",
+        ["spr-high", "spr-elementary", "17-0042-02"],
+        [Grant("spr-district", "spr-elementary"), Grant("spr-district", "spr-high")],
+        id="schools-once-each",
+    ),
+    pytest.param("shv-district", ["shv-south"], [Grant("shv-district", "shv-south")], id="school-below-a-campus"),
+]
+
+
+@pytest.mark.parametrize(("district", "schools", "grants"), GRANTED)
+def test_a_grant_is_added_once(connection: Connection, district: str, schools: list[str], grants: list[Grant]) -> None:
+    for _ in range(2):
+        assert list(vendors.grant(connection, EMAIL, district, schools).grants) == grants
+
+
+REFUSED = [
+    pytest.param("spr-nowhere", [], "no district", id="unknown-district"),
+    pytest.param("spr-high", [], "no district", id="a-school-is-no-district"),
+    pytest.param("spr-district", ["spr-nowhere"], "no school", id="unknown-school"),
+    pytest.param("spr-district", ["spr-district"], "no school", id="a-district-is-no-school"),
+    pytest.param("spr-district", ["spr-high-science"], "no school", id="a-department-is-no-school"),
+    pytest.param("spr-district", ["shv-north"], "no school", id="a-school-of-another-district"),
+    pytest.param("spr-district", ["spr-high", "spr-nowhere"], "no school", id="one-of-several"),
+]
+
+
+@pytest.mark.parametrize(("district", "schools", "said"), REFUSED)
+def test_a_grant_of_what_is_not_there_changes_nothing(
+    connection: Connection, district: str, schools: list[str], said: str
+) -> None:
+    before = vendors.find_vendor(connection, EMAIL)
+    with pytest.raises(CommandError, match=said):
+        vendors.grant(connection, EMAIL, district, schools)
+    assert vendors.find_vendor(connection, EMAIL) == before
+
+
+def test_revoking_a_district_takes_its_schools_too(connection: Connection) -> None:
+    vendors.grant(connection, EMAIL, "spr-district", [])
+    vendors.grant(connection, EMAIL, "spr-district", ["spr-high"])
+    vendors.grant(connection, EMAIL, "shv-district", ["shv-north"])
+    assert vendors.revoke(connection, EMAIL, "17-0042").grants == (Grant("shv-district", "shv-north"),)
+    with pytest.raises(CommandError, match="no grant"):
+        vendors.revoke(connection, EMAIL, "spr-district")
+
+
+def test_a_district_that_left_the_roster_can_still_be_revoked(connection: Connection) -> None:
+    vendors.grant(connection, EMAIL, "spr-district", [])
+    connection.exec_driver_sql("DELETE FROM orgs WHERE sourced_id = 'spr-district'")
+    assert vendors.revoke(connection, EMAIL, "spr-district").grants == ()
+
+
+CHANGES = [
+    pytest.param(lambda on: vendors.grant(on, EMAIL, "spr-district", []), id="grant"),
+    pytest.param(lambda on: vendors.enable_vendor(on, EMAIL, enabled=False), id="disable"),
+    pytest.param(lambda on: vendors.enable_vendor(on, EMAIL, enabled=True), id="enable"),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_every_change_makes_a_new_grant_version(connection: Connection, change: Callable[[Connection], object]) -> None:
+    before = vendors.find_vendor(connection, EMAIL).grant_version
+    change(connection)
+    assert vendors.find_vendor(connection, EMAIL).grant_version > before
+
+
+UNKNOWN = [
+    pytest.param(lambda on: vendors.find_vendor(on, "nobody@example.org"), id="find"),
+    pytest.param(lambda on: vendors.grant(on, "nobody@example.org", "spr-district", []), id="grant"),
+    pytest.param(lambda on: vendors.revoke(on, "nobody@example.org", "spr-district"), id="revoke"),
+    pytest.param(lambda on: vendors.enable_vendor(on, "nobody@example.org", enabled=False), id="disable"),
+    pytest.param(lambda on: vendors.add_client(on, "nobody@example.org", "x", SCOPES), id="client"),
+    pytest.param(lambda on: vendors.rotate_secret(on, "client-nobody"), id="rotate"),
+    pytest.param(lambda on: vendors.disable_client(on, "client-nobody"), id="disable-client"),
+]
+
+
+@pytest.mark.parametrize("action", UNKNOWN)
+def test_an_unknown_vendor_or_client_is_told(connection: Connection, action: Callable[[Connection], object]) -> None:
+    with pytest.raises(CommandError, match=r"no (vendor|client)"):
+        action(connection)
+
+
+# --- clients -----------------------------------------------------------------------------------------------------
+
+
+def test_a_client_s_secret_is_shown_once_and_stored_as_its_hash(connection: Connection) -> None:
+    made = vendors.add_client(connection, EMAIL, "nightly", [*SCOPES, SCOPES[0]])
+    assert made.scopes == ("v1p2/roster-core.readonly", "v1p1/roster.readonly")
+    (stored,) = connection.execute(select(oauth_clients)).mappings()
+    assert made.client_secret not in str(dict(stored))
+    assert secret_matches(made.client_secret, bytes(stored["secret_hash"]))
+    (listed,) = vendors.list_clients(connection)
+    assert (listed.client_id, listed.vendor, listed.name, listed.enabled) == (made.client_id, EMAIL, "nightly", True)
+    assert not hasattr(listed, "client_secret")
+
+
+def test_a_client_without_scopes_is_refused(connection: Connection) -> None:
+    with pytest.raises(CommandError, match="scope"):
+        vendors.add_client(connection, EMAIL, "none", [])
+
+
+def test_a_new_secret_replaces_the_old_one_and_ends_its_tokens(connection: Connection) -> None:
+    made = vendors.add_client(connection, EMAIL, "nightly", SCOPES)
+    before = vendors.find_client(connection, made.client_id)
+    again = vendors.rotate_secret(connection, made.client_id)
+    after = vendors.find_client(connection, made.client_id)
+    assert before is not None
+    assert after is not None
+    assert after.client_version > before.client_version
+    assert secret_matches(again.client_secret, after.secret_hash)
+    assert not secret_matches(made.client_secret, after.secret_hash)
+    assert again.scopes == made.scopes
+
+
+def test_a_disabled_client_or_vendor_has_no_client(connection: Connection) -> None:
+    first = vendors.add_client(connection, EMAIL, "first", SCOPES)
+    second = vendors.add_client(connection, EMAIL, "second", SCOPES)
+    vendors.disable_client(connection, first.client_id)
+    assert vendors.find_client(connection, first.client_id) is None
+    assert vendors.find_client(connection, second.client_id) is not None
+    vendors.enable_vendor(connection, EMAIL, enabled=False)
+    assert vendors.find_client(connection, second.client_id) is None
+    assert [client.enabled for client in vendors.list_clients(connection)] == [False, True]
+
+
+# --- secrets -----------------------------------------------------------------------------------------------------
+
+
+def test_ids_and_secrets_are_unreserved_characters_behind_a_readable_prefix() -> None:
+    """So that no encoding of Basic credentials changes them, and a scanner recognises a leaked one."""
+    assert re.fullmatch("client-[0-9a-f]{16}", make_client_id())
+    assert re.fullmatch("secret-[A-Za-z0-9_-]{43}", make_secret("secret-"))
+    assert len({make_secret("secret-") for _ in range(100)}) == 100
+
+
+@pytest.mark.parametrize("wrong", ["", "secret-", "secret-y", "Secret-x", "secret-x ", "secret-х"])
+def test_only_the_secret_itself_matches(wrong: str) -> None:
+    stored = hash_secret("secret-x")
+    assert secret_matches("secret-x", stored)
+    assert not secret_matches(wrong, stored)
+    assert b"secret-x" not in stored

@@ -1,0 +1,109 @@
+"""When the service itself fails: the same envelope, whether to try again, and nothing of the inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import text
+
+from .client import VERSIONS, Answer, RosterClient
+from .conftest import Served
+
+each_version = pytest.mark.parametrize("version", VERSIONS)
+INSIDE = (b"Traceback", b"psycopg2", b"sqlalchemy", b"SELECT", b"secret value", b"127.0.0.1", b"Error")
+
+
+def assert_failed(answer: Answer, status: int, minor: str) -> None:
+    """The envelope, and no word of what is inside."""
+    assert (answer.status, answer.minor) == (status, minor)
+    assert not [word for word in INSIDE if word in answer.body.partition(b" (in ")[0]]
+
+
+@each_version
+def test_a_fault_of_our_own_is_500(
+    client: RosterClient, version: str, monkeypatch: pytest.MonkeyPatch, expected_faults: pytest.LogCaptureFixture
+) -> None:
+    token = client.token(version)
+
+    def fail(*_args: object) -> None:
+        raise RuntimeError("a secret value")
+
+    monkeypatch.setattr("roster_service.rostering.views.make_plan", fail)
+    assert_failed(client.call(version, "/users", bearer=token), 500, "internal_server_error")
+    assert "RuntimeError" in expected_faults.text
+
+
+def test_a_query_that_takes_too_long_is_503(
+    make_served: Callable[..., Served], expected_faults: pytest.LogCaptureFixture
+) -> None:
+    """A lock stands in for a slow query; when it is gone, the same request is answered."""
+    own = make_served(statement_seconds=1)
+    token = own.client.token("v1p2")
+    with own.engine.begin() as connection:
+        connection.execute(text("LOCK TABLE courses IN ACCESS EXCLUSIVE MODE"))
+        answer = own.client.call("v1p2", "/courses", bearer=token)
+    assert_failed(answer, 503, "server_busy")
+    assert int(answer.headers["Retry-After"]) > 0
+    assert "QueryCanceled" in expected_faults.text
+    assert own.client.call("v1p2", "/courses", bearer=token).total == 6
+
+
+@each_version
+def test_a_database_that_is_away_is_503_and_comes_back(
+    client: RosterClient,
+    served: Served,
+    version: str,
+    monkeypatch: pytest.MonkeyPatch,
+    expected_faults: pytest.LogCaptureFixture,
+) -> None:
+    """Both when a kept connection was cut and when no new one can be made."""
+    token = client.token(version)
+    cut = text(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> :me"
+    )
+    with served.engine.begin() as connection:
+        me = connection.scalar(text("SELECT pg_backend_pid()"))
+        connection.execute(cut, {"me": me})
+    for _ in range(10):
+        answer = client.call(version, "/orgs", bearer=token)
+        if answer.status == 200:
+            break
+        assert_failed(answer, 503, "server_busy")
+    else:
+        raise AssertionError("the service never found its database again")
+
+    engine = served.app.extensions["roster_engine"]
+    engine.dispose()
+    address = served.engine.url.set(database="there_is_no_such_database")
+    monkeypatch.setattr(engine.pool, "_creator", lambda *_: _connect(address.render_as_string(hide_password=False)))
+    assert_failed(client.call(version, "/orgs", bearer=token), 503, "server_busy")
+    monkeypatch.undo()
+    assert client.call(version, "/orgs", bearer=token).total == 8
+
+
+def _connect(url: str) -> object:
+    import psycopg2
+
+    return psycopg2.connect(url.replace("+psycopg2", ""))
+
+
+def test_the_token_endpoint_fails_in_its_own_words(
+    client: RosterClient, monkeypatch: pytest.MonkeyPatch, expected_faults: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_args: object) -> None:
+        raise RuntimeError("a secret value")
+
+    monkeypatch.setattr("roster_service.oauth.token_endpoint.find_client", fail)
+    answer = client.ask_token(client.form())
+    assert (answer.status, answer.json["error"]) == (500, "server_error")
+    assert not [word for word in INSIDE if word in answer.body]
+
+
+@each_version
+def test_readers_cannot_write(served: Served, version: str) -> None:
+    """Whatever the code above does, PostgreSQL itself refuses."""
+    engine = served.app.extensions["roster_engine"]
+    with engine.connect() as connection, pytest.raises(Exception, match="read-only transaction"):
+        connection.execute(text("DELETE FROM users"))
+    assert served.client.call(version, "/users").total == 26

@@ -1,0 +1,142 @@
+"""Behind gunicorn, as operators run it: what a real server hands over differs from what a test client does."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from roster_service.cli.serve import REQUEST_LINE_BYTES
+
+from .client import ROOTS
+from .conftest import SECRET_KEY, Served
+
+ROOT = ROOTS["v1p1"]
+PROJECT = Path(__file__).parent.parent.parent
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back over the wire."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body, parsed; it must say that it is JSON."""
+        assert self.headers["Content-Type"] == "application/json", (self.status, self.body)
+        return json.loads(self.body)
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of its records."""
+        ((_, found),) = self.json.items()
+        return [record["sourcedId"] for record in (found if isinstance(found, list) else [found])]
+
+
+@dataclass(frozen=True)
+class Server:
+    """A gunicorn of these tests' own."""
+
+    port: int
+    token: str
+
+    def get(self, target: str, method: str = "GET") -> Reply:
+        """A request with exactly this target in its first line."""
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.putrequest(method, target, skip_accept_encoding=True)
+            connection.putheader("Authorization", f"Bearer {self.token}")
+            connection.endheaders()
+            response = connection.getresponse()
+            return Reply(response.status, dict(response.getheaders()), response.read())
+        finally:
+            connection.close()
+
+
+@pytest.fixture(scope="module")
+def server(served: Served) -> Iterator[Server]:
+    """gunicorn with one worker, on the database of the other tests and a port that it is given."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        command = [sys.executable, "-m", "gunicorn", "wsgi:app", "--workers", "1", "--log-level", "critical"]
+        command += ["--bind", f"fd://{listening.fileno()}", "--limit-request-line", str(REQUEST_LINE_BYTES)]
+        own = {"ROSTER_DATABASE_URL": served.url, "ROSTER_SECRET_KEY": SECRET_KEY}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("ROSTER_")}
+        process = subprocess.Popen(command, cwd=PROJECT, env=kept | own, pass_fds=[listening.fileno()])
+        try:
+            yield Server(listening.getsockname()[1], served.client.token("v1p1"))
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def test_collections_and_records_are_served(server: Server) -> None:
+    assert server.get(f"{ROOT}/schools").ids == ["shv-north", "shv-south", "spr-elementary", "spr-high"]
+    assert server.get(f"{ROOT}/orgs/spr-high").ids == ["spr-high"]
+
+
+@pytest.mark.parametrize(
+    ("path", "ids"),
+    [
+        pytest.param("/classes/spr-class%2Fstats@1", "spr-class/stats@1", id="slash"),
+        pytest.param("/classes/spr-class%2fstats%401", "spr-class/stats@1", id="lower-case"),
+        pytest.param("/classes/spr-class%2Fstats@1/students", "spr-student-3 spr-student-5", id="slash-in-the-middle"),
+        pytest.param("/users/spr-proctor@1/classes", "spr-class-chem-1", id="at-sign"),
+    ],
+)
+def test_ids_keep_their_own_slashes(server: Server, path: str, ids: str) -> None:
+    assert server.get(f"{ROOT}{path}").ids == ids.split()
+
+
+@pytest.mark.parametrize("segment", ["%00", "%FF", "%2F", "%25", "%ZZ", "a%0Ab", "..%2F..", "x" * 3000])
+def test_strange_ids_are_unknown(server: Server, segment: str) -> None:
+    reply = server.get(f"{ROOT}/users/{segment}")
+    assert (reply.status, reply.json["statusInfoSet"]["imsx_codeMinor"]) == (404, "unknownobject")
+    assert server.get(f"{ROOT}/schools/{segment}/students").json == {"users": []}
+
+
+def test_an_address_with_its_host_is_read(server: Server) -> None:
+    """Proxies may send the absolute form (RFC 9112, section 3.2.2)."""
+    target = f"http://roster.example{ROOT}/classes/spr-class%2Fstats@1?fields=sourcedId"
+    assert server.get(target).json == {"class": {"sourcedId": "spr-class/stats@1"}}
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "BREW"])
+def test_other_methods_are_refused(server: Server, method: str) -> None:
+    reply = server.get(f"{ROOT}/users", method)
+    assert reply.status == 400
+    assert reply.headers["Content-Type"] == "application/json"
+
+
+def test_the_longest_filter_is_taken_whatever_its_letters(server: Server) -> None:
+    """Percent-encoded, a letter can take twelve bytes."""
+    reply = server.get(f"{ROOT}/users?limit=1&filter=" + quote(f"familyName!='{'é' * 4000}'"))
+    assert reply.ids == ["shv-coach-1"]
+    assert reply.headers["X-Total-Count"] == "26"
+
+
+def test_a_filter_of_100_kb_is_refused_in_the_one_envelope(server: Server) -> None:
+    reply = server.get(f"{ROOT}/users?filter=" + quote(f"familyName!='{'a' * 100_000}'"))
+    assert (reply.status, reply.json["statusInfoSet"]["imsx_codeMinor"]) == (400, "invalid_filter_field")
+
+
+@pytest.mark.parametrize("length", [100, 1000, 2000, 4000])
+def test_the_headers_stay_small_enough_for_proxies(server: Server, length: int) -> None:
+    """Of an answer's head many proxies take 8 kB, and `Link` repeats the whole query in each address."""
+    reply = server.get(f"{ROOT}/users?limit=1&offset=1&filter=" + quote(f"familyName!='{'a' * length}'"))
+    assert reply.ids == ["shv-counselor-1"]
+    assert sum(len(name) + len(value) + 4 for name, value in reply.headers.items()) < 8000

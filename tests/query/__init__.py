@@ -1,0 +1,1 @@
+"""The query string, the plan and the statements, without Flask."""

@@ -1,0 +1,176 @@
+"""The wish held against the schema: names resolved, values typed, hidden things unknown."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from oneroster_filter import And, Or
+
+from roster_service.db.visibility import MetadataOf, Sight
+from roster_service.errors import Problem, RefusedRequestError
+from roster_service.query.params import Wish
+from roster_service.query.plan import Plan, make_plan
+from roster_service.query.selections import everything
+from roster_service.schemas import v1p1, v1p2
+from roster_service.schemas.records import Record
+
+NOTHING = Sight(guardians=False, metadata=frozenset())
+ALL = Sight(guardians=True, metadata=frozenset(MetadataOf))
+WISH = Wish(limit=10, offset=5, filter=None, sort=None, descending=False, fields=None)
+
+
+def plan(record: type[Record], sight: Sight = NOTHING, **wish: object) -> Plan:
+    """The plan of a wish for a collection of all records."""
+    return make_plan(dataclasses.replace(WISH, **wish), record, sight, everything, {"schoolId": "s"})  # type: ignore[arg-type]
+
+
+def test_a_plain_wish_is_a_plan_for_everything() -> None:
+    made = plan(v1p2.Enrollment)
+    assert (made.limit, made.offset, made.filter, made.notices) == (10, 5, None, ())
+    assert made.path_ids == (("schoolId", "s"),)
+    assert made.outline.sort is None
+    assert set(made.outline.fields) == set(v1p2.Enrollment().fields) - {"class_"} | {"class"}
+
+
+# record, sort -> whether records can be ordered by it, with everything in sight.
+SORTS = [
+    (v1p1.User, "familyName", True),
+    (v1p1.User, "role", True),
+    (v1p2.User, "role", False),
+    (v1p2.User, "roles.role", False),
+    (v1p2.User, "primaryOrg.sourcedId", True),
+    (v1p1.User, "primaryOrg.sourcedId", False),
+    (v1p1.User, "enabledUser", True),
+    (v1p1.User, "grades", False),
+    (v1p1.User, "agents.sourcedId", False),
+    (v1p1.User, "userIds.type", False),
+    (v1p1.User, "metadata", False),
+    (v1p1.User, "metadata.x", True),
+    (v1p1.Class, "metadata.x", False),
+    (v1p1.Class, "course.sourcedId", True),
+    (v1p1.Class, "course", False),
+    (v1p1.Class, "course.title", False),
+    (v1p1.Class, "terms.sourcedId", False),
+    (v1p1.Enrollment, "class.sourcedId", True),
+    (v1p1.Enrollment, "class_.sourcedId", False),
+    (v1p2.Demographics, "birthDate", True),
+    (v1p2.Demographics, "birth_date", False),
+    (v1p2.Demographics, "", False),
+    (v1p2.Demographics, ".", False),
+    (v1p2.Course, "resources.sourcedId", False),
+    (v1p2.User, "userProfiles.profileId", False),
+]
+
+
+@pytest.mark.parametrize(
+    ("record", "name", "taken"),
+    [pytest.param(*row, id=f"{row[0].__name__}-{row[1]}") for row in SORTS],
+)
+def test_a_sort_is_a_field_with_one_value_or_a_notice(record: type[Record], name: str, taken: bool) -> None:
+    made = plan(record, ALL, sort=name)
+    assert made.outline.sort == (name if taken else None)
+    assert [notice.problem for notice in made.notices] == ([] if taken else [Problem.SORT_FIELD])
+
+
+def test_the_direction_stays_when_the_sort_is_ignored() -> None:
+    assert plan(v1p1.Org, sort="nothing", descending=True).outline.descending is True
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen", "noticed"),
+    [
+        pytest.param(("name", "sourcedId"), ("sourcedId", "name"), False, id="in-the-record-s-own-order"),
+        pytest.param(("name", "name"), ("name",), False, id="once-each"),
+        pytest.param(("name", "shoeSize"), ("name",), True, id="unknown-ones-are-left-out"),
+        pytest.param(("shoeSize",), None, True, id="none-known-means-all"),
+        pytest.param(("Name",), None, True, id="case-counts"),
+        pytest.param(("metadata",), None, True, id="hidden-is-unknown"),
+        pytest.param(("parent.sourcedId",), None, True, id="paths-are-no-fields"),
+    ],
+)
+def test_fields_are_chosen(names: tuple[str, ...], chosen: tuple[str, ...] | None, noticed: bool) -> None:
+    made = plan(v1p1.Org, fields=names)
+    every = plan(v1p1.Org).outline.fields
+    assert made.outline.fields == (every if chosen is None else chosen)
+    assert [notice.problem for notice in made.notices] == ([Problem.SELECTION_FIELD] if noticed else [])
+
+
+def test_metadata_is_a_field_where_it_is_in_sight() -> None:
+    seen = Sight(guardians=False, metadata=frozenset({MetadataOf.ORGS}))
+    assert "metadata" in plan(v1p1.Org, seen).outline.fields
+    assert "metadata" not in plan(v1p1.Org, NOTHING).outline.fields
+    assert "metadata" not in plan(v1p1.User, seen).outline.fields
+    assert plan(v1p1.Org, seen, fields=("metadata",)).notices == ()
+    assert plan(v1p1.Org, seen, filter="metadata.city='x'").filter is not None
+
+
+# record, filter -> what the description names.
+REFUSED = [
+    (v1p1.Org, "metadata.city='x'", "metadata.city"),
+    (v1p1.Org, "shoeSize='42'", "shoeSize"),
+    (v1p1.Org, "name=='x'", "operator"),
+    (v1p1.Org, "name='x", "quote"),
+    (v1p1.Org, "name='a' OR name='b' AND name='c'", "2"),
+    (v1p1.User, "enabledUser='maybe'", "enabledUser"),
+    (v1p1.User, "roles.role='x'", "roles.role"),
+    (v1p2.User, "role='x'", "role"),
+    (v1p1.User, "dateLastModified>'x'", "dateLastModified"),
+    (v1p1.User, "grades>'01'", "grades"),
+    (v1p1.User, " ", "empty"),
+]
+
+
+@pytest.mark.parametrize(
+    ("record", "text", "said"), [pytest.param(*row, id=f"{row[0].__name__}-{row[1]}") for row in REFUSED]
+)
+def test_a_filter_is_refused_with_its_place(record: type[Record], text: str, said: str) -> None:
+    with pytest.raises(RefusedRequestError) as caught:
+        plan(record, filter=text)
+    assert caught.value.problem is Problem.FILTER
+    assert said in caught.value.description
+    assert "column" in caught.value.description
+
+
+@pytest.mark.parametrize(
+    ("text", "hinted"),
+    [
+        pytest.param("dateLastModified>'2026-11-21T00:00:00 00:00'", True, id="a-plus-that-became-a-space"),
+        pytest.param("dateLastModified>'2026-11-21T00:00:00 0530'", True, id="without-a-colon"),
+        pytest.param("dateLastModified>'2026-11-21 00:00:00'", False, id="a-space-where-the-T-stands"),
+        pytest.param("dateLastMod>'2026-11-21T00:00:00 00:00'", False, id="an-unknown-field-is-the-first-fault"),
+    ],
+)
+def test_a_lost_plus_is_hinted_at(text: str, hinted: bool) -> None:
+    with pytest.raises(RefusedRequestError) as caught:
+        plan(v1p1.Org, filter=text)
+    assert ("a `+` in a URL must be written %2B" in caught.value.description) is hinted
+
+
+def test_a_filter_keeps_its_shape() -> None:
+    assert isinstance(plan(v1p1.Org, filter="name='a' AND type='b'").filter, And)
+    assert isinstance(plan(v1p1.Org, filter="name='a' OR type='b'").filter, Or)
+
+
+def test_notices_come_in_order_sort_first() -> None:
+    made = plan(v1p1.Org, sort="height", fields=("shoeSize", "name"))
+    assert [notice.problem for notice in made.notices] == [Problem.SORT_FIELD, Problem.SELECTION_FIELD]
+
+
+def test_a_notice_about_long_names_stays_short() -> None:
+    made = plan(v1p1.Org, sort="x" * 10_000, fields=tuple(f"{'y' * 1000}{number}" for number in range(100)))
+    assert all(len(notice.description) < 1000 for notice in made.notices)
+
+
+def test_plans_of_the_same_request_share_their_outline() -> None:
+    """What is kept by outline is found again: views are one object per record and sight."""
+    first, second = plan(v1p1.Org, sort="name"), plan(v1p1.Org, sort="name", filter="name='x'")
+    assert first.outline == second.outline
+    assert hash(first.outline) == hash(second.outline)
+    for other in (
+        plan(v1p2.Org, sort="name"),
+        plan(v1p1.Org, ALL, sort="name"),
+        plan(v1p1.Org),
+        plan(v1p1.Org, fields=("name",)),
+    ):
+        assert other.outline != first.outline

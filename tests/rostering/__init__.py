@@ -1,0 +1,1 @@
+"""The parts of the rostering interface that need no request."""

@@ -1,0 +1,137 @@
+"""Links between pages, entity tags, and instants in headers."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import UTC, datetime, timedelta, timezone
+from urllib.parse import parse_qsl
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roster_service.access.callers import Caller, RosterState
+from roster_service.access.roster_state import make_state_headers, show_instant
+from roster_service.access.scopes import ScopeName
+from roster_service.rostering.headers import make_etag, make_links
+
+ADDRESS = "https://h/orgs"
+
+
+def parse(header: str) -> dict[str, list[tuple[str, str]]]:
+    """Relation -> the parameters of its link."""
+    links = {}
+    for part in header.split(", ") if header else []:
+        address, _, relation = part.partition("; ")
+        assert address.startswith(f"<{ADDRESS}?")
+        assert address.endswith(">")
+        links[relation.removeprefix('rel="').removesuffix('"')] = parse_qsl(
+            address[len(ADDRESS) + 2 : -1], keep_blank_values=True, strict_parsing=True
+        )
+    return links
+
+
+# limit, offset, total -> the offset of each link.
+LINKS = [
+    (100, 0, 0, {"last": 0, "first": 0}),
+    (100, 0, 1, {"last": 0, "first": 0}),
+    (10, 0, 10, {"last": 0, "first": 0}),
+    (10, 0, 11, {"next": 10, "last": 10, "first": 0}),
+    (10, 10, 503, {"next": 20, "last": 500, "first": 0, "prev": 0}),
+    (10, 490, 503, {"next": 500, "last": 500, "first": 0, "prev": 480}),
+    (10, 500, 503, {"last": 500, "first": 0, "prev": 490}),
+    (10, 5, 503, {"next": 15, "last": 500, "first": 0, "prev": 0}),
+    (1, 1, 3, {"next": 2, "last": 2, "first": 0, "prev": 0}),
+    (0, 0, 503, {}),
+    (0, 7, 503, {}),
+]
+
+
+@pytest.mark.parametrize(
+    ("limit", "offset", "total", "offsets"), [pytest.param(*row, id=f"{row[0]}-{row[1]}-of-{row[2]}") for row in LINKS]
+)
+def test_links_of_a_window(limit: int, offset: int, total: int, offsets: dict[str, int]) -> None:
+    links = parse(make_links(ADDRESS, [], limit, offset, total))
+    assert {relation: int(dict(pairs)["offset"]) for relation, pairs in links.items()} == offsets
+    assert list(links) == [relation for relation in ("next", "last", "first", "prev") if relation in offsets]
+    assert all(dict(pairs)["limit"] == str(limit) for pairs in links.values())
+
+
+def test_links_keep_the_other_parameters_in_their_order() -> None:
+    pairs = [("fields", "a,b"), ("limit", "1"), ("filter", "x='ü' OR y~'&=+%#'"), ("offset", "0"), ("fields", "c")]
+    link = parse(make_links(ADDRESS, pairs, 1, 0, 9))["next"]
+    assert link == [pairs[0], pairs[2], pairs[4], ("limit", "1"), ("offset", "1")]
+
+
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@given(text=st.text(), limit=st.integers(1, 50), offset=st.integers(0, 200), total=st.integers(0, 150))
+def test_links_survive_any_parameter_and_lead_where_they_say(text: str, limit: int, offset: int, total: int) -> None:
+    """The header splits on commas; `next` goes on where this page ends, and `last` holds the last record."""
+    header = make_links(ADDRESS, [("filter", text)], limit, offset, total)
+    assert header.isascii()
+    links = {relation: dict(pairs) for relation, pairs in parse(header).items()}
+    assert header.count(",") == len(links) - 1
+    assert {values["filter"] for values in links.values()} == {text}
+    starts = {relation: int(values["offset"]) for relation, values in links.items()}
+    assert ("next" in starts) is (offset + limit < total)
+    assert starts.get("next", offset + limit) == offset + limit
+    assert starts["first"] == 0
+    assert starts["last"] <= max(0, total - 1) < starts["last"] + limit
+    assert ("prev" in starts) is (offset > 0)
+
+
+CALLER = Caller(
+    client_id="client-a",
+    vendor_id=1,
+    version="v1p1",
+    scopes=frozenset({ScopeName.CORE, ScopeName.GUARDIANS}),
+    districts=("d",),
+    schools=(),
+    grant_version=3,
+    state=RosterState(7, datetime(2026, 11, 21, tzinfo=UTC), datetime(2026, 11, 14, tzinfo=UTC)),
+)
+
+CHANGES = [
+    pytest.param({"vendor_id": 2}, id="another-vendor"),
+    pytest.param({"grant_version": 4}, id="other-grants"),
+    pytest.param({"scopes": frozenset({ScopeName.CORE})}, id="fewer-scopes"),
+    pytest.param({"state": RosterState(8, CALLER.state.as_of, CALLER.state.deletions_since)}, id="another-revision"),
+    pytest.param({"vendor_id": 17, "state": RosterState(7, CALLER.state.as_of, CALLER.state.deletions_since)}, id="17"),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_tag_changes_with_whatever_changes_an_answer(change: dict[str, object]) -> None:
+    changed = dataclasses.replace(CALLER, **change)  # type: ignore[arg-type]
+    assert make_etag(changed, ADDRESS) != make_etag(CALLER, ADDRESS)
+
+
+def test_a_tag_is_the_same_for_the_same_and_other_for_another_address() -> None:
+    other_client = dataclasses.replace(CALLER, client_id="client-b")
+    assert make_etag(CALLER, ADDRESS) == make_etag(other_client, ADDRESS)
+    assert make_etag(CALLER, ADDRESS) != make_etag(CALLER, f"{ADDRESS}?limit=1")
+
+
+@pytest.mark.parametrize(
+    ("instant", "shown"),
+    [
+        pytest.param(datetime(2026, 11, 21, 2, tzinfo=UTC), "2026-11-21T02:00:00.000Z", id="utc"),
+        pytest.param(datetime(2026, 11, 21, 2, 0, 0, 1500, tzinfo=UTC), "2026-11-21T02:00:00.001Z", id="microseconds"),
+        pytest.param(
+            datetime(2026, 11, 21, 2, tzinfo=timezone(timedelta(hours=5, minutes=30))),
+            "2026-11-20T20:30:00.000Z",
+            id="offset",
+        ),
+        pytest.param(datetime(1, 1, 1, tzinfo=UTC), "0001-01-01T00:00:00.000Z", id="first-of-all"),
+    ],
+)
+def test_an_instant_is_utc_with_milliseconds(instant: datetime, shown: str) -> None:
+    assert show_instant(instant) == shown
+
+
+def test_the_state_of_the_roster_stands_in_three_headers() -> None:
+    assert make_state_headers(CALLER.state) == {
+        "X-Roster-Revision": "7",
+        "X-Roster-As-Of": "2026-11-21T00:00:00.000Z",
+        "X-Roster-Deletions-Since": "2026-11-14T00:00:00.000Z",
+    }

@@ -1,0 +1,1 @@
+"""The declared wire format, and the words of its vocabularies."""

@@ -1,0 +1,138 @@
+"""The declared fields: every one shown, documented, and known to filters by one declaration."""
+
+from __future__ import annotations
+
+import pytest
+from oneroster_filter import FieldType, Kind, field_types
+from sqlalchemy import column, true
+from sqlalchemy.dialects import postgresql
+
+from roster_service.db.visibility import MetadataOf, Sight
+from roster_service.schemas import v1p1, v1p2
+from roster_service.schemas.kinds import ORG, Day, Flag, Instant, Metadata, Ref, Text, TextList, roster_fields
+from roster_service.schemas.records import Record
+from roster_service.schemas.versions import VERSIONS
+
+NOTHING = Sight(guardians=False, metadata=frozenset())
+RECORDS = pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param(record, id=f"{version.prefix}-{record.__name__}")
+        for version in VERSIONS
+        for record in version.records.values()
+    ],
+)
+
+
+@RECORDS
+def test_every_member_of_a_record_is_a_roster_field(record: type[Record]) -> None:
+    """A plain marshmallow field would be documented and never served."""
+    assert len(roster_fields(record)) == len(record().fields)
+    assert list(roster_fields(record))[:3] == ["sourcedId", "status", "dateLastModified"]
+
+
+@RECORDS
+def test_no_record_has_a_password(record: type[Record]) -> None:
+    assert not [name for name in field_types(record()) if "password" in name.lower()]
+    assert "password" not in roster_fields(record)
+
+
+def test_both_versions_have_the_same_resources() -> None:
+    first, second = VERSIONS
+    assert list(first.records) == list(second.records)
+
+
+# schema, name in a filter -> its type.
+TYPES = [
+    (v1p1.Org, "parent.sourcedId", FieldType(Kind.TEXT)),
+    (v1p1.Org, "children.sourcedId", FieldType(Kind.TEXT, many=True)),
+    (v1p1.Org, "metadata.anything", FieldType(Kind.TEXT)),
+    (v1p1.Org, "dateLastModified", FieldType(Kind.INSTANT)),
+    (v1p1.AcademicSession, "startDate", FieldType(Kind.DAY)),
+    (v1p1.AcademicSession, "schoolYear", FieldType(Kind.TEXT)),
+    (v1p1.Course, "schoolYear.sourcedId", FieldType(Kind.TEXT)),
+    (v1p1.Course, "grades", FieldType(Kind.TEXTS)),
+    (v1p1.Course, "resources.sourcedId", None),
+    (v1p1.User, "enabledUser", FieldType(Kind.FLAG)),
+    (v1p1.User, "role", FieldType(Kind.TEXT)),
+    (v1p1.User, "orgs.sourcedId", FieldType(Kind.TEXT, many=True)),
+    (v1p1.User, "roles.role", None),
+    (v1p2.User, "role", None),
+    (v1p2.User, "roles.role", FieldType(Kind.TEXT, many=True)),
+    (v1p2.User, "roles.beginDate", FieldType(Kind.DAY, many=True)),
+    (v1p2.User, "roles.org.sourcedId", FieldType(Kind.TEXT, many=True)),
+    (v1p2.User, "roles.userProfile", None),
+    (v1p2.User, "userProfiles.credentials.type", FieldType(Kind.TEXT, many=True)),
+    (v1p2.User, "userProfiles.profileId", None),
+    (v1p2.Enrollment, "class.sourcedId", FieldType(Kind.TEXT)),
+    (v1p2.Enrollment, "class_.sourcedId", None),
+    (v1p2.Class, "terms.sourcedId", FieldType(Kind.TEXT, many=True)),
+    (v1p2.Class, "metadata.x", None),
+]
+
+
+@pytest.mark.parametrize(
+    ("record", "name", "kind"), [pytest.param(*row, id=f"{row[0].__module__[-4:]}-{row[1]}") for row in TYPES]
+)
+def test_a_filter_knows_this_name_as_this_type(record: type[Record], name: str, kind: FieldType | None) -> None:
+    assert field_types(record()).find(name) == kind
+
+
+@RECORDS
+def test_everything_that_a_filter_may_name_has_sql(record: type[Record]) -> None:
+    sight = Sight(guardians=True, metadata=frozenset(MetadataOf))
+    fields = roster_fields(record)
+    for path in field_types(record()):
+        name, _, rest = path.partition(".")
+        assert fields[name].source(rest, sight) is not None
+
+
+@RECORDS
+def test_every_field_makes_a_json_text(record: type[Record]) -> None:
+    sight = Sight(guardians=True, metadata=frozenset(MetadataOf))
+    for name, field in roster_fields(record).items():
+        assert str(field.json(sight).compile(dialect=postgresql.dialect())), name
+
+
+def sql(expression: object) -> str:
+    """The text of an expression."""
+    return str(expression.compile(dialect=postgresql.dialect(), compile_kwargs={"literal_binds": True}))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        pytest.param(Text(column("c")), "CAST(to_json(c) AS TEXT)", id="text"),
+        pytest.param(TextList(column("c")), "CAST(to_json(c) AS TEXT)", id="texts"),
+        pytest.param(
+            Flag(column("c")), "CASE WHEN c THEN '\"true\"' WHEN (NOT c) THEN '\"false\"' ELSE NULL END", id="flag"
+        ),
+        pytest.param(Day(column("c")), 'to_char(c, \'"\\""YYYY-MM-DD"\\""\')', id="day"),
+        pytest.param(
+            Instant(column("c")),
+            'to_char(timezone(\'UTC\', c), \'"\\""YYYY-MM-DD"T"HH24:MI:SS.MS"Z\\""\')',
+            id="instant",
+        ),
+    ],
+)
+def test_the_json_of_a_kind(field: Text, text: str) -> None:
+    assert sql(field.json(NOTHING)).replace("%%", "%") == text
+
+
+def test_a_reference_is_made_only_where_it_may_be_seen() -> None:
+    shown = Ref(ORG, column("c"), visible=lambda _id, _sight: column("seen") == true())
+    assert "seen" in sql(shown.json(NOTHING))
+    assert "seen" in sql(shown.source("sourcedId", NOTHING))
+
+
+def test_a_reference_must_say_who_may_see_it() -> None:
+    with pytest.raises(TypeError, match="visible"):
+        Ref(ORG, column("c"))  # type: ignore[call-arg]
+
+
+def test_metadata_that_is_hidden_cannot_be_asked_for() -> None:
+    hidden = Metadata(column("c"), lambda _sight: None)
+    assert hidden.is_hidden(NOTHING)
+    for ask in (lambda: hidden.json(NOTHING), lambda: hidden.source("key", NOTHING)):
+        with pytest.raises(LookupError):
+            ask()
