@@ -21,11 +21,16 @@ from roster_service.access.throttle import write_windows
 from roster_service.access.throttle_storage import URI
 from roster_service.errors import SettingError, SlowedRequestError
 
+log = logging.getLogger(__name__)
+
 PAUSE_SECONDS = 60.0
 
 
-class OncePerPause(logging.Filter):
-    """Lets one line through in a while: that the counters are away, without the driver's words."""
+class OutageNotice(logging.Filter):
+    """On Flask-Limiter's logger: says once in a while that the counters are away, without the driver's words.
+
+    That logger has a handler which writes nothing, so its errors are said again by ours.
+    """
 
     def __init__(self, pause: float = PAUSE_SECONDS) -> None:
         super().__init__()
@@ -33,18 +38,15 @@ class OncePerPause(logging.Filter):
         self._said_at = float("-inf")
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Passes what is no error; of the errors one in a while, in our words."""
+        """Passes what is no error."""
         if record.levelno < logging.ERROR:
             return True
         now = time.monotonic()
-        if now - self._said_at < self._pause:
-            return False
-        self._said_at = now
-        cause = record.exc_info[0] if record.exc_info else None
-        kind = "" if cause is None else f" ({cause.__name__})"
-        record.msg, record.args, record.exc_info = f"throttle: the counters are away{kind}; requests pass", (), None
-        record.levelno, record.levelname = logging.WARNING, "WARNING"
-        return True
+        if now - self._said_at >= self._pause:
+            self._said_at = now
+            kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else "unknown"
+            log.warning("throttle: the counters are away (%s); requests pass", kind)
+        return False
 
 
 class Throttle:
@@ -70,7 +72,7 @@ class Throttle:
             raise SettingError(
                 "ROSTER_RATE_STORAGE_URL needs the package `redis`: pip install 'roster-service[redis]'"
             ) from None
-        self._limiter.logger.addFilter(OncePerPause())
+        self._limiter.logger.addFilter(OutageNotice())
         # Flask-Limiter also looks at every request by itself, before it is known whose it is.
         self._limiter.request_filter(lambda: "key_holder" not in g)
         # One function for both paths, because each limited function counts by itself.

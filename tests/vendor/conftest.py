@@ -71,7 +71,7 @@ def client(served: Served) -> VendorClient:
 
 @pytest.fixture(autouse=True)
 def no_faults(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """No request of any test may end in a fault of the service."""
+    """No request of any test may end in a fault of the service, or find its counters gone unless it hid them."""
     yield
     faults = [record.getMessage() for record in caplog.get_records("call") if record.levelno >= logging.ERROR]
     assert not faults

@@ -169,7 +169,8 @@ def test_the_log_is_kept_for_its_days_and_no_longer(engine: Engine, journal: Jou
     journal.note(make_entry(now))
     journal.flush()
     with engine.connect() as connection:
-        assert [(now - at).days for at in connection.scalars(select(audit.c.at).order_by(audit.c.at))] == [399, 0]
+        ages = [now - at for at in connection.scalars(select(audit.c.at).order_by(audit.c.at))]
+    assert [round(age / timedelta(days=1)) for age in ages] == [399, 0]
 
 
 @pytest.mark.parametrize(
