@@ -18,6 +18,8 @@ from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import PREFIX, Settings
 from roster_service.vendor.answers import FAILURES
 from sync_scripts.exits import MEANINGS, Exit
+from sync_scripts.families import FAMILIES
+from sync_scripts.quirks import QUIRKS, Quirk
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -85,3 +87,14 @@ def test_the_roots_and_the_number_of_nested_lists_are_right() -> None:
     nested = [endpoint for endpoint in ENDPOINTS if endpoint.shape is Shape.COLLECTION and endpoint.ids]
     assert f"{len(nested)} nested lists" in README
     assert f"{len(ENDPOINTS)} paths" in README
+
+
+@pytest.mark.parametrize("quirk", QUIRKS, ids=lambda quirk: quirk.taken)
+def test_every_quirk_that_is_put_up_with_stands_in_its_table(quirk: Quirk) -> None:
+    assert any(line.startswith(f"| {quirk.taken} |") for line in README.splitlines())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_format_and_its_script_are_named(family: str) -> None:
+    assert f"`{family}`" in README
+    assert f"sync_scripts.load_{family}" in README
