@@ -81,12 +81,25 @@ def remove_vendor(connection: Connection, account: Account) -> None:
     connection.execute(text("DELETE FROM vendors WHERE email = :email"), {"email": account.email})
 
 
+def switch_off_vendor(connection: Connection, account: Account) -> None:
+    """By hand in the database, without the version that a command would have raised."""
+    connection.execute(text("UPDATE vendors SET enabled = false WHERE email = :email"), {"email": account.email})
+
+
+def switch_off_client(connection: Connection, account: Account) -> None:
+    """The same for one client."""
+    off = text("UPDATE oauth_clients SET enabled = false WHERE client_id = :id")
+    connection.execute(off, {"id": account.client_id})
+
+
 CHANGES = [
     pytest.param(lambda on, own: vendors.grant(on, own.email, "shv-district", []), True, id="a-grant-more"),
     pytest.param(lambda on, own: vendors.revoke(on, own.email, "spr-district"), True, id="a-grant-less"),
     pytest.param(lambda on, own: vendors.rotate_secret(on, own.client_id), False, id="another-secret"),
     pytest.param(lambda on, own: vendors.disable_client(on, own.client_id), False, id="client-disabled"),
     pytest.param(lambda on, own: vendors.enable_vendor(on, own.email, enabled=False), False, id="vendor-disabled"),
+    pytest.param(switch_off_vendor, False, id="vendor-disabled-by-hand"),
+    pytest.param(switch_off_client, False, id="client-disabled-by-hand"),
     pytest.param(remove_client, False, id="client-removed"),
     pytest.param(remove_vendor, False, id="vendor-removed"),
 ]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from .client import VERSIONS, RosterClient
+from .client import FULL, SCOPES, VERSIONS, RosterClient
 from .conftest import Served
 
 each_version = pytest.mark.parametrize("version", VERSIONS)
@@ -103,10 +103,12 @@ def test_a_primary_org_that_is_not_seen_is_left_out(client: RosterClient) -> Non
 
 @pytest.fixture(scope="module")
 def bent(make_served: Callable[..., Served]) -> Served:
-    """The biology course is now offered by the north school, and taught at both."""
+    """The biology course is now offered by the north school, and taught at both; whoever helps in the art class has
+    no role of their own but a guardian's."""
     served = make_served()
     with served.engine.begin() as connection:
         connection.execute(text("UPDATE courses SET org_id = 'shv-north' WHERE sourced_id = 'shv-course-bio'"))
+        connection.execute(text("DELETE FROM user_roles WHERE user_id = 'shv-guardian-1' AND role <> 'guardian'"))
     return served
 
 
@@ -117,6 +119,19 @@ def test_a_course_taught_here_and_offered_elsewhere_is_seen_without_its_org(bent
     assert bent.client.call(version, "/schools/shv-south/courses", vendor="south").ids == ["shv-course-bio"]
     for text_ in ("org.sourcedId='shv-north'", "org.sourcedId~'north'", "org.sourcedId>'a'"):
         assert bent.client.call(version, "/courses", {"filter": text_}, vendor="south").total == 0
+
+
+@each_version
+def test_an_enrollment_is_seen_only_with_its_user(bent: Served, version: str) -> None:
+    """Otherwise its reference would name somebody whom the caller must not know."""
+    for scopes, ids in ((SCOPES, ["shv-enr-7", "shv-enr-8"]), ((FULL,), ["shv-enr-7"])):
+        path = "/schools/shv-north/classes/shv-class-art-n/enrollments"
+        assert bent.client.call(version, path, scopes=scopes).ids == ids
+        assert ("shv-enr-8" in bent.client.call(version, "/enrollments", scopes=scopes).ids) is (len(ids) == 2)
+        status = bent.client.call(version, "/enrollments/shv-enr-8", scopes=scopes).status
+        assert status == (200 if len(ids) == 2 else 404)
+        classes = bent.client.call(version, "/users/shv-guardian-1/classes", scopes=scopes).ids
+        assert classes == (["shv-class-art-n"] if len(ids) == 2 else [])
 
 
 @pytest.fixture(scope="module")
