@@ -23,7 +23,7 @@ from oneroster_filter.errors import (
 )
 from oneroster_filter.field_types import FieldType, FieldTypes, Kind
 from oneroster_filter.folding import fold
-from oneroster_filter.nodes import And, Clause, Expr, Operator, Or, Position, all_of, any_of, clauses
+from oneroster_filter.nodes import And, Clause, Expr, Operator, Or, Position, all_of, any_of, clauses, fold_tree
 from oneroster_filter.operators import OPERATORS
 from oneroster_filter.parser import MAX_CLAUSES, MAX_LENGTH, parse
 from oneroster_filter.predicate import predicate
@@ -95,6 +95,7 @@ __all__ = [
     "clauses",
     "field_types",
     "fold",
+    "fold_tree",
     "parse",
     "predicate",
     "to_query",

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from oneroster_filter import parse
-from oneroster_filter.nodes import fold_tree
+from oneroster_filter import fold_tree, parse
 from sqlalchemy import Connection, Engine, delete, func, insert
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
