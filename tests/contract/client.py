@@ -121,14 +121,20 @@ def _read(response: TestResponse) -> Answer:
 class RosterClient:
     """Calls the application as a vendor, with tokens that it gets and keeps."""
 
-    def __init__(self, app: Flask, credentials: Mapping[str, tuple[str, str]]) -> None:
+    def __init__(
+        self,
+        app: Flask,
+        credentials: Mapping[str, tuple[str, str]],
+        documents: Mapping[str, Document] | None = None,
+    ) -> None:
+        """`documents`: those of another client, where the application differs in its database alone."""
         self._http = app.test_client()
         self._credentials = credentials
         self._tokens: dict[tuple[str, str, tuple[str, ...]], str] = {}
-        self.documents = {version: Document(ROOTS[version], self._read_document(version)) for version in VERSIONS}
+        self.documents = documents or {version: self._read_document(version) for version in VERSIONS}
 
-    def _read_document(self, version: str) -> Any:
-        return json.loads(self._http.get(f"{ROOTS[version]}/openapi.json").data)
+    def _read_document(self, version: str) -> Document:
+        return Document(ROOTS[version], json.loads(self._http.get(f"{ROOTS[version]}/openapi.json").data))
 
     def token(self, version: str, scopes: Sequence[str] = SCOPES, vendor: str = "both") -> str:
         """An access token of the vendor for exactly these scopes, asked for once."""

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, make_url, text
 
 from roster_service.access import vendors
 from roster_service.access.scopes import Scope, ScopeName
+from roster_service.access.signing_keys import ensure_signing_key
 from roster_service.app import create_app
 from roster_service.db.engine import make_engine
 from roster_service.settings import Settings
 from sync_scripts.loading import load
+from tests.conftest import administer, url_of
 
 from .client import VERSIONS, RosterClient
 
@@ -58,44 +61,66 @@ class Served:
     url: str
 
 
-def serve(url: str, settings: Settings) -> Served:
-    """Loads both exports into an empty, migrated database and serves it, with a client for each vendor."""
+@dataclass(frozen=True)
+class Roster:
+    """A database with both exports and every vendor, and the credentials of each vendor's client."""
+
+    url: str
+    credentials: Mapping[str, tuple[str, str]]
+
+
+@pytest.fixture(scope="session")
+def roster(make_database: Callable[[], str]) -> Roster:
+    """The database that others are copied from; nothing stays connected to it."""
+    url = make_database()
     engine = make_engine(url)
     for feed, folder in FEEDS.items():
         load(engine, feed, EXPORTS / folder)
-    credentials = {}
     with engine.begin() as connection:
         for table in ("users", "enrollments", "classes"):
             for sourced_id, stamp in STAMPS.items():
                 change = f"UPDATE {table} SET date_last_modified = :stamp WHERE sourced_id = :id"
                 connection.execute(text(change), {"stamp": stamp, "id": sourced_id})
-        for name, grants in GRANTS.items():
-            email = f"{name}@vendors.example"
-            vendors.add_vendor(connection, email, name)
-            for district, schools in grants:
-                vendors.grant(connection, email, district, schools)
-            scopes = [Scope(version, scope) for version in VERSIONS for scope in ScopeName]
-            added = vendors.add_client(connection, email, "tests", scopes)
-            credentials[name] = (added.client_id, added.client_secret)
-    app = create_app(settings, url)
-    return Served(app, RosterClient(app, credentials), engine, url)
+        credentials = {name: add_vendor(connection, name, grants) for name, grants in GRANTS.items()}
+        ensure_signing_key(connection, SECRET_KEY)
+    engine.dispose()
+    return Roster(url, credentials)
+
+
+def add_vendor(connection: Connection, name: str, grants: Iterable[tuple[str, tuple[str, ...]]]) -> tuple[str, str]:
+    """A vendor with these grants; the id and the secret of its client, which has every scope."""
+    email = f"{name}@vendors.example"
+    vendors.add_vendor(connection, email, name)
+    for district, schools in grants:
+        vendors.grant(connection, email, district, schools)
+    scopes = [Scope(version, scope) for version in VERSIONS for scope in ScopeName]
+    added = vendors.add_client(connection, email, "tests", scopes)
+    return added.client_id, added.client_secret
 
 
 @pytest.fixture(scope="session")
-def make_served(make_database: Callable[[], str]) -> Iterator[Callable[..., Served]]:
-    """Serves a database of its own; for tests that change accounts or records."""
-    made = []
+def make_served(server_url: str, roster: Roster) -> Iterator[Callable[..., Served]]:
+    """Serves a copy of the roster, for tests that change accounts or records; with a `url`, that database itself."""
+    made: list[Served] = []
+    copied: list[str] = []
 
-    def make(**settings: object) -> Served:
-        served = serve(make_database(), Settings(**{"secret_key": SECRET_KEY, **settings}))  # type: ignore[arg-type]
-        made.append(served)
-        return served
+    def make(url: str | None = None, **settings: Any) -> Served:
+        if url is None:
+            template = make_url(roster.url).database
+            copied.append(f"{template}_copy_{len(copied)}")
+            administer(server_url, f"CREATE DATABASE {copied[-1]} TEMPLATE {template}")
+            url = url_of(server_url, copied[-1])
+        app = create_app(Settings(**{"secret_key": SECRET_KEY, **settings}), url)
+        client = RosterClient(app, roster.credentials, made[0].client.documents if made else None)
+        made.append(Served(app, client, make_engine(url), url))
+        return made[-1]
 
     yield make
     for served in made:
         served.app.extensions["roster_journal"].close()
         served.engine.dispose()
         served.app.extensions["roster_engine"].dispose()
+    administer(server_url, *(f"DROP DATABASE {name} WITH (FORCE)" for name in copied))
 
 
 @pytest.fixture(scope="session")

@@ -164,6 +164,13 @@ def filterable(version: str, path: str) -> dict[str, str]:
     return names
 
 
+def is_shared(path: str, name: str) -> bool:
+    """Whether a name in a filter means the same in both versions: no word of a list, which 1.1 may say otherwise."""
+    field = name.partition(".")[0]
+    kinds = [FIELDS[version][path].get(field) for version in FIELDS]
+    return kinds[0] == kinds[1] and kinds[0] not in ("token", "token!")
+
+
 def _below(name: str, members: dict[str, str]) -> dict[str, str]:
     found = {}
     for member, kind in members.items():

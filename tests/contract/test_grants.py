@@ -53,7 +53,8 @@ def account(changing: Served) -> Account:
             vendors.grant(connection, email, "spr-district", [])
             added = vendors.add_client(connection, email, "tests", scopes)
             credentials[name] = (added.client_id, added.client_secret)
-    return Account(changing, RosterClient(changing.app, credentials), f"own-{number}@vendors.example")
+    client = RosterClient(changing.app, credentials, changing.client.documents)
+    return Account(changing, client, f"own-{number}@vendors.example")
 
 
 Change = Callable[[Connection, Account], object]

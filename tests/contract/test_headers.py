@@ -132,8 +132,10 @@ def test_addresses_are_those_that_the_client_used(client: RosterClient, version:
 
 
 @pytest.mark.parametrize("public", ["https://roster.example", "https://example.org/rosters"])
-def test_with_a_public_address_every_address_is_that_one(make_served: Callable[..., Served], public: str) -> None:
-    own = make_served(public_url=public)
+def test_with_a_public_address_every_address_is_that_one(
+    make_served: Callable[..., Served], served: Served, public: str
+) -> None:
+    own = make_served(served.url, public_url=public)
     for version, root in (("v1p1", "/ims/oneroster/v1p1"), ("v1p2", "/ims/oneroster/rostering/v1p2")):
         answer = own.client.call(version, "/schools", "limit=1", headers={"Host": "inside:8000"})
         (record,) = answer.records

@@ -48,14 +48,13 @@ def test_the_answer_has_one_key(client: RosterClient, version: str, endpoint: En
 @each_row(*LISTED, *NESTED)
 def test_a_collection_has_exactly_the_records_of_the_exports(client: RosterClient, version: str, row: Row) -> None:
     """For each vendor those, and no others."""
-    for vendor in ("both", "springfield", "elementary", "nobody"):
+    for vendor in ("both", "springfield", "elementary"):
         answer = client.call(version, row.path, vendor=vendor)
         assert answer.ids == row.ids(vendor)
         assert answer.total == len(row.ids(vendor))
 
 
-@pytest.mark.parametrize("vendor", ["springfield", "elementary"])
-@each_version
+@pytest.mark.parametrize(("version", "vendor"), [("v1p1", "springfield"), ("v1p2", "elementary")])
 @each_row(*LISTED)
 def test_a_record_is_found_by_its_id_exactly_where_its_collection_has_it(
     client: RosterClient, version: str, row: Row, vendor: str
@@ -121,14 +120,9 @@ def test_a_token_of_the_other_version_is_400(client: RosterClient, version: str,
 @each_version
 @each(ENDPOINTS)
 def test_exactly_the_scopes_of_the_path_open_it(client: RosterClient, version: str, endpoint: Endpoint) -> None:
-    opened = [scope for scope in SCOPES if client.call(version, endpoint.address, scopes=[scope]).status == 200]
-    assert opened == list(endpoint.scopes)
-
-
-@each_version
-@each(ENDPOINTS)
-def test_without_the_scope_it_is_403_that_names_it(client: RosterClient, version: str, endpoint: Endpoint) -> None:
-    """All other scopes together do not make up for it."""
+    """Each of them alone does; all others together do not, and the refusal names what is missing."""
+    for scope in endpoint.scopes:
+        assert client.call(version, endpoint.address, scopes=[scope]).status == 200
     others = [scope for scope in SCOPES if scope not in endpoint.scopes]
     answer = client.call(version, endpoint.address, scopes=others)
     assert (answer.status, answer.minor) == (403, "forbidden")
