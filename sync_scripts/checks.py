@@ -31,7 +31,7 @@ from sqlalchemy import (
 from roster_service.db.tables import CText, feeds
 from sync_scripts.cells import is_blank, to_list
 from sync_scripts.formats import Cell, Format, Reference, Staged, StagedFile
-from sync_scripts.outcasts import number_lines, take_out
+from sync_scripts.outcasts import number_lines, set_aside, take_out
 from sync_scripts.refusals import KEPT, Findings, Refusal, refuse_if
 from sync_scripts.standing import Ground
 
@@ -82,8 +82,10 @@ def check(
         # Every check of a round sees the same rows; only then are the failing ones taken out.
         rows = dict(ground.refused)
         for name, failing in fallen.items():
-            rows[name], count = take_out(connection, staged[name], failing, rows.get(name))
+            rows[name], count = set_aside(connection, staged[name], failing, rows.get(name))
             refused[name] += count
+        for name in fallen:
+            take_out(connection, staged[name], rows[name])
         ground = Ground(feed_id, staged, deltas, rows)
         # A row that names a fallen one falls too, unless the record behind that name stands.
         checks = {name: list(_list_reference_checks(file, ground, fallen)) for name, file in staged.items()}
@@ -116,9 +118,6 @@ def _select_rows(file: StagedFile, header: str, *conditions: ColumnElement[bool]
 def _list_checks(connection: Connection, file: StagedFile, form: Format, ground: Ground) -> Iterator[Check]:
     yield from _list_failing_cell_checks(connection, file)
     yield from _list_reference_checks(file, ground, ground.staged)
-    for cell in file.file.cells:
-        if cell.refers is not None and cell.refers.tree:
-            yield _check_tree(file, cell.header)
     for rule in form.rules:
         if rule.file == file.file.name and all(name in ground.staged for name in rule.needs):
             yield Check(
@@ -172,11 +171,14 @@ def _check_duplicates(file: StagedFile) -> Check:
 
 
 def _list_reference_checks(file: StagedFile, ground: Ground, targets: Iterable[str]) -> Iterator[Check]:
-    """The checks of the file's references to rows of `targets`, and to files that are absent."""
+    """The checks of the file's references to rows of `targets`, and to files that are absent; whether a tree is still
+    one is asked with them."""
     for cell in file.file.cells:
         refers = cell.refers
         if refers is not None and (refers.file in targets or (targets is ground.staged)):
             yield _check_reference(file, cell, refers, ground)
+            if refers.tree and refers.file in ground.staged:
+                yield _check_tree(file, cell.header, ground)
 
 
 def _check_reference(file: StagedFile, cell: Cell, refers: Reference, ground: Ground) -> Check:
@@ -233,19 +235,24 @@ def _explain_reference(refers: Reference, ground: Ground) -> Words:
     return explain
 
 
-def _check_tree(file: StagedFile, header: str) -> Check:
-    """Rows that are their own ancestors. UNION drops what was walked already, so circles come to an end."""
-    first, more = file.alias(), file.alias()
+def _check_tree(file: StagedFile, header: str, ground: Ground) -> Check:
+    """Rows that are their own ancestors, also by way of records that stand. UNION drops what was walked already, so
+    circles come to an end."""
+    first, more = file.alias(), ground.look_up(file).alias()
     walk = (
         select(first["sourcedId"].label("start"), first[header].label("above"))
-        .where(first[header].is_not(None))
+        .where(first.live, first[header].is_not(None))
         .cte(f"walk_{file.file.name}", recursive=True)
     )
     walk = walk.union(
-        select(walk.c.start, more[header]).where(more["sourcedId"] == walk.c.above, more[header].is_not(None))
+        select(walk.c.start, more[header]).where(
+            more["sourcedId"] == walk.c.above, more.live, more[header].is_not(None)
+        )
     )
     circular = select(walk.c.start).where(walk.c.start == walk.c.above)
-    return Check(header, _select_rows(file, header, file["sourcedId"].in_(circular)), "leads back to the row itself")
+    return Check(
+        header, _select_rows(file, header, file.live, file["sourcedId"].in_(circular)), "leads back to the row itself"
+    )
 
 
 def _check_owner(file: StagedFile, table: Table, feed_id: int) -> Check:

@@ -119,13 +119,15 @@ def _list_keepers(part: Part, ground: Ground) -> Iterator[Select[Any]]:
     stands = ground.stands(part.owner, stored)
     if stands is not None:
         yield ids.where(stands)
-    active = and_(stored.c.feed_id == ground.feed_id, stored.c.status == ACTIVE)
+    own = stored.c.feed_id == ground.feed_id
+    active = and_(own, stored.c.status == ACTIVE)
     for name in part.files:
         file = ground.staged[name].file
         if file.table is not None:
             continue
         if name in ground.deltas:
-            yield ids.where(active)
+            # Also those that are gone: if they come back, then as they were.
+            yield ids.where(own)
         elif name in ground.refused:
             for cell in file.cells:
                 target = None if cell.refers is None else ground.staged.get(cell.refers.file)
@@ -169,7 +171,7 @@ def _to_metadata(file: StagedFile) -> ColumnElement[Any]:
 def _find_districts(connection: Connection, orgs: StagedFile) -> Table:
     """The nearest org of type district at or above each org; orgs below none are left out.
 
-    Circles of rows were refused; through what stands there may still be one, and UNION ends its walk."""
+    Rows that close a circle were refused; UNION would end a walk around one."""
     columns = [Column("sourced_id", CText, primary_key=True), Column("district_id", CText)]
     table = create_temporary(connection, "incoming_districts", columns)
     start = select(orgs["sourcedId"].label("sourced_id"), orgs["sourcedId"].label("reached")).where(orgs.live)

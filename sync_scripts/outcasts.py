@@ -25,12 +25,13 @@ class TupleId(UserDefinedType[Any]):
         return "tid"
 
 
-def take_out(
+def set_aside(
     connection: Connection, file: StagedFile, failing: Sequence[Select[Any]], aside: StagedFile | None
 ) -> tuple[StagedFile, int]:
-    """Moves the rows with the places that `failing` selects to those that were set aside before.
+    """Copies the rows with the places that `failing` selects to those that were set aside before; `take_out` then
+    removes them, once no check of any file looks at them any more.
 
-    Returns the rows set aside, and how many rows were moved now.
+    Returns the rows set aside, and how many of them are new.
     """
     secrets = {cell.header for cell in file.file.cells if cell.kind.secret}
     columns = [column for column in file.table.columns if column.name not in ("ctid", *secrets)]
@@ -40,11 +41,15 @@ def take_out(
     bad = union_all(*(select(found.subquery().c.ctid) for found in failing)).subquery()
     rows = select(file["ctid"], *columns).where(file["ctid"].in_(select(bad.c.ctid)))
     names = [PLACE, *(column.name for column in columns)]
-    refused, staged = cast(Table, aside.table), cast(Table, file.table)
-    moved = connection.execute(insert(refused).from_select(names, rows)).rowcount
-    connection.execute(delete(staged).where(file["ctid"].in_(select(aside[PLACE]))))
+    refused = cast(Table, aside.table)
+    added = connection.execute(insert(refused).from_select(names, rows)).rowcount
     analyze_temporary(connection, refused)
-    return aside, moved
+    return aside, added
+
+
+def take_out(connection: Connection, file: StagedFile, aside: StagedFile) -> None:
+    """Removes the rows that were set aside from their file."""
+    connection.execute(delete(cast(Table, file.table)).where(file["ctid"].in_(select(aside[PLACE]))))
 
 
 def number_lines(file: StagedFile, aside: StagedFile | None) -> Subquery:

@@ -160,3 +160,55 @@ def test_users_of_1_2_keep_their_roles(engine: Engine, shelbyville: Path) -> Non
     report = load(engine, "feed", shelbyville)
     assert written(report) == {"users": Counts(changed=1)}
     assert (snapshot(engine, tables.user_roles), snapshot(engine, tables.user_profiles)) == before
+
+
+def test_a_circle_through_a_record_that_stands(engine: Engine, springfield: Path) -> None:
+    """A delta puts the district below its own school, which it does not name."""
+    load(engine, "feed", springfield)
+    before = state(engine)
+    alone(only("orgs", "spr-district"), cell_of("orgs", "spr-district", "parentSourcedId", "spr-high"))(springfield)
+    report = load(engine, "feed", springfield)
+    words = "orgs.csv, line 2, column parentSourcedId: leads back to the row itself (found 'spr-high')"
+    assert str(report.findings) == words
+    assert (report.outcome, state(engine)) == ("unchanged", before)
+
+
+def test_a_circle_through_a_refused_row(engine: Engine, springfield: Path) -> None:
+    """In bulk, the school's own row would have moved it elsewhere; as it is refused, the school stays where it is."""
+    load(engine, "feed", springfield)
+    before = state(engine)
+    both(
+        cell_of("orgs", "spr-district", "parentSourcedId", "spr-high"),
+        cell_of("orgs", "spr-high", "parentSourcedId", ""),
+        cell_of("orgs", "spr-high", "type", "x"),
+    )(springfield)
+    report = load(engine, "feed", springfield)
+    assert report.counts["orgs"].refused == 2
+    assert (report.outcome, state(engine)) == ("unchanged", before)
+
+
+def test_a_row_marked_as_gone_is_in_no_circle(engine: Engine, springfield: Path) -> None:
+    """Of such a row nothing but its status is read."""
+    load(engine, "feed", springfield)
+    alone(
+        only("orgs", "spr-high-science"),
+        cell_of("orgs", "spr-high-science", "parentSourcedId", "spr-high-science"),
+        cell_of("orgs", "spr-high-science", "status", "tobedeleted"),
+    )(springfield)
+    assert written(load(engine, "feed", springfield)) == {"orgs": Counts(tombstoned=1)}
+
+
+def test_users_of_1_2_come_back_with_their_roles(engine: Engine, shelbyville: Path) -> None:
+    """Of the roles, a delta without roles.csv says that they are as they were."""
+    load(engine, "feed", shelbyville)
+    before = snapshot(engine, tables.user_roles), snapshot(engine, tables.user_profiles)
+    both(
+        only("users", "shv-student-1"),
+        cell_of("users", "shv-student-1", "status", "tobedeleted"),
+        *(both(declared(name, "absent"), without_file(f"{name}.csv")) for name in ("roles", "userProfiles")),
+    )(shelbyville)
+    alone()(shelbyville)
+    assert written(load(engine, "feed", shelbyville)) == {"users": Counts(tombstoned=1)}
+    cell_of("users", "shv-student-1", "status", "active")(shelbyville)
+    assert written(load(engine, "feed", shelbyville)) == {"users": Counts(revived=1)}
+    assert (snapshot(engine, tables.user_roles), snapshot(engine, tables.user_profiles)) == before

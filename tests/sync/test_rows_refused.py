@@ -74,6 +74,19 @@ def test_a_user_keeps_what_a_refused_row_says_of_it(engine: Engine, shelbyville:
     assert state(engine) == before
 
 
+def test_a_row_stays_that_names_the_record_of_a_refused_one(engine: Engine, springfield: Path) -> None:
+    """Beside it in its file, another row names nothing at all."""
+    load(engine, "feed", springfield)
+    before = state(engine)
+    both(
+        cell_of("orgs", "spr-high", "name", ""),
+        cell_of("classes", "spr-class-math3-a", "schoolSourcedId", "nothing"),
+    )(springfield)
+    report = load(engine, "feed", springfield)
+    assert (report.counts["orgs"].refused, report.counts["classes"].refused, report.refused) == (1, 1, 2)
+    assert state(engine) == before
+
+
 def test_other_rows_are_loaded(engine: Engine, springfield: Path) -> None:
     """Beside a refused row: one changed, one gone, one new; one gone that the refused row names."""
     load(engine, "feed", springfield)
