@@ -1,0 +1,242 @@
+"""Any sequence of nights, good and bad, ends in the state that a plain model predicts."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, event, given, note, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine, Table, select, update
+
+from roster_service.db import tables
+from roster_service.db.held import close_held, drop_export
+from roster_service.settings import Settings
+from sync_scripts.changes import Counts
+from sync_scripts.loading import Options, load
+from sync_scripts.purge import purge
+from sync_scripts.refusals import RefusedExportError
+from sync_scripts.report import TYPES as NAMES
+
+from .conftest import empty_roster
+from .roster_model import Export, Limits, Result, Roster
+from .small_exports import FEEDS, exports, write_export
+
+# How many sequences are tried; `make check-long` asks for more.
+SEQUENCES = int(os.environ.get("SYNC_SEQUENCES", "15"))
+LIMITS = Limits(tombstones=40, changes=60, least=3)
+RETENTION_DAYS = 7
+AGE = timedelta(days=RETENTION_DAYS + 1)
+OF_NAME = {NAMES.get(table.name, table.name): table for table in tables.ROSTER_TABLES}
+COLUMNS = {
+    "orgs": {"name": "name", "type": "type", "parentSourcedId": "parent_id", "district": "district_id"},
+    "academicSessions": {"title": "title", "type": "type", "parentSourcedId": "parent_id"},
+    "courses": {"title": "title", "orgSourcedId": "org_id", "schoolYearSourcedId": "school_year_id"},
+    "classes": {"title": "title", "courseSourcedId": "course_id", "schoolSourcedId": "school_id"},
+    "users": {"givenName": "given_name", "primaryOrg": "primary_org_id"},
+    "enrollments": {
+        "classSourcedId": "class_id", "schoolSourcedId": "school_id", "userSourcedId": "user_id", "role": "role",
+    },
+    "demographics": {"sex": "sex"},
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Night:
+    """A feed brings an export; `allow`: it may do anything; `dry`: nothing."""
+
+    feed: str
+    export: Export
+    allow: bool = False
+    dry: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """Somebody approves or discards the held run of a feed, where there is one."""
+
+    feed: str
+    approve: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class LongAfter:
+    """Time goes by, and then the purge runs."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Purge:
+    """The purge runs."""
+
+
+Step = Night | Verdict | LongAfter | Purge
+RARELY = st.integers(0, 7).map(lambda number: number == 7)
+FEED = st.sampled_from(FEEDS)
+NIGHTS = FEED.flatmap(lambda feed: st.builds(Night, st.just(feed), exports(feed), RARELY, RARELY))
+STEPS = st.one_of(
+    NIGHTS, NIGHTS, NIGHTS, st.builds(Verdict, FEED, st.booleans()), st.just(LongAfter()), st.just(Purge())
+)
+
+
+class Sequence:
+    """The service and the model, side by side."""
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        self.engine = engine
+        self.folder = folder
+        self.settings = Settings(
+            home=folder / "home",
+            hold_tombstones_percent=LIMITS.tombstones,
+            hold_changes_percent=LIMITS.changes,
+            hold_least_records=LIMITS.least,
+        )
+        self.model = Roster()
+        self.runs = 0
+        self.stamps: dict[int, datetime] = {}
+        self.held: dict[str, tuple[int, Export]] = {}
+
+    def do(self, step: Step) -> None:
+        """One step in both worlds; what is reported is compared at once."""
+        match step:
+            case Night():
+                self.runs += 1
+                path = write_export(step.export, self.folder / str(self.runs))
+                self._load(step.feed, path, step.export, Options(self.settings, step.dry, step.allow))
+            case Verdict():
+                if step.feed in self.held:
+                    self._end_held(step.feed, approve=step.approve)
+            case LongAfter():
+                self._let_time_pass()
+                self._purge()
+            case Purge():
+                self._purge()
+
+    def _load(self, feed: str, path: Path, export: Export, options: Options) -> None:
+        limits = None if options.allow_mass_delete else LIMITS
+        wanted = self.model.load(feed, export, limits, self.runs, dry=options.dry_run)
+        note(f"{feed}: {wanted}")
+        event(f"a run that is {wanted.outcome}")
+        for name, count in wanted.counts.items():
+            for what, number in count.items():
+                if number and what in ("revived", "tombstoned"):
+                    event(f"{name} {what}")
+        if wanted.refused:
+            event("rows refused")
+        if wanted.outcome == "refused":
+            with pytest.raises(RefusedExportError):
+                load(self.engine, feed, path, options=options)
+            return
+        report = load(self.engine, feed, path, options=options)
+        found = Result(report.outcome, {name: _tell(count) for name, count in report.counts.items()}, report.refused)
+        note(f"{found} {report.message}\n{report.findings}")
+        assert found == wanted
+        if options.dry_run:
+            return
+        if report.stamp is not None:
+            assert all(report.stamp > older for older in self.stamps.values())
+            self.stamps[self.runs] = report.stamp
+        self.held.pop(feed, None)
+        if report.outcome == "held":
+            assert report.run is not None
+            self.held[feed] = (report.run, export)
+
+    def _end_held(self, feed: str, *, approve: bool) -> None:
+        number, export = self.held.pop(feed)
+        with self.engine.begin() as connection:
+            kept = connection.scalar(select(tables.sync_runs.c.kept_export).where(tables.sync_runs.c.id == number))
+            if not approve:
+                closed = close_held(connection, tables.sync_runs.c.id == number, "discarded", "")
+        assert kept is not None
+        if approve:
+            self.runs += 1
+            options = Options(self.settings, allow_mass_delete=True, approves=number)
+            self._load(feed, Path(kept), export, options)
+        else:
+            assert closed == [kept]
+            drop_export(kept)
+        assert not Path(kept).exists()
+
+    def _let_time_pass(self) -> None:
+        with self.engine.begin() as connection:
+            for table in tables.ROSTER_TABLES:
+                connection.execute(update(table).values(date_last_modified=table.c.date_last_modified - AGE))
+            state = tables.roster_state
+            connection.execute(update(state).values(as_of=state.c.as_of - AGE))
+        self.stamps = {run: stamp - AGE for run, stamp in self.stamps.items()}
+        self.model.long_ago = self.runs
+
+    def _purge(self) -> None:
+        purged = purge(self.engine, RETENTION_DAYS)
+        assert {name: count for name, count in purged.items() if count} == self.model.purge()
+
+    def compare(self) -> None:
+        """The whole roster, record by record."""
+        assert read_roster(self.engine) == {
+            name: {
+                key: (
+                    record.feed,
+                    "active" if record.active else "tobedeleted",
+                    self.stamps[record.moved],
+                    record.content,
+                )
+                for key, record in records.items()
+            }
+            for name, records in self.model.records.items()
+        }
+        with self.engine.connect() as connection:
+            held = connection.scalars(select(tables.sync_runs.c.id).where(tables.sync_runs.c.outcome == "held"))
+            assert set(held) == {number for number, _ in self.held.values()}
+
+
+def _tell(count: Counts) -> dict[str, int]:
+    told = dataclasses.asdict(count)
+    return {name: told[name] for name in ("added", "changed", "revived", "tombstoned", "unchanged")}
+
+
+def read_roster(engine: Engine) -> dict[str, dict[str, Any]]:
+    """The stored roster in the words of the model."""
+    with engine.connect() as connection:
+
+        def list_parts(table: Table, *columns: str) -> dict[str, tuple[Any, ...]]:
+            owner, ordinal, *_ = table.columns
+            found: dict[str, tuple[Any, ...]] = {}
+            for row in connection.execute(select(table).order_by(owner, ordinal)):
+                said = tuple(row._mapping[column] for column in columns)
+                found[row[0]] = (*found.get(row[0], ()), said if len(said) > 1 else said[0])
+            return found
+
+        terms = list_parts(tables.class_terms, "session_id")
+        agents = list_parts(tables.user_agents, "agent_id")
+        roles = list_parts(tables.user_roles, "org_id", "role", "role_type", "origin")
+        feeds = {row.id: row.name for row in connection.execute(select(tables.feeds))}
+        roster: dict[str, dict[str, Any]] = {}
+        for name, table in OF_NAME.items():
+            roster[name] = {}
+            for row in connection.execute(select(table)).mappings():
+                key = row["sourced_id"]
+                said = {ours: row[column] for ours, column in COLUMNS[name].items()}
+                # An empty cell of a reference is none; a district that is not there stays None in both.
+                said = {ours: "" if value is None and ours != "district" else value for ours, value in said.items()}
+                if name == "classes":
+                    said["terms"] = terms.pop(key, ())
+                if name == "users":
+                    said |= {"roles": roles.pop(key, ()), "agents": agents.pop(key, ())}
+                roster[name][key] = (feeds[row["feed_id"]], row["status"], row["date_last_modified"], said)
+    assert (terms, roles, agents) == ({}, {}, {})
+    return roster
+
+
+@settings(max_examples=SEQUENCES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(first=exports("a"), steps=st.lists(STEPS, min_size=2, max_size=8))
+def test_any_sequence_ends_as_the_model_predicts(reused_engine: Engine, first: Export, steps: list[Step]) -> None:
+    empty_roster(reused_engine)
+    with tempfile.TemporaryDirectory() as folder:
+        sequence = Sequence(reused_engine, Path(folder))
+        for step in (Night("a", first), *steps):
+            sequence.do(step)
+            sequence.compare()
