@@ -37,9 +37,9 @@ test: $(VENV)/.test ## Run the tests on a real PostgreSQL (the embedded one, or 
 
 check: style types imports test ## Style, types, import contracts, tests: what must hold before a commit
 
-check-long: check alone ## All of that, and what takes long: the library by itself, a million inputs to its parser, 50 interrupted syncs, 200 sequences of nights
+check-long: check alone ## All of that, and what takes long: the library by itself, a million inputs to its parser, 50 interrupted syncs, 10 killed servers, 200 sequences of nights
 	@$(BIN)/python -W error -m tests.grammar.fuzz 1000000
-	@FAULT_ROUNDS=50 $(BIN)/python -m pytest tests/faults
+	@FAULT_ROUNDS=50 SERVER_FAULT_ROUNDS=10 $(BIN)/python -m pytest tests/faults
 	@SYNC_SEQUENCES=200 $(BIN)/python -m pytest tests/sync/test_sequences.py
 
 style: $(VENV)/.test ## Check the style of the code

@@ -2,88 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import random
-import shutil
 import signal
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, Table, func, select, text, update
+from sqlalchemy import Engine, func, select, text, update
 
 from roster_service.db import tables
-from roster_service.db.engine import make_engine
 from sync_scripts.exits import Exit
 from sync_scripts.loading import load
-from tests.sync.bending import both, cell_of, column, with_row, without_rows
-from tests.sync.conftest import EXPORTS, SPRINGFIELD
+from tests.sync.bending import column
 
-# How often each is tried; `make check-long` asks for more.
-ROUNDS = int(os.environ.get("FAULT_ROUNDS", "3"))
-PARTS = (tables.class_terms, tables.user_roles, tables.user_profiles, tables.user_agents)
-
-
-def read_roster(engine: Engine) -> dict[str, list[dict[str, Any]]]:
-    """Everything but the stamps, in the order of keys, out of one snapshot."""
-
-    def rows(connection: Any, table: Table) -> list[dict[str, Any]]:
-        found = connection.execute(select(table).order_by(*table.primary_key))
-        return [{key: value for key, value in row._mapping.items() if key != "date_last_modified"} for row in found]
-
-    with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
-        return {table.name: rows(connection, table) for table in (*tables.ROSTER_TABLES, *PARTS)}
-
-
-@pytest.fixture
-def nights(tmp_path: Path) -> tuple[Path, Path]:
-    """The exports of two nights that differ in every way."""
-    first, second = (Path(shutil.copytree(EXPORTS / SPRINGFIELD, tmp_path / name)) for name in ("first", "second"))
-    both(
-        column("users", "sms", "1"),
-        without_rows("demographics", "spr-student-4"),
-        with_row("orgs", sourcedId="new", name="New", type="school"),
-        cell_of("classes", "spr-class-math3-a", "termSourcedIds", "spr-2027-fall"),
-    )(second)
-    return first, second
-
-
-@pytest.fixture
-def rosters(make_database: Callable[[], str], nights: tuple[Path, Path]) -> list[dict[str, Any]]:
-    """The rosters of undisturbed runs: after the first night, and after the second."""
-    engine = make_engine(make_database())
-    found = []
-    for night in nights:
-        load(engine, "feed", night)
-        found.append(read_roster(engine))
-    engine.dispose()
-    return found
-
-
-def start(engine: Engine, path: Path) -> subprocess.Popen[bytes]:
-    """Loads an export in a process of its own."""
-    command = [sys.executable, "-m", "sync_scripts.load_oneroster", "--feed", "feed", "--json", str(path)]
-    url = engine.url.render_as_string(hide_password=False)
-    return subprocess.Popen(
-        command, env={**os.environ, "ROSTER_DATABASE_URL": url}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-
-
-@contextlib.contextmanager
-def watching(engine: Engine) -> Iterator[Callable[[], str | None]]:
-    """Gives a function that names what the sync's connection is doing; None: there is none."""
-    query = text(
-        "SELECT query FROM pg_stat_activity "
-        "WHERE application_name LIKE 'roster sync:%' AND datname = current_database()"
-    )
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        yield lambda: connection.scalar(query)
+from .conftest import ROUNDS, read_roster, start, wait_for_a_moment, watching
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
@@ -92,13 +25,7 @@ def test_killed_at_any_moment(
 ) -> None:
     load(engine, "feed", nights[0])
     process = start(engine, nights[1])
-    # So many changes of what its connection does are let by: a moment of the run, however fast the machine is.
-    left, last = random.Random(seed).randrange(60), None
-    with watching(engine) as watch:
-        while process.poll() is None and left:
-            now = watch()
-            if now != last:
-                left, last = left - 1, now
+    wait_for_a_moment(engine, process, range(60), seed)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert read_roster(engine) in rosters
@@ -116,12 +43,7 @@ def test_the_connection_is_lost(
 ) -> None:
     load(engine, "feed", nights[0])
     process = start(engine, nights[1])
-    left, last = random.Random(seed).randrange(1, 40), None
-    with watching(engine) as watch:
-        while process.poll() is None and left:
-            now = watch()
-            if now is not None and now != last:
-                left, last = left - 1, now
+    wait_for_a_moment(engine, process, range(1, 40), seed)
     with engine.begin() as connection:
         connection.execute(
             text(
