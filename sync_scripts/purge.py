@@ -52,7 +52,7 @@ from roster_service.settings import Settings
 from sync_scripts.command import open_roster
 from sync_scripts.exits import HELP, exit_on_refusal
 from sync_scripts.report import TYPES
-from sync_scripts.runs import NOW, take_lock
+from sync_scripts.runs import NOW, record_purge, take_lock
 from sync_scripts.standing import TO_BE_DELETED
 from sync_scripts.temporary import analyze_temporary, create_temporary
 
@@ -115,13 +115,17 @@ GRAVES: tuple[Grave, ...] = (
 def purge(engine: Engine, retention_days: int) -> dict[str, int]:
     """Removes every tombstone older than `retention_days` that nothing refers to, in one transaction.
 
-    Returns how many records of each type went. The roster's revision advances where any did, and from then on
-    `deletions_since` says how old a consumer's last pull may be. Raises LockedError while a sync is under way.
+    Returns how many records of each type went, and adds them to the latest run of their feed. The roster's revision
+    advances where any did, and from then on `deletions_since` says how old a consumer's last pull may be. Raises
+    LockedError while a sync is under way.
     """
     with engine.begin() as connection:
         take_lock(connection, "purge")
         cutoff = connection.execute(select(NOW - _days(retention_days))).scalar_one()
-        purged = {TYPES.get(grave.table.name, grave.table.name): _empty(connection, grave, cutoff) for grave in GRAVES}
+        found = {TYPES.get(grave.table.name, grave.table.name): _empty(connection, grave, cutoff) for grave in GRAVES}
+        purged = {name: sum(by_feed.values()) for name, by_feed in found.items()}
+        for feed_id in sorted({feed_id for by_feed in found.values() for feed_id in by_feed}):
+            record_purge(connection, feed_id, {name: by[feed_id] for name, by in found.items() if feed_id in by})
         if any(purged.values()):
             known = roster_state.c.deletions_since
             since = func.greatest(known, literal(cutoff, Stamp), type_=Stamp)
@@ -133,8 +137,8 @@ def _days(count: int) -> ColumnElement[object]:
     return type_coerce(func.make_interval(0, 0, 0, count), INTERVAL)
 
 
-def _empty(connection: Connection, grave: Grave, cutoff: datetime) -> int:
-    """Removes what can go from one table; returns how many records that were."""
+def _empty(connection: Connection, grave: Grave, cutoff: datetime) -> dict[int, int]:
+    """Removes what can go from one table; returns how many records of each feed that were, by the feed's id."""
     table = grave.table
     doomed = create_temporary(connection, f"doomed_{table.name}", [Column("sourced_id", CText, primary_key=True)])
     old = and_(table.c.status == TO_BE_DELETED, table.c.date_last_modified < cutoff)
@@ -147,7 +151,9 @@ def _empty(connection: Connection, grave: Grave, cutoff: datetime) -> int:
     ids = select(doomed.c.sourced_id)
     for owner in grave.parts:
         connection.execute(delete(owner.table).where(owner.in_(ids)))
-    return connection.execute(delete(table).where(table.c.sourced_id.in_(ids))).rowcount
+    gone = delete(table).where(table.c.sourced_id.in_(ids)).returning(table.c.feed_id).cte("gone")
+    counted = connection.execute(select(gone.c.feed_id, func.count()).group_by(gone.c.feed_id))
+    return {row[0]: row[1] for row in counted}
 
 
 def _is_named(doomed: Table, mention: Mention) -> ColumnElement[bool]:

@@ -12,6 +12,7 @@ from rich.table import Table as Grid
 
 from sync_scripts.changes import Counts
 from sync_scripts.refusals import NO_FINDINGS, SHOWN, Findings
+from sync_scripts.runs import PURGED
 
 # What people call the tables: the names of OneRoster's collections.
 TYPES = {"academic_sessions": "academicSessions"}
@@ -56,7 +57,8 @@ class Report:
             "source": self.source,
             "stamp": self.stamp,
             "outcome": self.outcome,
-            "counts": {name: dataclasses.asdict(count) for name, count in self.counts.items()},
+            # The purge comes after the run.
+            "counts": {name: {**dataclasses.asdict(count), PURGED: 0} for name, count in self.counts.items()},
             "seconds": dict(self.seconds),
             "message": self.message,
             "refused": self.refused,

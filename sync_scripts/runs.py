@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, insert, select, te
 from sqlalchemy.dialects.postgresql import INTERVAL
 from sqlalchemy.dialects.postgresql import insert as insert_or_skip
 
-from roster_service.db.held import close_held
+from roster_service.db.held import HELD, close_held
 from roster_service.db.tables import Stamp, feeds, roster_state, sync_refusals, sync_runs
 from roster_service.errors import CommandError, RosterServiceError
 from sync_scripts.refusals import Findings
@@ -18,6 +19,8 @@ from sync_scripts.refusals import Findings
 LOCK_CLASS, LOCK_OBJECT = 0x526F7374, 0x73796E63
 APPLICATION_NAME = "roster sync: "
 FEED_NAME_LENGTH = 63
+# Among the counts of a type: the records that the purge after the run removed.
+PURGED = "purged"
 NOW = func.date_trunc("milliseconds", func.clock_timestamp())
 
 
@@ -93,6 +96,25 @@ def record_run(connection: Connection, findings: Findings, **values: Any) -> int
             ],
         )
     return identifier
+
+
+def record_purge(connection: Connection, feed_id: int, purged: Mapping[str, int]) -> None:
+    """Adds what was purged of a feed, by type, to the counts of its latest run. A held run has not been; where there
+    is no other, nothing is remembered."""
+    latest = (
+        select(sync_runs.c.id, sync_runs.c.counts)
+        .where(sync_runs.c.feed_id == feed_id, sync_runs.c.outcome != HELD)
+        .order_by(sync_runs.c.id.desc())
+        .limit(1)
+    )
+    row = connection.execute(latest).one_or_none()
+    if row is None:
+        return
+    counts = dict(row.counts)
+    for name, number in purged.items():
+        count = counts.get(name, {})
+        counts[name] = {**count, PURGED: count.get(PURGED, 0) + number}
+    connection.execute(update(sync_runs).where(sync_runs.c.id == row.id).values(counts=counts))
 
 
 def set_kept_export(connection: Connection, run_id: int, path: str) -> None:

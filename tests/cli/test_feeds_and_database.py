@@ -28,6 +28,8 @@ def test_a_feed_remembers_where_its_export_lies(answer: Answer, tmp_path: Path) 
         "format": "oneroster",
         "path": str(path),
         "enabled": True,
+        "hold_tombstones_percent": None,
+        "hold_changes_percent": None,
         "last_run": None,
     }
     assert answer("feed", "list") == [added]
@@ -37,6 +39,65 @@ def test_a_feed_name_is_taken_once(answer: Answer, roster: Roster) -> None:
     answer("feed", "add", "springfield", "--format", "oneroster")
     done = roster("feed", "add", "springfield", "--format", "oneroster")
     assert (done.exit_code, done.stderr) == (1, "roster: there is a feed springfield already\n")
+
+
+SETTINGS: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "tombstones": (["--hold-tombstones", "20"], {"hold_tombstones_percent": 20}),
+    "changes": (["--hold-changes", "0"], {"hold_changes_percent": 0}),
+    "both": (
+        ["--hold-tombstones", "100", "--hold-changes", "50"],
+        {"hold_tombstones_percent": 100, "hold_changes_percent": 50},
+    ),
+    "back to the default": (["--hold-tombstones", "default"], {}),
+    "disabled": (["--disable"], {"enabled": False}),
+    "enabled": (["--enable"], {}),
+    "a path": (["--path", "/exports/other.zip"], {"path": "/exports/other.zip"}),
+}
+
+
+@pytest.mark.parametrize(("options", "wanted"), SETTINGS.values(), ids=SETTINGS)
+def test_a_feed_is_set(answer: Answer, roster: Roster, options: list[str], wanted: dict[str, Any]) -> None:
+    answer("feed", "add", "other", "--format", "clever")
+    before = answer("feed", "add", "springfield", "--format", "oneroster", "--path", "/exports/springfield.zip")
+    assert answer("feed", "set", "springfield", *options) == before | wanted
+    assert answer("feed", "list")[1] == before | wanted
+    assert "springfield" in roster("feed", "set", "springfield", *options).stdout
+
+
+def test_what_is_set_goes_back_to_the_default(answer: Answer) -> None:
+    before = answer("feed", "add", "springfield", "--format", "oneroster")
+    answer("feed", "set", "springfield", "--hold-changes", "5", "--hold-tombstones", "5", "--disable")
+    options = ["--hold-changes", "default", "--hold-tombstones", "default", "--enable"]
+    assert answer("feed", "set", "springfield", *options) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "reason"),
+    [
+        pytest.param(["none", "--enable"], 1, "there is no feed none", id="unknown feed"),
+        pytest.param(["springfield"], 1, "there is nothing to set", id="nothing"),
+        pytest.param(
+            ["springfield", "--hold-changes", "101"], 2, "'101' is no whole number from 0 to 100", id="too high"
+        ),
+        pytest.param(
+            ["springfield", "--hold-tombstones", "-1"], 2, "'-1' is no whole number from 0 to 100", id="too low"
+        ),
+        pytest.param(
+            ["springfield", "--hold-changes", "few"],
+            2,
+            "'few' is no whole number from 0 to 100, nor default",
+            id="no number",
+        ),
+    ],
+)
+def test_what_cannot_be_set_is_refused(
+    answer: Answer, roster: Roster, arguments: list[str], code: int, reason: str
+) -> None:
+    before = answer("feed", "add", "springfield", "--format", "oneroster")
+    done = roster("feed", "set", *arguments)
+    assert done.exit_code == code
+    assert reason in done.stderr
+    assert answer("feed", "list") == [before]
 
 
 def test_upgrading_twice_changes_nothing(answer: Answer) -> None:

@@ -19,6 +19,7 @@ from roster_service.db.tables import (
     enrollments,
     orgs,
     roster_state,
+    sync_runs,
     user_agents,
     user_profiles,
     user_roles,
@@ -26,7 +27,7 @@ from roster_service.db.tables import (
 )
 from sync_scripts.loading import load
 from sync_scripts.purge import GRAVES, purge
-from tests.sync.conftest import SHELBYVILLE, SPRINGFIELD, snapshot
+from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, snapshot
 
 DAYS = 7
 # Every column that names a record of a roster table, written here once more and apart from the purge's own list.
@@ -165,6 +166,33 @@ def test_a_purge_says_how_old_a_consumers_last_pull_may_be(loaded: Engine, known
     [state] = snapshot(loaded, roster_state).values()
     assert state["revision"] == before["revision"] + 1
     assert abs(state["deletions_since"] - (now - after)) < timedelta(minutes=5)
+
+
+def read_purged(engine: Engine) -> list[tuple[str, dict[str, int]]]:
+    """The outcome of each run, and what was purged after it."""
+    return [
+        (run["outcome"], {name: count["purged"] for name, count in run["counts"].items() if count.get("purged")})
+        for _, run in sorted(snapshot(engine, sync_runs).items())
+    ]
+
+
+def test_the_latest_run_of_each_feed_tells_what_was_purged_of_it(loaded: Engine) -> None:
+    load(loaded, "springfield", EXPORTS / SPRINGFIELD)
+    bury(loaded, OLD, (enrollments, "spr-enr-0%"), (demographics, "spr-student-1"), (enrollments, "shv-enr-1"))
+    purge(loaded, DAYS)
+    first = [("done", {}), ("done", {"enrollments": 1}), ("unchanged", {"demographics": 1, "enrollments": 9})]
+    assert read_purged(loaded) == first
+    bury(loaded, OLD, (enrollments, "spr-enr-10"))
+    purge(loaded, DAYS)
+    assert read_purged(loaded) == [*first[:2], ("unchanged", {"demographics": 1, "enrollments": 10})]
+
+
+def test_a_held_run_has_purged_nothing(loaded: Engine) -> None:
+    with loaded.begin() as connection:
+        connection.execute(update(sync_runs).values(outcome="held"))
+    bury(loaded, OLD, (enrollments, "spr-enr-01"))
+    assert purge(loaded, DAYS)["enrollments"] == 1
+    assert read_purged(loaded) == [("held", {}), ("held", {})]
 
 
 def test_the_list_of_mentions_is_complete() -> None:
