@@ -21,6 +21,8 @@ from sync_scripts.manifest import ABSENT, BULK, FILE_NAME, FILE_PREFIX, HEADER
 from sync_scripts.oneroster import VERSIONS
 
 DEFAULT_NAME = "Springdale Unified School District"
+# Few systems export the guardians of every family; so, of eleven users in the export, ten are students.
+DEFAULT_GUARDIANS_PERCENT = 4.0
 LAST_MONTH_OF_SCHOOL = 7
 SYSTEM = "Made-up district"
 PERCENT = click.FloatRange(0, 100)
@@ -39,15 +41,17 @@ def generate(
     version: str,
     school_year: int,
     name: str = DEFAULT_NAME,
+    guardians_percent: float = DEFAULT_GUARDIANS_PERCENT,
     drift: Drift | None = None,
 ) -> Mapping[str, int]:
     """Writes the export of a made-up district to `path` (a zip where it ends in .zip, else a folder).
 
-    `version`: "1.1" or "1.2"; `school_year`: the year in which it ends; `drift`: what happened in the night before.
-    Two districts with different seeds or names share no id. Returns the number of rows per file. Raises
-    FileExistsError where `path` is a folder with something in it, KeyError for another version.
+    `version`: "1.1" or "1.2"; `school_year`: the year in which it ends; `guardians_percent`: of how many families the
+    guardians are in the export; `drift`: what happened in the night before. Two districts with different seeds or
+    names share no id. Returns the number of rows per file. Raises FileExistsError where `path` is a folder with
+    something in it, KeyError for another version.
     """
-    district = District(name, students, seed, school_year)
+    district = District(name, students, seed, school_year, guardians_percent)
     form = VERSIONS[version]
     counts = {}
     with open_export(path) as open_file:
@@ -73,6 +77,13 @@ def generate(
 @click.option("--version", default="1.1", show_default=True, type=click.Choice(list(VERSIONS)), help="Of OneRoster.")
 @click.option("--name", default=DEFAULT_NAME, show_default=True, help="The name of the district.")
 @click.option("--school-year", type=click.IntRange(1900, 2900), help="The year it ends in.  [default: the current one]")
+@click.option(
+    "--guardians-percent",
+    default=DEFAULT_GUARDIANS_PERCENT,
+    show_default=True,
+    type=PERCENT,
+    help="Percent of the families whose guardians are in the export.",
+)
 @click.option("--next-day", is_flag=True, help="The export of the day after: somebody came, changed, left.")
 @click.option("--adds", default=1.0, show_default=True, type=PERCENT, help="Percent of the people who come.")
 @click.option("--changes", default=1.0, show_default=True, type=PERCENT, help="Percent of the records that change.")
@@ -85,6 +96,7 @@ def main(
     version: str,
     name: str,
     school_year: int | None,
+    guardians_percent: float,
     next_day: bool,
     adds: float,
     changes: float,
@@ -96,7 +108,14 @@ def main(
     school_year = school_year or find_school_year(datetime.datetime.now(tz=datetime.UTC).date())
     try:
         counts = generate(
-            out, students=students, seed=seed, version=version, school_year=school_year, name=name, drift=drift
+            out,
+            students=students,
+            seed=seed,
+            version=version,
+            school_year=school_year,
+            name=name,
+            guardians_percent=guardians_percent,
+            drift=drift,
         )
     except FileExistsError:
         raise click.BadParameter(f"{out} is there already, and is no empty folder", param_hint="--out") from None

@@ -22,6 +22,7 @@ FEWEST_SCHOOLS = 3
 # How six neighbours in number fall into families.
 FAMILIES = ((1, 1, 2, 2), (2, 3, 1), (1, 1, 1, 3), (3, 2, 1), (1, 2, 1, 2), (2, 2, 2), (1, 1, 1, 1, 1, 1))
 NEIGHBOURS = 6
+PARTS_OF_A_PERCENT = 100
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,14 @@ class Teacher:
 
 @dataclass(frozen=True)
 class District:
-    """A district of `students`; `school_year` is the year in which the school year ends."""
+    """A district of `students`; `school_year` is the year in which the school year ends, `guardians_percent` says of
+    how many families in a hundred the guardians are known."""
 
     name: str
     students: int
     seed: int
     school_year: int
+    guardians_percent: float
 
     def id(self, *name: object) -> str:
         """The sourcedId of whatever the name names."""
@@ -158,5 +161,8 @@ class District:
             first += size
 
     def count_guardians(self, family: range) -> int:
-        """How many guardians a family has; a few have told the school of none."""
+        """How many guardians a family has in the export; a few have told the school of none."""
+        known = self.dice("guardians known", family.start).roll(100 * PARTS_OF_A_PERCENT)
+        if known >= self.guardians_percent * PARTS_OF_A_PERCENT:
+            return 0
         return self.dice("guardians", family.start).pick((0, 1, 1, 1, 2, 2, 2, 2, 2, 2))

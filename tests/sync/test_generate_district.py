@@ -23,7 +23,7 @@ from roster_service.db import tables
 from sync_scripts.districts.dice import Dice, make_id
 from sync_scripts.districts.model import SECTION_SIZE, District
 from sync_scripts.districts.names import NAMINGS
-from sync_scripts.generate_district import find_school_year, generate, main
+from sync_scripts.generate_district import DEFAULT_GUARDIANS_PERCENT, find_school_year, generate, main
 from sync_scripts.loading import load
 from sync_scripts.oneroster import VERSIONS
 
@@ -33,7 +33,7 @@ YEAR = 2027
 
 
 def make(path: Path, **wishes: object) -> Path:
-    wish = {"students": 120, "seed": 1, "version": "1.1", "school_year": YEAR} | wishes
+    wish = {"students": 120, "seed": 1, "version": "1.1", "school_year": YEAR, "guardians_percent": 100.0} | wishes
     generate(path, **wish)  # type: ignore[arg-type]
     return path
 
@@ -62,6 +62,7 @@ def test_the_same_bytes(tmp_path: Path, version: str) -> None:
     """In another process too, where sets and dicts are hashed otherwise."""
     first = make(tmp_path / "a.zip", version=version).read_bytes()
     arguments = ["--students", "120", "--seed", "1", "--version", version, "--school-year", str(YEAR)]
+    arguments += ["--guardians-percent", "100"]
     for hashing in ("1", "2"):
         out = tmp_path / f"{hashing}.zip"
         subprocess.run(
@@ -144,6 +145,28 @@ def test_what_is_in_it(tmp_path: Path) -> None:
     assert all(any(row[f"metadata.{key}"] for row in users) for key in ("busRoute", "lunch", "contactOrder"))
 
 
+@pytest.mark.parametrize(
+    ("percent", "least", "most"),
+    [
+        pytest.param(0.0, 1.0, 1.1, id="none: students and staff"),
+        pytest.param(DEFAULT_GUARDIANS_PERCENT, 1.08, 1.12, id="as sizes are usually given"),
+        pytest.param(50.0, 1.45, 1.65, id="half of the families"),
+        pytest.param(100.0, 1.9, 2.2, id="every family"),
+    ],
+)
+def test_users_for_each_student(tmp_path: Path, percent: float, least: float, most: float) -> None:
+    folder = make(tmp_path / "district", students=3000, guardians_percent=percent)
+    users = read(folder, "users")
+    assert least <= len(users) / 3000 <= most
+    # Who is known with few guardians is the same with more.
+    more = {row["sourcedId"] for row in read(make(tmp_path / "more", students=3000), "users")}
+    assert {row["sourcedId"] for row in users} <= more
+    guardians = {row["sourcedId"] for row in users if row["role"] in ("guardian", "parent", "relative")}
+    named = {agent for row in users if row["role"] == "student" for agent in row["agentSourcedIds"].split(",") if agent}
+    assert named == guardians
+    assert len(read(folder, "enrollments")) / 3000 == pytest.approx(7.3, abs=0.3)
+
+
 def test_every_column_has_a_value_somewhere(tmp_path: Path) -> None:
     """But for those that a bulk export leaves to the reader, and passwords."""
     silent = {"status", "dateLastModified", "password", "preferredMiddleName"}
@@ -172,7 +195,7 @@ def test_the_current_school_year(today: tuple[int, int, int], year: int) -> None
 
 @pytest.mark.parametrize("students", [1, 5, 6, 7, 123, 4321])
 def test_everybody_is_counted_once(students: int) -> None:
-    district = District("d", students, 1, YEAR)
+    district = District("d", students, 1, YEAR, 100)
     families = list(district.list_families())
     assert [student for family in families for student in family] == list(range(students))
     seats = {district.seat(student) for student in range(students)}
