@@ -26,7 +26,8 @@ class Family:
 
 
 def _read_oneroster(package: Package) -> tuple[Format, Contents]:
-    manifest = read_manifest(package)
+    known = {name for form in VERSIONS.values() for name in (*(file.name for file in form.files), *form.skipped)}
+    manifest = read_manifest(package, known)
     form = VERSIONS[manifest.version]
     return form, list_contents(package, manifest, form)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from sync_scripts.formats import CsvFile, Format
 from sync_scripts.lines import CleanLines
 from sync_scripts.package import UNREADABLE, Package, recognize_names
-from sync_scripts.quirks import BLANK_MODE, MANIFEST_VERSION, Quirk, tell_place
+from sync_scripts.quirks import BLANK_MODE, MANIFEST_VERSION, PROPERTY_CASE, Quirk, tell_place
 from sync_scripts.refusals import Findings, Refusal, RefusedExportError, refuse_if
 
 FILE_NAME = "manifest.csv"
@@ -41,12 +41,19 @@ class Manifest:
     notices: tuple[str, ...] = ()
 
 
-def read_manifest(package: Package) -> Manifest:
-    """Reads the manifest of a package. Raises RefusedExportError where it is missing or says something unknown."""
+def read_manifest(package: Package, files: Collection[str]) -> Manifest:
+    """Reads the manifest of a package; `files`: the names, without .csv, of all files that it may speak of. Raises
+    RefusedExportError where it is missing or says something unknown."""
     package, _ = recognize_names(package, [FILE_NAME])
     if FILE_NAME not in package.names:
         raise RefusedExportError(Findings.of([Refusal(FILE_NAME, "is missing; every OneRoster export has one")]))
-    rows, quirks = _read_rows(package)
+    written, quirks = _read_rows(package)
+    rows = [(line, _recognize(name, files), value) for line, name, value in written]
+    told = (
+        tell_place(FILE_NAME, PROPERTY_CASE, f"{name}, read as {meant}")
+        for (_, name, _), (_, meant, _) in zip(written, rows, strict=True)
+        if name != meant
+    )
     refuse_if(Findings.of(_find_bad_rows(rows)))
     values = {name: value for _, name, value in rows}
     return Manifest(
@@ -54,8 +61,14 @@ def read_manifest(package: Package) -> Manifest:
         # A blank mode is how some exporters say absent.
         {name.removeprefix(FILE_PREFIX): value or ABSENT for _, name, value in rows if name.startswith(FILE_PREFIX)},
         {name.removeprefix(FILE_PREFIX): line for line, name, _ in rows if name.startswith(FILE_PREFIX)},
-        tuple(tell_place(FILE_NAME, quirk) for quirk in (*quirks, *_list_quirks(rows))),
+        (*(tell_place(FILE_NAME, quirk) for quirk in (*quirks, *_list_quirks(rows))), *told),
     )
+
+
+def _recognize(written: str, files: Collection[str]) -> str:
+    """The property that is meant, where only its letter case is another one."""
+    known = {name.lower(): name for name in (*PROPERTIES, *(FILE_PREFIX + file for file in files))}
+    return known.get(written.lower(), written)
 
 
 def _list_quirks(rows: list[tuple[int, str, str]]) -> Iterator[Quirk]:

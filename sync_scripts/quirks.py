@@ -35,6 +35,7 @@ HEADER_SPELLING = Quirk("a header with a known misspelling", ("dataLastModified"
 BYTE_ORDER_MARK = Quirk("a byte order mark before the header", ("\ufeffsourcedId", "sourcedId"))
 FILE_NAME_CASE = Quirk("a file name in another letter case", ("userprofiles.csv", "userProfiles.csv"))
 MANIFEST_VERSION = Quirk("the manifest version 1 for 1.0", ("1", "1.0"))
+PROPERTY_CASE = Quirk("a manifest property in another letter case", ("OneRoster.Version", "oneroster.version"))
 BLANK_MODE = Quirk("a blank mode in the manifest", ("", "absent"))
 
 QUIRKS: tuple[Quirk, ...] = (
@@ -49,6 +50,7 @@ QUIRKS: tuple[Quirk, ...] = (
     BYTE_ORDER_MARK,
     FILE_NAME_CASE,
     MANIFEST_VERSION,
+    PROPERTY_CASE,
     BLANK_MODE,
 )
 

@@ -57,6 +57,10 @@ MANIFEST: dict[str, tuple[Bend, str]] = {
         with_row("manifest", propertyName="file.users", value="bulk"),
         "manifest.csv, line 19, column propertyName: stands here a second time (found 'file.users')",
     ),
+    "a property twice, in another letter case": (
+        with_row("manifest", propertyName="File.Users", value="bulk"),
+        "manifest.csv, line 19, column propertyName: stands here a second time (found 'file.users')",
+    ),
     "unknown mode": (declared("users", "full"), "manifest.csv, line 16, column value: must be bulk, delta or absent"),
     "a file of the other version": (
         with_row("manifest", propertyName="file.roles", value="absent"),

@@ -24,6 +24,7 @@ from sync_scripts.quirks import (
     LIST_SPACES,
     MANIFEST_VERSION,
     MIDNIGHT,
+    PROPERTY_CASE,
     QUIRKS,
     STATUS_IN_BULK,
     US_DAY,
@@ -131,6 +132,19 @@ QUIRKY: dict[Quirk, tuple[Bend, tuple[str, ...]]] = {
     MANIFEST_VERSION: (
         cell_of("manifest", "manifest.version", "value", "1"),
         ("manifest.csv: the manifest version 1 for 1.0",),
+    ),
+    PROPERTY_CASE: (
+        both(
+            replaced("manifest.csv", "oneroster.version", "OneRoster.Version"),
+            replaced("manifest.csv", "file.academicSessions", "file.academicsessions"),
+            replaced("manifest.csv", "file.lineItems", "File.lineItems"),
+        ),
+        (
+            "manifest.csv: a manifest property in another letter case (OneRoster.Version, read as oneroster.version)",
+            "manifest.csv: a manifest property in another letter case "
+            "(file.academicsessions, read as file.academicSessions)",
+            "manifest.csv: a manifest property in another letter case (File.lineItems, read as file.lineItems)",
+        ),
     ),
     BLANK_MODE: (declared("results", ""), ("manifest.csv: a blank mode in the manifest",)),
 }
