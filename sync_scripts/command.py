@@ -20,6 +20,7 @@ from roster_service.settings import Settings
 from sync_scripts.exits import HELP, code_of, exit_on_refusal
 from sync_scripts.families import Family
 from sync_scripts.loading import Options, load
+from sync_scripts.progress import Tell, show_steps, tell_steps
 from sync_scripts.refusals import Findings, RefusedExportError, write_rejects
 from sync_scripts.report import Report
 
@@ -70,14 +71,26 @@ def make_command(family: Family) -> click.Command:
     ) -> None:
         with exit_on_refusal(as_json=as_json):
             settings = Settings.from_environ(os.environ)
-            options = Options(settings, dry_run, allow_mass_delete or approves is not None, approves)
-            with open_roster(settings) as engine, _reject_into(rejects) as found:
+            # One object is asked for, or `roster sync approve` shows what comes of it.
+            quiet = as_json or approves is not None
+            with open_roster(settings) as engine, _reject_into(rejects) as found, _show(quiet=quiet) as tell:
+                options = Options(
+                    settings,
+                    dry_run,
+                    allow_mass_delete or approves is not None,
+                    approves,
+                    tell_steps(tell, feed_name),
+                )
                 report = load(engine, feed_name, path, family=family, options=options)
                 found.append(report.findings)
         _print(report, as_json=as_json)
         sys.exit(code_of(report))
 
     return main
+
+
+def _show(*, quiet: bool) -> contextlib.AbstractContextManager[Tell]:
+    return contextlib.nullcontext(lambda _told: None) if quiet else show_steps(sys.stderr)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,6 @@ One feed that fails does not stop the others; the worst exit code of all is the 
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -17,7 +16,6 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import Progress
 from sqlalchemy import Engine, select
 
 from roster_service.db.tables import feeds
@@ -26,10 +24,9 @@ from roster_service.settings import Settings
 from sync_scripts.command import open_roster
 from sync_scripts.exits import CODES, HELP, MEANINGS, Exit, code_of, code_of_error, exit_on_refusal, tell_error
 from sync_scripts.families import FAMILIES
-from sync_scripts.loading import STEPS, Options, load
+from sync_scripts.loading import Options, load
+from sync_scripts.progress import Tell, is_step, open_bars, print_line, tell_steps
 from sync_scripts.purge import purge
-
-Tell = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -63,11 +60,7 @@ def _purge(engine: Engine, settings: Settings, tell: Tell) -> Exit:
 def _load(engine: Engine, feed: Feed, settings: Settings, tell: Tell) -> Exit:
     if feed.format not in FAMILIES:
         raise CommandError(f"the feed {feed.name} takes {feed.format}, which this version does not know")
-
-    def tell_step(step: str, seconds: float) -> None:
-        tell({"feed": feed.name, "step": step, "seconds": seconds})
-
-    options = Options(settings, tell=tell_step)
+    options = Options(settings, tell=tell_steps(tell, feed.name))
     report = load(engine, feed.name, feed.path, family=FAMILIES[feed.format], options=options)
     code = code_of(report)
     tell({**report.to_json(), "exit": code})
@@ -92,21 +85,17 @@ def _guard(work: Callable[[], Exit], place: dict[str, str], tell: Tell) -> Exit:
 def _show() -> Iterator[Tell]:
     """On a terminal a bar per feed, and a line for its outcome; elsewhere one JSON line per step."""
     if not sys.stdout.isatty():
-        yield lambda told: click.echo(json.dumps(told, ensure_ascii=False))
+        yield lambda told: print_line(told, err=False)
         return
     console = Console()
-    with Progress(console=console, transient=True) as progress:
-        bars: dict[str, Any] = {}
+    with open_bars(console) as bars:
 
         def tell(told: dict[str, Any]) -> None:
-            name = told.get("feed", "purge")
-            if "seconds" in told and "step" in told:
-                if name not in bars:
-                    bars[name] = progress.add_task(name, total=len(STEPS))
-                progress.update(bars[name], advance=1, description=f"{name}: {told['step']}")
+            if is_step(told):
+                bars.advance(told)
                 return
-            if name in bars:
-                progress.remove_task(bars.pop(name))
+            name = told.get("feed", "purge")
+            bars.remove(name)
             counts = told.get("purged") or _total(told.get("counts", {}))
             words = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
             outcome = told.get("outcome", "done")

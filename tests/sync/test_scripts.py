@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +18,7 @@ from sqlalchemy import Engine
 from roster_service.db.tables import feeds, sync_refusals, sync_runs, users
 from sync_scripts.exits import CODES, MEANINGS, Exit
 from sync_scripts.load_oneroster import main
+from sync_scripts.loading import STEPS
 from sync_scripts.runs import take_lock
 
 from .bending import both, cell, column, header, with_row
@@ -92,6 +95,38 @@ def test_some_rows_are_refused(engine: Engine, springfield: Path, tmp_path: Path
     ]
     [row] = snapshot(engine, sync_runs).values()
     assert (row["outcome"], row["refused"]) == ("done", 17)
+
+
+@pytest.mark.usefixtures("settings")
+def test_a_line_per_step_where_there_is_no_terminal(springfield: Path) -> None:
+    result = run("--feed", "springfield", springfield)
+    told = [json.loads(line) for line in result.stderr.splitlines()]
+    assert [(line["feed"], line["step"]) for line in told] == [("springfield", step) for step in STEPS]
+    assert all(line["seconds"] >= 0 for line in told)
+    assert run("--feed", "springfield", "--json", springfield).stderr == ""
+
+
+@pytest.mark.usefixtures("settings")
+def test_a_bar_on_a_terminal(springfield: Path, settings: str) -> None:
+    """In a terminal of its own: the bar names the steps, the table stays."""
+    command = [sys.executable, "-m", "sync_scripts.load_oneroster", "--feed", "springfield", str(springfield)]
+    master, slave = pty.openpty()
+    # Its own terminal needs none of this one's settings.
+    environment = {**os.environ, "ROSTER_DATABASE_URL": settings, "TERM": "xterm", "COLUMNS": "120"}
+    with subprocess.Popen(command, env=environment, stdout=slave, stderr=slave, stdin=slave) as process:
+        os.close(slave)
+        shown = b""
+        # A terminal whose last writer is gone says so with an error.
+        with contextlib.suppress(OSError):
+            while part := os.read(master, 65_536):
+                shown += part
+    os.close(master)
+    assert process.returncode == Exit.LOADED
+    text = shown.decode()
+    assert "springfield: " in text
+    assert "\x1b[" in text
+    assert '"step"' not in text
+    assert "demographics" in text
 
 
 @pytest.mark.usefixtures("settings")
