@@ -40,7 +40,7 @@ check: style types imports test ## Style, types, import contracts, tests: what m
 check-long: check alone ## All of that, and what takes long: the library by itself, a million inputs to its parser, 50 interrupted syncs, 10 killed servers, 200 sequences of nights
 	@$(BIN)/python -W error -m tests.grammar.fuzz 1000000
 	@FAULT_ROUNDS=50 SERVER_FAULT_ROUNDS=10 $(BIN)/python -m pytest tests/faults
-	@SYNC_SEQUENCES=200 $(BIN)/python -m pytest tests/sync/test_sequences.py
+	@SYNC_SEQUENCES=200 $(BIN)/python -m pytest tests/sync/test_sequences.py tests/sync/test_sifting.py
 
 style: $(VENV)/.test ## Check the style of the code
 	@$(BIN)/ruff check --quiet $(SOURCES)

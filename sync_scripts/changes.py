@@ -14,6 +14,8 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    FromClause,
+    Select,
     Table,
     and_,
     case,
@@ -28,13 +30,12 @@ from sqlalchemy import (
 )
 
 from roster_service.db.tables import ROSTER_TABLES, CText
-from sync_scripts.formats import Part
-from sync_scripts.incoming import Incoming
-from sync_scripts.standing import ACTIVE, TO_BE_DELETED
+from sync_scripts.incoming import Incoming, IncomingPart
+from sync_scripts.standing import ACTIVE, TO_BE_DELETED, Ground
 from sync_scripts.temporary import analyze_temporary, create_temporary, like
 
 ADDED, CHANGED, REVIVED = "added", "changed", "revived"
-KEY, CHANGE = "sourced_id", "change"
+KEY, CHANGE, FINGERPRINT = "sourced_id", "change", "fingerprint"
 
 
 @dataclass(frozen=True)
@@ -72,79 +73,117 @@ class Counts:
 
 @dataclass(frozen=True)
 class Difference:
-    """How the incoming records of a table differ from the stored ones: a temporary table of those to write, whole,
-    with what is to happen to them in `change`, and one of the ids of those that are gone."""
+    """How the incoming records of a table differ from the stored ones: the rows of those to write, whole, with what is
+    to happen to them in `change`, and a temporary table of the ids of those that are gone. `all_new`: nothing of the
+    feed is stored, so all incoming records are to be written as they come."""
 
     table: Table
-    rows: Table
+    rows: FromClause
     gone: Table
     counts: Counts
+    all_new: bool
 
 
-def compare(connection: Connection, incoming: Incoming, feed_id: int) -> list[Difference]:
+def compare(connection: Connection, incoming: Incoming, ground: Ground) -> list[Difference]:
     """Finds what is to be written, in the order of the roster's tables. Writes nothing into the roster."""
-    return [
-        _compare_table(connection, table, incoming, feed_id) for table in ROSTER_TABLES if table in incoming.records
-    ]
+    return [_compare_table(connection, table, incoming, ground) for table in ROSTER_TABLES if table in incoming.records]
 
 
-def _compare_table(connection: Connection, table: Table, incoming: Incoming, feed_id: int) -> Difference:
+def _compare_table(connection: Connection, table: Table, incoming: Incoming, ground: Ground) -> Difference:
     new = incoming.records[table].subquery("new")
+    stored = select(func.count()).select_from(table).where(table.c.feed_id == ground.feed_id)
+    active = connection.scalar(stored.where(table.c.status == ACTIVE)) or 0
+    if not active and connection.scalar(stored.limit(1)) == 0:
+        rows = select(*new.c, literal(ADDED, CText).label(CHANGE)).subquery(f"added_{table.name}")
+        counts = Counts(added=connection.scalar(select(func.count()).select_from(new)) or 0)
+        return Difference(table, rows, _make_gone(connection, table), counts, all_new=True)
+    made = create_temporary(connection, f"changed_{table.name}", [*like(new.c), Column(CHANGE, CText)])
+    touched = _find_touched(connection, table, incoming)
+    changed = _select_changed(table, new, touched)
+    connection.execute(made.insert().from_select(list(made.c.keys()), changed))
+    gone = _make_gone(connection, table)
+    tombstoned = connection.execute(
+        gone.insert().from_select(["sourced_id"], _select_gone(table, incoming, ground))
+    ).rowcount
+    if touched is not None:
+        _add_touched(connection, table, made, touched, gone)
+    analyze_temporary(connection, made, KEY, CHANGE)
+    found = {row[0]: row[1] for row in connection.execute(select(made.c.change, func.count()).group_by(made.c.change))}
+    counts = Counts(
+        added=found.get(ADDED, 0),
+        changed=found.get(CHANGED, 0),
+        revived=found.get(REVIVED, 0),
+        tombstoned=tombstoned,
+        unchanged=active - tombstoned - found.get(CHANGED, 0),
+    )
+    return Difference(table, made, gone, counts, all_new=False)
+
+
+def _select_changed(table: Table, new: FromClause, touched: Table | None) -> Select[Any]:
+    """The incoming records that are new, differ, were marked as gone, or have other parts now."""
     both = new.outerjoin(table, table.c.sourced_id == new.c.sourced_id)
-    differs = [column.is_distinct_from(table.c[column.name]) for column in new.c if column.name != KEY]
-    touched = _find_touched(connection, table, incoming, feed_id)
+    data = [column for column in new.c if column.name not in (KEY, FINGERPRINT)]
+    differs = [column.is_distinct_from(table.c[column.name]) for column in data]
     if touched is not None:
         both = both.outerjoin(touched, touched.c.sourced_id == new.c.sourced_id)
         differs.append(touched.c.sourced_id.is_not(None))
     change = case((table.c.sourced_id.is_(None), ADDED), (table.c.status != ACTIVE, REVIVED), else_=CHANGED)
-    changed = select(*new.c, change).select_from(both)
-    changed = changed.where(or_(table.c.sourced_id.is_(None), table.c.status != ACTIVE, *differs))
-    rows = create_temporary(connection, f"changed_{table.name}", [*like(new.c), Column(CHANGE, CText)])
-    connection.execute(rows.insert().from_select(list(rows.c.keys()), changed))
-    analyze_temporary(connection, rows, KEY, CHANGE)
-    found = {row[0]: row[1] for row in connection.execute(select(rows.c.change, func.count()).group_by(rows.c.change))}
-    total = connection.scalar(select(func.count()).select_from(new)) or 0
-    gone, tombstoned = _find_gone(connection, table, incoming, feed_id)
-    counts = Counts(
-        found.get(ADDED, 0), found.get(CHANGED, 0), found.get(REVIVED, 0), tombstoned, total - sum(found.values())
+    return (
+        select(*new.c, change)
+        .select_from(both)
+        .where(or_(table.c.sourced_id.is_(None), table.c.status != ACTIVE, *differs))
     )
-    return Difference(table, rows, gone, counts)
 
 
-def _find_gone(connection: Connection, table: Table, incoming: Incoming, feed_id: int) -> tuple[Table, int]:
-    """A temporary table of the ids of the feed's records that the export no longer has, and how many there are."""
-    new = incoming.records[table].subquery("new")
-    gone = and_(
-        table.c.feed_id == feed_id,
+def _add_touched(connection: Connection, table: Table, made: Table, touched: Table, gone: Table) -> None:
+    """Adds the stored records whose parts differ, though nobody looked at their rows."""
+    seen = made.alias()
+    rows = select(*(literal(CHANGED, CText) if name == CHANGE else table.c[name] for name in made.c.keys())).where(  # noqa: SIM118  (no mapping)
+        table.c.sourced_id.in_(select(touched.c.sourced_id)),
         table.c.status == ACTIVE,
-        ~exists().where(new.c.sourced_id == table.c.sourced_id),
+        ~exists().where(seen.c.sourced_id == table.c.sourced_id),
+        ~exists().where(gone.c.sourced_id == table.c.sourced_id),
     )
-    ids = create_temporary(connection, f"gone_{table.name}", [Column("sourced_id", CText)])
-    return ids, connection.execute(
-        ids.insert().from_select(["sourced_id"], select(table.c.sourced_id).where(gone))
-    ).rowcount
+    connection.execute(made.insert().from_select(list(made.c.keys()), rows))
 
 
-def _find_touched(connection: Connection, table: Table, incoming: Incoming, feed_id: int) -> Table | None:
+def _make_gone(connection: Connection, table: Table) -> Table:
+    return create_temporary(connection, f"gone_{table.name}", [Column("sourced_id", CText)])
+
+
+def _select_gone(table: Table, incoming: Incoming, ground: Ground) -> Select[Any]:
+    """The ids of the feed's active records that the export no longer has, and that do not stand."""
+    absent = ground.absent.get(table)
+    own = and_(table.c.feed_id == ground.feed_id, table.c.status == ACTIVE)
+    if absent is not None:
+        own = and_(own, table.c.sourced_id.in_(select(absent.c.sourced_id)))
+    new = incoming.records[table].subquery("new")
+    stands = ground.stands(table, table)
+    return select(table.c.sourced_id).where(
+        own, ~exists().where(new.c.sourced_id == table.c.sourced_id), *(() if stands is None else (~stands,))
+    )
+
+
+def _find_touched(connection: Connection, table: Table, incoming: Incoming) -> Table | None:
     """A temporary table of the ids of stored records whose parts differ; None where there is nothing to differ."""
-    parts = [(part, rows) for part, rows in incoming.parts.values() if part.owner is table]
-    stored = select(table.c.sourced_id).where(table.c.feed_id == feed_id)
-    if not parts or connection.scalar(stored.limit(1)) is None:
+    parts = [it for it in incoming.parts.values() if it.part.owner is table]
+    if not parts:
         return None
     touched = create_temporary(connection, f"touched_{table.name}", [Column("sourced_id", CText)])
-    changed = union(*(_select_touched(part, rows, incoming) for part, rows in parts))
+    changed = union(*map(_select_touched, parts))
     connection.execute(touched.insert().from_select(["sourced_id"], changed))
     analyze_temporary(connection, touched)
     return touched
 
 
-def _select_touched(part: Part, rows: Table, incoming: Incoming) -> Any:
+def _select_touched(incoming: IncomingPart) -> Any:
     """The owners with a part that is only stored, only incoming, or not the same in both."""
-    owner = _owner_column(part.table).name
-    mine = incoming.records[part.owner].subquery()
-    old = select(part.table).where(part.table.c[owner].in_(select(mine.c.sourced_id))).subquery("old")
-    keys = [column.name for column in part.table.primary_key]
-    data = [column.name for column in part.table.columns if column.name not in keys]
+    table, rows = incoming.part.table, incoming.rows
+    owner = _owner_column(table).name
+    mine = incoming.owners.subquery()
+    old = select(table).where(table.c[owner].in_(select(mine.c.sourced_id))).subquery("old")
+    keys = [column.name for column in table.primary_key]
+    data = [column.name for column in table.columns if column.name not in keys]
     same_key = and_(*(rows.c[key] == old.c[key] for key in keys))
     differs = or_(
         rows.c[owner].is_(None),
@@ -193,17 +232,22 @@ def _write_records(connection: Connection, difference: Difference, feed_id: int,
 
 
 def _write_parts(connection: Connection, difference: Difference, incoming: Incoming) -> None:
-    """Replaces all parts of every record that is written."""
+    """Replaces the parts of every record that is written."""
     changed = difference.rows
-    for part, rows in incoming.parts.values():
-        if part.owner is not difference.table:
+    for it in incoming.parts.values():
+        if it.part.owner is not difference.table:
             continue
-        owner = _owner_column(part.table)
+        table, rows = it.part.table, it.rows
+        owner = _owner_column(table)
         if difference.counts.rewritten:
             stored = select(changed.c.sourced_id).where(changed.c.change != ADDED)
-            connection.execute(delete(part.table).where(owner.in_(stored)))
-        written = select(*rows.c).where(rows.c[owner.name].in_(select(changed.c.sourced_id)))
-        connection.execute(part.table.insert().from_select([column.name for column in rows.c], written))
+            # Of others, the parts were not looked at, and stay.
+            looked_at = select(it.owners.subquery().c.sourced_id)
+            connection.execute(delete(table).where(owner.in_(stored), owner.in_(looked_at)))
+        written = select(*rows.c).order_by(*(rows.c[column.name] for column in table.primary_key))
+        if not difference.all_new:
+            written = written.where(rows.c[owner.name].in_(select(changed.c.sourced_id)))
+        connection.execute(table.insert().from_select([column.name for column in rows.c], written))
 
 
 def _owner_column(part_table: Table) -> Column[Any]:

@@ -33,7 +33,7 @@ from sync_scripts.cells import is_blank, to_list
 from sync_scripts.formats import Cell, Format, Reference, Staged, StagedFile
 from sync_scripts.outcasts import number_lines, set_aside, take_out
 from sync_scripts.refusals import KEPT, Findings, Refusal, refuse_if
-from sync_scripts.standing import Ground
+from sync_scripts.standing import NOTHING_SIFTED, Absent, Ground
 
 Words = Callable[[ColumnElement[str]], ColumnElement[str]]
 
@@ -59,18 +59,23 @@ class Verdict:
 
 
 def check(
-    connection: Connection, staged: Staged, form: Format, feed_id: int, deltas: frozenset[str] = frozenset()
+    connection: Connection,
+    staged: Staged,
+    form: Format,
+    feed_id: int,
+    deltas: frozenset[str] = frozenset(),
+    absent: Absent = NOTHING_SIFTED,
 ) -> Verdict:
-    """Checks the staged files, and takes the rows that fail out of them.
+    """Checks the rows of the staged files that may differ from what is stored, and takes those that fail out of them.
 
     Raises RefusedExportError for ids that stand in a file twice.
     """
-    ground = Ground(feed_id, staged, deltas, {})
+    ground = Ground(feed_id, staged, deltas, {}, absent)
     single = (file for file in staged.values() if file.file.unique)
-    refuse_if(Findings.sum(_run(connection, file, _check_duplicates(file), ground)[0] for file in single))
+    refuse_if(Findings.sum(_run(connection, file, _check_duplicates(file.suspects), ground)[0] for file in single))
     findings = dict.fromkeys(staged, Findings())
     refused = dict.fromkeys(staged, 0)
-    checks = {name: list(_list_checks(connection, file, form, ground)) for name, file in staged.items()}
+    checks = {name: list(_list_checks(connection, file.suspects, form, ground)) for name, file in staged.items()}
     while any(checks.values()):
         fallen: dict[str, list[Select[Any]]] = {}
         for name, found in checks.items():
@@ -86,9 +91,9 @@ def check(
             refused[name] += count
         for name in fallen:
             take_out(connection, staged[name], rows[name])
-        ground = Ground(feed_id, staged, deltas, rows)
+        ground = Ground(feed_id, staged, deltas, rows, absent)
         # A row that names a fallen one falls too, unless the record behind that name stands.
-        checks = {name: list(_list_reference_checks(file, ground, fallen)) for name, file in staged.items()}
+        checks = {name: list(_list_reference_checks(file.suspects, ground, fallen)) for name, file in staged.items()}
     # What is wrong with a derived row is wrong in a row that it is made of, and there it has a line.
     derived = {it.file.name for it in form.derived}
     written = Findings.sum(it.in_order() for name, it in findings.items() if name not in derived)
@@ -112,7 +117,7 @@ def _run(connection: Connection, file: StagedFile, check: Check, ground: Ground)
 
 
 def _select_rows(file: StagedFile, header: str, *conditions: ColumnElement[bool]) -> Select[Any]:
-    return select(file["ctid"].label("ctid"), file[header].label("value")).where(*conditions)
+    return select(file.place.label("ctid"), file[header].label("value")).where(*conditions)
 
 
 def _list_checks(connection: Connection, file: StagedFile, form: Format, ground: Ground) -> Iterator[Check]:
@@ -163,10 +168,10 @@ def _list_cell_conditions(file: StagedFile) -> Iterator[tuple[str, ColumnElement
 
 def _check_duplicates(file: StagedFile) -> Check:
     copy = file.alias()
-    first = func.min(copy["ctid"]).label("first")
+    first = func.min(copy.place).label("first")
     name = copy["sourcedId"].label("name")
     twice = select(name, first).group_by(name).having(func.count() > 1).subquery()
-    failing = _select_rows(file, "sourcedId", file["sourcedId"] == twice.c.name, file["ctid"] != twice.c.first)
+    failing = _select_rows(file, "sourcedId", file["sourcedId"] == twice.c.name, file.place != twice.c.first)
     return Check(file.file.key, failing, "stands in this file a second time")
 
 
@@ -185,7 +190,7 @@ def _check_reference(file: StagedFile, cell: Cell, refers: Reference, ground: Gr
     if cell.many:
         items = func.unnest(to_list(file[cell.header])).table_valued("item").render_derived()
         name: ColumnElement[str] = items.c.item
-        failing = select(file["ctid"].label("ctid"), name.label("value")).select_from(file.table.join(items, true()))
+        failing = select(file.place.label("ctid"), name.label("value")).select_from(file.table.join(items, true()))
     else:
         name = file[cell.header]
         failing = _select_rows(file, cell.header)

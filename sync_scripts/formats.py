@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, FromClause, Select, Table, or_, true
 
 from sync_scripts.cells import Kind
+from sync_scripts.temporary import PLACE
 
 METADATA_PREFIX = "metadata."
 # The header of the ids in OneRoster; by it, the ids of any file are found.
@@ -96,6 +97,19 @@ class StagedFile:
     file: CsvFile
     table: FromClause
     metadata_keys: tuple[str, ...]
+    # Those of its rows that may differ from what is stored (see `sifting`); None: all of them may.
+    fresh: StagedFile | None = None
+
+    @property
+    def suspects(self) -> StagedFile:
+        """The rows that are looked at closely."""
+        return self.fresh or self
+
+    @property
+    def place(self) -> ColumnElement[Any]:
+        """Where a row lies in the staged file; places grow from line to line."""
+        place = self.table.c.get(PLACE)
+        return self.table.c["ctid"] if place is None else place
 
     def __getitem__(self, header: str) -> ColumnElement[Any]:
         return self.table.c[self.file.key if header == KEY else header]

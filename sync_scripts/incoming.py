@@ -1,7 +1,9 @@
-"""What the export says the roster is: staged texts as typed rows, and what follows from them.
+"""What the export says of the records that may differ from the stored ones: staged texts as typed rows, and what
+follows from them.
 
-Records are SELECTs over their staged file and what stands beside it, computed where they are needed. Parts and the
-districts of orgs are put into temporary tables, because several statements read them.
+Records are SELECTs over their staged file, computed where they are needed. Parts and the districts of orgs are put
+into temporary tables, because several statements read them. What is not looked at closely keeps its parts; only the
+roles that follow from enrollments may change with somebody else's row.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from roster_service.db import tables
 from roster_service.db.tables import CText
 from roster_service.db.vocabulary import GUARDIAN_ROLES
 from sync_scripts.formats import Format, Part, Staged, StagedFile
+from sync_scripts.sifting import make_fingerprint
 from sync_scripts.standing import ACTIVE, Ground
 from sync_scripts.temporary import analyze_temporary, create_temporary, like
 
@@ -48,12 +51,21 @@ ROLES_OF_ENROLLMENTS: Mapping[str, str] = {"administrator": "siteAdministrator",
 
 
 @dataclass(frozen=True)
+class IncomingPart:
+    """The rows of a part, in a temporary table; `owners` selects the ids of the records of which they are all."""
+
+    part: Part
+    rows: Table
+    owners: Rows
+
+
+@dataclass(frozen=True)
 class Incoming:
-    """The roster that an export describes: per roster table the SELECT of its records, with every column of the table
-    but `OWN_COLUMNS`; per part the temporary table of its rows."""
+    """The roster that an export describes: per roster table the SELECT of the records that may differ, with every
+    column of the table but `OWN_COLUMNS`; per table of parts its rows."""
 
     records: Mapping[Table, Rows]
-    parts: Mapping[Table, tuple[Part, Table]]
+    parts: Mapping[Table, IncomingPart]
 
 
 def prepare(connection: Connection, staged: Staged, form: Format, ground: Ground) -> Incoming:
@@ -64,24 +76,34 @@ def prepare(connection: Connection, staged: Staged, form: Format, ground: Ground
         table = file.file.table
         if table is not None and table not in records:
             derived = {"district_id": districts} if table is tables.orgs else {}
-            records[table] = _unite_records(table, derived, staged, ground)
+            records[table] = _unite_records(table, derived, staged, ground, form)
     parts = {}
     for part in form.parts:
         if all(name in staged for name in part.files):
-            rows = create_temporary(connection, f"incoming_{part.table.name}", like(part.table.columns))
-            _insert(connection, rows, part.rows({name: _view(staged[name], part, ground) for name in part.files}))
-            _keep_parts(connection, part, rows, ground)
-            parts[part.table] = (part, rows)
-    _derive_roles(connection, parts[tables.user_roles][1], records)
-    for _, rows in parts.values():
-        analyze_temporary(connection, rows)
+            parts[part.table] = _prepare_part(connection, part, staged, ground)
+    for it in parts.values():
+        analyze_temporary(connection, it.rows)
     return Incoming(records, parts)
 
 
-def _unite_records(table: Table, derived: Mapping[str, Table], staged: Staged, ground: Ground) -> Rows:
-    """The rows of all files with records of the table, and the records that stand."""
-    rows = [_select_records(file, table, derived) for file in staged.values() if file.file.table is table]
-    condition = ground.stands(table, table)
+def _prepare_part(connection: Connection, part: Part, staged: Staged, ground: Ground) -> IncomingPart:
+    rows = create_temporary(connection, f"incoming_{part.table.name}", like(part.table.columns))
+    owners = _find_owners(connection, part, staged, ground)
+    views = {name: _view(staged[name], part, ground, sifted=owners is not None) for name in part.files}
+    _insert(connection, rows, part.rows(views))
+    _keep_parts(connection, part, rows, ground, owners)
+    if part.table is tables.user_roles:
+        _derive_roles(connection, rows, staged, ground, owners)
+    everyone = select_current(part.owner, staged, ground) if owners is None else select(owners.c.sourced_id)
+    return IncomingPart(part, rows, everyone)
+
+
+def _unite_records(table: Table, derived: Mapping[str, Table], staged: Staged, ground: Ground, form: Format) -> Rows:
+    """The rows of all files with records of the table; of trees, also the records that stand: what is derived for
+    them may have changed with a row above them."""
+    files = [file.suspects for file in staged.values() if file.file.table is table]
+    rows = [_select_records(file, table, derived, form) for file in files]
+    condition = ground.stands(table, table) if derived else None
     if condition is not None:
         columns = {name: table.c[name] for name in rows[0].selected_columns.keys()}  # noqa: SIM118  (no mapping)
         own = {name: _derive(found, name, table.c.sourced_id) for name, found in derived.items()}
@@ -90,14 +112,83 @@ def _unite_records(table: Table, derived: Mapping[str, Table], staged: Staged, g
     return rows[0] if len(rows) == 1 else union_all(*rows)
 
 
-def _view(file: StagedFile, part: Part, ground: Ground) -> StagedFile:
+def select_current(table: Table, staged: Staged, ground: Ground, *names: str) -> Rows:
+    """(id, the columns `names`) of every record of the feed that is active after the run: those of the export, and
+    those that stand."""
+    found: list[Rows] = []
+    for file in staged.values():
+        if file.file.table is table:
+            cells = {cell.column.name: cell for cell in file.file.cells if cell.column is not None}
+            columns = [cells[name].kind.convert(file[cells[name].header]).label(name) for name in names]
+            found.append(select(file["sourcedId"].label("sourced_id"), *columns).where(file.live))
+    stored = table.alias()
+    condition = ground.stands(table, stored)
+    if condition is not None:
+        found.append(select(stored.c.sourced_id, *(stored.c[name] for name in names)).where(condition))
+    return found[0] if len(found) == 1 else union_all(*found)
+
+
+def _view(file: StagedFile, part: Part, ground: Ground, *, sifted: bool) -> StagedFile:
     """A file as a part sees it. What the part only looks something up in includes what stands."""
-    return file if file.file.table in (None, part.owner) else ground.look_up(file)
+    if file.file.table is part.owner:
+        return file.suspects if sifted else file
+    return file if file.file.table is None else ground.look_up(file)
 
 
-def _keep_parts(connection: Connection, part: Part, rows: Table, ground: Ground) -> None:
+def _find_owners(connection: Connection, part: Part, staged: Staged, ground: Ground) -> Table | None:
+    """A temporary table of the ids of the records whose parts may differ; None: all of them may, because a file that
+    brings parts is not sifted."""
+    if any(staged[name].file.table is None for name in part.files) or part.owner not in ground.absent:
+        return None
+    file = next(it for it in staged.values() if it.file.table is part.owner)
+    ids: list[Rows] = [select(file.suspects["sourcedId"].label("sourced_id")).where(file.suspects.live)]
+    if part.table is tables.user_roles:
+        if tables.enrollments not in ground.absent or tables.classes not in ground.absent:
+            return None
+        ids += _list_enrolled_anew(staged, ground)
+    found = union(*ids).subquery()
+    current = select_current(part.owner, staged, ground).subquery()
+    rows = select(found.c.sourced_id).where(exists().where(current.c.sourced_id == found.c.sourced_id))
+    owners = create_temporary(connection, f"owners_{part.table.name}", [Column("sourced_id", CText)])
+    _insert(connection, owners, rows)
+    analyze_temporary(connection, owners)
+    return owners
+
+
+def _list_enrolled_anew(staged: Staged, ground: Ground) -> Iterator[Rows]:
+    """The ids of the users with an enrollment, or a class, that came, changed, went, or was refused."""
+    classes = [it.suspects["sourcedId"].label("sourced_id") for it in _find_files(tables.classes, staged, ground)]
+    moved = union_all(
+        *(select(name) for name in classes), select(ground.absent[tables.classes].c.sourced_id)
+    ).subquery()
+    for file in _find_files(tables.enrollments, staged, ground):
+        yield select(file.suspects["userSourcedId"].label("sourced_id"))
+        of_moved = file["classSourcedId"].in_(select(moved.c.sourced_id))
+        yield select(file["userSourcedId"].label("sourced_id")).where(of_moved)
+    stored, gone = tables.enrollments.alias(), ground.absent[tables.enrollments]
+    yield select(stored.c.user_id.label("sourced_id")).join_from(gone, stored, stored.c.sourced_id == gone.c.sourced_id)
+
+
+def _find_files(table: Table, staged: Staged, ground: Ground) -> Iterator[StagedFile]:
+    """The files with records of a table, and what was refused of them."""
+    for name, file in staged.items():
+        if file.file.table is table:
+            yield file
+            if name in ground.refused:
+                yield ground.refused[name]
+
+
+def _keep_parts(connection: Connection, part: Part, rows: Table, ground: Ground, owners: Table | None) -> None:
     """Gives the stored parts to the records that stand, and to those of whom the files do not say enough."""
-    keepers = [*_list_keepers(part, ground)]
+    if owners is None:
+        keepers = [*_list_keepers(part, ground)]
+    else:
+        said = [
+            ~exists().where(file.suspects["sourcedId"] == owners.c.sourced_id, file.suspects.live)
+            for file in ground.staged.values()
+            if file.file.table is part.owner
+        ]
+        keepers = [select(owners.c.sourced_id).where(*said)]
     if not keepers:
         return
     kept = create_temporary(connection, f"kept_{part.table.name}", [Column("sourced_id", CText)])
@@ -139,7 +230,7 @@ def _insert(connection: Connection, table: Table, rows: Select[Any]) -> None:
     connection.execute(table.insert().from_select([column.name for column in rows.selected_columns], rows))
 
 
-def _select_records(file: StagedFile, table: Table, derived: Mapping[str, Table]) -> Select[Any]:
+def _select_records(file: StagedFile, table: Table, derived: Mapping[str, Table], form: Format) -> Select[Any]:
     """Every column of the table but `OWN_COLUMNS`; one that the format does not know is empty, whatever it was."""
     columns: dict[str, ColumnElement[Any]] = {
         cell.column.name: type_coerce(cell.kind.convert(file[cell.header]), cell.column.type)
@@ -147,6 +238,7 @@ def _select_records(file: StagedFile, table: Table, derived: Mapping[str, Table]
         if cell.column is not None
     }
     columns["metadata"] = _to_metadata(file)
+    columns["fingerprint"] = make_fingerprint(file, form)
     for name, found in derived.items():
         columns[name] = _derive(found, name, file["sourcedId"])
     for column in table.columns:
@@ -192,10 +284,10 @@ def _find_districts(connection: Connection, orgs: StagedFile) -> Table:
     return table
 
 
-def _derive_roles(connection: Connection, roles: Table, records: Mapping[Table, Rows]) -> None:
+def _derive_roles(connection: Connection, roles: Table, staged: Staged, ground: Ground, owners: Table | None) -> None:
     """Adds the roles that follow from enrollments: whoever takes part in a class belongs to its school, also where
     the export forgot to say so. Being somebody's guardian there is no such belonging."""
-    missing = _select_missing_roles(roles, records)
+    missing = _select_missing_roles(roles, staged, ground, owners)
     known = select(roles.c.user_id, func.max(roles.c.ordinal).label("last")).group_by(roles.c.user_id).subquery("known")
     place = func.row_number().over(partition_by=missing.c.user_id, order_by=(missing.c.org_id, missing.c.role))
     turn = func.row_number().over(partition_by=(missing.c.user_id, missing.c.org_id), order_by=missing.c.role)
@@ -213,30 +305,33 @@ def _derive_roles(connection: Connection, roles: Table, records: Mapping[Table, 
     _insert(connection, roles, rows)
 
 
-def _select_missing_roles(roles: Table, records: Mapping[Table, Rows]) -> Subquery:
+def _select_missing_roles(roles: Table, staged: Staged, ground: Ground, owners: Table | None) -> Subquery:
     """(user, org, role) of enrollments whose user has no role but a guardian's at the school of the enrollment or of
     its class."""
-    enrollments = records[tables.enrollments].subquery()
-    classes = records[tables.classes].subquery()
+    enrollments = select_current(
+        tables.enrollments, staged, ground, "user_id", "class_id", "school_id", "role"
+    ).subquery()
+    classes = select_current(tables.classes, staged, ground, "school_id").subquery()
+    of_owners = [] if owners is None else [enrollments.c.user_id.in_(select(owners.c.sourced_id))]
     role = case(
         *((enrollments.c.role == word, literal(at_school, CText)) for word, at_school in ROLES_OF_ENROLLMENTS.items()),
         else_=enrollments.c.role,
     ).label("role")
-    of_enrollment = select(enrollments.c.user_id, enrollments.c.school_id.label("org_id"), role)
+    have = roles.alias()
+
+    def lacks(org_id: ColumnElement[str]) -> ColumnElement[bool]:
+        return ~exists().where(
+            have.c.user_id == enrollments.c.user_id, have.c.org_id == org_id, have.c.role.not_in(GUARDIAN_ROLES)
+        )
+
+    # Hardly any enrollment is left after this, so that putting together equal ones costs nothing.
+    of_enrollment = select(enrollments.c.user_id, enrollments.c.school_id.label("org_id"), role).where(
+        lacks(enrollments.c.school_id), *of_owners
+    )
     of_class = select(enrollments.c.user_id, classes.c.school_id, role).where(
         classes.c.sourced_id == enrollments.c.class_id,
         classes.c.school_id != enrollments.c.school_id,
+        lacks(classes.c.school_id),
+        *of_owners,
     )
-    wanted = union(of_enrollment, of_class).subquery()
-    have = roles.alias()
-    return (
-        select(wanted)
-        .where(
-            ~exists().where(
-                have.c.user_id == wanted.c.user_id,
-                have.c.org_id == wanted.c.org_id,
-                have.c.role.not_in(GUARDIAN_ROLES),
-            )
-        )
-        .subquery("missing")
-    )
+    return union(of_enrollment, of_class).subquery("missing")

@@ -1,7 +1,7 @@
 """The engine: one export into one feed, in one transaction. Readers see the roster before it or after it.
 
-A chain of steps, each a function of its own module: stage -> check -> prepare -> compare -> write. Every step before
-the last only reads the roster; whatever goes wrong, nothing of the run remains but its row in sync_runs.
+A chain of steps, each a function of its own module: stage -> sift -> check -> prepare -> compare -> write. Every step
+before the last only reads the roster; whatever goes wrong, nothing of the run remains but its row in sync_runs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg2
-from sqlalchemy import Connection, Engine, Table
+from sqlalchemy import Connection, Engine, Table, func, select
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db.held import HELD, drop_export, keep_export
@@ -28,6 +28,7 @@ from sync_scripts.families import ONEROSTER, Family
 from sync_scripts.formats import Format
 from sync_scripts.holding import Limits, find_excess, read_limits
 from sync_scripts.incoming import prepare
+from sync_scripts.indexes import make_missing_indexes
 from sync_scripts.manifest import Contents
 from sync_scripts.notices import list_notices
 from sync_scripts.package import open_package
@@ -46,10 +47,15 @@ from sync_scripts.runs import (
     take_lock,
 )
 from sync_scripts.settling import settle
+from sync_scripts.sifting import renew_fingerprints, says_everything, sift
 from sync_scripts.staging import DamagedFileError, find_damage, stage_files
 
-# What a run goes through; one that changes nothing ends after the fourth.
-STEPS = ("stage", "check", "prepare", "compare", "write", "analyze")
+# What a run goes through; one that changes nothing ends after the fifth.
+STEPS = ("stage", "sift", "check", "prepare", "compare", "write", "index", "analyze")
+# A table of which so much is written is analyzed at once, and not when the server next comes round to it.
+ANALYZED_PERCENT = 5
+# For sorting and joining whole files, until the transaction ends.
+WORK_MEMORY = "128MB"
 
 
 def _tell_nobody(_step: str, _seconds: float) -> None:
@@ -169,17 +175,22 @@ def _run(connection: Connection, run: _Order, form: Format, contents: Contents) 
     options = run.options
     watch = Stopwatch(options.tell)
     take_lock(connection, run.feed_name)
+    connection.execute(select(func.set_config("work_mem", WORK_MEMORY, True)))
     feed_id, is_new = open_feed(connection, run.feed_name, run.family.name)
     with watch.step("stage"):
         stage = stage_files(connection, contents)
         settled = settle(connection, stage.files, contents.deltas)
-        files = derive(connection, settled.files, form, run.feed_name)
+        whole = derive(connection, settled.files, form, run.feed_name)
+    with watch.step("sift"):
+        trusted = says_everything(connection, whole, form, feed_id, contents.deltas)
+        sifted = sift(connection, whole, form, feed_id, contents.deltas)
+        files = sifted.files
     with watch.step("check"):
-        verdict = check(connection, files, form, feed_id, contents.deltas)
+        verdict = check(connection, files, form, feed_id, contents.deltas, sifted.absent)
     with watch.step("prepare"):
         incoming = prepare(connection, files, form, verdict.ground)
     with watch.step("compare"):
-        differences = compare(connection, incoming, feed_id)
+        differences = compare(connection, incoming, verdict.ground)
     report = Report(
         feed=run.feed_name,
         format=form.name,
@@ -203,13 +214,21 @@ def _run(connection: Connection, run: _Order, form: Format, contents: Contents) 
         limits = read_limits(connection, feed_id, Limits.of(options.settings))
         if excess := tuple(find_excess(report.counts, limits)):
             return dataclasses.replace(report, outcome=HELD, message="; ".join(excess)), feed_id
-    if report.outcome == "unchanged" or options.dry_run:
+    if options.dry_run:
+        return report, feed_id
+    # Of new records, the fingerprints are written with them.
+    known = {it.table: incoming.records[it.table].subquery("new") for it in differences if not it.all_new}
+    if report.outcome == "unchanged":
+        renew_fingerprints(connection, known, verdict.ground, trusted=trusted)
         return report, feed_id
     with watch.step("write"):
         stamp = next_stamp(connection)
         write(connection, differences, incoming, feed_id, stamp)
+        renew_fingerprints(connection, known, verdict.ground, trusted=trusted)
+    with watch.step("index"):
+        make_missing_indexes(connection, _list_written(differences, form))
     with watch.step("analyze"):
-        _analyze(connection, [it.table for it in differences if it.counts.any], form)
+        _analyze(connection, _list_written([it for it in differences if _is_upset(it)], form))
     return dataclasses.replace(report, stamp=stamp, revision=advance_state(connection, stamp)), feed_id
 
 
@@ -224,9 +243,20 @@ def _count(differences: list[Difference], verdict: Verdict, form: Format) -> dic
     return {TYPES.get(table.name, table.name): count for table, count in counts.items()}
 
 
-def _analyze(connection: Connection, changed: list[Table], form: Format) -> None:
-    """Tells the planner about the tables that were written: right after a load its guesses are far off."""
-    tables = [*changed, *(part.table for part in form.parts if part.owner in changed)]
+def _list_written(differences: list[Difference], form: Format) -> list[Table]:
+    """The tables that were written, with their parts."""
+    written = [it.table for it in differences if it.counts.any]
+    return [*written, *(part.table for part in form.parts if part.owner in written)]
+
+
+def _is_upset(difference: Difference) -> bool:
+    """Whether so much of a table was written that the planner's guesses are off."""
+    counts = difference.counts
+    return (counts.written + counts.tombstoned) * 100 >= ANALYZED_PERCENT * max(counts.stored, 1)
+
+
+def _analyze(connection: Connection, tables: list[Table]) -> None:
+    """Tells the planner about tables: right after a load its guesses are far off."""
     for table in tables:
         connection.exec_driver_sql(f"ANALYZE {connection.dialect.identifier_preparer.format_table(table)}")
 

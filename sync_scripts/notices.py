@@ -24,8 +24,7 @@ def list_notices(
     for it in staged.values():
         if it.file.table is None and it.metadata_keys:
             yield f"{it.file.file_name}: its metadata columns have no place in the roster and are not kept"
-    _, roles = incoming.parts[tables.user_roles]
-    users = incoming.records[tables.users].subquery()
-    nowhere = select(func.count()).select_from(users).where(~exists().where(roles.c.user_id == users.c.sourced_id))
+    roles, users = incoming.parts[tables.user_roles], incoming.parts[tables.user_roles].owners.subquery()
+    nowhere = select(func.count()).select_from(users).where(~exists().where(roles.rows.c.user_id == users.c.sourced_id))
     if count := connection.scalar(nowhere):
         yield f"users.csv: {count} users have no role anywhere, so no vendor sees them"

@@ -147,7 +147,7 @@ def breaks_single_primary(staged: Staged) -> Any:
             other["userSourcedId"] == roles["userSourcedId"],
             other["orgSourcedId"] == roles["orgSourcedId"],
             other["roleType"] == "primary",
-            other["ctid"] < roles["ctid"],
+            other.place < roles.place,
             other.live,
         ),
     )

@@ -6,23 +6,11 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from sqlalchemy import Column, Connection, Select, Subquery, Table, delete, func, insert, select, union_all
-from sqlalchemy.types import UserDefinedType
 
 from sync_scripts.formats import StagedFile
-from sync_scripts.temporary import analyze_temporary, create_temporary, like
+from sync_scripts.temporary import PLACE, TupleId, analyze_temporary, create_temporary, like
 
 HEADER_LINES = 1
-PLACE = "place"
-
-
-class TupleId(UserDefinedType[Any]):
-    """PostgreSQL's `tid`: where a row lies, which for a staged row is its place in the file."""
-
-    cache_ok = True
-
-    def get_col_spec(self, **_options: Any) -> str:
-        """The type's name."""
-        return "tid"
 
 
 def set_aside(
@@ -39,7 +27,7 @@ def set_aside(
         made = create_temporary(connection, f"refused_{file.file.name}", [Column(PLACE, TupleId()), *like(columns)])
         aside = StagedFile(file.file, made, file.metadata_keys)
     bad = union_all(*(select(found.subquery().c.ctid) for found in failing)).subquery()
-    rows = select(file["ctid"], *columns).where(file["ctid"].in_(select(bad.c.ctid)))
+    rows = select(file.place, *columns).where(file.place.in_(select(bad.c.ctid)))
     names = [PLACE, *(column.name for column in columns)]
     refused = cast(Table, aside.table)
     added = connection.execute(insert(refused).from_select(names, rows)).rowcount
@@ -49,12 +37,13 @@ def set_aside(
 
 def take_out(connection: Connection, file: StagedFile, aside: StagedFile) -> None:
     """Removes the rows that were set aside from their file."""
-    connection.execute(delete(cast(Table, file.table)).where(file["ctid"].in_(select(aside[PLACE]))))
+    for rest in (file,) if file.fresh is None else (file, file.fresh):
+        connection.execute(delete(cast(Table, rest.table)).where(rest.place.in_(select(aside[PLACE]))))
 
 
 def number_lines(file: StagedFile, aside: StagedFile | None) -> Subquery:
     """(place, line) of every row of the file, those set aside among them."""
-    places = [select(file["ctid"].label(PLACE))]
+    places = [select(file.place.label(PLACE))]
     if aside is not None:
         places.append(select(aside[PLACE]))
     rows = union_all(*places).subquery() if len(places) > 1 else places[0].subquery()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from sqlalchemy import ColumnElement, FromClause, Table, Text, and_, exists, or_, select, union_all
 
@@ -21,15 +22,21 @@ from sync_scripts.formats import Staged, StagedFile
 ACTIVE, TO_BE_DELETED = "active", "tobedeleted"
 
 
+# Per roster table whose file was sifted, the temporary table of the ids of active records that no row equals.
+Absent = Mapping[Table, Table]
+NOTHING_SIFTED: Absent = MappingProxyType({})
+
+
 @dataclass(frozen=True)
 class Ground:
-    """What decides which records of the feed stand: the staged files, which of them are deltas, and the rows that
-    were refused and taken out of them, by the name of their file."""
+    """What decides which records of the feed stand: the staged files, which of them are deltas, the rows that were
+    refused and taken out of them, by the name of their file, and what sifting found."""
 
     feed_id: int
     staged: Staged
     deltas: frozenset[str]
     refused: Mapping[str, StagedFile]
+    absent: Absent
 
     def stands(self, table: Table, stored: FromClause) -> ColumnElement[bool] | None:
         """The condition that a row of `stored`, the table or an alias of it, stands; None: none does."""

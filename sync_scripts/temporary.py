@@ -7,6 +7,10 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, MetaData, Table
 from sqlalchemy.schema import CreateTable
+from sqlalchemy.types import UserDefinedType
+
+# Where a staged row lies, in tables that hold some rows of another one.
+PLACE = "place"
 
 # Equal tables are one: SQLAlchemy then knows the statements of a run from the run before.
 _KNOWN: dict[tuple[object, ...], Table] = {}
@@ -32,3 +36,13 @@ def analyze_temporary(connection: Connection, table: Table, *names: str) -> None
     quote = connection.dialect.identifier_preparer.quote_identifier
     columns = f" ({', '.join(map(quote, names))})" if names else ""
     connection.exec_driver_sql(f"ANALYZE pg_temp.{quote(table.name)}{columns}")
+
+
+class TupleId(UserDefinedType[Any]):
+    """PostgreSQL's `tid`: where a row lies, which for a staged row is its place in the file."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_options: Any) -> str:
+        """The type's name."""
+        return "tid"

@@ -85,9 +85,11 @@ def empty_roster(engine: Engine) -> None:
 
 
 def snapshot(engine: Engine, table: Table) -> dict[Any, dict[str, Any]]:
-    """The rows of a table by their primary key (a tuple where it has several columns)."""
+    """The rows of a table by their primary key (a tuple where it has several columns), without what the sync notes
+    for itself."""
+    columns = [column for column in table.columns if column.name != "fingerprint"]
     with engine.connect() as connection:
-        rows = [dict(row._mapping) for row in connection.execute(select(table))]
+        rows = [dict(row._mapping) for row in connection.execute(select(*columns))]
     keys = [column.name for column in table.primary_key]
     return {row[keys[0]] if len(keys) == 1 else tuple(row[key] for key in keys): row for row in rows}
 

@@ -1,0 +1,227 @@
+"""What is sifted is left alone, and what is left alone is what a closer look would have left alone."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine, func, select, text, update
+
+from roster_service.db import tables
+from roster_service.db.engine import make_engine
+from roster_service.db.tables import ROSTER_TABLES, feeds, metadata, roster_state
+from sync_scripts.loading import Options, load
+from sync_scripts.refusals import RefusedExportError
+
+from .bending import Bend, cell_of, column, raw, read_csv, rows_of, shuffled, with_row, without_rows, write_csv
+from .conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, snapshot, state
+
+NEVER_HELD = Options(allow_mass_delete=True)
+# How many sequences of nights are tried; `make check-long` asks for more.
+SEQUENCES = int(os.environ.get("SYNC_SEQUENCES", "15"))
+
+
+def count_fingerprints(engine: Engine) -> int:
+    with engine.connect() as connection:
+        return sum(connection.execute(select(func.count(table.c.fingerprint))).scalar_one() for table in ROSTER_TABLES)
+
+
+def distrust(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(update(feeds).values(fingerprinted=False))
+
+
+# --- one night after another ---------------------------------------------------------------------------------------
+
+LEFT_ALONE: dict[str, Bend] = {
+    "the order of the rows": shuffled("enrollments"),
+    "a column that is not read": column("users", "dateLastModified", "2026-11-21T00:00:00.000Z"),
+    "a status that bulk files need not have": column("classes", "status", "active"),
+    "flags in another spelling": raw("users.csv", lambda data: data.replace(b",true,", b",TRUE,")),
+}
+
+
+@pytest.mark.parametrize("bend", LEFT_ALONE.values(), ids=LEFT_ALONE)
+def test_what_says_the_same_is_left_alone(engine: Engine, springfield: Path, bend: Bend) -> None:
+    load(engine, "feed", springfield)
+    before = state(engine)
+    for _ in range(2):
+        bend(springfield)
+        assert load(engine, "feed", springfield).outcome == "unchanged"
+        assert state(engine) == before
+
+
+def test_a_row_that_was_refused_is_refused_again(engine: Engine, springfield: Path) -> None:
+    """Also where its text is as it was when it was good: the student it names has gone, and is purged meanwhile."""
+    load(engine, "feed", springfield)
+    without_rows("users", "spr-student-5")(springfield)
+    first = load(engine, "feed", springfield)
+    again = load(engine, "feed", springfield)
+    assert first.refused == again.refused > 0
+    assert str(first.findings) == str(again.findings)
+
+
+def test_a_row_falls_when_what_it_names_becomes_something_else(engine: Engine, springfield: Path) -> None:
+    load(engine, "feed", springfield)
+    cell_of("orgs", "spr-high", "type", "department")(springfield)
+    report = load(engine, "feed", springfield)
+    assert "must name a row of orgs.csv of type school" in str(report.findings)
+
+
+def test_an_id_that_stands_twice_is_found_among_rows_that_are_known(engine: Engine, springfield: Path) -> None:
+    load(engine, "feed", springfield)
+    rows_of("enrollments", lambda rows: rows.append(rows[1]))(springfield)
+    with pytest.raises(RefusedExportError, match="stands in this file a second time"):
+        load(engine, "feed", springfield)
+
+
+def test_an_id_of_a_known_row_is_found_in_another(engine: Engine, springfield: Path) -> None:
+    load(engine, "feed", springfield)
+    rows_of("demographics", lambda rows: rows.append([*rows[1][:4], "male", *rows[1][5:]]))(springfield)
+    with pytest.raises(RefusedExportError, match="stands in this file a second time"):
+        load(engine, "feed", springfield)
+
+
+def test_a_new_enrollment_gives_a_known_user_a_role(engine: Engine, springfield: Path) -> None:
+    load(engine, "feed", springfield)
+    before = snapshot(engine, tables.users)["spr-student-1"]
+    row = {"sourcedId": "new", "classSourcedId": "spr-class-math3-a", "userSourcedId": "spr-student-1"}
+    with_row("enrollments", **row, schoolSourcedId="spr-high", role="student")(springfield)
+    load(engine, "feed", springfield)
+    roles = [key for key, it in snapshot(engine, tables.user_roles).items() if it["origin"] == "enrollment"]
+    after = snapshot(engine, tables.users)["spr-student-1"]
+    assert any(user == "spr-student-1" for user, _ in roles)
+    assert after["date_last_modified"] > before["date_last_modified"]
+
+
+def test_a_run_that_does_not_say_everything_takes_the_trust_away(engine: Engine, springfield: Path) -> None:
+    def read_trust() -> Any:
+        with engine.connect() as connection:
+            return connection.scalar(select(feeds.c.fingerprinted))
+
+    def set_mode(mode: str) -> None:
+        rows_of("manifest", lambda rows: [row.__setitem__(1, mode) for row in rows if row[0] == "file.users"])(
+            springfield
+        )
+
+    load(engine, "feed", springfield)
+    assert read_trust() is True
+    set_mode("delta")
+    load(engine, "feed", springfield)
+    assert read_trust() is False
+    set_mode("bulk")
+    load(engine, "feed", springfield)
+    assert read_trust() is True
+    assert count_fingerprints(engine) == sum(len(snapshot(engine, table)) for table in ROSTER_TABLES)
+
+
+# --- any sequence of nights ----------------------------------------------------------------------------------------
+
+
+def mutate(folder: Path, dice: random.Random) -> None:
+    """Makes one change somewhere in an export: a row goes, comes, or gets another cell; a file turns around."""
+    file = dice.choice([path.stem for path in sorted(folder.glob("*.csv")) if path.stem != "manifest"])
+    rows = read_csv(folder / f"{file}.csv")
+    if len(rows) < 3:
+        return
+    line = dice.randrange(1, len(rows))
+    match dice.choice(["go", "go", "cell", "cell", "cell", "bad", "come", "turn", "gone"]):
+        case "go":
+            del rows[line]
+        case "cell":
+            place = dice.randrange(1, len(rows[0]))
+            rows[line][place] = dice.choice(rows[1:])[place]
+        case "bad":
+            rows[line][dice.randrange(1, len(rows[0]))] = dice.choice(["", "x", "no-such-id"])
+        case "come":
+            rows.append([f"new-{dice.randrange(5)}", *rows[line][1:]])
+        case "turn":
+            rows[1:] = rows[:0:-1]
+        case "gone":
+            rows[line][1] = "tobedeleted"
+    write_csv(folder / f"{file}.csv", rows)
+
+
+@pytest.fixture(scope="module")
+def engines(make_database: Callable[[], str]) -> Iterator[tuple[Engine, Engine]]:
+    """Two databases for the same nights: one that sifts, and one that never trusts its fingerprints."""
+    made = make_engine(make_database()), make_engine(make_database())
+    yield made
+    for engine in made:
+        engine.dispose()
+
+
+def empty(engine: Engine) -> None:
+    names = ", ".join(table.name for table in metadata.sorted_tables if table is not roster_state)
+    with engine.begin() as connection:
+        connection.execute(text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
+        connection.execute(update(roster_state).values(revision=0, as_of=func.to_timestamp(0)))
+
+
+def read_night(engine: Engine, folder: Path) -> dict[str, Any]:
+    """What a night does: what is said of it, every record without its stamp, and whose stamp is the night's."""
+    try:
+        report = load(engine, "feed", folder, options=NEVER_HELD)
+    except RefusedExportError as error:
+        return {"refused": str(error)}
+    rows = {table.name: snapshot(engine, table) for table in (*ROSTER_TABLES, *tables.PART_TABLES)}
+    moved = {
+        (name, key) for name, it in rows.items() for key, row in it.items()
+        if report.stamp is not None and row.pop("date_last_modified", None) == report.stamp
+    }  # fmt: skip
+    for it in rows.values():
+        for row in it.values():
+            row.pop("date_last_modified", None)
+    return {
+        "outcome": report.outcome,
+        "counts": report.counts,
+        "findings": str(report.findings),
+        "rows": rows,
+        "moved": moved,
+    }
+
+
+def _differ(one: Any, other: Any) -> Any:
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
+        return {key: _differ(one.get(key), other.get(key)) for key in keys}
+    return one, other
+
+
+@settings(
+    max_examples=SEQUENCES,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+)
+@given(
+    export=st.sampled_from([SPRINGFIELD, SHELBYVILLE]),
+    nights=st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 6)), min_size=1, max_size=4),
+)
+def test_every_night_ends_as_it_would_without_sifting(
+    engines: tuple[Engine, Engine], tmp_path: Path, export: str, nights: list[tuple[int, int]]
+) -> None:
+    sifting, distrusting = engines
+    for engine in engines:
+        empty(engine)
+        load(engine, "feed", EXPORTS / export)
+    folder = tmp_path / "night"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(EXPORTS / export, folder)
+    for seed, changes in nights:
+        dice = random.Random(seed)
+        if dice.random() < 0.3:
+            shutil.rmtree(folder)
+            shutil.copytree(EXPORTS / export, folder)
+        for _ in range(changes):
+            mutate(folder, dice)
+        distrust(distrusting)
+        one, other = read_night(sifting, folder), read_night(distrusting, folder)
+        differing = {name: _differ(one[name], other.get(name)) for name in one if one[name] != other.get(name)}
+        assert not differing, differing
