@@ -185,9 +185,19 @@ class Format:
     rules: tuple[Rule, ...] = ()
     skipped: frozenset[str] = frozenset()
 
+    @property
+    def all_files(self) -> tuple[CsvFile, ...]:
+        """The files that exports bring, and those that are derived from them."""
+        return (*self.files, *(it.file for it in self.derived))
+
+    @property
+    def tables(self) -> frozenset[Table]:
+        """The roster tables that an export of this format fills."""
+        return frozenset(file.table for file in self.all_files if file.table is not None)
+
     def file(self, name: str) -> CsvFile:
         """The file with this name. KeyError: the format has none."""
-        for file in (*self.files, *(it.file for it in self.derived)):
+        for file in self.all_files:
             if file.name == name:
                 return file
         raise KeyError(name)

@@ -1,7 +1,8 @@
 """The engine: one export into one feed, in one transaction. Readers see the roster before it or after it.
 
-A chain of steps, each a function of its own module: stage -> sift -> check -> prepare -> compare -> write. Every step
-before the last only reads the roster; whatever goes wrong, nothing of the run remains but its row in sync_runs.
+A chain of steps, each a function of its own module: digest -> stage -> sift -> check -> prepare -> compare ->
+write. Every step before the last only reads the roster; whatever goes wrong, nothing of the run remains but its row
+in sync_runs.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ from sqlalchemy import Connection, Engine, Table, func, select
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db.held import HELD, drop_export, keep_export
+from roster_service.db.tables import ROSTER_TABLES
 from roster_service.errors import DatabaseUnavailableError
 from roster_service.settings import Settings
 from sync_scripts.changes import Counts, Difference, compare, write
 from sync_scripts.checks import Verdict, check
 from sync_scripts.deriving import derive
+from sync_scripts.digests import is_known, make_digest, note_digest
 from sync_scripts.families import ONEROSTER, Family
 from sync_scripts.formats import Format
 from sync_scripts.holding import Limits, find_excess, read_limits
@@ -49,9 +52,12 @@ from sync_scripts.runs import (
 from sync_scripts.settling import settle
 from sync_scripts.sifting import renew_fingerprints, says_everything, sift
 from sync_scripts.staging import DamagedFileError, find_damage, stage_files
+from sync_scripts.standing import ACTIVE
 
-# What a run goes through; one that changes nothing ends after the fifth.
-STEPS = ("stage", "sift", "check", "prepare", "compare", "write", "index", "analyze")
+# What a run goes through; one that changes nothing ends after the sixth, one of a known export after the first.
+STEPS = ("digest", "stage", "sift", "check", "prepare", "compare", "write", "index", "analyze")
+# What is said of an export that is not loaded again.
+KNOWN = "every file is as it was when it was last loaded"
 # A table of which so much is written is analyzed at once, and not when the server next comes round to it.
 ANALYZED_PERCENT = 5
 # For sorting and joining whole files, until the transaction ends.
@@ -177,6 +183,10 @@ def _run(connection: Connection, run: _Order, form: Format, contents: Contents) 
     take_lock(connection, run.feed_name)
     connection.execute(select(func.set_config("work_mem", WORK_MEMORY, True)))
     feed_id, is_new = open_feed(connection, run.feed_name, run.family.name)
+    with watch.step("digest"):
+        digest = make_digest(contents, form)
+        if is_known(connection, feed_id, digest):
+            return _tell_known(connection, run, form, contents, feed_id, watch), feed_id
     with watch.step("stage"):
         stage = stage_files(connection, contents)
         settled = settle(connection, stage.files, contents.deltas)
@@ -216,6 +226,7 @@ def _run(connection: Connection, run: _Order, form: Format, contents: Contents) 
             return dataclasses.replace(report, outcome=HELD, message="; ".join(excess)), feed_id
     if options.dry_run:
         return report, feed_id
+    note_digest(connection, feed_id, None if report.findings else digest)
     # Of new records, the fingerprints are written with them.
     known = {it.table: incoming.records[it.table].subquery("new") for it in differences if not it.all_new}
     if report.outcome == "unchanged":
@@ -230,6 +241,28 @@ def _run(connection: Connection, run: _Order, form: Format, contents: Contents) 
     with watch.step("analyze"):
         _analyze(connection, _list_written([it for it in differences if _is_upset(it)], form))
     return dataclasses.replace(report, stamp=stamp, revision=advance_state(connection, stamp)), feed_id
+
+
+def _tell_known(
+    connection: Connection, run: _Order, form: Format, contents: Contents, feed_id: int, watch: Stopwatch
+) -> Report:
+    """The report of an export that was loaded before, and is what the feed's records are made of."""
+    counts = {}
+    for table in sorted(form.tables, key=ROSTER_TABLES.index):
+        own = select(func.count()).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
+        counts[TYPES.get(table.name, table.name)] = Counts(unchanged=connection.scalar(own) or 0)
+    return Report(
+        feed=run.feed_name,
+        format=form.name,
+        source=str(run.path),
+        outcome="unchanged",
+        stamp=None,
+        revision=None,
+        counts=counts,
+        seconds=watch.seconds,
+        notices=(*contents.notices, KNOWN),
+        dry_run=run.options.dry_run,
+    )
 
 
 def _count(differences: list[Difference], verdict: Verdict, form: Format) -> dict[str, Counts]:

@@ -11,7 +11,7 @@ delta, leaves the feed without trust in its fingerprints, and the next run looks
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,13 +72,8 @@ def says_everything(connection: Connection, staged: Staged, form: Format, feed_i
     """Whether an export says every record of the feed in full."""
     if deltas:
         return False
-    silent = {file.table for file in _list_files(form) if file.name not in staged} - {None}
-    return not any(_has_records(connection, table, feed_id) for table in silent if table is not None)
-
-
-def _list_files(form: Format) -> Iterator[Any]:
-    yield from form.files
-    yield from (it.file for it in form.derived)
+    silent = form.tables - {file.file.table for file in staged.values()}
+    return not any(_has_records(connection, table, feed_id) for table in silent)
 
 
 def _has_records(connection: Connection, table: Table, feed_id: int) -> bool:

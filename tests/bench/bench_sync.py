@@ -1,6 +1,7 @@
 """`make bench-sync`: the sync beside a plain COPY of the same files into bare text tables, in one run.
 
-STUDENTS sets the size (100,000). Prints a line per measurement: seconds, and how often the plain COPY fits in.
+STUDENTS sets the size (100,000). Prints a line per measurement: seconds, how often the plain COPY fits in, and the
+target. The last line is the share of its requests that a reader keeps while a sync runs.
 """
 
 from __future__ import annotations
@@ -8,20 +9,41 @@ from __future__ import annotations
 import csv
 import os
 import resource
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg2
+from sqlalchemy import Engine
 
+from roster_service.access import vendors
+from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db.embedded import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.db.migrate import upgrade
 from sync_scripts.generate_district import main as generate
-from sync_scripts.loading import load
+from sync_scripts.loading import Options, load
 
 STUDENTS = int(os.environ.get("STUDENTS", "100000"))
+# Generated last names and the like are made of the seed: another one is another district.
+SEED, OTHER_SEED = "1", "2"
+# About one row in a hundred, in every file of people and enrollments.
+NEXT_DAY = ("--next-day", "--adds", "0.3", "--changes", "0.5", "--drops", "0.2")
+SECRET_KEY = "of the benchmark, and of nothing else at all"
+READING_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Seconds of one measurement, and how often the plain COPY may fit in."""
+
+    label: str
+    seconds: float
+    most: float | None = None
 
 
 def measure(work: Callable[[], object]) -> float:
@@ -38,9 +60,65 @@ def copy_plainly(url: str, folder: Path) -> None:
             with path.open(encoding="utf-8", newline="") as lines:
                 width = len(next(csv.reader(lines)))
             columns = ", ".join(f"c{number} text" for number in range(width))
+            cursor.execute(f"DROP TABLE IF EXISTS plain_{path.stem.lower()}")
             cursor.execute(f"CREATE TABLE plain_{path.stem.lower()} ({columns})")
             with path.open("rb") as stream:
                 cursor.copy_expert(f"COPY plain_{path.stem.lower()} FROM STDIN WITH (FORMAT csv, HEADER)", stream)
+
+
+def make_export(folder: Path, seed: str, *more: str) -> Path:
+    """A made-up district; the same seed without `more` is the same district."""
+    generate(["--out", str(folder), "--students", str(STUDENTS), "--seed", seed, *more], standalone_mode=False)
+    return folder
+
+
+def turn_around(source: Path, target: Path) -> Path:
+    """The same export with the rows of every file in the opposite order."""
+    target.mkdir()
+    for path in source.glob("*.csv"):
+        header, *rows = path.read_bytes().splitlines(keepends=True)
+        (target / path.name).write_bytes(b"".join((header, *(rows if path.stem == "manifest" else rows[::-1]))))
+    return target
+
+
+def time_loads(engine: Engine, url: str, home: Path) -> list[Figure]:
+    """One night after another, and the plain COPY between them."""
+    export, next_day = make_export(home / "export", SEED), make_export(home / "next", SEED, *NEXT_DAY)
+    turned = turn_around(export, home / "turned")
+    options = Options(allow_mass_delete=True)
+    figures = [Figure("plain COPY", min(measure(lambda: copy_plainly(url, export)) for _ in range(3)), None)]
+    for label, folder, most in (
+        ("first load", export, 4.0),
+        ("unchanged night", export, 1.3),
+        ("the same rows in another order", turned, 1.3),
+        ("night with 1% changed", next_day, 1.6),
+    ):
+        figures.append(Figure(label, measure(lambda f=folder: load(engine, "bench", f, options=options)), most))  # type: ignore[misc]
+    return figures
+
+
+def measure_reading(engine: Engine, url: str, home: Path) -> float:
+    """The share of its requests that a reader keeps while another district is loaded."""
+    with engine.begin() as connection:
+        vendors.add_vendor(connection, "bench@vendors.example", "bench")
+        district = connection.exec_driver_sql(
+            "SELECT sourced_id FROM orgs WHERE type = 'district' LIMIT 1"
+        ).scalar_one()
+        vendors.grant(connection, "bench@vendors.example", district, ())
+        scopes = [Scope("v1p2", ScopeName("roster.readonly"))]
+        client = vendors.add_client(connection, "bench@vendors.example", "bench", scopes)
+    other = make_export(home / "other", OTHER_SEED, "--name", "Another District")
+    command = [sys.executable, "-m", "tests.bench.reader", url, client.client_id, client.client_secret, SECRET_KEY]
+    with subprocess.Popen([*command, str(READING_SECONDS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reader:
+        assert reader.stdin is not None
+        assert reader.stdout is not None
+        alone = float(reader.stdout.readline())
+        reader.stdin.write(b"go\n")
+        reader.stdin.flush()
+        load(engine, "other", other)
+        reader.stdin.close()
+        beside = float(reader.stdout.readline())
+    return beside / alone
 
 
 def run() -> None:
@@ -48,22 +126,19 @@ def run() -> None:
     with tempfile.TemporaryDirectory(prefix="roster-bench-", ignore_cleanup_errors=True) as name:
         home = Path(name)
         home.chmod(0o755)
-        folder = home / "export"
-        generate(["--out", str(folder), "--students", str(STUDENTS), "--seed", "1"], standalone_mode=False)
         with open_embedded(home / "server") as url:
             engine = make_engine(url)
             upgrade(engine)
-            plain = measure(lambda: copy_plainly(url, folder))
-            figures = {
-                "plain COPY": plain,
-                "first load": measure(lambda: load(engine, "bench", folder)),
-                "unchanged night": measure(lambda: load(engine, "bench", folder)),
-            }
+            figures = time_loads(engine, url, home)
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+            kept = measure_reading(engine, url, home)
             engine.dispose()
-    print(f"{STUDENTS:,} students")
-    for label, seconds in figures.items():
-        print(f"{label:<16} {seconds:8.1f} s {seconds / plain:6.2f}")
-    print(f"largest memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB")
+    print(f"{STUDENTS:,} students, {os.cpu_count()} cores")
+    for it in figures:
+        target = "" if it.most is None else f"   (at most {it.most})"
+        print(f"{it.label:<32} {it.seconds:8.1f} s {it.seconds / figures[0].seconds:6.2f}{target}")
+    print(f"largest memory of the process: {memory} MB   (below 150)")
+    print(f"requests that a reader keeps during a first load: {kept:.0%}   (at least 70%)")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from sqlalchemy import Engine, func, select, text, update
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import ROSTER_TABLES, feeds, metadata, roster_state
-from sync_scripts.loading import Options, load
+from sync_scripts.loading import KNOWN, Options, load
 from sync_scripts.refusals import RefusedExportError
 
 from .bending import Bend, cell_of, column, raw, read_csv, rows_of, shuffled, with_row, without_rows, write_csv
@@ -35,7 +35,7 @@ def count_fingerprints(engine: Engine) -> int:
 
 def distrust(engine: Engine) -> None:
     with engine.begin() as connection:
-        connection.execute(update(feeds).values(fingerprinted=False))
+        connection.execute(update(feeds).values(fingerprinted=False, last_digest=None))
 
 
 # --- one night after another ---------------------------------------------------------------------------------------
@@ -120,6 +120,35 @@ def test_a_run_that_does_not_say_everything_takes_the_trust_away(engine: Engine,
     load(engine, "feed", springfield)
     assert read_trust() is True
     assert count_fingerprints(engine) == sum(len(snapshot(engine, table)) for table in ROSTER_TABLES)
+
+
+def test_an_export_that_is_known_is_not_read_again(engine: Engine, springfield: Path) -> None:
+    first = load(engine, "feed", springfield)
+    again = load(engine, "feed", springfield)
+    assert KNOWN in again.notices
+    assert {name: count.unchanged for name, count in again.counts.items()} == {
+        name: count.added for name, count in first.counts.items()
+    }
+
+
+UNKNOWN: dict[str, Bend] = {
+    "another byte": raw("users.csv", lambda data: data.replace(b"\n", b"\r\n")),
+    "another mode": rows_of("manifest", lambda rows: [it.__setitem__(1, "delta") for it in rows if "users" in it[0]]),
+    "a row that is refused": cell_of("users", "spr-student-1", "enabledUser", "x"),
+}
+
+
+@pytest.mark.parametrize("bend", UNKNOWN.values(), ids=UNKNOWN)
+def test_an_export_that_is_not_known_is_read(engine: Engine, springfield: Path, bend: Bend) -> None:
+    load(engine, "feed", springfield)
+    bend(springfield)
+    assert KNOWN not in load(engine, "feed", springfield).notices
+
+
+def test_an_export_with_refused_rows_is_read_each_night(engine: Engine, springfield: Path) -> None:
+    cell_of("users", "spr-student-1", "enabledUser", "x")(springfield)
+    load(engine, "feed", springfield)
+    assert KNOWN not in load(engine, "feed", springfield).notices
 
 
 # --- any sequence of nights ----------------------------------------------------------------------------------------
