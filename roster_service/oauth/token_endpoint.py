@@ -109,7 +109,10 @@ class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib 
 
 
 def register_oauth(app: Flask, engine: Engine, keys: KeyRing, *, issuer: str, seconds: int) -> None:
-    """Registers the token endpoint and the key set. `seconds`: the validity of a token."""
+    """Registers the token endpoint and the key set.
+
+    `engine`: one that may read the accounts. `seconds`: the validity of a token.
+    """
 
     def query_client(client_id: str) -> Client:
         with engine.connect() as connection:
