@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from flask import Flask, Response
 from sqlalchemy import Engine
+from werkzeug.middleware.proxy_fix import ProxyFix
 
 from roster_service.access.journal import Journal
 from roster_service.access.login_failures import FailureBrake
 from roster_service.access.signing_keys import KeyRing, ensure_signing_key
+from roster_service.access.token_throttle import TokenThrottle
 from roster_service.db.engine import make_counting_engine, make_engine, make_reading_engine, require_reachable
 from roster_service.db.migrate import require_current
 from roster_service.db.serving_role import find_serving_role, require_serving_role
@@ -71,7 +73,10 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app.extensions["roster_counting_engine"] = counting
     throttle = Throttle(app, counting, settings.rate_storage_url)
     register_vendor(app, VendorDoor(engine, accounts, keys, issuer, throttle, FailureBrake(throttle.storage)))
-    register_oauth(app, accounts, keys, issuer=issuer, seconds=settings.token_seconds)
+    tokens = TokenThrottle(
+        throttle.storage, per_client=settings.token_client_per_minute, per_address=settings.token_address_per_minute
+    )
+    register_oauth(app, accounts, keys, tokens, issuer=issuer, seconds=settings.token_seconds)
     register_docs(app)
     register_failures(app)
     journal = Journal(make_engine(database_url), settings.audit_days)
@@ -79,6 +84,11 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     register_journal(app, journal)
     app.after_request(add_common_headers)
     app.wsgi_app = EncodedIds(app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way of adding middleware
+    if settings.trusted_proxies:
+        # For the client's address alone; the address of the service is a setting.
+        app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
+            app.wsgi_app, x_for=settings.trusted_proxies, x_proto=0, x_host=0, x_port=0, x_prefix=0
+        )
     return app
 
 
