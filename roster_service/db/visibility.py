@@ -163,6 +163,12 @@ def _session_is_visible(session: FromClause, _sight: Sight) -> ColumnElement[boo
     return session.c.feed_id.in_(select(org.c.feed_id).where(org_is_shown(org)))
 
 
+def session_id_is_visible(session_id: ColumnElement[str], sight: Sight) -> ColumnElement[bool]:
+    """Whether the academic session with this id is visible."""
+    session = tables.academic_sessions.alias()
+    return session_id.in_(select(session.c.sourced_id).where(row_is_visible(tables.academic_sessions, session, sight)))
+
+
 _VISIBLE: Mapping[Table, Callable[[FromClause, Sight], ColumnElement[bool]]] = {
     tables.orgs: lambda org, _sight: org_is_shown(org),
     tables.academic_sessions: _session_is_visible,
