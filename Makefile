@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := roster_service sync_scripts grammar tests wsgi.py
 
-.PHONY: help run test check sync check-long style types imports alone bench-filter bench-sync clean
+.PHONY: help run test check sync check-long style types imports alone bench-filter bench-sync bench-locks clean
 
 help: ## List the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -65,6 +65,9 @@ bench-filter: $(VENV)/.bench ## Measure the filter library beside odata-query
 
 bench-sync: $(VENV)/.test ## Measure the sync of a district of $STUDENTS (100,000) beside a plain COPY of its files
 	@$(BIN)/python -m tests.bench.bench_sync
+
+bench-locks: $(VENV)/.test ## Measure what row-level security costs, on a district of $STUDENTS (20,000)
+	@$(BIN)/python -m tests.bench.bench_locks
 
 clean: ## Remove what was installed and built; the data folder stays
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from flask import Flask, Response
+from sqlalchemy import Engine
+from werkzeug.middleware.proxy_fix import ProxyFix
 
 from roster_service.access.journal import Journal
 from roster_service.access.login_failures import FailureBrake
 from roster_service.access.signing_keys import KeyRing, ensure_signing_key
+from roster_service.access.token_throttle import TokenThrottle
 from roster_service.db.engine import make_counting_engine, make_engine, make_reading_engine, require_reachable
 from roster_service.db.migrate import require_current
+from roster_service.db.serving_role import find_serving_role, require_serving_role
 from roster_service.docs import register_docs
+from roster_service.errors import DatabaseUnavailableError
 from roster_service.failures import register_failures
 from roster_service.journaling import register_journal
 from roster_service.oauth.token_endpoint import register_oauth
@@ -25,6 +30,7 @@ from roster_service.vendor.views import VendorDoor
 # Tokens and forms are small; nothing else has a body.
 MAX_BODY_BYTES = 64 * 1024
 POOL_SIZE = 4
+ACCOUNTS_POOL_SIZE = 2
 
 
 def create_app(settings: Settings, database_url: str) -> Flask:
@@ -37,10 +43,15 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     require_current(writing)
     with writing.begin() as connection:
         ensure_signing_key(connection, settings.read_secret_key())
+        role = find_serving_role(connection)
     writing.dispose()
 
-    engine = make_reading_engine(database_url, statement_seconds=settings.statement_seconds, pool_size=POOL_SIZE)
-    keys = KeyRing(engine, settings.read_secret_key())
+    engine = make_serving_engine(database_url, role, settings.statement_seconds)
+    # Credentials are checked by the owner of the accounts: who serves the roster cannot read them.
+    accounts = make_reading_engine(
+        database_url, role=None, statement_seconds=settings.statement_seconds, pool_size=ACCOUNTS_POOL_SIZE
+    )
+    keys = KeyRing(accounts, settings.read_secret_key())
     issuer = settings.public_url or f"http://{settings.host}:{settings.port}"
 
     app = Flask("roster_service", static_folder=None)
@@ -49,6 +60,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     # Two slashes in a row are an empty id, not a client's slip.
     app.url_map.merge_slashes = False
     app.extensions["roster_engine"] = engine
+    app.extensions["roster_accounts_engine"] = accounts
     here = Surroundings(
         engine=engine,
         keys=keys,
@@ -60,8 +72,11 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     counting = make_counting_engine(database_url)
     app.extensions["roster_counting_engine"] = counting
     throttle = Throttle(app, counting, settings.rate_storage_url)
-    register_vendor(app, VendorDoor(engine, keys, issuer, throttle, FailureBrake(throttle.storage)))
-    register_oauth(app, engine, keys, issuer=issuer, seconds=settings.token_seconds)
+    register_vendor(app, VendorDoor(engine, accounts, keys, issuer, throttle, FailureBrake(throttle.storage)))
+    tokens = TokenThrottle(
+        throttle.storage, per_client=settings.token_client_per_minute, per_address=settings.token_address_per_minute
+    )
+    register_oauth(app, accounts, keys, tokens, issuer=issuer, seconds=settings.token_seconds)
     register_docs(app)
     register_failures(app)
     journal = Journal(make_engine(database_url), settings.audit_days)
@@ -69,7 +84,26 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     register_journal(app, journal)
     app.after_request(add_common_headers)
     app.wsgi_app = EncodedIds(app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way of adding middleware
+    if settings.trusted_proxies:
+        # For the client's address alone; the address of the service is a setting.
+        app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
+            app.wsgi_app, x_for=settings.trusted_proxies, x_proto=0, x_host=0, x_port=0, x_prefix=0
+        )
     return app
+
+
+def make_serving_engine(database_url: str, role: str | None, statement_seconds: int) -> Engine:
+    """The engine that reads the roster, as the role that row-level security holds.
+
+    Raises DatabaseUnavailableError where there is no such role, or where it is not held.
+    """
+    if role is None:
+        raise DatabaseUnavailableError("the database has no role that serves requests; run `roster db upgrade`")
+    engine = make_reading_engine(database_url, role=role, statement_seconds=statement_seconds, pool_size=POOL_SIZE)
+    require_serving_role(engine, role)
+    # Workers are forked from here; none inherits a connection.
+    engine.dispose()
+    return engine
 
 
 def add_common_headers(response: Response) -> Response:

@@ -88,6 +88,18 @@ class Settings:
         None, read_secret, "seals the signing keys at rest; made and kept in the data folder when absent"
     )
     token_seconds: int = setting(3600, read_count(60, 86400), "validity of a rostering access token, in seconds")
+    token_client_per_minute: int = setting(
+        60, read_count(1, 1_000_000), "tokens that a client may get in a minute; more is answered 429"
+    )
+    token_address_per_minute: int = setting(
+        600, read_count(1, 1_000_000), "requests of an address at the token endpoint in a minute; more is answered 429"
+    )
+    trusted_proxies: int = setting(
+        0, read_count(0, 10), "proxies in front, whose `X-Forwarded-For` says the client's address"
+    )
+    secret_grace_hours: int = setting(
+        24, read_count(0, 8760), "hours that a replaced client secret still counts; 0: it ends at once"
+    )
     default_limit: int = setting(100, read_count(1, 100_000), "page size when a request names none")
     max_limit: int = setting(10_000, read_count(1, 100_000), "largest page size; a larger `limit` is refused")
     filter_length: int = setting(4096, read_count(64, 65_536), "longest `filter`, in characters")

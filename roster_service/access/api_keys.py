@@ -8,14 +8,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, func, insert, or_, select, true, update
+from sqlalchemy import Connection, LargeBinary, bindparam, func, insert, or_, text, update
 
 from roster_service.access.roster_state import RosterState
 from roster_service.access.secret_texts import hash_secret, make_api_key
 from roster_service.db.access_tables import api_keys
-from roster_service.db.tables import CTexts, roster_state, signing_keys, vendor_grants, vendors
 
 _KEY = re.compile(r"(?P<prefix>key-[0-9a-f]{8})-[A-Za-z0-9_-]{43}", re.ASCII)
 
@@ -73,33 +71,8 @@ def rotate_key(connection: Connection, vendor_id: int, grace: timedelta) -> Issu
     return issue_key(connection, vendor_id)
 
 
-def _make_holder_query() -> Select[*tuple[Any, ...]]:
-    own = vendor_grants.c.vendor_id == vendors.c.id
-    single = vendor_grants.c.school_id.is_not(None)
-    districts = select(vendor_grants.c.district_id).where(own, ~single).scalar_subquery()
-    schools = select(vendor_grants.c.school_id).where(own, single).scalar_subquery()
-    live_keys = select(signing_keys.c.key_id).where(signing_keys.c.retired_at.is_(None)).scalar_subquery()
-    return (
-        select(
-            vendors,
-            api_keys.c.prefix,
-            func.array(districts, type_=CTexts).label("districts"),
-            func.array(schools, type_=CTexts).label("schools"),
-            func.array(live_keys, type_=CTexts).label("live_keys"),
-            roster_state.c.revision,
-            roster_state.c.as_of,
-            roster_state.c.deletions_since,
-        )
-        .select_from(api_keys.join(vendors).join(roster_state, true()))
-        .where(
-            api_keys.c.key_hash == bindparam("key_hash"),
-            or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > func.now()),
-        )
-    )
-
-
-# Every request runs it, so it is built once.
-_HOLDER = _make_holder_query()
+# The function runs as the owner of the accounts, which the one that serves requests cannot read.
+_HOLDER = text("SELECT * FROM find_key_holder(:key_hash)").bindparams(bindparam("key_hash", type_=LargeBinary))
 
 
 def find_holder(connection: Connection, key: str) -> KeyHolder | None:
@@ -110,8 +83,8 @@ def find_holder(connection: Connection, key: str) -> KeyHolder | None:
     if row is None:
         return None
     return KeyHolder(
-        vendor_id=row.id,
-        key_prefix=row.prefix,
+        vendor_id=row.vendor,
+        key_prefix=row.key_prefix,
         enabled=row.enabled,
         grant_version=row.grant_version,
         districts=tuple(row.districts),

@@ -8,12 +8,11 @@ from typing import Any
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import RSAKey
-from sqlalchemy import Connection, Select, bindparam, func, select, true
+from sqlalchemy import Connection, Text, bindparam, text
 
 from roster_service.access.roster_state import RosterState
 from roster_service.access.scopes import Scope, ScopeName, make_sight, read_scopes
 from roster_service.access.signing_keys import ALGORITHM, KeyRing
-from roster_service.db.tables import CTexts, oauth_clients, roster_state, vendor_grants, vendors
 from roster_service.db.visibility import Sight
 from roster_service.errors import Problem, RefusedRequestError
 
@@ -49,6 +48,8 @@ class AccessToken:
     grant_version: int
     client_version: int
     scopes: tuple[Scope, ...]
+    # The key that signed it.
+    key_id: str
 
 
 def read_token(token: str, keys: KeyRing, *, issuer: str) -> AccessToken:
@@ -70,7 +71,7 @@ def read_token(token: str, keys: KeyRing, *, issuer: str) -> AccessToken:
             iat={"essential": True},
             client_id={"essential": True},
         ).validate(decoded.claims)
-        return _read_claims(decoded.claims)
+        return _read_claims(decoded.claims, str(decoded.header["kid"]))
     except (JoseError, ValueError, KeyError, TypeError):
         raise refusal from None
 
@@ -83,7 +84,7 @@ def _find_key(unverified: Any, keys: KeyRing) -> RSAKey:
     return key
 
 
-def _read_claims(claims: dict[str, Any]) -> AccessToken:
+def _read_claims(claims: dict[str, Any], key_id: str) -> AccessToken:
     scopes = read_scopes(str(claims["scope"]).split())
     if not scopes or "\x00" in str(claims["client_id"]):
         raise ValueError("no token of this service")
@@ -92,6 +93,7 @@ def _read_claims(claims: dict[str, Any]) -> AccessToken:
         grant_version=int(claims["grant_version"]),
         client_version=int(claims["client_version"]),
         scopes=scopes,
+        key_id=key_id,
     )
 
 
@@ -100,59 +102,40 @@ def make_audience(issuer: str) -> str:
     return f"{issuer}/ims/oneroster"
 
 
-def _make_caller_query() -> Select[Any, Any, Any, Any, Any, Any, Any]:
-    own = vendor_grants.c.vendor_id == vendors.c.id
-    single = vendor_grants.c.school_id.is_not(None)
-    districts = select(vendor_grants.c.district_id).where(own, ~single).scalar_subquery()
-    schools = select(vendor_grants.c.school_id).where(own, single).scalar_subquery()
-    return (
-        select(
-            vendors.c.id,
-            vendors.c.grant_version,
-            func.array(districts, type_=CTexts).label("districts"),
-            func.array(schools, type_=CTexts).label("schools"),
-            roster_state.c.revision,
-            roster_state.c.as_of,
-            roster_state.c.deletions_since,
-        )
-        .select_from(oauth_clients.join(vendors).join(roster_state, true()))
-        .where(
-            oauth_clients.c.client_id == bindparam("client"),
-            oauth_clients.c.enabled,
-            vendors.c.enabled,
-            oauth_clients.c.version == bindparam("client_version"),
-            vendors.c.grant_version == bindparam("grant_version"),
-        )
-    )
-
-
-# Every request runs it, so it is built once.
-_CALLER = _make_caller_query()
+# The function runs as the owner of the accounts, which the one that serves requests cannot read; it tells row-level
+# security in the same statement what the caller may see for the rest of the transaction.
+_ADMIT = text("SELECT * FROM admit_client(:client, :client_version, :grant_version, :key_id, :guardians)").bindparams(
+    bindparam("client", type_=Text), bindparam("key_id", type_=Text)
+)
 
 
 def find_caller(connection: Connection, token: AccessToken) -> Caller:
-    """The caller behind a token, as the database knows it now, in one query.
+    """The caller behind a token, as the database knows it now, in one query; the transaction then reads what they may.
 
-    Raises RefusedRequestError (BAD_TOKEN) where the client or its vendor is gone or disabled, or where the grants or
-    the secret changed after the token was made: the client gets a new token, and with it the narrower view.
+    Raises RefusedRequestError (BAD_TOKEN) where the client or its vendor is gone or disabled, where the grants or the
+    secret changed after the token was made, and where the key that signed it is retired: the client gets a new token,
+    and with it the narrower view.
     """
+    scopes = frozenset(scope.name for scope in token.scopes)
     row = connection.execute(
-        _CALLER,
+        _ADMIT,
         {
             "client": token.client_id,
             "client_version": token.client_version,
             "grant_version": token.grant_version,
+            "key_id": token.key_id,
+            "guardians": make_sight(scopes).guardians,
         },
     ).one_or_none()
     if row is None:
         raise RefusedRequestError(Problem.BAD_TOKEN, "the access token is no longer valid; get a new one")
     return Caller(
         client_id=token.client_id,
-        vendor_id=row.id,
+        vendor_id=row.vendor,
         version=token.scopes[0].version,
-        scopes=frozenset(scope.name for scope in token.scopes),
+        scopes=scopes,
         districts=tuple(row.districts),
         schools=tuple(row.schools),
-        grant_version=row.grant_version,
+        grant_version=token.grant_version,
         state=RosterState(row.revision, row.as_of, row.deletions_since),
     )

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, or_, select, update
+from sqlalchemy import Connection, delete, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.access.api_keys import Allowance
@@ -221,23 +222,32 @@ def list_clients(connection: Connection) -> list[Client]:
     return [Client(row.client_id, row.email, row.name, tuple(row.scopes), row.enabled) for row in rows]
 
 
-def rotate_secret(connection: Connection, client_id: str) -> Credentials:
-    """Replaces a client's secret; the old one, and every token made with it, stops working at once."""
+def rotate_secret(connection: Connection, client_id: str, grace: timedelta) -> Credentials:
+    """Replaces a client's secret. The old one counts for `grace` longer, and so do the tokens made with it.
+
+    Without a grace both end at once. A secret that was in its grace already ends in any case.
+    """
     secret = make_secret(CLIENT_SECRET_PREFIX)
-    scopes = _change_client(connection, client_id, {"secret_hash": hash_secret(secret)})
+    old: dict[str, Any] = {"previous_secret_hash": None, "previous_secret_ends_at": None, **_ENDING_TOKENS}
+    if grace:
+        old = {"previous_secret_hash": oauth_clients.c.secret_hash, "previous_secret_ends_at": func.now() + grace}
+    scopes = _change_client(connection, client_id, {"secret_hash": hash_secret(secret), **old})
     return Credentials(client_id, secret, scopes)
 
 
 def disable_client(connection: Connection, client_id: str) -> None:
     """Disables a client and every token that it holds."""
-    _change_client(connection, client_id, {"enabled": False})
+    _change_client(connection, client_id, {"enabled": False, **_ENDING_TOKENS})
+
+
+_ENDING_TOKENS = {"version": oauth_clients.c.version + 1}
 
 
 def _change_client(connection: Connection, client_id: str, values: dict[str, Any]) -> tuple[str, ...]:
     changed = connection.execute(
         update(oauth_clients)
         .where(oauth_clients.c.client_id == client_id)
-        .values(**values, version=oauth_clients.c.version + 1)
+        .values(values)
         .returning(oauth_clients.c.scopes)
     ).one_or_none()
     if changed is None:
@@ -250,7 +260,8 @@ class RegisteredClient:
     """A client as the token endpoint needs it."""
 
     client_id: str
-    secret_hash: bytes
+    # Of its secret, and of the one before it while that still counts.
+    secret_hashes: tuple[bytes, ...]
     scopes: tuple[Scope, ...]
     client_version: int
     grant_version: int
@@ -258,13 +269,15 @@ class RegisteredClient:
 
 def find_client(connection: Connection, client_id: str) -> RegisteredClient | None:
     """The enabled client of an enabled vendor with this id, or None."""
+    in_grace = (oauth_clients.c.previous_secret_ends_at > func.now()).label("in_grace")
     row = connection.execute(
-        select(oauth_clients, vendors.c.grant_version)
+        select(oauth_clients, in_grace, vendors.c.grant_version)
         .select_from(oauth_clients.join(vendors))
         .where(oauth_clients.c.client_id == client_id, oauth_clients.c.enabled, vendors.c.enabled)
     ).one_or_none()
     if row is None:
         return None
+    stored = (row.secret_hash, row.previous_secret_hash) if row.in_grace else (row.secret_hash,)
     return RegisteredClient(
-        row.client_id, bytes(row.secret_hash), read_scopes(row.scopes), row.version, row.grant_version
+        row.client_id, tuple(map(bytes, stored)), read_scopes(row.scopes), row.version, row.grant_version
     )

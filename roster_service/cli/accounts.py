@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import timedelta
 
 import click
 
 from roster_service.access import vendors
 from roster_service.access.scopes import EXPLANATIONS, Scope, ScopeName, read_scope
 from roster_service.access.vendors import Client, Credentials, Grant, Vendor
-from roster_service.cli.console import as_json, make_table, open_accounts, show
+from roster_service.cli.console import as_json, make_table, open_accounts, read_settings, show
 from roster_service.cli.vendor_access import COMMANDS, describe_login, give_login, password_option, read_password
 from roster_service.schemas.flags import Flag
 from roster_service.schemas.versions import VERSIONS
@@ -212,12 +213,19 @@ def _client_row(item: Client) -> dict[str, str]:
 
 @client.command("rotate-secret")
 @click.argument("client_id")
+@click.option(
+    "--grace-hours",
+    type=click.IntRange(0, 8760),
+    help="How long the old secret still counts; 0: it ends at once, with its tokens. Without it: the setting.",
+)
 @as_json
-def client_rotate_secret(client_id: str, as_json: bool) -> None:
-    """Replace the secret of CLIENT_ID. The old one, and the tokens made with it, stop working at once."""
+def client_rotate_secret(client_id: str, grace_hours: int | None, as_json: bool) -> None:
+    """Replace the secret of CLIENT_ID. The old one still counts for a grace, unless that is 0."""
+    hours = read_settings().secret_grace_hours if grace_hours is None else grace_hours
     with open_accounts() as connection:
-        made = vendors.rotate_secret(connection, client_id)
-    show(made, as_json, _describe_credentials)
+        made = vendors.rotate_secret(connection, client_id, timedelta(hours=hours))
+    old = f"The old secret counts for {hours} hours more." if hours else "The old secret and its tokens have ended."
+    show(made, as_json, lambda _: f"{_describe_credentials(made)}\n{old}")
 
 
 @client.command("disable")

@@ -11,6 +11,7 @@ from roster_service.cli.accounts import client, vendor
 from roster_service.cli.console import as_json, read_settings, show
 from roster_service.cli.feeds import feed
 from roster_service.cli.journal import audit, usage
+from roster_service.cli.keys import keys
 from roster_service.cli.serve import run
 from roster_service.cli.sync import sync
 from roster_service.db.embedded import open_database
@@ -55,5 +56,5 @@ def db_upgrade(as_json: bool) -> None:
     show({"before": before, "after": after}, as_json, lambda _: f"the database is {state} revision {after}")
 
 
-for group in (run, feed, sync, vendor, client, usage, audit):
+for group in (run, feed, sync, vendor, client, keys, usage, audit):
     main.add_command(group)

@@ -1,15 +1,19 @@
-"""Connections: one maker for the engine that serves readers, one for the engine that writes.
+"""Connections: one maker for the engines that read, one for the engine that writes.
 
-The reader's connections cannot write: PostgreSQL itself refuses, whatever the code above does. Both fix the session's
-time zone and search path, so that no server setting changes what a statement means.
+A reader's connections cannot write: PostgreSQL itself refuses, whatever the code above does. Both fix the time zone, so
+that no server setting changes what a statement means.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import Engine, create_engine, make_url, text
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import OperationalError
 
 from roster_service.errors import DatabaseUnavailableError
+
+_OPENING = "transaction is to be opened"
 
 
 def make_engine(url: str) -> Engine:
@@ -17,20 +21,55 @@ def make_engine(url: str) -> Engine:
 
     `url`: `postgresql://user:password@host/name`. Raises DatabaseUnavailableError where it is no such address.
     """
-    return _make(url, {}, pool_size=2)
+    return _make(url, _write_options({}), pool_size=2)
 
 
-def make_reading_engine(url: str, *, statement_seconds: int, pool_size: int) -> Engine:
-    """An engine for requests: read only, one snapshot per transaction, and no statement runs longer than told."""
-    session = {
-        "default_transaction_read_only": "on",
-        # A page, its count and the revision in its headers come from one roster, even while a sync commits.
-        "default_transaction_isolation": r"repeatable\ read",
+def make_reading_engine(url: str, *, role: str | None, statement_seconds: int, pool_size: int) -> Engine:
+    """An engine for requests: read only, one snapshot per transaction, and no statement runs longer than told.
+
+    `role`: whom its statements run as, the serving role for whatever reads the roster; None: the URL's own user.
+    All of it is set for each transaction by itself, so that a pooler may hand every transaction another session.
+    """
+    settings = {
         "statement_timeout": f"{statement_seconds}s",
         # Pages are short index walks; compiling machine code for them costs more than running them.
         "jit": "off",
+        # What is served is in memory or on a disk without heads; the policies probe indexes once a row.
+        "random_page_cost": "1.1",
+        "timezone": "UTC",
+        **({} if role is None else {"role": role}),
     }
-    return _make(url, session, pool_size=pool_size)
+    engine = _make(url, {}, pool_size=pool_size)
+    _open_transactions_with(engine, " ".join(f"SET LOCAL {name} = {_quote(text)};" for name, text in settings.items()))
+
+    @event.listens_for(engine, "connect")
+    def begin_as_reader(connection: Any, _record: object) -> None:
+        # A page, its count and the revision in its headers come from one roster, even while a sync commits. These
+        # travel with BEGIN.
+        connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
+
+    return engine
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _open_transactions_with(engine: Engine, opening: str) -> None:
+    """Puts `opening` before the first statement of each transaction, in the same message: it costs no round trip."""
+    opening = opening.replace("%", "%%") + " "
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.info[_OPENING] = True
+
+    @event.listens_for(engine, "before_cursor_execute", retval=True)
+    def open_transaction(
+        connection: Connection, _cursor: object, statement: str, parameters: Any, _context: object, _many: bool
+    ) -> tuple[str, Any]:
+        if connection.info.pop(_OPENING, False):
+            statement = opening + statement
+        return statement, parameters
 
 
 def make_counting_engine(url: str) -> Engine:
@@ -40,17 +79,21 @@ def make_counting_engine(url: str) -> Engine:
         "statement_timeout": "2s",
         "synchronous_commit": "off",
     }
-    return _make(url, session, pool_size=2).execution_options(isolation_level="AUTOCOMMIT")
+    return _make(url, _write_options(session), pool_size=2).execution_options(isolation_level="AUTOCOMMIT")
 
 
-def _make(url: str, session: dict[str, str], *, pool_size: int) -> Engine:
+def _write_options(session: dict[str, str]) -> dict[str, str]:
+    """What a connection asks for when it is made; not for a pooler, which shares sessions."""
+    return {"options": " ".join(f"-c {name}={value}" for name, value in {"timezone": "UTC", **session}.items())}
+
+
+def _make(url: str, extra: dict[str, str], *, pool_size: int) -> Engine:
     try:
         address = make_url(url)
     except Exception as error:
         raise DatabaseUnavailableError("the database URL cannot be read") from error
     if address.get_backend_name() not in ("postgresql", "postgres"):
         raise DatabaseUnavailableError(f"the database must be PostgreSQL, not {address.get_backend_name()}")
-    options = " ".join(f"-c {name}={value}" for name, value in {"timezone": "UTC", **session}.items())
     return create_engine(
         address.set(drivername="postgresql+psycopg2"),
         pool_size=pool_size,
@@ -59,7 +102,7 @@ def _make(url: str, session: dict[str, str], *, pool_size: int) -> Engine:
         pool_recycle=1800,
         # Values of statements are personal data; an error shall not carry them.
         hide_parameters=True,
-        connect_args={"options": options, "connect_timeout": 10, "application_name": "roster"},
+        connect_args={**extra, "connect_timeout": 10, "application_name": "roster"},
     )
 
 

@@ -10,6 +10,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, text
 
+from roster_service.db.serving_role import ensure_serving_role
 from roster_service.errors import DatabaseUnavailableError
 
 # Two commands at once wait for each other here instead of both creating the first table.
@@ -31,7 +32,10 @@ def read_revisions(connection: Connection) -> tuple[str | None, str | None]:
 
 
 def upgrade(engine: Engine) -> tuple[str | None, str | None]:
-    """Migrates to the newest revision, in one transaction; returns (revision before, revision after)."""
+    """Migrates to the newest revision and makes the role that serves requests, in one transaction.
+
+    Returns (revision before, revision after).
+    """
     with engine.begin() as connection:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
         before, head = read_revisions(connection)
@@ -39,6 +43,7 @@ def upgrade(engine: Engine) -> tuple[str | None, str | None]:
             config = make_config()
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
+        ensure_serving_role(connection)
         return before, head
 
 

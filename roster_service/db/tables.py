@@ -135,6 +135,8 @@ roster_state = Table(
     Column("revision", BigInteger, nullable=False),
     Column("as_of", Stamp, nullable=False),
     Column("deletions_since", Stamp, nullable=False),
+    # The role that requests are served as; made after the migrations.
+    Column("serving_role", CText),
     CheckConstraint("singleton", name="singleton"),
 )
 
@@ -335,6 +337,9 @@ oauth_clients = Table(
     Column("name", CText, nullable=False),
     # SHA-256 of 256 random bits.
     Column("secret_hash", LargeBinary, nullable=False),
+    # The one before it, while it still counts.
+    Column("previous_secret_hash", LargeBinary),
+    Column("previous_secret_ends_at", Stamp),
     Column("scopes", CTexts, nullable=False),
     Column("enabled", Boolean, nullable=False, server_default=text("true")),
     Column("version", Integer, nullable=False, server_default=text("1")),
@@ -349,6 +354,7 @@ signing_keys = Table(
     # The private JWK, sealed with the service's secret key.
     Column("private_sealed", LargeBinary, nullable=False),
     Column("created_at", Stamp, nullable=False, server_default=text("now()")),
+    # From when on its signatures count no longer; a key that has such a time signs no more.
     Column("retired_at", Stamp),
 )
 

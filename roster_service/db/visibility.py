@@ -12,11 +12,14 @@ and `caller_schools`. A row is visible through an org:
 - an academic session, if its feed brings a visible org: calendars have no org of their own in OneRoster.
 
 Empty lists see nothing. The conditions stand below whatever a caller filters or sorts by.
+
+PostgreSQL holds the role that serves requests to the same rules by itself, with the policies of row-level security that
+the migrations make: `open_roster` tells it the caller's grants, for one transaction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -24,6 +27,7 @@ from typing import Any
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
+    Connection,
     FromClause,
     Select,
     Table,
@@ -33,6 +37,7 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    text,
 )
 
 from roster_service.db import tables
@@ -55,6 +60,17 @@ class Sight:
 
     guardians: bool
     metadata: frozenset[MetadataOf]
+
+
+_SET_SIGHT = text("SELECT set_sight(:districts, :schools, :guardians)").bindparams(
+    bindparam("districts", type_=CTexts), bindparam("schools", type_=CTexts)
+)
+
+
+def open_roster(connection: Connection, districts: Sequence[str], schools: Sequence[str], sight: Sight) -> None:
+    """Lets the rest of the transaction read the rows of these districts and schools; without it there are none."""
+    grants = {"districts": list(districts), "schools": list(schools), "guardians": sight.guardians}
+    connection.execute(_SET_SIGHT, grants)
 
 
 def has_row(row: FromClause, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
@@ -145,6 +161,12 @@ def _enrollment_is_visible(enrollment: FromClause, sight: Sight) -> ColumnElemen
 def _session_is_visible(session: FromClause, _sight: Sight) -> ColumnElement[bool]:
     org = tables.orgs.alias()
     return session.c.feed_id.in_(select(org.c.feed_id).where(org_is_shown(org)))
+
+
+def session_id_is_visible(session_id: ColumnElement[str], sight: Sight) -> ColumnElement[bool]:
+    """Whether the academic session with this id is visible."""
+    session = tables.academic_sessions.alias()
+    return session_id.in_(select(session.c.sourced_id).where(row_is_visible(tables.academic_sessions, session, sight)))
 
 
 _VISIBLE: Mapping[Table, Callable[[FromClause, Sight], ColumnElement[bool]]] = {

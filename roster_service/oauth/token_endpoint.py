@@ -17,18 +17,19 @@ from authlib.oauth2.rfc9068 import JWTBearerTokenGenerator
 from flask import Flask, Response, jsonify, request
 from joserfc.jwk import KeySet
 from sqlalchemy import Engine
-from werkzeug.exceptions import BadRequest
+from werkzeug.exceptions import BadRequest, TooManyRequests
 
 from roster_service.access.callers import make_audience
 from roster_service.access.scope_grants import grant_scopes
 from roster_service.access.scopes import TOKEN_PATH, read_scopes
 from roster_service.access.secret_texts import secret_matches
 from roster_service.access.signing_keys import ALGORITHM, KeyRing
+from roster_service.access.token_throttle import TokenThrottle
 from roster_service.access.vendors import RegisteredClient, find_client
 
 JWKS_PATH = "/.well-known/jwks.json"
 # Nobody knows a secret with this hash.
-NOBODY = RegisteredClient("", b"", (), 0, 0)
+NOBODY = RegisteredClient("", (b"",), (), 0, 0)
 AUTH_METHODS = ("client_secret_basic", "client_secret_post")
 
 
@@ -47,8 +48,9 @@ class Client(ClientMixin):  # type: ignore[misc]  # Authlib has no types
         return grant_scopes(scope, self.registered.scopes)
 
     def check_client_secret(self, client_secret: str) -> bool:
-        """Whether this is its secret."""
-        return secret_matches(client_secret, self.registered.secret_hash)
+        """Whether this is its secret, or the one before it in its grace."""
+        # Each is compared, whichever matches.
+        return True in {secret_matches(client_secret, stored) for stored in self.registered.secret_hashes}
 
     def check_endpoint_auth_method(self, method: str, endpoint: str) -> bool:
         """Basic credentials, or both in the body."""
@@ -73,6 +75,8 @@ class CredentialsGrant(ClientCredentialsGrant):  # type: ignore[misc]  # Authlib
 class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no types
     """Authlib's server, with one answer for whatever is wrong with the credentials."""
 
+    throttle: TokenThrottle
+
     def authenticate_client(self, asked: Any, methods: Sequence[str], endpoint: str = "token") -> Client:
         """The client whose secret was given. InvalidClientError for a stranger, a wrong secret, a broken header."""
         # One request, one method (RFC 6749, section 2.3): a header that is there is the one that counts.
@@ -81,6 +85,7 @@ class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no 
             client: Client = super().authenticate_client(asked, allowed, endpoint)
         except (InvalidClientError, ValueError):
             raise InvalidClientError("the client id or the secret is wrong", status_code=401) from None
+        require_no_wait(self.throttle.count_client(client.registered.client_id), "this client gets tokens too often")
         return client
 
 
@@ -108,8 +113,19 @@ class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib 
         }
 
 
-def register_oauth(app: Flask, engine: Engine, keys: KeyRing, *, issuer: str, seconds: int) -> None:
-    """Registers the token endpoint and the key set. `seconds`: the validity of a token."""
+def require_no_wait(seconds: int, trouble: str) -> None:
+    """Raises TooManyRequests where somebody has to wait."""
+    if seconds:
+        raise TooManyRequests(f"{trouble}; `Retry-After` says when to go on", retry_after=seconds)
+
+
+def register_oauth(
+    app: Flask, engine: Engine, keys: KeyRing, throttle: TokenThrottle, *, issuer: str, seconds: int
+) -> None:
+    """Registers the token endpoint and the key set.
+
+    `engine`: one that may read the accounts. `seconds`: the validity of a token.
+    """
 
     def query_client(client_id: str) -> Client:
         with engine.connect() as connection:
@@ -119,10 +135,12 @@ def register_oauth(app: Flask, engine: Engine, keys: KeyRing, *, issuer: str, se
         return Client(registered or NOBODY)
 
     server = TokenServer(app, query_client=query_client, save_token=lambda _token, _request: None)
+    server.throttle = throttle
     server.register_token_generator("default", TokenGenerator(keys, issuer, seconds))
     server.register_grant(CredentialsGrant)
 
     def issue_token() -> Response:
+        require_no_wait(throttle.count_address(request.remote_addr or ""), "too many requests from your address")
         repeated = [name for name, values in request.form.lists() if len(values) > 1]
         if repeated:
             # RFC 6749, section 3.2.

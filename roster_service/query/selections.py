@@ -12,7 +12,7 @@ from collections.abc import Callable
 from sqlalchemy import BindParameter, ColumnElement, FromClause, Text, bindparam, or_, select, true
 
 from roster_service.db import tables
-from roster_service.db.visibility import Sight, has_row, role_is_visible, row_is_visible, user_is_visible
+from roster_service.db.visibility import Sight, has_row, org_is_shown, role_is_visible, row_is_visible, user_is_visible
 from roster_service.db.vocabulary import TERM_TYPES
 
 # The condition that picks a path's records, below what the caller may see and above what the caller filters.
@@ -69,8 +69,9 @@ def users_with_role(role: str) -> Selection:
 
 
 def _is_school(org_id: ColumnElement[str]) -> ColumnElement[bool]:
+    """Whether this is a school that the caller may see: below another's there is nothing, not even what they share."""
     school = tables.orgs.alias()
-    return has_row(school, school.c.sourced_id == org_id, school.c.type == "school")
+    return has_row(school, school.c.sourced_id == org_id, school.c.type == "school", org_is_shown(school))
 
 
 def _is_term(session_id: ColumnElement[str], sight: Sight) -> ColumnElement[bool]:

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, any_, bindparam, cast, distinc
 from roster_service.access.api_keys import KeyHolder
 from roster_service.db import tables
 from roster_service.db.tables import CTexts, Stamp
-from roster_service.db.visibility import Sight, has_row, org_id_is_granted, org_is_shown, role_is_visible
+from roster_service.db.visibility import Sight, has_row, open_roster, org_id_is_granted, org_is_shown, role_is_visible
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.plan import Outline, Plan, make_view
 from roster_service.query.run import Page, fetch_page
@@ -43,6 +43,7 @@ _ASKED_SINCE = cast(bindparam("asked_since"), Stamp)
 def find_students(connection: Connection, holder: KeyHolder, wish: StudentsWish) -> Page:
     """The page of students. RefusedRequestError (PRIVILEGE) where the vendor may not have what it asks for."""
     _require_flags(holder, wish)
+    open_roster(connection, holder.districts, holder.schools, _make_sight(wish))
     values = {
         "caller_districts": list(holder.districts),
         "caller_schools": list(holder.schools),
@@ -60,9 +61,13 @@ def find_students(connection: Connection, holder: KeyHolder, wish: StudentsWish)
     return fetch_page(connection, make_students_plan(wish), values)
 
 
+def _make_sight(wish: StudentsWish) -> Sight:
+    return Sight(guardians=Flag.CONTACTS in wish.include, metadata=frozenset())
+
+
 def make_students_plan(wish: StudentsWish) -> Plan:
     """The plan of a wish that is allowed."""
-    sight = Sight(guardians=Flag.CONTACTS in wish.include, metadata=frozenset())
+    sight = _make_sight(wish)
     fields = PLAIN_FIELDS + tuple(flag.value for flag in Flag if flag in wish.include)
     outline = Outline(make_view(Student, sight), _asked_students, None, False, fields)
     return Plan(outline, path_ids=(), filter=None, limit=wish.limit, offset=wish.offset, notices=())

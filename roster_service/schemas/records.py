@@ -17,6 +17,8 @@ from roster_service.db.visibility import (
     Sight,
     org_id_is_shown,
     org_is_shown,
+    row_is_visible,
+    session_id_is_visible,
     user_is_visible,
     user_metadata_is_visible,
 )
@@ -104,12 +106,17 @@ class AcademicSessionRecord(Record):
     title = Text(_sessions.title, required=True)
     startDate = Day(_sessions.start_date, required=True)
     endDate = Day(_sessions.end_date, required=True)
-    # A session is visible through its feed, and its parent and children come from the same feed.
-    parent = Ref(ACADEMIC_SESSION, _sessions.parent_id, visible=None)
+    parent = Ref(ACADEMIC_SESSION, _sessions.parent_id, visible=session_id_is_visible)
     children = RefList(
         ACADEMIC_SESSION,
         _child_session.c.sourced_id,
-        Rows(lambda _sight: _child_session.c.parent_id == _sessions.sourced_id, (_child_session.c.sourced_id,)),
+        Rows(
+            lambda sight: (
+                (_child_session.c.parent_id == _sessions.sourced_id)
+                & row_is_visible(tables.academic_sessions, _child_session, sight)
+            ),
+            (_child_session.c.sourced_id,),
+        ),
     )
     schoolYear = Text(_sessions.school_year, required=True)
 
@@ -126,8 +133,7 @@ class CourseRecord(Record):
 
     sourcedId, status, dateLastModified = make_base_fields(tables.courses)
     title = Text(_courses.title, required=True)
-    # From the same feed as the course, so visible with it.
-    schoolYear = Ref(ACADEMIC_SESSION, _courses.school_year_id, visible=None)
+    schoolYear = Ref(ACADEMIC_SESSION, _courses.school_year_id, visible=session_id_is_visible)
     grades = TextList(_courses.grades)
     subjects = TextList(_courses.subjects)
     # A course can be visible through one of its classes while its org is not.
@@ -150,13 +156,19 @@ class ClassRecord(Record):
     location = Text(_classes.location)
     grades = TextList(_classes.grades)
     subjects = TextList(_classes.subjects)
-    # A class is visible through its school; its course through the class; its terms through the feed of both.
+    # A class is visible through its school, and its course through the class.
     course = Ref(COURSE, _classes.course_id, visible=None, required=True)
     school = Ref(ORG, _classes.school_id, visible=None, required=True)
     terms = RefList(
         ACADEMIC_SESSION,
         tables.class_terms.c.session_id,
-        Rows(lambda _sight: tables.class_terms.c.class_id == _classes.sourced_id, (tables.class_terms.c.ordinal,)),
+        Rows(
+            lambda sight: (
+                (tables.class_terms.c.class_id == _classes.sourced_id)
+                & session_id_is_visible(tables.class_terms.c.session_id, sight)
+            ),
+            (tables.class_terms.c.ordinal,),
+        ),
         required=True,
     )
     subjectCodes = TextList(_classes.subject_codes)

@@ -250,8 +250,10 @@ class StudentEnrollment(StrictSchema):
     terms = ObjectList(
         StudentTerm,
         Rows(
-            lambda _sight: (
-                (_class_term.c.class_id == _enrollment.c.class_id) & (_term.c.sourced_id == _class_term.c.session_id)
+            lambda sight: (
+                (_class_term.c.class_id == _enrollment.c.class_id)
+                & (_term.c.sourced_id == _class_term.c.session_id)
+                & row_is_visible(tables.academic_sessions, _term, sight)
             ),
             (_class_term.c.ordinal,),
         ),

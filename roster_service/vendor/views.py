@@ -38,6 +38,8 @@ class VendorDoor:
     """What the views need from outside."""
 
     engine: Engine
+    # Reads the accounts, which `engine` cannot.
+    accounts: Engine
     keys: KeyRing
     issuer: str
     throttle: Throttle
@@ -101,7 +103,7 @@ def answer_login(door: VendorDoor, holder: KeyHolder) -> Response:
     wait = door.brake.find_wait(holder.vendor_id, body["email"])
     if wait:
         raise SlowedRequestError("too many failed logins; `Retry-After` says when to try again", wait)
-    with door.engine.connect() as connection:
+    with door.accounts.connect() as connection:
         matches = password_matches(connection, holder.vendor_id, body["email"], body["password"])
     if not matches:
         door.brake.note_failure(holder.vendor_id, body["email"])

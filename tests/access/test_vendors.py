@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -135,7 +136,7 @@ UNKNOWN = [
     pytest.param(lambda on: vendors.revoke(on, "nobody@example.org", "spr-district"), id="revoke"),
     pytest.param(lambda on: vendors.enable_vendor(on, "nobody@example.org", enabled=False), id="disable"),
     pytest.param(lambda on: vendors.add_client(on, "nobody@example.org", "x", SCOPES), id="client"),
-    pytest.param(lambda on: vendors.rotate_secret(on, "client-nobody"), id="rotate"),
+    pytest.param(lambda on: vendors.rotate_secret(on, "client-nobody", timedelta()), id="rotate"),
     pytest.param(lambda on: vendors.disable_client(on, "client-nobody"), id="disable-client"),
 ]
 
@@ -168,13 +169,14 @@ def test_a_client_without_scopes_is_refused(connection: Connection) -> None:
 def test_a_new_secret_replaces_the_old_one_and_ends_its_tokens(connection: Connection) -> None:
     made = vendors.add_client(connection, EMAIL, "nightly", SCOPES)
     before = vendors.find_client(connection, made.client_id)
-    again = vendors.rotate_secret(connection, made.client_id)
+    again = vendors.rotate_secret(connection, made.client_id, timedelta())
     after = vendors.find_client(connection, made.client_id)
     assert before is not None
     assert after is not None
     assert after.client_version > before.client_version
-    assert secret_matches(again.client_secret, after.secret_hash)
-    assert not secret_matches(made.client_secret, after.secret_hash)
+    [stored] = after.secret_hashes
+    assert secret_matches(again.client_secret, stored)
+    assert not secret_matches(made.client_secret, stored)
     assert again.scopes == made.scopes
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from sqlalchemy import Engine, insert
 
+from roster_service.cli import main
 from roster_service.db.tables import orgs
-from tests.cli.conftest import Roster
+from tests.cli.conftest import Roster, make_environment
 
 Answer = Callable[..., Any]
 
@@ -129,6 +132,30 @@ def test_a_rotated_secret_is_another_one_of_the_same_client(answer: Answer) -> N
     rotated = answer("client", "rotate-secret", made["client_id"])
     assert rotated["client_id"] == made["client_id"]
     assert rotated["client_secret"] != made["client_secret"]
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "told"),
+    [
+        pytest.param((), {}, "The old secret counts for 24 hours more.", id="default"),
+        pytest.param((), {"secret_grace_hours": "2"}, "The old secret counts for 2 hours more.", id="setting"),
+        pytest.param(("--grace-hours", "3"), {}, "The old secret counts for 3 hours more.", id="option"),
+        pytest.param(("--grace-hours", "0"), {}, "The old secret and its tokens have ended.", id="none"),
+    ],
+)
+def test_a_replaced_secret_has_a_grace(
+    answer: Answer,
+    database_url: str,
+    tmp_path: Path,
+    options: tuple[str, ...],
+    settings: dict[str, str],
+    told: str,
+) -> None:
+    answer("vendor", "add", EMAIL, "--name", "Reading App")
+    made = answer("client", "add", "--vendor", EMAIL, "--name", "x", "--scope", "roster.readonly")
+    environment = make_environment(database_url=database_url, home=str(tmp_path), **settings)
+    done = CliRunner().invoke(main, ["client", "rotate-secret", made["client_id"], *options], env=environment)
+    assert done.stdout.splitlines()[-1] == told
 
 
 def test_disabling_shows_in_the_lists(answer: Answer) -> None:

@@ -27,6 +27,9 @@ EXPORTS = Path(__file__).parent.parent / "exports"
 FEEDS = {"springfield": "springfield-1.1", "shelbyville": "shelbyville-1.2"}
 SECRET_KEY = "a secret key of the tests, long enough to be one"
 
+# Every test comes from one address.
+SETTINGS = {"secret_key": SECRET_KEY, "token_client_per_minute": 10**6, "token_address_per_minute": 10**6}
+
 # Who may see what: whole districts (no schools named), or single schools of one.
 GRANTS: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "both": (("spr-district", ()), ("shv-district", ())),
@@ -110,7 +113,7 @@ def make_served(server_url: str, roster: Roster) -> Iterator[Callable[..., Serve
             copied.append(f"{template}_copy_{len(copied)}")
             administer(server_url, f"CREATE DATABASE {copied[-1]} TEMPLATE {template}")
             url = url_of(server_url, copied[-1])
-        app = create_app(Settings(**{"secret_key": SECRET_KEY, **settings}), url)
+        app = create_app(Settings(**{**SETTINGS, **settings}), url)
         client = RosterClient(app, roster.credentials, made[0].client.documents if made else None)
         made.append(Served(app, client, make_engine(url), url))
         return made[-1]
@@ -119,7 +122,8 @@ def make_served(server_url: str, roster: Roster) -> Iterator[Callable[..., Serve
     for served in made:
         served.app.extensions["roster_journal"].close()
         served.engine.dispose()
-        served.app.extensions["roster_engine"].dispose()
+        for name in ("roster_engine", "roster_accounts_engine"):
+            served.app.extensions[name].dispose()
     administer(server_url, *(f"DROP DATABASE {name} WITH (FORCE)" for name in copied))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import Connection, text
@@ -96,7 +97,7 @@ def switch_off_client(connection: Connection, account: Account) -> None:
 CHANGES = [
     pytest.param(lambda on, own: vendors.grant(on, own.email, "shv-district", []), True, id="a-grant-more"),
     pytest.param(lambda on, own: vendors.revoke(on, own.email, "spr-district"), True, id="a-grant-less"),
-    pytest.param(lambda on, own: vendors.rotate_secret(on, own.client_id), False, id="another-secret"),
+    pytest.param(lambda on, own: vendors.rotate_secret(on, own.client_id, timedelta()), False, id="another-secret"),
     pytest.param(lambda on, own: vendors.disable_client(on, own.client_id), False, id="client-disabled"),
     pytest.param(lambda on, own: vendors.enable_vendor(on, own.email, enabled=False), False, id="vendor-disabled"),
     pytest.param(switch_off_vendor, False, id="vendor-disabled-by-hand"),
@@ -149,9 +150,27 @@ def test_a_vendor_that_is_enabled_again_needs_a_new_token(account: Account) -> N
 def test_the_new_secret_works_and_the_old_one_does_not(account: Account) -> None:
     form = account.client.form("own")
     with account.served.engine.begin() as connection:
-        made = vendors.rotate_secret(connection, account.client_id)
+        made = vendors.rotate_secret(connection, account.client_id, timedelta())
     assert account.client.ask_token(form).status == 401
     assert account.client.ask_token(form | {"client_secret": made.client_secret}).status == 200
+
+
+def test_in_its_grace_the_old_secret_works_beside_the_new_one(account: Account) -> None:
+    """And the tokens that are out go on. A second rotation ends the first secret, the end of its grace the second."""
+    first = account.client.form("own")
+    token = account.client.token("v1p1", vendor="own")
+    secrets = [first["client_secret"]]
+    for _ in range(2):
+        with account.served.engine.begin() as connection:
+            secrets.append(vendors.rotate_secret(connection, account.client_id, timedelta(hours=1)).client_secret)
+        statuses = [account.client.ask_token(first | {"client_secret": secret}).status for secret in secrets]
+        assert statuses == [401] * (len(secrets) - 2) + [200, 200]
+    assert account.client.call("v1p1", "/orgs", bearer=token).status == 200
+    with account.served.engine.begin() as connection:
+        over = text("UPDATE oauth_clients SET previous_secret_ends_at = now() WHERE client_id = :id")
+        connection.execute(over, {"id": account.client_id})
+    statuses = [account.client.ask_token(first | {"client_secret": secret}).status for secret in secrets]
+    assert statuses == [401, 401, 200]
 
 
 def test_a_client_gets_no_more_than_it_is_registered_for(account: Account) -> None:

@@ -1,0 +1,51 @@
+"""`roster keys`: the keys that sign the tokens of both interfaces."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import timedelta
+
+import click
+
+from roster_service.access.callers import LEEWAY_SECONDS
+from roster_service.access.permits import PERMIT_SECONDS
+from roster_service.access.signing_keys import ListedKey, list_signing_keys, rotate_signing_key
+from roster_service.cli.console import as_json, make_table, open_accounts, read_settings, show
+from roster_service.settings import Settings
+
+
+@click.group()
+def keys() -> None:
+    """The keys that sign tokens."""
+
+
+@keys.command("list")
+@as_json
+def keys_list(as_json: bool) -> None:
+    """List the keys: the one that signs, those that still verify, and those that are retired."""
+    with open_accounts() as connection:
+        found = list_signing_keys(connection)
+    show(found, as_json, lambda _: make_table([_key_row(item) for item in found], "there are no keys yet"))
+
+
+def _key_row(item: ListedKey) -> dict[str, str]:
+    return {name.replace("_", " "): value or "-" for name, value in asdict(item).items()}
+
+
+@keys.command("rotate")
+@click.option("--at-once", is_flag=True, help="Every token that is out ends now: for a key that leaked.")
+@as_json
+def keys_rotate(at_once: bool, as_json: bool) -> None:
+    """Make a new key, which signs from now on. The one before it verifies until the last of its tokens has ended."""
+    settings = read_settings()
+    lasting = timedelta(0) if at_once else read_token_life(settings)
+    with open_accounts() as connection:
+        made = rotate_signing_key(connection, settings.read_secret_key(), lasting)
+        [shown] = [item for item in list_signing_keys(connection) if item.key_id == made]
+    ended = "the tokens that are out have ended" if at_once else f"older tokens count for {lasting} at most"
+    show(shown, as_json, lambda _: f"the key {made} signs from now on; {ended}")
+
+
+def read_token_life(settings: Settings) -> timedelta:
+    """How long the last token that a key signed counts, by the slowest clock."""
+    return timedelta(seconds=max(settings.token_seconds, PERMIT_SECONDS) + LEEWAY_SECONDS)

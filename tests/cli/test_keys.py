@@ -1,0 +1,57 @@
+"""`roster keys`: which key signs, which still verify, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from click.testing import CliRunner
+
+from roster_service.cli import main
+from tests.cli.conftest import Roster, make_environment
+
+Answer = Callable[..., Any]
+
+
+def test_rotating_keeps_the_old_key_until_its_tokens_have_ended(answer: Answer) -> None:
+    """A permission token lasts a day, longer than an access token; clocks may differ by a minute."""
+    assert answer("keys", "list") == []
+    first = answer("keys", "rotate")
+    second = answer("keys", "rotate")
+    listed = answer("keys", "list")
+    states = {item["key_id"]: item["state"] for item in listed}
+    assert (states[second["key_id"]], states[first["key_id"]]) == ("signs", "verifies")
+    assert (second["state"], second["retired_at"]) == ("signs", None)
+    old = next(item for item in listed if item["key_id"] == first["key_id"])
+    lasts = datetime.fromisoformat(old["retired_at"]) - datetime.fromisoformat(second["created_at"])
+    assert lasts == timedelta(hours=24, seconds=60)
+
+
+def test_a_key_does_not_get_more_time_from_a_second_rotation(answer: Answer) -> None:
+    first = answer("keys", "rotate")["key_id"]
+    ends = set()
+    for _ in range(2):
+        answer("keys", "rotate")
+        ends |= {item["retired_at"] for item in answer("keys", "list") if item["key_id"] == first}
+    assert len(ends) == 1
+
+
+def test_at_once_no_other_key_verifies(answer: Answer) -> None:
+    answer("keys", "rotate")
+    made = answer("keys", "rotate", "--at-once")["key_id"]
+    states = {item["key_id"]: item["state"] for item in answer("keys", "list")}
+    assert states.pop(made) == "signs"
+    assert set(states.values()) == {"retired"}
+
+
+def test_another_secret_key_makes_no_key_that_the_service_could_not_open(
+    answer: Answer, roster: Roster, database_url: str
+) -> None:
+    answer("keys", "rotate")
+    before = answer("keys", "list")
+    environment = make_environment(database_url=database_url, secret_key="another secret key of thirty-two")
+    done = CliRunner().invoke(main, ["keys", "rotate"], env=environment)
+    assert done.exit_code == 1
+    assert "ROSTER_SECRET_KEY" in done.stderr
+    assert answer("keys", "list") == before
