@@ -68,9 +68,14 @@ def users_with_role(role: str) -> Selection:
 # --- of a parent -------------------------------------------------------------------------------------------------
 
 
-def _is_school(org_id: ColumnElement[str]) -> ColumnElement[bool]:
+def _is_school(org_id: ColumnElement[str], sight: Sight) -> ColumnElement[bool]:
     school = tables.orgs.alias()
-    return has_row(school, school.c.sourced_id == org_id, school.c.type == "school")
+    return has_row(
+        school,
+        school.c.sourced_id == org_id,
+        school.c.type == "school",
+        row_is_visible(tables.orgs, school, sight),
+    )
 
 
 def _is_term(session_id: ColumnElement[str], sight: Sight) -> ColumnElement[bool]:
@@ -94,7 +99,7 @@ def terms_of_school(sight: Sight) -> ColumnElement[bool]:
     )
     parents = select(used.c.parent_id).where(used.c.sourced_id.in_(of_school))
     return (
-        _is_school(SCHOOL)
+        _is_school(SCHOOL, sight)
         & terms(sight)
         & or_(
             _sessions.sourced_id.in_(of_school), _sessions.sourced_id.in_(parents), _sessions.parent_id.in_(of_school)
@@ -117,12 +122,12 @@ def courses_of_school(sight: Sight) -> ColumnElement[bool]:
         taught.c.status == "active",
         row_is_visible(tables.classes, taught, sight),
     )
-    return _is_school(SCHOOL) & or_(_courses.org_id == SCHOOL, teaches)
+    return _is_school(SCHOOL, sight) & or_(_courses.org_id == SCHOOL, teaches)
 
 
-def classes_of_school(_sight: Sight) -> ColumnElement[bool]:
+def classes_of_school(sight: Sight) -> ColumnElement[bool]:
     """The classes of a school."""
-    return _is_school(SCHOOL) & (_classes.school_id == SCHOOL)
+    return _is_school(SCHOOL, sight) & (_classes.school_id == SCHOOL)
 
 
 def classes_of_course(_sight: Sight) -> ColumnElement[bool]:
@@ -169,7 +174,7 @@ def users_of_school(role: str) -> Selection:
             held.c.role == role,
             role_is_visible(held, sight),
         )
-        return _is_school(SCHOOL) & at_school
+        return _is_school(SCHOOL, sight) & at_school
 
     return select_users
 
@@ -189,22 +194,22 @@ def users_of_class(role: str) -> Selection:
     return select_users
 
 
-def _class_is_of_school() -> ColumnElement[bool]:
+def _class_is_of_school(sight: Sight) -> ColumnElement[bool]:
     taught = tables.classes.alias()
-    return _is_school(SCHOOL) & has_row(taught, taught.c.sourced_id == CLASS, taught.c.school_id == SCHOOL)
+    return _is_school(SCHOOL, sight) & has_row(taught, taught.c.sourced_id == CLASS, taught.c.school_id == SCHOOL)
 
 
 def users_of_class_of_school(role: str) -> Selection:
     """The users enrolled in a class in a role, where the class is the school's."""
     of_class = users_of_class(role)
-    return lambda sight: _class_is_of_school() & of_class(sight)
+    return lambda sight: _class_is_of_school(sight) & of_class(sight)
 
 
-def enrollments_of_school(_sight: Sight) -> ColumnElement[bool]:
+def enrollments_of_school(sight: Sight) -> ColumnElement[bool]:
     """The enrollments at a school."""
-    return _is_school(SCHOOL) & (_enrollments.school_id == SCHOOL)
+    return _is_school(SCHOOL, sight) & (_enrollments.school_id == SCHOOL)
 
 
-def enrollments_of_class_of_school(_sight: Sight) -> ColumnElement[bool]:
+def enrollments_of_class_of_school(sight: Sight) -> ColumnElement[bool]:
     """The enrollments of a class, where the class is the school's."""
-    return _class_is_of_school() & (_enrollments.class_id == CLASS)
+    return _class_is_of_school(sight) & (_enrollments.class_id == CLASS)
