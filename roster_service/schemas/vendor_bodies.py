@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from marshmallow import ValidationError, fields, validate
@@ -32,6 +33,18 @@ def make_text(**options: Any) -> fields.String:
     return fields.String(validate=[validate.Length(1, TEXT_MOST), require_storable], **options)
 
 
+class Instant(fields.AwareDateTime):
+    """An instant with a time zone, read into UTC: PostgreSQL does not take every zone that can be written."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> datetime:
+        moment = super()._deserialize(value, attr, data, **options)
+        try:
+            return moment.astimezone(UTC)
+        except OverflowError:
+            # Before the first instant there is, or after the last one.
+            return (datetime.min if moment.year == 1 else datetime.max).replace(tzinfo=UTC)
+
+
 class LoginRequest(StrictSchema):
     """The vendor's e-mail and password."""
 
@@ -57,7 +70,7 @@ class StudentsRequest(StrictSchema):
         validate=validate.Length(1, SCHOOLS_MOST),
         metadata={"description": "Only students of these schools of the district, by sourcedId"},
     )
-    modifiedSince = fields.AwareDateTime(
+    modifiedSince = Instant(
         format="iso",
         attribute="modified_since",
         metadata={"description": "Only records changed at or after this instant, which has a time zone"},
