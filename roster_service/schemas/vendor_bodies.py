@@ -16,6 +16,7 @@ SCHOOLS_MOST = 1000
 TEXT_MOST = 256
 # The largest that PostgreSQL takes.
 OFFSET_MOST = 2**63 - 1
+EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 def require_storable(text: str) -> None:
@@ -42,7 +43,7 @@ class Instant(fields.AwareDateTime):
             return moment.astimezone(UTC)
         except OverflowError:
             # Before the first instant there is, or after the last one.
-            return (datetime.min if moment.year == 1 else datetime.max).replace(tzinfo=UTC)
+            return EARLIEST if moment.year == 1 else LATEST
 
 
 class LoginRequest(StrictSchema):
