@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import Tally
 
-from .cells import Cell, Outcome, expect, make_cells, read_outcome
+from .cells import Cell, Outcome, choose, expect, find_eyes, make_cells, read_outcome
 from .choosing import COLLECTIONS
 from .conftest import Asker, World
 from .locks import Locks, has_second_lock
@@ -47,14 +47,21 @@ def find_leaks(cell: Cell, expected: Outcome, found: Outcome) -> Iterator[str]:
     if expected.status != 200:
         yield f"is answered at all, with {found.status}"
         return
-    if (found.total or 0) > (expected.total or 0):
-        yield f"counts {found.total}, and {expected.total} may be counted"
-    allowed = {record["sourcedId"]: set(_walk(record)) for record in expected.records}
+    # Of the refs, `primaryOrg` alone is hidden though the caller could fetch what it leads to: the district above a
+    # granted school. That hides no secret, and row-level security, which knows no columns, does not hide it.
+    seen = find_eyes(cell.caller).orgs
+    plain = choose(cell) if any("primaryOrg" in text for _, text in cell.query) else expected.records
+    most = max(expected.total or 0, 0 if plain is expected.records else len(plain))
+    if (found.total or 0) > most:
+        yield f"counts {found.total}, and {most} may be counted"
+    allowed = {record["sourcedId"]: set(_walk(record)) for record in plain}
     for record in found.records:
         if record["sourcedId"] not in allowed:
             yield f"shows {record['sourcedId']}"
         else:
-            for path, value in set(_walk(record)) - allowed[record["sourcedId"]]:
+            fetchable = {"primaryOrg"} if record.get("primaryOrg", {}).get("sourcedId") in seen else set()
+            shown = {name: value for name, value in record.items() if name not in fetchable}
+            for path, value in set(_walk(shown)) - allowed[record["sourcedId"]]:
                 yield f"shows {value} as {path} of {record['sourcedId']}"
 
 
