@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := roster_service sync_scripts grammar tests wsgi.py
 
-.PHONY: help run test check sync check-long style types imports alone bench-filter bench-sync bench-locks clean
+.PHONY: help run test check sync check-long style types imports audit alone bench-filter bench-sync bench-locks clean
 
 help: ## List the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -35,12 +35,14 @@ sync: $(VENV)/.service ## Load the export of every enabled feed, then purge; wha
 test: $(VENV)/.test ## Run the tests on a real PostgreSQL (the embedded one, or ROSTER_TEST_DATABASE_URL)
 	@$(BIN)/python -m pytest --cov=oneroster_filter --cov-branch --cov-report= --cov-fail-under=100
 
-check: style types imports test ## Style, types, import contracts, tests: what must hold before a commit
+check: style types imports audit test ## Style, types, import contracts, known vulnerabilities, tests: what must hold before a commit
 
-check-long: check alone ## All of that, and what takes long: the library by itself, a million inputs to its parser, 50 interrupted syncs, 10 killed servers, 200 sequences of nights
+check-long: check alone ## All of that, and what takes long: a million inputs to the parser, faults, nights, the whole access matrix, all requests of the OpenAPI documents
 	@$(BIN)/python -W error -m tests.grammar.fuzz 1000000
 	@FAULT_ROUNDS=50 SERVER_FAULT_ROUNDS=10 $(BIN)/python -m pytest tests/faults
 	@SYNC_SEQUENCES=200 $(BIN)/python -m pytest tests/sync/test_sequences.py tests/sync/test_sifting.py
+	@MATRIX=all $(BIN)/python -m pytest tests/access_matrix
+	@SCHEMATHESIS=all $(BIN)/python -m pytest tests/openapi
 
 style: $(VENV)/.test ## Check the style of the code
 	@$(BIN)/ruff check --quiet $(SOURCES)
@@ -51,6 +53,9 @@ types: $(VENV)/.test ## Check the types (mypy, strict)
 
 imports: $(VENV)/.test ## Check that imports only point down
 	@$(BIN)/lint-imports --no-cache
+
+audit: $(VENV)/.test ## Ask the public list of vulnerabilities about every installed package
+	@$(BIN)/python -m tests.audit
 
 alone: $(VENV)/.test ## Prove that the filter library builds, installs and works with lark alone
 	@sh tests/grammar/alone.sh $(BIN)/python

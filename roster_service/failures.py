@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 
 from flask import Flask, Response, jsonify, request
 from psycopg2.errors import QueryCanceled
@@ -69,8 +70,15 @@ def on_full_pool(_error: PoolTimeoutError) -> Response:
 
 def on_fault(error: Exception) -> Response:
     """A fault of our own."""
-    log.error("fault: %s", type(error).__name__, exc_info=error)
+    log.error("fault: %s", describe_fault(error))
     return answer_failure(Problem.INTERNAL, IN_LOG, 500)
+
+
+def describe_fault(error: BaseException) -> str:
+    """The kind of a fault, the place, and those of the faults behind it. Not their words, which can quote values."""
+    places = "".join(traceback.format_tb(error.__traceback__))
+    behind = error.__cause__ or error.__context__
+    return f"{type(error).__name__}\n{places}" + (f"after {describe_fault(behind)}" if behind is not None else "")
 
 
 def answer_failure(problem: Problem, description: str, status: int) -> Response:

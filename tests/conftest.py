@@ -22,8 +22,23 @@ settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
+Tally = Callable[[str], None]
+TALLIED = pytest.StashKey[list[str]]()
+
 TEST_DATABASE_VARIABLE = "ROSTER_TEST_DATABASE_URL"
 TEMPLATE = "roster_test_template"
+
+
+@pytest.fixture(scope="session")
+def tally(request: pytest.FixtureRequest) -> Tally:
+    """Notes how much was tried; the lines stand at the end of the run."""
+    return request.config.stash.setdefault(TALLIED, []).append
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Writes the lines."""
+    for line in config.stash.get(TALLIED, []):
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

@@ -80,7 +80,7 @@ def _read_order(texts: Sequence[str], _limits: Limits) -> bool:
 
 
 def _read_fields(texts: Sequence[str], _limits: Limits) -> tuple[str, ...]:
-    names = tuple(name.strip() for text in texts for name in text.split(","))
+    names = tuple(name.strip(" ") for text in texts for name in text.split(","))
     if not all(names):
         raise RefusedRequestError(Problem.BLANK_SELECTION, "the parameter `fields` has a blank name in it")
     return names
@@ -106,7 +106,7 @@ LIMIT = Parameter(
 OFFSET = Parameter(
     "offset",
     _read_offset,
-    {"type": "integer", "minimum": 0, "default": 0},
+    {"type": "integer", "minimum": 0, "maximum": MAX_OFFSET, "default": 0},
     "How many records to skip. Past the end: an empty page, and the right `X-Total-Count`.",
 )
 FILTER = Parameter(
@@ -127,7 +127,7 @@ ORDER_BY = Parameter("orderBy", _read_order, {"type": "string", "enum": ["asc", 
 FIELDS = Parameter(
     "fields",
     _read_fields,
-    {"type": "array", "items": {"type": "string", "minLength": 1}},
+    {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "[^, ]"}},
     "The fields to return, as a comma list. Unknown names are ignored, with a warning.",
     repeatable=True,
 )

@@ -9,7 +9,7 @@ from flask_smorest import Api
 
 from roster_service import __version__
 from roster_service.access.scopes import EXPLANATIONS, TOKEN_PATH
-from roster_service.query.params import LIMIT, Parameter
+from roster_service.query.params import FILTER, LIMIT, Parameter
 from roster_service.rostering.endpoints import Endpoint, Shape
 from roster_service.rostering.status_info import StatusInfo, StatusInfoSet
 from roster_service.rostering.views import Surroundings, parameters_of
@@ -129,6 +129,8 @@ def _document_parameter(parameter: Parameter, here: Surroundings) -> dict[str, A
     schema = dict(parameter.schema)
     if parameter is LIMIT:
         schema |= {"default": here.limits.default_limit, "maximum": here.limits.max_limit}
+    if parameter is FILTER:
+        schema |= {"maxLength": here.limits.filter_length}
     style = {"style": "form", "explode": False} if parameter.repeatable else {}
     return {
         "name": parameter.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from marshmallow import ValidationError, fields, validate
@@ -15,6 +16,7 @@ SCHOOLS_MOST = 1000
 TEXT_MOST = 256
 # The largest that PostgreSQL takes.
 OFFSET_MOST = 2**63 - 1
+EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 def require_storable(text: str) -> None:
@@ -30,6 +32,18 @@ def require_storable(text: str) -> None:
 def make_text(**options: Any) -> fields.String:
     """A text of a request."""
     return fields.String(validate=[validate.Length(1, TEXT_MOST), require_storable], **options)
+
+
+class Instant(fields.AwareDateTime):
+    """An instant with a time zone, read into UTC: PostgreSQL does not take every zone that can be written."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> datetime:
+        moment = super()._deserialize(value, attr, data, **options)
+        try:
+            return moment.astimezone(UTC)
+        except OverflowError:
+            # Before the first instant there is, or after the last one.
+            return EARLIEST if moment.year == 1 else LATEST
 
 
 class LoginRequest(StrictSchema):
@@ -57,7 +71,7 @@ class StudentsRequest(StrictSchema):
         validate=validate.Length(1, SCHOOLS_MOST),
         metadata={"description": "Only students of these schools of the district, by sourcedId"},
     )
-    modifiedSince = fields.AwareDateTime(
+    modifiedSince = Instant(
         format="iso",
         attribute="modified_since",
         metadata={"description": "Only records changed at or after this instant, which has a time zone"},

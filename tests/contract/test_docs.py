@@ -70,6 +70,17 @@ def test_an_operation_documents_its_parameters_scopes_and_refusals(
 
 
 @each_version
+def test_the_bounds_of_parameters_are_documented(client: RosterClient, version: str) -> None:
+    operation = client.documents[version].json["paths"][ROOTS[version] + "/users"]["get"]
+    schemas = {item["name"]: item["schema"] for item in operation["parameters"] if item["in"] == "query"}
+    assert (schemas["limit"]["maximum"], schemas["offset"]["maximum"]) == (10_000, 2**63 - 1)
+    assert schemas["filter"]["maxLength"] == 4096
+    for name, bound in (("limit", 10_000), ("offset", 2**63 - 1)):
+        assert client.call(version, "/users", {name: str(bound)}).status == 200
+        assert client.call(version, "/users", {name: str(bound + 1)}).status == 400
+
+
+@each_version
 def test_every_documented_refusal_has_the_one_envelope(client: RosterClient, version: str) -> None:
     document = client.documents[version].json
     refusals = [

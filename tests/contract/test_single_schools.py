@@ -122,6 +122,15 @@ def test_a_course_taught_here_and_offered_elsewhere_is_seen_without_its_org(bent
 
 
 @each_version
+def test_the_courses_of_a_school_that_is_not_seen_tell_of_no_org(bent: Served, version: str) -> None:
+    """The course is seen, and that the north school offers it is not."""
+    path = "/schools/shv-north/courses"
+    assert "shv-course-bio" in bent.client.call(version, path, vendor="north").ids
+    hidden = bent.client.call(version, path, vendor="south")
+    assert (hidden.ids, hidden.total) == ([], 0)
+
+
+@each_version
 def test_an_enrollment_is_seen_only_with_its_user(bent: Served, version: str) -> None:
     """Otherwise its reference would name somebody whom the caller must not know."""
     for scopes, ids in ((SCOPES, ["shv-enr-7", "shv-enr-8"]), ((FULL,), ["shv-enr-7"])):

@@ -186,6 +186,10 @@ def test_changed_students_alone(served: Served, ask: Any) -> None:
     assert ask(modifiedSince="2027-03-01T11:00:00.5+01:00").ids == ["spr-student-2"]
     assert ask(modifiedSince="2027-03-01T10:00:00.501Z").ids == []
     assert ask(modifiedSince="0001-01-01T00:00:00+14:00").json["total"] == 6
+    # Zones that PostgreSQL does not take, though ISO 8601 can write them.
+    assert ask(modifiedSince="2027-03-02T03:31:00.500+17:31").ids == ["spr-student-2"]
+    assert ask(modifiedSince="0001-01-01T00:00:00+23:59").json["total"] == 6
+    assert ask(modifiedSince="9999-12-31T23:59:59-23:59").json["total"] == 0
 
 
 def test_a_tombstone_comes_with_its_status(served: Served, ask: Any) -> None:

@@ -1,0 +1,101 @@
+"""The roster of the matrix in a database of its own, and its vendors' tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pytest
+from flask import Flask
+from joserfc import jwt
+from joserfc.jwk import RSAKey
+from sqlalchemy import Engine, insert
+
+from roster_service.access.signing_keys import KeyRing
+from roster_service.app import create_app
+from roster_service.db import tables
+from roster_service.db.engine import make_engine
+from roster_service.settings import Settings
+from tests.contract.client import FULL, RosterClient
+from tests.contract.conftest import SECRET_KEY, add_vendor
+from tests.contract.test_tokens import read_part
+
+from .cells import SCOPE_SETS, Caller
+from .locks import Locks, forget_statements, take_away
+from .roster import FEEDS, ROSTER
+from .seeing import GRANTS, by_id
+
+
+@dataclass(frozen=True)
+class World:
+    """The database, and the credentials of a client for each shape of grants."""
+
+    url: str
+    engine: Engine
+    credentials: Mapping[str, tuple[str, str]]
+
+
+@pytest.fixture(scope="session")
+def world(make_database: Callable[[], str]) -> Iterator[World]:
+    """The roster and its vendors."""
+    url = make_database()
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        for feed, name in FEEDS.items():
+            connection.execute(insert(tables.feeds).values(id=feed, name=name, format="oneroster"))
+        for name, rows in ROSTER.items():
+            for row in rows:
+                present = {column: value for column, value in row.items() if value is not None}
+                connection.execute(insert(tables.metadata.tables[name]).values(present))
+        credentials = {}
+        for name, grants in GRANTS.items():
+            given = [(district, ()) for district in grants.districts]
+            given += [(by_id("orgs")[school]["district_id"], (school,)) for school in grants.schools]
+            credentials[name] = add_vendor(connection, name, given)
+    yield World(url, engine, credentials)
+    engine.dispose()
+
+
+class Asker:
+    """An application with some locks on, and tokens for every caller, signed with its own key."""
+
+    def __init__(self, app: Flask, world: World) -> None:
+        self.http = app.test_client()
+        self._client = RosterClient(app, world.credentials)
+        (self._key,) = KeyRing(world.engine, SECRET_KEY).read_private().keys
+        self._good: dict[str, str] = {}
+        self._tokens: dict[Caller, str] = {}
+
+    def token(self, caller: Caller) -> str:
+        """The token of a caller: one that the service gave to the vendor, with other scopes in it."""
+        if caller not in self._tokens:
+            if caller.grants not in self._good:
+                self._good[caller.grants] = self._client.token("v1p1", (FULL,), caller.grants)
+            good = self._good[caller.grants]
+            scope = " ".join(f"{caller.version}/{name}" for name in SCOPE_SETS[caller.scopes])
+            key: RSAKey = self._key
+            self._tokens[caller] = jwt.encode(read_part(good, 0), read_part(good, 1) | {"scope": scope}, key)
+        return self._tokens[caller]
+
+
+@pytest.fixture(scope="module")
+def make_asker(world: World) -> Iterator[Callable[[Locks], Asker]]:
+    """Makes an application with some locks on; the locks are back when the module's tests are done."""
+    made: list[Flask] = []
+    patch = pytest.MonkeyPatch()
+
+    def make(locks: Locks) -> Asker:
+        patch.undo()
+        forget_statements()
+        take_away(patch, locks)
+        made.append(create_app(Settings(secret_key=SECRET_KEY), world.url))
+        return Asker(made[-1], world)
+
+    yield make
+    patch.undo()
+    forget_statements()
+    for app in made:
+        app.extensions["roster_journal"].close()
+        for engine in app.extensions.values():
+            if isinstance(engine, Engine):
+                engine.dispose()

@@ -1,0 +1,155 @@
+"""The matrix: every cell is answered as the model says; and with one lock taken away, nothing more than that is shown.
+
+`make check` asks every SAMPLE-th cell, MATRIX=all asks all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests.conftest import Tally
+
+from .cells import Cell, Outcome, choose, expect, find_eyes, make_cells, read_outcome
+from .choosing import COLLECTIONS
+from .conftest import Asker, World
+from .locks import Locks, has_second_lock
+from .roster import PEOPLE
+from .seeing import GRANTS
+
+VARIABLE = "MATRIX"
+# No divisor of how often anything repeats, so a sample has some of everything.
+SAMPLE = 61
+SHOWN = 10
+
+
+def pick_cells() -> list[Cell]:
+    """The cells of this run."""
+    every = list(make_cells())
+    return every if os.environ.get(VARIABLE) == "all" else every[::SAMPLE]
+
+
+def ask(asker: Asker, cell: Cell) -> Outcome:
+    """What the service answers."""
+    headers = {"Authorization": f"Bearer {asker.token(cell.caller)}"}
+    with asker.http.get(cell.address, headers=headers) as response:
+        return read_outcome(response.status_code, response.headers, json.loads(response.data))
+
+
+def find_leaks(cell: Cell, expected: Outcome, found: Outcome) -> Iterator[str]:
+    """What is shown or counted that the model forbids. That something is missing is no leak."""
+    if found.status != 200:
+        return
+    if expected.status != 200:
+        yield f"is answered at all, with {found.status}"
+        return
+    # Of the refs, `primaryOrg` alone is hidden though the caller could fetch what it leads to: the district above a
+    # granted school. That hides no secret, and row-level security, which knows no columns, does not hide it.
+    seen = find_eyes(cell.caller).orgs
+    plain = choose(cell) if any("primaryOrg" in text for _, text in cell.query) else expected.records
+    most = max(expected.total or 0, 0 if plain is expected.records else len(plain))
+    if (found.total or 0) > most:
+        yield f"counts {found.total}, and {most} may be counted"
+    allowed = {record["sourcedId"]: set(_walk(record)) for record in plain}
+    for record in found.records:
+        if record["sourcedId"] not in allowed:
+            yield f"shows {record['sourcedId']}"
+        else:
+            fetchable = {"primaryOrg"} if record.get("primaryOrg", {}).get("sourcedId") in seen else set()
+            shown = {name: value for name, value in record.items() if name not in fetchable}
+            for path, value in set(_walk(shown)) - allowed[record["sourcedId"]]:
+                yield f"shows {value} as {path} of {record['sourcedId']}"
+
+
+def _walk(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Every (path, text) in a record; the places in a list do not count."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _walk(item, f"{path}.{name}")
+    elif isinstance(value, list):
+        for item in value:
+            yield from _walk(item, path)
+    else:
+        yield path.removeprefix("."), str(value)
+
+
+def find_differences(cell: Cell, expected: Outcome, found: Outcome) -> Iterator[str]:
+    """Everything in which an answer is another than the model's."""
+    if expected != found:
+        yield "differs"
+
+
+def describe(cell: Cell, expected: Outcome, found: Outcome, troubles: list[str]) -> str:
+    """The request, and both answers in short."""
+    caller = cell.caller
+    return "\n  ".join(
+        [
+            f"GET {cell.address}",
+            f"scopes {caller.scopes}, grants {caller.grants} {GRANTS[caller.grants]}, {cell.kind}",
+            *troubles[:3],
+            f"expected {_shorten(expected, found)}",
+            f"found    {_shorten(found, expected)}",
+        ]
+    )
+
+
+def _shorten(outcome: Outcome, other: Outcome) -> str:
+    ids = [record.get("sourcedId") for record in outcome.records]
+    text = f"{outcome.status} {outcome.minor or ''} {outcome.total if outcome.total is not None else ''} {ids}"
+    same = {json.dumps(record, sort_keys=True) for record in other.records}
+    alone = [record for record in outcome.records if json.dumps(record, sort_keys=True) not in same]
+    return f"{text} {json.dumps(alone[0])[:1200] if alone else ''}"
+
+
+Judge = Callable[[Cell, Outcome, Outcome], Iterator[str]]
+
+
+def judge_cells(asker: Asker, cells: list[Cell], judge: Judge) -> list[str]:
+    """The cells that are not as they should be, described."""
+    failed = []
+    for cell in cells:
+        expected, found = expect(cell), ask(asker, cell)
+        troubles = list(judge(cell, expected, found))
+        if troubles:
+            failed.append(describe(cell, expected, found, troubles))
+    return failed
+
+
+# What each state of the locks is held to: the same answers, or no leak.
+JUDGES: Mapping[Locks, Judge] = {
+    Locks.BOTH: find_differences,
+    Locks.FIRST_ALONE: find_leaks,
+    Locks.SECOND_ALONE: find_leaks,
+}
+
+
+@pytest.mark.parametrize("locks", JUDGES, ids=lambda locks: locks.value)
+def test_every_cell_is_answered_as_the_model_says(
+    world: World, make_asker: Callable[[Locks], Asker], tally: Tally, locks: Locks
+) -> None:
+    if locks is Locks.SECOND_ALONE and not has_second_lock(world.engine):
+        pytest.skip("this database has no second lock")
+    cells = pick_cells()
+    failed = judge_cells(make_asker(locks), cells, JUDGES[locks])
+    wrong = "differ" if JUDGES[locks] is find_differences else "leak"
+    tally(f"access matrix, {locks.value}: {len(cells):,} cells, {len(failed):,} {wrong}")
+    assert not failed, f"{len(failed)} of {len(cells)} cells {wrong}\n" + "\n".join(failed[:SHOWN])
+
+
+def test_the_matrix_sees_it_when_no_lock_is_there(make_asker: Callable[[Locks], Asker], tally: Tally) -> None:
+    """Whoever was granted nothing, or one school, would be shown much: a matrix that misses that proves nothing."""
+    cells = [cell for cell in pick_cells() if cell.caller.grants in ("nothing", "school")]
+    failed = judge_cells(make_asker(Locks.NONE), cells, find_leaks)
+    tally(f"access matrix, no lock: {len(failed):,} of {len(cells):,} cells leak, as they must")
+    assert len(failed) > len(cells) / 4
+
+
+def test_the_model_knows_every_path() -> None:
+    """Without an entry of its own a path would not be asked."""
+    asked = {cell.endpoint.path.removesuffix("/{sourcedId}") for cell in make_cells()}
+    assert asked == set(COLLECTIONS)
+    assert len(PEOPLE) > 20

@@ -1,0 +1,22 @@
+"""`python -m tests.audit`: asks the public list of vulnerabilities about every installed package.
+
+Exits 1 where one is known to be vulnerable. Where the list cannot be reached it says so and passes: a build without a
+network is no fault of the packages.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tests.audit.packages import judge, run_audit
+
+
+def main() -> None:
+    """Print the verdict; exit 1 where a package is known to be vulnerable."""
+    verdict = judge(*run_audit())
+    print(verdict.words, file=sys.stderr if verdict.failed else sys.stdout)
+    sys.exit(1 if verdict.failed else 0)
+
+
+if __name__ == "__main__":
+    main()

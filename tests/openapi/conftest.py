@@ -1,0 +1,96 @@
+"""One application with its three OpenAPI documents, and what it takes to be let in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import schemathesis
+from flask import Flask
+from schemathesis.config import SchemathesisConfig
+from schemathesis.schemas import BaseSchema
+
+from roster_service.app import create_app
+from roster_service.db.engine import make_engine
+from roster_service.schemas.flags import Flag
+from roster_service.settings import Settings
+from sync_scripts.loading import load
+from tests.conftest import Tally
+from tests.contract.client import ROOTS, VERSIONS, RosterClient
+from tests.contract.conftest import EXPORTS, FEEDS, GRANTS, SECRET_KEY, add_vendor
+from tests.vendor.client import Account, VendorClient
+from tests.vendor.conftest import Served as VendorDoor
+from tests.vendor.conftest import dispose
+
+from .runs import THIS_RUN
+
+SEED = 20_261_121
+
+
+@dataclass(frozen=True)
+class Doors:
+    """The application, and the headers that open each document's paths."""
+
+    app: Flask
+    account: Account
+    headers: dict[str, dict[str, str]]
+    counted: dict[str, Counter[int]] = field(default_factory=dict)
+
+    def note(self, document: str, status: int) -> None:
+        """Counts an answer."""
+        self.counted.setdefault(document, Counter())[status] += 1
+
+
+@pytest.fixture(scope="session")
+def doors(make_database: Callable[[], str], tally: Tally) -> Iterator[Doors]:
+    """The application on a database with both small exports."""
+    url = make_database()
+    engine = make_engine(url)
+    for feed, folder in FEEDS.items():
+        load(engine, feed, EXPORTS / folder)
+    with engine.begin() as connection:
+        credentials = add_vendor(connection, "both", GRANTS["both"])
+    app = create_app(Settings(secret_key=SECRET_KEY), url)
+    client, vendor = RosterClient(app, {"both": credentials}), VendorClient(app)
+    account = VendorDoor(app, vendor, engine, url).add(grants=dict(GRANTS["both"]), flags=tuple(Flag))
+    headers = {version: {"Authorization": f"Bearer {client.token(version)}"} for version in VERSIONS}
+    headers["v1"] = {"x-api-key": account.api_key, "Authorization": f"Bearer {vendor.token(account)}"}
+    made = Doors(app, account, headers)
+    yield made
+    for document, counted in made.counted.items():
+        statuses = ", ".join(f"{count:,} x {status}" for status, count in sorted(counted.items()))
+        tally(f"OpenAPI document {document}: {counted.total():,} requests ({statuses})")
+    engine.dispose()
+    dispose(app)
+
+
+@pytest.fixture(scope="session")
+def documents(doors: Doors) -> dict[str, BaseSchema]:
+    """The documents, by the names of their roots."""
+    addresses = {**ROOTS, "v1": "/v1"}
+    return {name: load_document(doors.app, f"{root}/openapi.json") for name, root in addresses.items()}
+
+
+def load_document(app: Flask, address: str) -> BaseSchema:
+    """A document as schemathesis reads it; the same requests in every run."""
+    is_vendor = address.startswith("/v1/")
+    # The specification answers other methods than GET with 400; where 405 is right, tests/vendor asks for it.
+    settings: dict[str, Any] = {
+        "seed": SEED,
+        "generation": {
+            # Its two paths take more than the many of the others.
+            "max-examples": THIS_RUN.examples * (10 if is_vendor else 1),
+            "deterministic": True,
+            "database": "none",
+            # No text of a database has a NUL; JSON Schema has no plain way to say so.
+            "allow-x00": False,
+            # The headers that open the doors are sent with every request.
+            "with-security-parameters": False,
+        },
+        "phases": {"coverage": {"enabled": THIS_RUN.coverage}, "stateful": {"enabled": False}},
+        "checks": {"unsupported_method": {"enabled": is_vendor}},
+    }
+    return schemathesis.openapi.from_wsgi(address, app, config=SchemathesisConfig.from_dict(settings))
