@@ -7,13 +7,20 @@ from flask import Flask, Response
 from roster_service.access.journal import Journal
 from roster_service.access.login_failures import FailureBrake
 from roster_service.access.signing_keys import KeyRing, ensure_signing_key
-from roster_service.db.engine import make_counting_engine, make_engine, make_reading_engine, require_reachable
+from roster_service.db.engine import (
+    make_counting_engine,
+    make_engine,
+    make_reading_engine,
+    make_walking_engine,
+    require_reachable,
+)
 from roster_service.db.migrate import require_current
 from roster_service.docs import register_docs
 from roster_service.failures import register_failures
 from roster_service.journaling import register_journal
 from roster_service.oauth.token_endpoint import register_oauth
 from roster_service.query.params import Limits
+from roster_service.query.walks import Walks
 from roster_service.rostering import blueprints as rostering
 from roster_service.rostering.paths import EncodedIds, IdConverter
 from roster_service.rostering.views import Surroundings
@@ -49,8 +56,12 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     # Two slashes in a row are an empty id, not a client's slip.
     app.url_map.merge_slashes = False
     app.extensions["roster_engine"] = engine
+    walking = make_walking_engine(database_url, statement_seconds=settings.statement_seconds)
+    app.extensions["roster_walking_engine"] = walking
+    walks = Walks(walking, settings.walk_megabytes)
     here = Surroundings(
         engine=engine,
+        walks=walks,
         keys=keys,
         limits=Limits(settings.default_limit, settings.max_limit, settings.filter_length),
         issuer=issuer,
@@ -60,7 +71,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     counting = make_counting_engine(database_url)
     app.extensions["roster_counting_engine"] = counting
     throttle = Throttle(app, counting, settings.rate_storage_url)
-    register_vendor(app, VendorDoor(engine, keys, issuer, throttle, FailureBrake(throttle.storage)))
+    register_vendor(app, VendorDoor(engine, walks, keys, issuer, throttle, FailureBrake(throttle.storage)))
     register_oauth(app, engine, keys, issuer=issuer, seconds=settings.token_seconds)
     register_docs(app)
     register_failures(app)

@@ -43,6 +43,19 @@ def make_counting_engine(url: str) -> Engine:
     return _make(url, session, pool_size=2).execution_options(isolation_level="AUTOCOMMIT")
 
 
+def make_walking_engine(url: str, *, statement_seconds: int) -> Engine:
+    """An engine for keeping walks: it may write; each statement sees what was committed before it, and none runs
+    longer than told."""
+    session = {
+        # Who waited for another worker's walk has to see it.
+        "default_transaction_isolation": r"read\ committed",
+        "statement_timeout": f"{statement_seconds}s",
+        "synchronous_commit": "off",
+        "jit": "off",
+    }
+    return _make(url, session, pool_size=1)
+
+
 def _make(url: str, session: dict[str, str], *, pool_size: int) -> Engine:
     try:
         address = make_url(url)
