@@ -19,13 +19,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, func, select, update
+from sqlalchemy import Connection, Engine, delete, func, select, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.access.roster_state import RosterState
-from roster_service.db.walk_tables import walks
+from roster_service.db.walk_tables import walk_chunks, walks
 from roster_service.query.plan import Outline, Plan
 from roster_service.query.statements import KEPT
 from roster_service.query.walk_eviction import Bounds, evict
@@ -104,7 +104,9 @@ class Walks:
         self._lock = threading.Lock()
         self._remembered: OrderedDict[bytes, Known] = OrderedDict()
         self._touched: dict[bytes, float] = {}
-        self._unchecked_walks = UNCHECKED_WALKS
+        # The newest roster that this worker has made room for.
+        self._revision = -1
+        self._unchecked_walks = 0
         self._unchecked_bytes = 0
 
     def find(self, connection: Connection, walk: Walk) -> Known | None:
@@ -168,26 +170,31 @@ class Walks:
         """
         try:
             with self._engine.connect() as connection, connection.begin() as transaction:
-                total = self._ensure(connection, walk)
-                if total is None:
+                # Of all workers that want it now, one makes it; the others wait, and read it.
+                connection.execute(select(func.pg_advisory_xact_lock(int.from_bytes(walk.key[:8], signed=True))))
+                window = self._read(connection, walk) or self._make(connection, walk)
+                if window is None:
                     transaction.rollback()
                     return None
-                begin, end = find_places(walk.plan, total)
-                page = {"walk": walk.key, "page_begin": begin, "page_end": end}
-                ids = tuple(connection.scalars(window_statement(), page)) if begin < end else ()
         except SQLAlchemyError as error:
             _tell(error)
             return None
-        self.remember(walk, Known(total, is_kept=total > 0))
-        return Window(ids, total)
+        self.remember(walk, Known(window.total, is_kept=window.total > 0))
+        return window
 
-    def _ensure(self, connection: Connection, walk: Walk) -> int | None:
-        # Of all workers that want it now, one makes it; the others wait, and read it.
-        connection.execute(select(func.pg_advisory_xact_lock(int.from_bytes(walk.key[:8], signed=True))))
-        known = connection.execute(select(walks.c.total, walks.c.bytes).where(walks.c.key == walk.key)).one_or_none()
-        if known is not None and (known.bytes or not known.total):
-            total: int = known.total
-            return total
+    def _read(self, connection: Connection, walk: Walk) -> Window | None:
+        """The page of a walk that is kept already; None where it is not, or not whole."""
+        total = connection.scalar(select(walks.c.total).where(walks.c.key == walk.key))
+        if total is None:
+            return None
+        begin, end = find_places(walk.plan, total)
+        page = {"walk": walk.key, "page_begin": begin, "page_end": end}
+        ids = tuple(connection.scalars(window_statement(), page)) if begin < end else ()
+        return Window(ids, total) if len(ids) == end - begin else None
+
+    def _make(self, connection: Connection, walk: Walk) -> Window | None:
+        """Keeps the walk, in place of whatever is left of it; None where the roster has changed."""
+        connection.execute(delete(walk_chunks).where(walk_chunks.c.walk == walk.key))
         made = connection.execute(keeping_statement(walk.plan), {**walk.values, "walk": walk.key}).one()
         if RosterState(made.revision, made.as_of, made.deletions_since) != walk.state:
             return None
@@ -195,15 +202,17 @@ class Walks:
         kept = _row_of(walk, made.total, made.bytes)
         connection.execute(kept.on_conflict_do_update(index_elements=["key"], set_=facts))
         self._make_room(connection, walk, made.bytes)
-        return int(made.total)
+        return self._read(connection, walk)
 
     def _make_room(self, connection: Connection, walk: Walk, size: int) -> None:
         with self._lock:
             self._unchecked_walks += 1
             self._unchecked_bytes += size
-            if self._unchecked_walks < UNCHECKED_WALKS and self._unchecked_bytes < UNCHECKED_BYTES:
+            much = self._unchecked_walks >= UNCHECKED_WALKS or self._unchecked_bytes >= UNCHECKED_BYTES
+            if not much and self._revision == walk.state.revision:
                 return
             self._unchecked_walks = self._unchecked_bytes = 0
+            self._revision = walk.state.revision
         evict(connection, walk.state.revision, self._bounds)
 
 
