@@ -21,6 +21,11 @@ class Bounds:
     most_bytes: int
     most_walks: int = MOST_WALKS
 
+    @classmethod
+    def of(cls, megabytes: int) -> Bounds:
+        """The bounds of a service that was given so many megabytes."""
+        return cls(megabytes * 10**6)
+
 
 def evict(connection: Connection, revision: int, bounds: Bounds) -> int:
     """Removes the walks of rosters before `revision`, and what is beyond the bounds; returns how many went.

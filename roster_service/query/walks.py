@@ -100,7 +100,7 @@ class Walks:
     def __init__(self, engine: Engine, megabytes: int) -> None:
         """`engine`: it may write (`make_walking_engine`). `megabytes`: what all walks together may take."""
         self._engine = engine
-        self._bounds = Bounds(megabytes * 10**6)
+        self._bounds = Bounds.of(megabytes)
         self._lock = threading.Lock()
         self._remembered: OrderedDict[bytes, Known] = OrderedDict()
         self._touched: dict[bytes, float] = {}

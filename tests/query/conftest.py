@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, Engine, func, make_url, select, update
+from sqlalchemy import Connection, Engine, func, make_url, update
 
-from roster_service.access.roster_state import RosterState
+from roster_service.access.roster_state import read_state
 from roster_service.db import tables
 from roster_service.db.engine import make_engine, make_reading_engine, make_walking_engine
 from roster_service.db.visibility import Sight
@@ -55,12 +55,6 @@ class Asker:
 def ids_of(page: Page) -> list[str]:
     """The ids of a page's records."""
     return [json.loads(text)["sourcedId"] for text in page.texts]
-
-
-def read_state(connection: Connection) -> RosterState:
-    """Where the roster stands in this snapshot."""
-    state = tables.roster_state.c
-    return RosterState(*connection.execute(select(state.revision, state.as_of, state.deletions_since)).one())
 
 
 def make_page_walk(connection: Connection, question: Question, limit: int, offset: int) -> Walk:

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
+from roster_service.access.roster_state import read_state
 from roster_service.db.engine import make_engine
 from sync_scripts.loading import Options, load
 from tests.sync.bending import both, column, with_row, without_rows
 from tests.sync.conftest import EXPORTS, SPRINGFIELD
 
-from .conftest import Asker, read_state
+from .conftest import Asker
 from .plain_pages import Question, plain_count, plain_page
 
 WALKERS, SYNCS = 3, 8
