@@ -10,7 +10,13 @@ from roster_service.access.journal import Journal
 from roster_service.access.login_failures import FailureBrake
 from roster_service.access.signing_keys import KeyRing, ensure_signing_key
 from roster_service.access.token_throttle import TokenThrottle
-from roster_service.db.engine import make_counting_engine, make_engine, make_reading_engine, require_reachable
+from roster_service.db.engine import (
+    make_counting_engine,
+    make_engine,
+    make_reading_engine,
+    make_walking_engine,
+    require_reachable,
+)
 from roster_service.db.migrate import require_current
 from roster_service.db.serving_role import find_serving_role, require_serving_role
 from roster_service.docs import register_docs
@@ -19,6 +25,7 @@ from roster_service.failures import register_failures
 from roster_service.journaling import register_journal
 from roster_service.oauth.token_endpoint import register_oauth
 from roster_service.query.params import Limits
+from roster_service.query.walks import Walks
 from roster_service.rostering import blueprints as rostering
 from roster_service.rostering.paths import EncodedIds, IdConverter
 from roster_service.rostering.views import Surroundings
@@ -61,8 +68,12 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app.url_map.merge_slashes = False
     app.extensions["roster_engine"] = engine
     app.extensions["roster_accounts_engine"] = accounts
+    walking = make_walking_engine(database_url, role=role, statement_seconds=settings.statement_seconds)
+    app.extensions["roster_walking_engine"] = walking
+    walks = Walks(walking, settings.walk_megabytes)
     here = Surroundings(
         engine=engine,
+        walks=walks,
         keys=keys,
         limits=Limits(settings.default_limit, settings.max_limit, settings.filter_length),
         issuer=issuer,
@@ -72,7 +83,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     counting = make_counting_engine(database_url)
     app.extensions["roster_counting_engine"] = counting
     throttle = Throttle(app, counting, settings.rate_storage_url)
-    register_vendor(app, VendorDoor(engine, accounts, keys, issuer, throttle, FailureBrake(throttle.storage)))
+    register_vendor(app, VendorDoor(engine, walks, accounts, keys, issuer, throttle, FailureBrake(throttle.storage)))
     tokens = TokenThrottle(
         throttle.storage, per_client=settings.token_client_per_minute, per_address=settings.token_address_per_minute
     )

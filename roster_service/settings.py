@@ -110,6 +110,12 @@ class Settings:
         read_rate_storage,
         "where requests of vendors are counted, `redis://host`, for many machines; none: the database",
     )
+    walk_megabytes: int = setting(
+        1024, read_count(1, 10**6), "what the kept orders of collections may take in the database, in megabytes"
+    )
+    warm_seconds: int = setting(
+        300, read_count(0, 86_400), "how long a night may spend on the orders that callers will ask for first"
+    )
     hold_tombstones_percent: int = setting(
         10, read_count(0, 100), "a sync that would tombstone more percent of a type than this is held"
     )

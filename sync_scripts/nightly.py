@@ -1,4 +1,5 @@
-"""`python -m sync_scripts.nightly`: loads the export of every enabled feed in turn, then purges old tombstones.
+"""`python -m sync_scripts.nightly`: loads the export of every enabled feed in turn, purges old tombstones, and makes
+ready what callers will ask for first.
 
 One feed that fails does not stop the others; the worst exit code of all is the script's own.
 """
@@ -18,8 +19,12 @@ import click
 from rich.console import Console
 from sqlalchemy import Engine, select
 
+from roster_service.db.engine import make_walking_engine
+from roster_service.db.serving_role import find_serving_role
 from roster_service.db.tables import feeds
 from roster_service.errors import CommandError
+from roster_service.query.warming import warm
+from roster_service.rostering.endpoints import list_listings
 from roster_service.settings import Settings
 from sync_scripts.command import open_roster
 from sync_scripts.exits import CODES, HELP, MEANINGS, Exit, code_of, code_of_error, exit_on_refusal, tell_error
@@ -46,10 +51,30 @@ def list_nightly_feeds(engine: Engine) -> list[Feed]:
 
 
 def run_night(engine: Engine, settings: Settings, tell: Tell) -> Exit:
-    """Loads every feed, then purges. `tell` is given one object per step, and one per feed with its outcome."""
+    """Loads every feed, purges, and makes the walks of the new roster.
+
+    `tell` is given one object per step, and one per feed with its outcome.
+    """
     loads = [partial(_load, engine, feed, settings, tell) for feed in list_nightly_feeds(engine)]
     codes = [_guard(load_feed, {"feed": load_feed.args[1].name}, tell) for load_feed in loads]
-    return max([*codes, _guard(partial(_purge, engine, settings, tell), {"step": "purge"}, tell)])
+    codes.append(_guard(partial(_purge, engine, settings, tell), {"step": "purge"}, tell))
+    # The roster is there, and right, whether or not this goes well.
+    _guard(partial(_warm, engine, settings, tell), {"step": "warm"}, tell)
+    return max(codes)
+
+
+def _warm(engine: Engine, settings: Settings, tell: Tell) -> Exit:
+    url = engine.url.render_as_string(hide_password=False)
+    with engine.connect() as connection:
+        role = find_serving_role(connection)
+    walking = make_walking_engine(url, role=role, statement_seconds=max(1, settings.warm_seconds))
+    megabytes, seconds = settings.walk_megabytes, settings.warm_seconds
+    try:
+        warmth = warm(engine, walking, list(list_listings()), megabytes=megabytes, seconds=seconds)
+    finally:
+        walking.dispose()
+    tell({"step": "warm", "warmed": {"kept": warmth.kept, "left": warmth.left}, "exit": Exit.LOADED})
+    return Exit.LOADED
 
 
 def _purge(engine: Engine, settings: Settings, tell: Tell) -> Exit:
@@ -94,9 +119,9 @@ def _show() -> Iterator[Tell]:
             if is_step(told):
                 bars.advance(told)
                 return
-            name = told.get("feed", "purge")
+            name = told.get("feed") or told["step"]
             bars.remove(name)
-            counts = told.get("purged") or _total(told.get("counts", {}))
+            counts = told.get("purged") or told.get("warmed") or _total(told.get("counts", {}))
             words = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
             outcome = told.get("outcome", "done")
             console.print(f"{name}: {outcome}", words, told.get("message") or "", markup=False, highlight=False)
@@ -114,7 +139,8 @@ def _total(counts: dict[str, dict[str, int]]) -> dict[str, int]:
 
 @click.command(epilog=HELP)
 def main() -> None:
-    """Load the export of every enabled feed, then remove the tombstones that are older than ROSTER_RETENTION_DAYS.
+    """Load the export of every enabled feed, remove the tombstones that are older than ROSTER_RETENTION_DAYS, and make
+    ready what callers will ask for first, for at most ROSTER_WARM_SECONDS.
 
     Ends with the worst exit code of all.
     """

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from sqlalchemy import Connection, select
+
+from roster_service.db import tables
+
 
 @dataclass(frozen=True)
 class RosterState:
@@ -13,6 +17,12 @@ class RosterState:
     revision: int
     as_of: datetime
     deletions_since: datetime
+
+
+def read_state(connection: Connection) -> RosterState:
+    """Where the roster stands, as the connection sees it. A request has this from its caller already."""
+    state = tables.roster_state.c
+    return RosterState(*connection.execute(select(state.revision, state.as_of, state.deletions_since)).one())
 
 
 def show_instant(instant: datetime) -> str:

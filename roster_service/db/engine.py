@@ -13,6 +13,14 @@ from sqlalchemy.exc import OperationalError
 
 from roster_service.errors import DatabaseUnavailableError
 
+# How requests are planned.
+_PLANNING = {
+    # Pages are short index walks; compiling machine code for them costs more than running them.
+    "jit": "off",
+    # A roster that is served lies in memory: looking a row up costs little more than reading it in passing. By the
+    # usual guess every role of the roster is read to see which of a few users are visible.
+    "random_page_cost": "1.1",
+}
 _OPENING = "transaction is to be opened"
 
 
@@ -32,10 +40,7 @@ def make_reading_engine(url: str, *, role: str | None, statement_seconds: int, p
     """
     settings = {
         "statement_timeout": f"{statement_seconds}s",
-        # Pages are short index walks; compiling machine code for them costs more than running them.
-        "jit": "off",
-        # What is served is in memory or on a disk without heads; the policies probe indexes once a row.
-        "random_page_cost": "1.1",
+        **_PLANNING,
         "timezone": "UTC",
         **({} if role is None else {"role": role}),
     }
@@ -80,6 +85,27 @@ def make_counting_engine(url: str) -> Engine:
         "synchronous_commit": "off",
     }
     return _make(url, _write_options(session), pool_size=2).execution_options(isolation_level="AUTOCOMMIT")
+
+
+def make_walking_engine(url: str, *, role: str | None, statement_seconds: int) -> Engine:
+    """An engine for keeping walks: it may write; each statement sees what was committed before it, and none runs
+    longer than told. `role`: as for `make_reading_engine`, because a walk is what a caller may see."""
+    settings = {
+        "statement_timeout": f"{statement_seconds}s",
+        "synchronous_commit": "off",
+        **_PLANNING,
+        "timezone": "UTC",
+        **({} if role is None else {"role": role}),
+    }
+    engine = _make(url, {}, pool_size=1)
+    _open_transactions_with(engine, " ".join(f"SET LOCAL {name} = {_quote(text)};" for name, text in settings.items()))
+
+    @event.listens_for(engine, "connect")
+    def begin_as_walker(connection: Any, _record: object) -> None:
+        # Who waited for another worker's walk has to see it.
+        connection.set_session(isolation_level="READ COMMITTED")
+
+    return engine
 
 
 def _write_options(session: dict[str, str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db import tables
+from roster_service.db.walk_tables import walk_chunks, walks
 from roster_service.errors import DatabaseUnavailableError
 
 SUFFIX = "_serving"
@@ -24,6 +25,10 @@ READABLE = (
     tables.user_profiles,
     tables.user_agents,
 )
+# The orders of collections, which the one that serves keeps for itself.
+WRITABLE = (walks, walk_chunks)
+# Of what it reads else: where the roster stands.
+STATE = "SELECT (revision, as_of, deletions_since) ON roster_state"
 CALLABLE = (
     "set_sight(text[], text[], boolean)",
     "admit_client(text, numeric, numeric, text, boolean)",
@@ -92,7 +97,14 @@ def _let_become(connection: Connection, role: str) -> None:
 def _grant(connection: Connection, role: str) -> None:
     names = ", ".join(table.name for table in READABLE)
     schema = connection.scalar(text("SELECT quote_ident(current_schema())"))
-    for right in (f"USAGE ON SCHEMA {schema}", f"SELECT ON {names}", f"EXECUTE ON FUNCTION {', '.join(CALLABLE)}"):
+    kept = ", ".join(table.name for table in WRITABLE)
+    for right in (
+        f"USAGE ON SCHEMA {schema}",
+        f"SELECT ON {names}",
+        STATE,
+        f"SELECT, INSERT, UPDATE, DELETE ON {kept}",
+        f"EXECUTE ON FUNCTION {', '.join(CALLABLE)}",
+    ):
         connection.execute(text(f"GRANT {right} TO {quote_name(role)}"))
 
 

@@ -73,6 +73,36 @@ def open_roster(connection: Connection, districts: Sequence[str], schools: Seque
     connection.execute(_SET_SIGHT, grants)
 
 
+@dataclass(frozen=True)
+class Opening:
+    """What one transaction may read, as row-level security was told."""
+
+    granted_orgs: str
+    shown_orgs: str
+    guardians: str
+
+
+_READ_OPENING = text(
+    "SELECT coalesce(nullif(current_setting('roster.granted_orgs', true), ''), '{}'), "
+    "coalesce(nullif(current_setting('roster.shown_orgs', true), ''), '{}'), "
+    "coalesce(nullif(current_setting('roster.guardians', true), ''), 'false')"
+)
+_REPEAT_OPENING = text(
+    "SELECT set_config('roster.granted_orgs', :granted_orgs, true), "
+    "set_config('roster.shown_orgs', :shown_orgs, true), set_config('roster.guardians', :guardians, true)"
+)
+
+
+def read_opening(connection: Connection) -> Opening:
+    """What this transaction may read."""
+    return Opening(*connection.execute(_READ_OPENING).one())
+
+
+def repeat_opening(connection: Connection, opening: Opening) -> None:
+    """Lets the rest of this transaction read what another one may, and nothing more."""
+    connection.execute(_REPEAT_OPENING, vars(opening))
+
+
 def has_row(row: FromClause, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     """Whether `row`, an alias of its own, has a row where the conditions hold.
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
 
 from roster_service.access.callers import Caller
+from roster_service.db.visibility import read_opening, repeat_opening
 from roster_service.query.plan import Plan
 from roster_service.query.statements import count_statement, page_statement, single_statement
+from roster_service.query.walk_statements import first_page_statement, kept_page_statement, listed_page_statement
+from roster_service.query.walks import Known, Walk, Walks, find_places, make_walk
 
 
 @dataclass(frozen=True)
@@ -21,21 +25,75 @@ class Page:
     total: int
 
 
-def run_collection(connection: Connection, plan: Plan, caller: Caller, base_url: str) -> Page:
+def run_collection(connection: Connection, plan: Plan, caller: Caller, base_url: str, walks: Walks) -> Page:
     """The page of a collection. `base_url`: the root that refs are built on."""
-    return fetch_page(connection, plan, _bind(plan, caller, base_url))
+    return fetch_page(connection, make_walk(plan, _bind(plan, caller, base_url), caller.state), walks)
 
 
-def fetch_page(connection: Connection, plan: Plan, values: dict[str, Any]) -> Page:
-    """The page of a plan whose statements are bound to `values`."""
-    texts: tuple[str, ...] = ()
-    if plan.limit > 0:
-        page = {"page_limit": plan.limit, "page_offset": plan.offset}
-        texts = tuple(connection.scalars(page_statement(plan), values | page))
-    # A page that is not full ends the collection, so its end is the count.
-    if 0 < len(texts) < plan.limit:
-        return Page(texts, plan.offset + len(texts))
-    return Page(texts, connection.execute(count_statement(plan), values).scalar_one())
+def fetch_page(connection: Connection, walk: Walk, walks: Walks) -> Page:
+    """The page that a walk's plan asks for.
+
+    Who asks for a first page, or only counts, is answered in one pass, and nothing is written: many go no further.
+    Who asks for more walks: the walk is kept, and this page and all others are read from it.
+    """
+    known = walks.find(connection, walk)
+    if known is None and walk.plan.limit == 0:
+        return _count(connection, walk, walks)
+    if known is None and walk.plan.offset == 0:
+        return _meet(connection, walk, walks)
+    page = None if known is None else _read_kept(connection, walk, known)
+    return page or _keep(connection, walk, walks) or _live(connection, walk)
+
+
+def _count(connection: Connection, walk: Walk, walks: Walks) -> Page:
+    total = connection.execute(count_statement(walk.plan), walk.values).scalar_one()
+    walks.share(walk, total)
+    return Page((), total)
+
+
+def _meet(connection: Connection, walk: Walk, walks: Walks) -> Page:
+    """The first page of a walk that nobody asked for yet."""
+    values = {**walk.values, "page_limit": walk.plan.limit}
+    rows = connection.execute(first_page_statement(walk.plan), values).all()
+    total = rows[0][1] if rows else 0
+    if total > walk.plan.limit:
+        walks.share(walk, total)
+    else:
+        # There is no next page to ask for. Other workers need not hear of it.
+        walks.remember(walk, Known(total, is_kept=False))
+    return Page(tuple(text for text, _ in rows), total)
+
+
+def _read_kept(connection: Connection, walk: Walk, known: Known) -> Page | None:
+    """The page, out of a walk that is kept; None where it is not, or has been evicted."""
+    begin, end = find_places(walk.plan, known.total)
+    if begin == end:
+        return Page((), known.total)
+    if not known.is_kept:
+        return None
+    values = {**walk.values, "walk": walk.key, "page_begin": begin, "page_end": end}
+    texts = tuple(connection.scalars(kept_page_statement(walk.plan.outline), values))
+    return Page(texts, known.total) if len(texts) == end - begin else None
+
+
+def _keep(connection: Connection, walk: Walk, walks: Walks) -> Page | None:
+    """The page, out of a walk that is kept from now on; None where it cannot be."""
+    # The second lock is told the same again, not worked out anew.
+    window = walks.keep(walk, partial(repeat_opening, opening=read_opening(connection)))
+    if window is None:
+        return None
+    # What was kept just now is newer than what this connection sees, so the ids are handed over.
+    values = {**walk.values, "page_ids": list(window.ids)}
+    texts = tuple(connection.scalars(listed_page_statement(walk.plan.outline), values)) if window.ids else ()
+    return Page(texts, window.total) if len(texts) == len(window.ids) else None
+
+
+def _live(connection: Connection, walk: Walk) -> Page:
+    """The page without any walk: right in every case, and slow."""
+    plan = walk.plan
+    values = {**walk.values, "page_limit": plan.limit, "page_offset": plan.offset}
+    texts = tuple(connection.scalars(page_statement(plan), values)) if plan.limit else ()
+    return Page(texts, connection.execute(count_statement(plan), walk.values).scalar_one())
 
 
 def run_single(connection: Connection, plan: Plan, caller: Caller, base_url: str) -> str | None:

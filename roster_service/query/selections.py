@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import BindParameter, ColumnElement, FromClause, Text, bindparam, or_, select, true
+from sqlalchemy import BindParameter, ColumnElement, FromClause, Text, any_, bindparam, or_, select, true
+from sqlalchemy.dialects.postgresql import array
 
 from roster_service.db import tables
 from roster_service.db.visibility import Sight, has_row, org_is_shown, role_is_visible, row_is_visible, user_is_visible
@@ -203,7 +204,9 @@ def users_of_class_of_school(role: str) -> Selection:
 
 def enrollments_of_school(_sight: Sight) -> ColumnElement[bool]:
     """The enrollments at a school."""
-    return _is_school(SCHOOL) & (_enrollments.school_id == SCHOOL)
+    # Written as a list of one: by an equality the planner would know the school of all that is joined with it, take
+    # every join for narrow, and visit the enrollments of each class of the district.
+    return _is_school(SCHOOL) & (_enrollments.school_id == any_(array([SCHOOL])))
 
 
 def enrollments_of_class_of_school(_sight: Sight) -> ColumnElement[bool]:

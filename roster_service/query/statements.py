@@ -44,7 +44,7 @@ def count_statement(plan: Plan) -> Select[int]:
 @functools.lru_cache(KEPT)
 def single_statement(outline: Outline) -> Select[str]:
     """The JSON text of the one record whose sourcedId is bound as `path_sourcedId`; no row where there is none."""
-    return select(_record_json(outline)).where(_key(outline) == RECORD, _admits(outline))
+    return select(_record_json(outline)).where(_key(outline) == RECORD, admits(outline))
 
 
 @functools.lru_cache(KEPT)
@@ -59,20 +59,33 @@ def _count(outline: Outline) -> Select[int]:
 
 def _make_page(outline: Outline, wanted: ColumnElement[bool]) -> Select[str]:
     ids = (
-        select(_key(outline))
-        .where(_admits(outline), wanted)
-        .order_by(*_order(outline))
+        matching(outline, wanted)
+        .order_by(*order_of(outline))
         .limit(bindparam("page_limit", type_=BigInteger))
         .offset(bindparam("page_offset", type_=BigInteger))
         # A query of its own, though it reads the table that the outer one reads.
         .correlate(None)
     )
-    chosen = func.array(ids.scalar_subquery())
-    return select(_record_json(outline)).where(_key(outline) == func.any(chosen)).order_by(*_order(outline))
+    return records_of(outline, func.array(ids.scalar_subquery()))
+
+
+def records_of(outline: Outline, chosen: ColumnElement[Any]) -> Select[str]:
+    """One JSON text per record whose id is in the list `chosen`, in order."""
+    return select(_record_json(outline)).where(_key(outline) == func.any(chosen)).order_by(*order_of(outline))
+
+
+def matching(outline: Outline, wanted: ColumnElement[bool]) -> Select[str]:
+    """The ids of all that the caller may see, the path means, and `wanted` admits."""
+    return select(_key(outline)).where(admits(outline), wanted)
+
+
+def wanted_by(plan: Plan) -> ColumnElement[bool]:
+    """The filter of a plan as a condition; true where it has none."""
+    return true() if plan.filter is None else _filter(plan)
 
 
 def _make_count(outline: Outline, wanted: ColumnElement[bool]) -> Select[int]:
-    return select(func.count()).select_from(outline.view.record.table).where(_admits(outline), wanted)
+    return select(func.count()).select_from(outline.view.record.table).where(admits(outline), wanted)
 
 
 def _key(outline: Outline) -> ColumnElement[str]:
@@ -86,7 +99,7 @@ def _record_json(outline: Outline) -> ColumnElement[str]:
 
 
 @functools.lru_cache(KEPT)
-def _admits(outline: Outline) -> ColumnElement[bool]:
+def admits(outline: Outline) -> ColumnElement[bool]:
     """What the caller may see, and what the path means: below whatever the caller filters."""
     table, sight = outline.view.record.table, outline.view.sight
     return and_(row_is_visible(table, table, sight), outline.selection(sight))
@@ -99,7 +112,8 @@ def _filter(plan: Plan) -> ColumnElement[bool]:
     return sqlalchemy_where(plan.filter, find, collation=NOCASE).self_group()
 
 
-def _order(outline: Outline) -> list[ColumnElement[Any]]:
+def order_of(outline: Outline) -> list[ColumnElement[Any]]:
+    """What the records are sorted by: last the sourcedId, which no two share."""
     keys: list[ColumnElement[Any]] = [_key(outline)]
     if outline.sort is not None and outline.sort != "sourcedId":
         source = find_source(outline.view, outline.sort)

@@ -19,6 +19,7 @@ from roster_service.db.visibility import Sight, has_row, open_roster, org_id_is_
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.plan import Outline, Plan, make_view
 from roster_service.query.run import Page, fetch_page
+from roster_service.query.walks import Walks, make_walk
 from roster_service.schemas.flags import Flag
 from roster_service.schemas.students import PLAIN_FIELDS, Student
 
@@ -40,7 +41,7 @@ _ASKED_SCHOOLS = cast(bindparam("asked_schools"), CTexts)
 _ASKED_SINCE = cast(bindparam("asked_since"), Stamp)
 
 
-def find_students(connection: Connection, holder: KeyHolder, wish: StudentsWish) -> Page:
+def find_students(connection: Connection, holder: KeyHolder, wish: StudentsWish, walks: Walks) -> Page:
     """The page of students. RefusedRequestError (PRIVILEGE) where the vendor may not have what it asks for."""
     _require_flags(holder, wish)
     open_roster(connection, holder.districts, holder.schools, _make_sight(wish))
@@ -58,7 +59,7 @@ def find_students(connection: Connection, holder: KeyHolder, wish: StudentsWish)
         found = connection.execute(_SCHOOLS, values).scalar_one()
         if found < len(set(wish.schools)):
             raise _refuse("not every school of `schools` is granted to you in this district")
-    return fetch_page(connection, make_students_plan(wish), values)
+    return fetch_page(connection, make_walk(make_students_plan(wish), values, holder.state), walks)
 
 
 def _make_sight(wish: StudentsWish) -> Sight:

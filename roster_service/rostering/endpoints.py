@@ -6,12 +6,14 @@ A row without an access class does not construct, and each row says whether it i
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
 from roster_service.access.scopes import ScopeName
 from roster_service.query import selections as pick
 from roster_service.query.selections import Selection
+from roster_service.query.warming import Listing
 from roster_service.schemas.versions import (
     ACADEMIC_SESSIONS,
     CLASSES,
@@ -20,6 +22,7 @@ from roster_service.schemas.versions import (
     ENROLLMENTS,
     ORGS,
     USERS,
+    VERSIONS,
     Resource,
 )
 
@@ -74,6 +77,15 @@ def _listed(
 
 def _nested(path: str, resource: Resource, selection: Selection, summary: str) -> Endpoint:
     return Endpoint(path, resource, Access.FULL, Shape.COLLECTION, selection, summary)
+
+
+def list_listings() -> Iterator[Listing]:
+    """The collections without a parent, in each version: what is worth making ready for callers."""
+    for version in VERSIONS:
+        for row in ENDPOINTS:
+            if row.shape is Shape.COLLECTION and not row.ids:
+                scopes = frozenset(row.access.value)
+                yield Listing(version.prefix, scopes, version.records[row.resource], row.selection)
 
 
 _STUDENTS = pick.users_with_role("student")

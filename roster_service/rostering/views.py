@@ -22,6 +22,7 @@ from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.params import COLLECTION_PARAMETERS, SINGLE_PARAMETERS, Limits, Parameter, read_wish
 from roster_service.query.plan import Plan, make_plan
 from roster_service.query.run import run_collection, run_single
+from roster_service.query.walks import Walks
 from roster_service.request_facts import note_asker, note_shown
 from roster_service.rostering.endpoints import Endpoint, Shape
 from roster_service.rostering.headers import make_etag, make_links
@@ -36,9 +37,10 @@ Pairs = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the views need from outside: connections, keys, limits, and how the service is reached."""
+    """What the views need from outside: connections, walks, keys, limits, and how the service is reached."""
 
     engine: Engine
+    walks: Walks
     keys: KeyRing
     limits: Limits
     issuer: str
@@ -98,7 +100,7 @@ def make_view(endpoint: Endpoint, version: Version, here: Surroundings) -> Calla
             else:
                 base_url = here.root_url + version.root
                 asked = AdmittedRequest(endpoint, caller, plan, pairs, base_url, here.address)
-                response, records = answer(connection, asked)
+                response, records = answer(connection, asked, here.walks)
                 note_shown(records, partial(mask_filter, wish.filter))
                 response = Response(status=304) if known.star_tag else response
         response.headers.update(make_state_headers(caller.state))
@@ -145,10 +147,10 @@ def _read_query() -> Pairs:
         ) from None
 
 
-def _answer_collection(connection: Connection, asked: AdmittedRequest) -> tuple[Response, int]:
+def _answer_collection(connection: Connection, asked: AdmittedRequest, walks: Walks) -> tuple[Response, int]:
     """The page, and how many records it has."""
     plan = asked.plan
-    page = run_collection(connection, plan, asked.caller, asked.base_url)
+    page = run_collection(connection, plan, asked.caller, asked.base_url, walks)
     response = _make_response(f'{{"{asked.endpoint.resource.plural}":[{",".join(page.texts)}]}}', plan)
     response.headers["X-Total-Count"] = str(page.total)
     links = make_links(asked.address, asked.query, plan.limit, plan.offset, page.total)
@@ -157,7 +159,7 @@ def _answer_collection(connection: Connection, asked: AdmittedRequest) -> tuple[
     return response, len(page.texts)
 
 
-def _answer_single(connection: Connection, asked: AdmittedRequest) -> tuple[Response, int]:
+def _answer_single(connection: Connection, asked: AdmittedRequest, _walks: Walks) -> tuple[Response, int]:
     key = asked.endpoint.resource.singular
     text = run_single(connection, asked.plan, asked.caller, asked.base_url)
     if text is None:

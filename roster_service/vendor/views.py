@@ -23,6 +23,7 @@ from roster_service.access.roster_state import make_state_headers, show_instant
 from roster_service.access.signing_keys import KeyRing
 from roster_service.errors import Problem, RefusedRequestError, SlowedRequestError
 from roster_service.query.students import StudentsWish, find_students
+from roster_service.query.walks import Walks
 from roster_service.request_facts import note_asker, note_shown
 from roster_service.schemas.vendor_bodies import LoginRequest, StudentsRequest
 from roster_service.vendor.answers import make_answer
@@ -38,6 +39,7 @@ class VendorDoor:
     """What the views need from outside."""
 
     engine: Engine
+    walks: Walks
     # Reads the accounts, which `engine` cannot.
     accounts: Engine
     keys: KeyRing
@@ -72,7 +74,7 @@ def answer_students(door: VendorDoor, holder: KeyHolder) -> Response:
     body = read_body(STUDENTS_BODY)
     wish = StudentsWish(**body)
     with door.engine.connect() as connection:
-        page = find_students(connection, holder, wish)
+        page = find_students(connection, holder, wish, door.walks)
     note_shown(len(page.texts), partial(_mask_body, body))
     members = {"total": page.total, "limit": wish.limit, "offset": wish.offset}
     end = wish.offset + len(page.texts)

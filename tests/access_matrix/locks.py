@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -71,13 +71,13 @@ def _open_first_lock(patch: pytest.MonkeyPatch) -> None:
 
 def _open_second_lock(patch: pytest.MonkeyPatch) -> None:
     """Requests are served as the owner of the tables, whom row-level security does not hold."""
-    original = app.make_reading_engine
-
-    def make_engine_of_the_owner(url: str, **options: Any) -> Engine:
-        return original(url, **(options | ({"role": None} if "role" in options else {})))
-
-    patch.setattr(app, "make_reading_engine", make_engine_of_the_owner)
+    for name in ("make_reading_engine", "make_walking_engine"):
+        patch.setattr(app, name, _ignore_role(getattr(app, name)))
     patch.setattr(app, "require_serving_role", lambda _engine, _role: None, raising=False)
+
+
+def _ignore_role(original: Callable[..., Engine]) -> Callable[..., Engine]:
+    return lambda url, **options: original(url, **(options | {"role": None}))
 
 
 def forget_statements() -> None:

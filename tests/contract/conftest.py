@@ -122,7 +122,7 @@ def make_served(server_url: str, roster: Roster) -> Iterator[Callable[..., Serve
     for served in made:
         served.app.extensions["roster_journal"].close()
         served.engine.dispose()
-        for name in ("roster_engine", "roster_accounts_engine"):
+        for name in ("roster_engine", "roster_accounts_engine", "roster_walking_engine"):
             served.app.extensions[name].dispose()
     administer(server_url, *(f"DROP DATABASE {name} WITH (FORCE)" for name in copied))
 

@@ -12,16 +12,8 @@ from sqlalchemy import Connection, Engine, select, true
 from roster_service.access.callers import AccessToken, Caller, find_caller
 from roster_service.db import tables, visibility
 from roster_service.db.engine import make_reading_engine
-from roster_service.query import statements
 from roster_service.rostering import views
-
-KEPT_STATEMENTS = (
-    statements.single_statement,
-    statements._page,
-    statements._count,
-    statements._record_json,
-    statements._admits,
-)
+from tests.access_matrix.locks import forget_statements
 
 
 @contextmanager
@@ -45,12 +37,6 @@ def first_lock_open(engine: Engine) -> Iterator[None]:
         forget_statements()
         yield
     forget_statements()
-
-
-def forget_statements() -> None:
-    """Statements are kept with the conditions that they were built with."""
-    for built in KEPT_STATEMENTS:
-        built.cache_clear()
 
 
 def make_unlocked_engine(url: str, _role: str | None, statement_seconds: int) -> Engine:

@@ -13,6 +13,12 @@ from roster_service.query.params import Wish
 from roster_service.query.plan import Plan, make_plan
 from roster_service.query.selections import everything
 from roster_service.query.statements import count_statement, page_statement, single_statement
+from roster_service.query.walk_statements import (
+    first_page_statement,
+    kept_page_statement,
+    listed_page_statement,
+    places,
+)
 from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
 from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.records import Record
@@ -116,6 +122,20 @@ def test_every_path_is_limited_to_the_caller(endpoint: Endpoint, version: Versio
     for sight in (NOTHING, ALL):
         made = make_plan(wish(filter="sourcedId!='x'"), record, sight, endpoint.selection, ids)
         for statement in (page_statement(made), count_statement(made), single_statement(made.outline)):
+            sql, bound = compile_sql(statement)
+            assert {"caller_districts", "caller_schools"} <= set(bound)
+            assert_tied(sql, record)
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.path)
+@pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.prefix)
+def test_every_walk_is_limited_to_the_caller(endpoint: Endpoint, version: Version) -> None:
+    """When it is made, and again whenever a page is read from it."""
+    record, ids = version.records[endpoint.resource], dict.fromkeys(endpoint.ids, "id")
+    for sight in (NOTHING, ALL):
+        made = make_plan(wish(filter="sourcedId!='x'"), record, sight, endpoint.selection, ids)
+        reading = (kept_page_statement(made.outline), listed_page_statement(made.outline))
+        for statement in (places(made), first_page_statement(made), *reading):
             sql, bound = compile_sql(statement)
             assert {"caller_districts", "caller_schools"} <= set(bound)
             assert_tied(sql, record)

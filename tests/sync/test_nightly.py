@@ -55,7 +55,7 @@ def test_every_enabled_feed_is_loaded(engine: Engine, folders: dict[str, Path], 
     assert code == Exit.LOADED
     told = [(line.get("feed"), line.get("step"), line.get("outcome")) for line in lines]
     steps = [[*((feed, step, None) for step in STEPS), (feed, None, "done")] for feed in sorted(folders)]
-    assert told == [*steps[0], *steps[1], (None, "purge", None)]
+    assert told == [*steps[0], *steps[1], (None, "purge", None), (None, "warm", None)]
     assert len(snapshot(engine, tables.users)) == 15 + 11
     code, lines = night()
     assert [line["outcome"] for line in lines if "outcome" in line] == ["unchanged", "unchanged"]
@@ -80,7 +80,7 @@ def test_one_failure_does_not_stop_the_others(
         "springfield": Exit.LOADED,
     }
     assert "spr-student-1" in snapshot(engine, tables.users)
-    assert lines[-1]["step"] == "purge"
+    assert [line["step"] for line in lines[-2:]] == ["purge", "warm"]
 
 
 @pytest.mark.usefixtures("folders")
@@ -95,12 +95,23 @@ def test_a_mistake_of_ours_is_told_without_its_words(night: Night, monkeypatch: 
 
 
 @pytest.mark.usefixtures("folders")
+def test_what_cannot_be_made_ready_costs_nobody_the_night(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("a row of somebody")
+
+    monkeypatch.setattr("sync_scripts.nightly.warm", fail)
+    code, lines = night()
+    assert code == Exit.LOADED
+    assert (lines[-1]["step"], lines[-1]["message"]) == ("warm", "ValueError")
+
+
+@pytest.mark.usefixtures("folders")
 def test_a_run_that_is_under_way_is_named(engine: Engine, night: Night) -> None:
     with engine.begin() as other:
         take_lock(other, "the other")
         code, lines = night()
     assert code == Exit.LOCKED
-    assert all("roster sync: the other" in line["message"] for line in lines)
+    assert all("roster sync: the other" in line["message"] for line in lines if line.get("step") != "warm")
 
 
 @pytest.mark.usefixtures("folders")

@@ -46,7 +46,7 @@ class Served:
 def dispose(app: Flask) -> None:
     """Closes the connections of an application, once its journal is written."""
     app.extensions["roster_journal"].close()
-    for name in ("roster_engine", "roster_accounts_engine", "roster_counting_engine"):
+    for name in ("roster_engine", "roster_accounts_engine", "roster_counting_engine", "roster_walking_engine"):
         app.extensions[name].dispose()
 
 

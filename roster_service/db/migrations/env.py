@@ -2,8 +2,9 @@
 
 from alembic import context
 
-from roster_service.db.access_tables import api_keys
+# Whatever declares tables, so that they are known.
+from roster_service.db import access_tables, tables, walk_tables  # noqa: F401
 
-context.configure(connection=context.config.attributes["connection"], target_metadata=api_keys.metadata)
+context.configure(connection=context.config.attributes["connection"], target_metadata=tables.metadata)
 with context.begin_transaction():
     context.run_migrations()

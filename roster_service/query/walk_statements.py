@@ -1,0 +1,118 @@
+"""The statements of walks: one that makes a walk in one pass, and those that read a page from it.
+
+A walk is kept in ascending order, `sourcedId` last: descending is the same backwards, absent values and ties included.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+from sqlalchemy import ColumnElement, LargeBinary, Select, bindparam, cast, func, insert, select, true
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy.types import BigInteger, Integer
+
+from roster_service.db.tables import CText, CTexts, roster_state
+from roster_service.db.walk_tables import walk_chunks
+from roster_service.query.plan import Outline, Plan
+from roster_service.query.statements import KEPT, admits, matching, order_of, records_of, wanted_by
+
+# How many ids a chunk has. A page of the usual size reads one or two.
+CHUNK = 1000
+
+
+def _bound_walk() -> ColumnElement[Any]:
+    return bindparam("walk", type_=LargeBinary)
+
+
+def _count(name: str) -> ColumnElement[Any]:
+    return bindparam(name, type_=BigInteger)
+
+
+def forward(outline: Outline) -> Outline:
+    """What of an outline decides its walk: neither the direction nor the fields."""
+    return dataclasses.replace(outline, descending=False, fields=())
+
+
+def places(plan: Plan) -> Select[str, int]:
+    """(id, place) of every record of the plan's walk; places count from 0."""
+    outline = forward(plan.outline)
+    place = func.row_number().over(order_by=order_of(outline)) - 1
+    return matching(outline, wanted_by(plan)).add_columns(place)
+
+
+def keeping_statement(plan: Plan) -> Select[*tuple[Any, ...]]:
+    """Keeps the ids of the walk bound as `walk`, in one pass; gives their number, their bytes, and which roster this
+    was: the columns of roster_state."""
+    found = places(plan).subquery("found")
+    identifier, place = found.c
+    number = cast(func.div(place, CHUNK), Integer)
+    chunks = select(
+        _bound_walk(), number, func.array_agg(aggregate_order_by(identifier, place.asc()), type_=CTexts)
+    ).group_by(number)
+    kept = (
+        insert(walk_chunks)
+        .from_select(["walk", "number", "ids"], chunks)
+        .returning(
+            func.cardinality(walk_chunks.c.ids).label("length"), func.pg_column_size(walk_chunks.c.ids).label("bytes")
+        )
+        .cte("kept")
+    )
+    sums = select(func.coalesce(func.sum(kept.c.length), 0), func.coalesce(func.sum(kept.c.bytes), 0))
+    kept_sums = sums.subquery("sums")
+    total, size = kept_sums.c
+    return select(
+        cast(total, BigInteger).label("total"),
+        cast(size, BigInteger).label("bytes"),
+        roster_state.c.revision,
+        roster_state.c.as_of,
+        roster_state.c.deletions_since,
+    ).select_from(kept_sums.join(roster_state, true()))
+
+
+def first_page_statement(plan: Plan) -> Select[str, int]:
+    """(JSON text, number of all records) for each of the first `page_limit` records, in one pass; no row where there
+    are no records."""
+    outline = plan.outline
+    named = [_bare(key).label(f"key_{number}") for number, key in enumerate(order_of(outline))]
+    found = select(*named).where(admits(outline), wanted_by(plan)).cte("found")
+    keys = list(found.c)
+    order = [key.desc() if outline.descending else key.asc() for key in keys]
+    ids = select(keys[-1]).order_by(*order).limit(_count("page_limit"))
+    total = select(func.count()).select_from(found).scalar_subquery()
+    return records_of(outline, func.array(ids.scalar_subquery())).add_columns(total)
+
+
+def _bare(key: Any) -> ColumnElement[Any]:
+    """A sort key without its direction."""
+    element: ColumnElement[Any] = key.element
+    return element
+
+
+@functools.lru_cache(KEPT)
+def kept_page_statement(outline: Outline) -> Select[str]:
+    """One JSON text per record at the places from `page_begin` to before `page_end` of the walk bound as `walk`."""
+    return records_of(outline, func.array(window_statement().scalar_subquery())).where(admits(outline))
+
+
+@functools.lru_cache(KEPT)
+def listed_page_statement(outline: Outline) -> Select[str]:
+    """One JSON text per record whose id is in the list bound as `page_ids`."""
+    return records_of(outline, bindparam("page_ids", type_=CTexts)).where(admits(outline))
+
+
+@functools.cache
+def window_statement() -> Select[str]:
+    """The ids at the places from `page_begin` to before `page_end` of the walk bound as `walk`, in their order."""
+    begin, end = _count("page_begin"), _count("page_end")
+    before = walk_chunks.c.number * CHUNK
+    part = walk_chunks.c.ids[cast(func.greatest(begin - before, 0) + 1, Integer) : cast(end - before, Integer)]
+    inside = walk_chunks.c.number.between(
+        cast(func.div(begin, CHUNK), Integer), cast(func.div(end - 1, CHUNK), Integer)
+    )
+    return (
+        select(func.unnest(part, type_=CText))
+        .where(walk_chunks.c.walk == _bound_walk(), inside)
+        .order_by(walk_chunks.c.number)
+    )
