@@ -7,7 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := roster_service sync_scripts grammar tests wsgi.py
 
-.PHONY: help run test check sync check-long style types imports audit alone bench-filter bench-sync bench-locks clean
+.PHONY: help run test check sync check-long style types imports audit alone clean
+.PHONY: bench bench-filter bench-sync bench-locks
 
 help: ## List the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -64,6 +65,9 @@ $(VENV)/.bench: $(VENV)/.test
 	@echo "Installing what the benchmarks compare with ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@touch $@
+
+bench: $(VENV)/.bench ## Measure the service beside what bounds it, on a district of $STUDENTS (191,000); PLOT=FILE draws it too
+	@$(BIN)/python -m tests.bench.bench_service $(if $(PLOT),--plot $(PLOT))
 
 bench-filter: $(VENV)/.bench ## Measure the filter library beside odata-query
 	@$(BIN)/python tests/bench/bench_filter.py

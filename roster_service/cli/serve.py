@@ -80,10 +80,7 @@ def require_free_port(settings: Settings) -> None:
 
 def serve(settings: Settings, url: str, when_ready: Callable[[], None]) -> None:
     """Run gunicorn until it ends or until Ctrl-C, which ends it gently."""
-    command = [sys.executable, "-m", "gunicorn", "wsgi:app"]
-    command += ["--bind", f"{settings.host}:{settings.port}", "--workers", str(settings.workers)]
-    command += ["--log-level", "warning", "--limit-request-line", str(REQUEST_LINE_BYTES)]
-    command += ["--limit-request-field_size", str(HEADER_BYTES)]
+    command = make_server_command(settings, "wsgi:app")
     # A session of its own: Ctrl-C in the terminal reaches this process alone, which then ends the other.
     child = subprocess.Popen(  # noqa: S603  (our own server)
         command, env=os.environ | {"ROSTER_DATABASE_URL": url}, start_new_session=True
@@ -98,6 +95,15 @@ def serve(settings: Settings, url: str, when_ready: Callable[[], None]) -> None:
         stop(child)
     if code != 0:
         raise CommandError(f"gunicorn ended with code {code}")
+
+
+def make_server_command(settings: Settings, application: str) -> list[str]:
+    """gunicorn's command line for an application, `module:name`."""
+    command = [sys.executable, "-m", "gunicorn", application]
+    command += ["--bind", f"{settings.host}:{settings.port}", "--workers", str(settings.workers)]
+    command += ["--log-level", "warning", "--limit-request-line", str(REQUEST_LINE_BYTES)]
+    command += ["--limit-request-field_size", str(HEADER_BYTES)]
+    return command
 
 
 def wait_until_ready(settings: Settings, child: subprocess.Popen[bytes]) -> None:

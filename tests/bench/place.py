@@ -1,0 +1,180 @@
+"""Where the service is measured: a district on a PostgreSQL of its own, and one gunicorn for each contestant."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import dataclasses
+import http.client
+import json
+import os
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from sqlalchemy import Engine, text
+
+from roster_service.cli.demo import DemoAccount, add_demo_account
+from roster_service.cli.serve import make_server_command, stop
+from roster_service.db.embedded import open_embedded
+from roster_service.db.engine import make_engine
+from roster_service.db.migrate import upgrade
+from roster_service.schemas.versions import V1P1
+from roster_service.settings import Settings
+from sync_scripts.generate_district import main as generate
+from sync_scripts.loading import load
+from tests.bench.limits import URL_VARIABLE
+from tests.bench.load import HOST
+
+PROJECT = Path(__file__).parents[2]
+START_SECONDS = 60
+APPLICATIONS = {"ours": "wsgi:app", "raw": "tests.bench.limits:raw", "hello": "tests.bench.limits:hello"}
+# 1 % of the users changed after the load, for the delta.
+CHANGE_SOME = """
+UPDATE users SET date_last_modified = (SELECT as_of + interval '1 hour' FROM roster_state)
+WHERE hashtext(sourced_id) % 100 = 0
+"""
+MOVE_ON = "UPDATE roster_state SET revision = revision + 1, as_of = as_of + interval '1 hour'"
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclasses.dataclass(frozen=True)
+class Server:
+    """A gunicorn that serves one application."""
+
+    port: int
+    pid: int
+
+    def fetch(self, target: str, headers: Mapping[str, str], body: str | None = None) -> Answer:
+        """One request over a connection of its own. RuntimeError for an answer of 400 or more."""
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=600)
+        try:
+            connection.request("GET" if body is None else "POST", target, body, dict(headers))
+            response = connection.getresponse()
+            answer = Answer(response.status, dict(response.getheaders()), response.read())
+        finally:
+            connection.close()
+        if answer.status >= 400:
+            raise RuntimeError(f"{target[:200]}: {answer.status} {answer.body[:300]!r}")
+        return answer
+
+    def read_worker_memory(self) -> list[int]:
+        """The resident bytes of each worker, at their largest (Linux alone)."""
+        found = []
+        for child in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split():
+            lines = Path(f"/proc/{child}/status").read_text().splitlines()
+            found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")]
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Everything that runs, and what opens it."""
+
+    url: str
+    engine: Engine
+    settings: Settings
+    account: DemoAccount
+    servers: Mapping[str, Server]
+
+    def authorize(self) -> dict[str, str]:
+        """The header with a fresh access token of OneRoster 1.1, with every scope."""
+        pair = f"{self.account.client_id}:{self.account.client_secret}".encode()
+        scopes = " ".join(scope for scope in self.account.scopes if f"/{V1P1.prefix}/" in f"/{scope}/")
+        form = f"grant_type=client_credentials&scope={scopes.replace(' ', '%20')}"
+        headers = {
+            "Authorization": f"Basic {base64.b64encode(pair).decode()}",
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
+        answer = self.servers["ours"].fetch("/oauth/token", headers, form)
+        return {"Authorization": f"Bearer {json.loads(answer.body)['access_token']}"}
+
+    def count(self, statement: str) -> int:
+        """The one number of a statement."""
+        with self.engine.connect() as connection:
+            return int(connection.execute(text(statement)).scalar_one())
+
+
+@contextlib.contextmanager
+def open_place(students: int, home: Path | None) -> Iterator[Place]:
+    """A district of so many students, served. With a `home`, the data are kept there for the next run."""
+    with contextlib.ExitStack() as stack:
+        if home is None:
+            made = stack.enter_context(tempfile.TemporaryDirectory(prefix="roster-bench-", ignore_cleanup_errors=True))
+            home = Path(made)
+        home.mkdir(parents=True, exist_ok=True)
+        home.chmod(0o755)
+        url = stack.enter_context(open_embedded(home))
+        engine = make_engine(url)
+        stack.callback(engine.dispose)
+        upgrade(engine)
+        kept = home / f"account-{students}.json"
+        if not kept.exists():
+            kept.write_text(json.dumps(dataclasses.asdict(fill(engine, home / "export", students))))
+        account = DemoAccount(**json.loads(kept.read_text()))
+        settings = Settings(secret_key="a secret key of the benchmark, long enough", home=home)
+        servers = {
+            name: stack.enter_context(serve(dataclasses.replace(settings, port=find_port()), application, url))
+            for name, application in APPLICATIONS.items()
+        }
+        yield Place(url, engine, settings, account, servers)
+
+
+def fill(engine: Engine, folder: Path, students: int) -> DemoAccount:
+    """Generates and loads the district, with the guardians of every family, and lets one vendor see all of it."""
+    sizes = ["--students", str(students), "--guardians-percent", "100"]
+    generate(["--out", str(folder), "--seed", "1", *sizes], standalone_mode=False)
+    load(engine, "bench", folder)
+    with engine.begin() as connection:
+        connection.execute(text(CHANGE_SOME))
+        connection.execute(text(MOVE_ON))
+        account = add_demo_account(connection)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("VACUUM ANALYZE"))
+    return account
+
+
+def find_port() -> int:
+    """A port that is free now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def serve(settings: Settings, application: str, url: str) -> Iterator[Server]:
+    """gunicorn with the application, with the very options that `roster run` gives it."""
+    foreign = {name: value for name, value in os.environ.items() if not name.startswith("ROSTER_")}
+    own = {
+        "ROSTER_DATABASE_URL": url,
+        "ROSTER_SECRET_KEY": str(settings.secret_key),
+        "ROSTER_PORT": str(settings.port),
+        URL_VARIABLE: url,
+    }
+    child = subprocess.Popen(make_server_command(settings, application), cwd=PROJECT, env=foreign | own)
+    try:
+        wait(settings.port, child)
+        yield Server(settings.port, child.pid)
+    finally:
+        stop(child)
+
+
+def wait(port: int, child: subprocess.Popen[bytes]) -> None:
+    """Until it listens on the port."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and child.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection((HOST, port)):
+            return
+        time.sleep(0.1)
+    raise RuntimeError("a server did not start")
