@@ -9,6 +9,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from roster_service.access.journal import Journal
 from roster_service.access.login_failures import FailureBrake
 from roster_service.access.signing_keys import KeyRing, ensure_signing_key
+from roster_service.access.token_cache import TokenReader
 from roster_service.access.token_throttle import TokenThrottle
 from roster_service.db.engine import (
     make_counting_engine,
@@ -74,9 +75,8 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     here = Surroundings(
         engine=engine,
         walks=walks,
-        keys=keys,
+        tokens=TokenReader(keys, issuer),
         limits=Limits(settings.default_limit, settings.max_limit, settings.filter_length),
-        issuer=issuer,
         public_url=settings.public_url,
     )
     rostering.register_rostering(app, here)

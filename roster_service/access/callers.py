@@ -50,6 +50,8 @@ class AccessToken:
     scopes: tuple[Scope, ...]
     # The key that signed it.
     key_id: str
+    # Seconds since 1970.
+    expires_at: float
 
 
 def read_token(token: str, keys: KeyRing, *, issuer: str) -> AccessToken:
@@ -94,6 +96,7 @@ def _read_claims(claims: dict[str, Any], key_id: str) -> AccessToken:
         client_version=int(claims["client_version"]),
         scopes=scopes,
         key_id=key_id,
+        expires_at=float(claims["exp"]),
     )
 
 

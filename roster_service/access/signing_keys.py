@@ -59,6 +59,10 @@ class KeyRing:
         jwk = self._public.get(key_id)
         return None if jwk is None else RSAKey.import_key(jwk)
 
+    def knows(self, key_id: str) -> bool:
+        """Whether the key with this id verified when the ring was read last."""
+        return key_id in self._public
+
     def read_private(self) -> KeySet:
         """The newest key with its private half, to sign with.
 

@@ -27,6 +27,9 @@ from roster_service.settings import Settings
 
 START_SECONDS = 60
 STOP_SECONDS = 20
+# One request at a time in each worker: a proxy in front keeps the connections of slow clients, and threads beside
+# each other in one interpreter have been measured to answer fewer requests, not more.
+WORKER_CLASS = "sync"
 # The longest request line in bytes; 0: gunicorn sets no limit. Its largest one is less than a percent-encoded filter
 # can have, and what it answers beyond is HTML: the service itself refuses what is too long, in its own envelope.
 REQUEST_LINE_BYTES = 0
@@ -100,7 +103,8 @@ def serve(settings: Settings, url: str, when_ready: Callable[[], None]) -> None:
 def make_server_command(settings: Settings, application: str) -> list[str]:
     """gunicorn's command line for an application, `module:name`."""
     command = [sys.executable, "-m", "gunicorn", application]
-    command += ["--bind", f"{settings.host}:{settings.port}", "--workers", str(settings.workers)]
+    command += ["--bind", f"{settings.host}:{settings.port}"]
+    command += ["--workers", str(settings.workers), "--worker-class", WORKER_CLASS]
     command += ["--log-level", "warning", "--limit-request-line", str(REQUEST_LINE_BYTES)]
     command += ["--limit-request-field_size", str(HEADER_BYTES)]
     return command

@@ -14,10 +14,10 @@ from urllib.parse import parse_qsl
 from flask import Response, request
 from sqlalchemy import Connection, Engine
 
-from roster_service.access.callers import Caller, find_caller, read_token
+from roster_service.access.callers import Caller, find_caller
 from roster_service.access.journal import mask_filter
 from roster_service.access.roster_state import make_state_headers
-from roster_service.access.signing_keys import KeyRing
+from roster_service.access.token_cache import TokenReader
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.params import COLLECTION_PARAMETERS, SINGLE_PARAMETERS, Limits, Parameter, read_wish
 from roster_service.query.plan import Plan, make_plan
@@ -37,13 +37,12 @@ Pairs = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the views need from outside: connections, walks, keys, limits, and how the service is reached."""
+    """What the views need from outside: connections, walks, tokens, limits, and how the service is reached."""
 
     engine: Engine
     walks: Walks
-    keys: KeyRing
+    tokens: TokenReader
     limits: Limits
-    issuer: str
     public_url: str | None
 
     @property
@@ -83,7 +82,7 @@ def make_view(endpoint: Endpoint, version: Version, here: Surroundings) -> Calla
     record = version.records[endpoint.resource]
 
     def view(**path_ids: str) -> Response:
-        token = read_token(_read_bearer(), here.keys, issuer=here.issuer)
+        token = here.tokens.read(_read_bearer())
         with here.engine.connect() as connection:
             caller = find_caller(connection, token)
             note_asker(caller.vendor_id, caller.client_id)

@@ -61,20 +61,20 @@ class Throttle:
         try:
             self._limiter = Limiter(
                 _vendor_name,
-                app=app,
                 storage_uri=storage_url or URI,
                 storage_options=options,
                 strategy="moving-window",
                 # A storage that is away is logged, and the request passes.
                 swallow_errors=True,
             )
+            # By itself it would look at every request of every door; one that is known to be there adds no hooks.
+            app.extensions.setdefault("limiter", set()).add(self._limiter)
+            self._limiter.init_app(app)
         except ConfigurationError:
             raise SettingError(
                 "ROSTER_RATE_STORAGE_URL needs the package `redis`: pip install 'roster-service[redis]'"
             ) from None
         self._limiter.logger.addFilter(OutageNotice())
-        # Flask-Limiter also looks at every request by itself, before it is known whose it is.
-        self._limiter.request_filter(lambda: "key_holder" not in g)
         # One function for both paths, because each limited function counts by itself.
         self._admit = self._limiter.shared_limit(_windows, scope="vendor")(lambda: None)
 

@@ -1,0 +1,102 @@
+"""Verified tokens are remembered; an ended one, or one of a key that is gone, is not taken for it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import pytest
+from joserfc import jwt
+from sqlalchemy import Engine, func
+
+from roster_service.access import token_cache
+from roster_service.access.callers import LEEWAY_SECONDS, TOKEN_TYPE, make_audience
+from roster_service.access.signing_keys import ALGORITHM, KeyRing, add_signing_key
+from roster_service.access.token_cache import TokenReader
+from roster_service.db.tables import signing_keys
+from roster_service.errors import RefusedRequestError
+
+ISSUER = "https://roster.example"
+SECRET = "a secret key of the tests, long enough"
+HOUR = 3600
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A ring with one key, a reader, and what signs."""
+
+    ring: KeyRing
+    reader: TokenReader
+
+    def sign(self, client: str = "one") -> str:
+        """A token that is good for an hour."""
+        now = int(time.time())
+        claims = {
+            "iss": ISSUER,
+            "aud": make_audience(ISSUER),
+            "iat": now,
+            "exp": now + HOUR,
+            "client_id": client,
+            "scope": "v1p1/roster.readonly",
+            "grant_version": 1,
+            "client_version": 1,
+        }
+        (key,) = self.ring.read_private().keys
+        return jwt.encode({"typ": TOKEN_TYPE, "alg": ALGORITHM, "kid": key.kid}, claims, key)
+
+
+@pytest.fixture
+def desk(engine: Engine) -> Desk:
+    """On a database of this test's own."""
+    with engine.begin() as connection:
+        add_signing_key(connection, SECRET)
+    ring = KeyRing(engine, SECRET)
+    return Desk(ring, TokenReader(ring, ISSUER))
+
+
+def test_a_token_is_verified_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = desk.sign()
+    first = desk.reader.read(token)
+    monkeypatch.setattr(token_cache, "read_token", None)
+    assert desk.reader.read(token) is first
+
+
+def test_a_remembered_token_ends_in_time(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = desk.sign()
+    desk.reader.read(token)
+    end = time.time() + HOUR + LEEWAY_SECONDS + 2
+    monkeypatch.setattr(time, "time", lambda: end)
+    with pytest.raises(RefusedRequestError):
+        desk.reader.read(token)
+
+
+def test_a_remembered_token_ends_with_its_key(desk: Desk, engine: Engine) -> None:
+    token = desk.sign()
+    desk.reader.read(token)
+    with engine.begin() as connection:
+        connection.execute(signing_keys.update().values(retired_at=func.now()))
+    desk.ring.read_public()
+    with pytest.raises(RefusedRequestError):
+        desk.reader.read(token)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_an_altered_token_is_none_that_is_remembered(desk: Desk, place: int) -> None:
+    token = desk.sign()
+    desk.reader.read(token)
+    parts = token.split(".")
+    parts[place] = parts[place][:-2] + ("A" if parts[place][-2] != "A" else "B") + parts[place][-1]
+    with pytest.raises(RefusedRequestError):
+        desk.reader.read(".".join(parts))
+
+
+def test_the_oldest_are_forgotten(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_cache, "KEPT_TOKENS", 2)
+    first, *others = (desk.sign(name) for name in ("a", "b", "c"))
+    for token in (first, *others):
+        desk.reader.read(token)
+    monkeypatch.setattr(token_cache, "read_token", None)
+    for token in others:
+        assert desk.reader.read(token).client_id
+    with pytest.raises(TypeError):
+        desk.reader.read(first)
