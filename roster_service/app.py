@@ -11,6 +11,7 @@ from roster_service.access.login_failures import FailureBrake
 from roster_service.access.signing_keys import KeyRing, ensure_signing_key
 from roster_service.access.token_cache import TokenReader
 from roster_service.access.token_throttle import TokenThrottle
+from roster_service.compressing import register_compressing
 from roster_service.db.engine import (
     make_counting_engine,
     make_engine,
@@ -39,6 +40,8 @@ from roster_service.vendor.views import VendorDoor
 MAX_BODY_BYTES = 64 * 1024
 POOL_SIZE = 4
 ACCOUNTS_POOL_SIZE = 2
+# What every answer carries.
+COMMON_HEADERS = {"X-Content-Type-Options": "nosniff", "Vary": "Accept-Encoding"}
 
 
 def create_app(settings: Settings, database_url: str) -> Flask:
@@ -93,6 +96,8 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     journal = Journal(make_engine(database_url), settings.audit_days)
     app.extensions["roster_journal"] = journal
     register_journal(app, journal)
+    # Before the journal, which counts the bytes that are sent: the last one that is registered is the first to run.
+    register_compressing(app, settings.compress_bytes)
     app.after_request(add_common_headers)
     app.wsgi_app = EncodedIds(app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way of adding middleware
     if settings.trusted_proxies:
@@ -119,5 +124,5 @@ def make_serving_engine(database_url: str, role: str | None, statement_seconds: 
 
 def add_common_headers(response: Response) -> Response:
     """What every answer carries."""
-    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers.update(COMMON_HEADERS)
     return response

@@ -123,6 +123,9 @@ class Settings:
         75, read_count(0, 100), "a sync that would change more percent of a type than this is held"
     )
     hold_least_records: int = setting(50, read_count(1, 10**9), "types with fewer records are never held")
+    compress_bytes: int = setting(
+        1000, read_count(0, 10**9), "answers of so many bytes are compressed for clients that take it; 0: none"
+    )
     statement_seconds: int = setting(30, read_count(1, 3600), "longest time of one query, in seconds")
 
     @classmethod
