@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from flask import Flask
 from hypothesis import settings
 from sqlalchemy import Engine, create_engine, make_url, text
 
@@ -107,3 +108,11 @@ def engine(database_url: str) -> Iterator[Engine]:
     made = make_engine(database_url)
     yield made
     made.dispose()
+
+
+def close_app(app: Flask) -> None:
+    """Closes every connection of an application, once its journal is written."""
+    app.extensions["roster_journal"].close()
+    for extension in app.extensions.values():
+        if isinstance(extension, Engine):
+            extension.dispose()

@@ -33,6 +33,8 @@ class Caller:
     schools: tuple[str, ...]
     grant_version: int
     state: RosterState
+    # A hash of what row-level security was told.
+    opening: str
 
     @property
     def sight(self) -> Sight:
@@ -141,4 +143,5 @@ def find_caller(connection: Connection, token: AccessToken) -> Caller:
         schools=tuple(row.schools),
         grant_version=token.grant_version,
         state=RosterState(row.revision, row.as_of, row.deletions_since),
+        opening=row.opening,
     )

@@ -67,10 +67,13 @@ _SET_SIGHT = text("SELECT set_sight(:districts, :schools, :guardians)").bindpara
 )
 
 
-def open_roster(connection: Connection, districts: Sequence[str], schools: Sequence[str], sight: Sight) -> None:
-    """Lets the rest of the transaction read the rows of these districts and schools; without it there are none."""
+def open_roster(connection: Connection, districts: Sequence[str], schools: Sequence[str], sight: Sight) -> str:
+    """Lets the rest of the transaction read the rows of these districts and schools; without it there are none.
+
+    Returns a hash of what it may read.
+    """
     grants = {"districts": list(districts), "schools": list(schools), "guardians": sight.guardians}
-    connection.execute(_SET_SIGHT, grants)
+    return str(connection.execute(_SET_SIGHT, grants).scalar_one())
 
 
 @dataclass(frozen=True)

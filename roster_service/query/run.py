@@ -27,7 +27,7 @@ class Page:
 
 def run_collection(connection: Connection, plan: Plan, caller: Caller, base_url: str, walks: Walks) -> Page:
     """The page of a collection. `base_url`: the root that refs are built on."""
-    return fetch_page(connection, make_walk(plan, _bind(plan, caller, base_url), caller.state), walks)
+    return fetch_page(connection, make_walk(plan, _bind(plan, caller, base_url), caller.state, caller.opening), walks)
 
 
 def fetch_page(connection: Connection, walk: Walk, walks: Walks) -> Page:

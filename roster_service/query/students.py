@@ -44,7 +44,7 @@ _ASKED_SINCE = cast(bindparam("asked_since"), Stamp)
 def find_students(connection: Connection, holder: KeyHolder, wish: StudentsWish, walks: Walks) -> Page:
     """The page of students. RefusedRequestError (PRIVILEGE) where the vendor may not have what it asks for."""
     _require_flags(holder, wish)
-    open_roster(connection, holder.districts, holder.schools, _make_sight(wish))
+    opening = open_roster(connection, holder.districts, holder.schools, _make_sight(wish))
     values = {
         "caller_districts": list(holder.districts),
         "caller_schools": list(holder.schools),
@@ -59,7 +59,7 @@ def find_students(connection: Connection, holder: KeyHolder, wish: StudentsWish,
         found = connection.execute(_SCHOOLS, values).scalar_one()
         if found < len(set(wish.schools)):
             raise _refuse("not every school of `schools` is granted to you in this district")
-    return fetch_page(connection, make_walk(make_students_plan(wish), values, holder.state), walks)
+    return fetch_page(connection, make_walk(make_students_plan(wish), values, holder.state, opening), walks)
 
 
 def _make_sight(wish: StudentsWish) -> Sight:

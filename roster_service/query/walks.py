@@ -68,15 +68,16 @@ class Window:
     total: int
 
 
-def make_walk(plan: Plan, values: Mapping[str, Any], state: RosterState) -> Walk:
-    """The walk that a plan's page is a part of. `values`: what the plan's statements are bound to."""
+def make_walk(plan: Plan, values: Mapping[str, Any], state: RosterState, opening: str) -> Walk:
+    """The walk that a plan's page is a part of. `values`: what the plan's statements are bound to; `opening`: what
+    row-level security was told. Both locks count: with either of them open, nobody gets another one's walk."""
     outline = forward(plan.outline)
     # Who only counts asks for no order.
     outline = outline if plan.limit else dataclasses.replace(outline, sort=None)
     asked = {name: sorted(value) if isinstance(value, list) else value for name, value in values.items()}
     # It stands in the records, and decides nothing.
     asked.pop("base_url", None)
-    facts = (state, _describe(outline, plan.filter), sorted(asked.items()))
+    facts = (state, opening, _describe(outline, plan.filter), sorted(asked.items()))
     return Walk(hashlib.sha256(repr(facts).encode()).digest(), plan, values, state)
 
 
@@ -162,7 +163,7 @@ class Walks:
         except SQLAlchemyError as error:
             _tell(error)
 
-    def keep(self, walk: Walk, open_roster: Callable[[Connection], None]) -> Window | None:
+    def keep(self, walk: Walk, open_roster: Callable[[Connection], object]) -> Window | None:
         """Keeps the ids of a walk, unless another worker has, and gives those of its plan's page. `open_roster` tells
         row-level security what the walk's caller may read.
 

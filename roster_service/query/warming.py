@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Engine, Row, func, select
+from sqlalchemy import Connection, Engine, Row, func, select
 
 from roster_service.access.roster_state import RosterState, read_state
 from roster_service.access.scopes import ScopeName, make_sight, read_scopes
@@ -44,15 +44,17 @@ def warm(engine: Engine, walking: Engine, listings: Iterable[Listing], *, megaby
     """Keeps the plain order of every listing for every enabled client, once for those who see the same.
 
     Walks of older rosters go first. `engine`: it reads the accounts. `walking`: of `make_walking_engine`.
-    `megabytes`: what all walks may take;
-    `seconds`: after this time no further walk is begun.
+    `megabytes`: what all walks may take; `seconds`: after this time no further walk is begun.
     """
     end = time.monotonic() + seconds
     with engine.begin() as connection:
         state = read_state(connection)
         evict(connection, state.revision, Bounds.of(megabytes))
-        clients = connection.execute(_clients()).all()
-    wanted = {walk.key: (client, walk) for client in clients for walk in _walks_of(client, listings, state)}
+        wanted = {
+            walk.key: (client, walk)
+            for client in connection.execute(_clients()).all()
+            for walk in _walks_of(connection, client, listings, state)
+        }
     walks = Walks(walking, megabytes)
     kept = 0
     for client, walk in wanted.values():
@@ -82,11 +84,14 @@ def _clients() -> Any:
     )
 
 
-def _walks_of(client: Row[Any], listings: Iterable[Listing], state: RosterState) -> Iterator[Walk]:
+def _walks_of(
+    connection: Connection, client: Row[Any], listings: Iterable[Listing], state: RosterState
+) -> Iterator[Walk]:
     wish = Wish(limit=1, offset=0, filter=None, sort=None, descending=False, fields=None)
     values = {"caller_districts": list(client.districts), "caller_schools": list(client.schools)}
     for listing in listings:
         names = frozenset(scope.name for scope in read_scopes(client.scopes) if scope.version == listing.version)
         if names & listing.scopes:
-            plan = make_plan(wish, listing.record, make_sight(names), listing.selection, {})
-            yield make_walk(plan, values, state)
+            sight = make_sight(names)
+            plan = make_plan(wish, listing.record, sight, listing.selection, {})
+            yield make_walk(plan, values, state, open_roster(connection, client.districts, client.schools, sight))

@@ -16,6 +16,7 @@ from roster_service.app import create_app
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.settings import Settings
+from tests.conftest import close_app
 from tests.contract.client import FULL, RosterClient
 from tests.contract.conftest import SECRET_KEY, add_vendor
 from tests.contract.test_tokens import read_part
@@ -95,7 +96,4 @@ def make_asker(world: World) -> Iterator[Callable[[Locks], Asker]]:
     patch.undo()
     forget_statements()
     for app in made:
-        app.extensions["roster_journal"].close()
-        for engine in app.extensions.values():
-            if isinstance(engine, Engine):
-                engine.dispose()
+        close_app(app)

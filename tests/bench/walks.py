@@ -23,7 +23,7 @@ from roster_service.db.embedded import open_embedded
 from roster_service.db.engine import make_engine, make_reading_engine, make_walking_engine
 from roster_service.db.migrate import upgrade
 from roster_service.db.tables import CText, enrollments, orgs, users
-from roster_service.db.visibility import Sight
+from roster_service.db.visibility import Sight, open_roster
 from roster_service.query.params import Wish
 from roster_service.query.plan import Plan, make_plan
 from roster_service.query.run import Page, fetch_page
@@ -87,7 +87,8 @@ class Bench:
         """A page, as a request gets it: in a snapshot of its own."""
         plan = self.plan(path, limit, offset, **more)
         with self.reading.connect() as connection:
-            return fetch_page(connection, make_walk(plan, self.values(plan), self.state), self.walks)
+            opening = open_roster(connection, self.districts, (), SIGHT)
+            return fetch_page(connection, make_walk(plan, self.values(plan), self.state, opening), self.walks)
 
     def forget(self) -> None:
         """Makes everything cold."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +22,10 @@ from roster_service.app import create_app
 from roster_service.db.engine import make_engine
 from roster_service.settings import Settings
 from sync_scripts.loading import load
-from tests.conftest import administer, url_of
+from tests.conftest import administer, close_app, url_of
 
 from .client import VERSIONS, RosterClient
+from .document import Document
 
 EXPORTS = Path(__file__).parent.parent / "exports"
 FEEDS = {"springfield": "springfield-1.1", "shelbyville": "shelbyville-1.2"}
@@ -101,36 +105,47 @@ def add_vendor(connection: Connection, name: str, grants: Iterable[tuple[str, tu
     return added.client_id, added.client_secret
 
 
-@pytest.fixture(scope="session")
-def make_served(server_url: str, roster: Roster) -> Iterator[Callable[..., Served]]:
-    """Serves a copy of the roster, for tests that change accounts or records; with a `url`, that database itself."""
+NUMBERS = itertools.count()
+
+
+@contextmanager
+def open_doors(server_url: str, roster: Roster) -> Iterator[Callable[..., Served]]:
+    """What serves a copy of the roster, or with a `url` that database itself, until the block ends."""
     made: list[Served] = []
     copied: list[str] = []
 
-    def make(url: str | None = None, **settings: Any) -> Served:
+    def make(url: str | None = None, documents: Mapping[str, Document] | None = None, **settings: Any) -> Served:
         if url is None:
             template = make_url(roster.url).database
-            copied.append(f"{template}_copy_{len(copied)}")
+            copied.append(f"{template}_copy_{next(NUMBERS)}")
             administer(server_url, f"CREATE DATABASE {copied[-1]} TEMPLATE {template}")
             url = url_of(server_url, copied[-1])
         app = create_app(Settings(**{**SETTINGS, **settings}), url)
-        client = RosterClient(app, roster.credentials, made[0].client.documents if made else None)
-        made.append(Served(app, client, make_engine(url), url))
+        made.append(Served(app, RosterClient(app, roster.credentials, documents), make_engine(url), url))
         return made[-1]
 
-    yield make
-    for served in made:
-        served.app.extensions["roster_journal"].close()
-        served.engine.dispose()
-        for name in ("roster_engine", "roster_accounts_engine", "roster_walking_engine"):
-            served.app.extensions[name].dispose()
-    administer(server_url, *(f"DROP DATABASE {name} WITH (FORCE)" for name in copied))
+    try:
+        yield make
+    finally:
+        for served in made:
+            served.engine.dispose()
+            close_app(served.app)
+        administer(server_url, *(f"DROP DATABASE {name} WITH (FORCE)" for name in copied))
 
 
 @pytest.fixture(scope="session")
-def served(make_served: Callable[..., Served]) -> Served:
+def served(server_url: str, roster: Roster) -> Iterator[Served]:
     """The application that no test changes."""
-    return make_served()
+    with open_doors(server_url, roster) as make:
+        yield make()
+
+
+@pytest.fixture(scope="module")
+def make_served(server_url: str, roster: Roster, served: Served) -> Iterator[Callable[..., Served]]:
+    """Serves a copy of the roster, for tests that change accounts or records; with a `url`, that database itself. Each
+    has connections of its own, so none outlives its module."""
+    with open_doors(server_url, roster) as make:
+        yield functools.partial(make, documents=served.client.documents)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from roster_service.access import vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.app import create_app
 from roster_service.settings import Settings
+from tests.conftest import close_app
 
 from .client import VERSIONS, Answer, RosterClient
 from .conftest import SECRET_KEY, Served
@@ -198,4 +199,4 @@ def test_two_applications_on_one_database_trust_each_other_s_tokens(account: Acc
         token = account.client.token("v1p2", vendor="own")
         assert RosterClient(second, {}).call("v1p2", "/orgs", bearer=token).total == 4
     finally:
-        second.extensions["roster_engine"].dispose()
+        close_app(second)

@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from roster_service.db import tables
 from roster_service.db.engine import make_reading_engine
-from roster_service.db.serving_role import READABLE, find_serving_role
+from roster_service.db.serving_role import READABLE, WRITABLE, find_serving_role
 from roster_service.db.visibility import Sight, open_roster
 
 from .client import GUARDIANS, ROOTS, SCOPES, VERSIONS
@@ -189,7 +189,12 @@ def test_the_serving_role_cannot_write(served: Served, serving: Engine, table: s
 
 @pytest.mark.parametrize(
     "table",
-    [table.name for table in tables.metadata.sorted_tables if table not in READABLE],
+    [
+        table.name
+        for table in tables.metadata.sorted_tables
+        # Where the roster stands, and the orders that the role keeps for itself.
+        if table not in (*READABLE, *WRITABLE, tables.roster_state)
+    ],
 )
 def test_the_serving_role_reads_nothing_but_the_roster(serving: Engine, table: str) -> None:
     with serving.connect() as connection, pytest.raises(DBAPIError, match="permission denied"):
@@ -208,4 +213,5 @@ def test_every_table_of_records_has_a_policy(served: Served) -> None:
         own = {
             str(name) for name in connection.scalars(readable, {"role": role}) if not name.startswith(("pg_", "sql_"))
         }
+        own -= {table.name for table in WRITABLE}
         assert own == {table.name for table in READABLE} == set(connection.scalars(locked))

@@ -15,6 +15,7 @@ from roster_service.app import create_app
 from roster_service.db import tables
 from roster_service.settings import Settings
 from sync_scripts.loading import load
+from tests.conftest import close_app
 from tests.contract.client import Answer, RosterClient
 from tests.contract.conftest import SECRET_KEY, add_vendor
 from tests.sync.bending import cell_of, with_row, without_rows
@@ -38,8 +39,7 @@ def make_client(engine: Engine, nights: tuple[Path, Path]) -> Iterator[Callable[
     app = create_app(Settings(secret_key=SECRET_KEY), engine.url.render_as_string(hide_password=False))
     first = RosterClient(app, credentials)
     yield lambda: RosterClient(app, credentials, first.documents)
-    app.extensions["roster_journal"].close()
-    app.extensions["roster_engine"].dispose()
+    close_app(app)
 
 
 def pull(client: RosterClient, since: str, into: dict[str, Any]) -> str:

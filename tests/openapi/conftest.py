@@ -18,12 +18,11 @@ from roster_service.db.engine import make_engine
 from roster_service.schemas.flags import Flag
 from roster_service.settings import Settings
 from sync_scripts.loading import load
-from tests.conftest import Tally
+from tests.conftest import Tally, close_app
 from tests.contract.client import ROOTS, VERSIONS, RosterClient
 from tests.contract.conftest import EXPORTS, FEEDS, GRANTS, SECRET_KEY, add_vendor
 from tests.vendor.client import Account, VendorClient
 from tests.vendor.conftest import Served as VendorDoor
-from tests.vendor.conftest import dispose
 
 from .runs import THIS_RUN
 
@@ -64,7 +63,7 @@ def doors(make_database: Callable[[], str], tally: Tally) -> Iterator[Doors]:
         statuses = ", ".join(f"{count:,} x {status}" for status, count in sorted(counted.items()))
         tally(f"OpenAPI document {document}: {counted.total():,} requests ({statuses})")
     engine.dispose()
-    dispose(app)
+    close_app(app)
 
 
 @pytest.fixture(scope="session")

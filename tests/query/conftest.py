@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, Engine, func, make_url, update
@@ -12,7 +13,7 @@ from sqlalchemy import Connection, Engine, func, make_url, update
 from roster_service.access.roster_state import read_state
 from roster_service.db import tables
 from roster_service.db.engine import make_engine, make_reading_engine, make_walking_engine
-from roster_service.db.visibility import Sight
+from roster_service.db.visibility import Sight, open_roster
 from roster_service.query.params import Wish
 from roster_service.query.plan import make_plan
 from roster_service.query.run import Page, fetch_page
@@ -69,7 +70,12 @@ def make_page_walk(connection: Connection, question: Question, limit: int, offse
         "base_url": "http://localhost",
         **{f"path_{name}": value for name, value in plan.path_ids},
     }
-    return make_walk(plan, values, read_state(connection))
+    return make_walk(plan, values, read_state(connection), make_opening(connection, values))
+
+
+def make_opening(connection: Connection, values: dict[str, Any]) -> str:
+    """What row-level security is told of a question's districts and schools."""
+    return open_roster(connection, values["caller_districts"], values["caller_schools"], SIGHT)
 
 
 @pytest.fixture(scope="session")

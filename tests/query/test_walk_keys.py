@@ -25,6 +25,7 @@ PLAIN: dict[str, Any] = {
     "selection": STUDENTS,
     "values": {"caller_districts": ["a", "b"], "caller_schools": ["c"], "base_url": "http://one"},
     "state": STATE,
+    "opening": "what row-level security was told",
 }
 
 
@@ -35,7 +36,7 @@ def key_of(**changed: Any) -> bytes:
         for name, value in PLAIN.items()
     }
     made = make_plan(wish(**facts["wish"]), v1p2.User, facts["sight"], facts["selection"], {})
-    return make_walk(made, facts["values"], facts["state"]).key
+    return make_walk(made, facts["values"], facts["state"], facts["opening"]).key
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,7 @@ def test_one_walk(changed: dict[str, Any]) -> None:
     "changed",
     [
         pytest.param({"state": dataclasses.replace(STATE, revision=8)}, id="revision"),
+        pytest.param({"opening": "something else"}, id="second-lock"),
         pytest.param({"state": dataclasses.replace(STATE, as_of=STATE.deletions_since)}, id="another-history"),
         pytest.param({"values": {"caller_districts": ["a"]}}, id="districts"),
         pytest.param({"values": {"caller_schools": []}}, id="schools"),

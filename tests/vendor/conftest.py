@@ -18,6 +18,7 @@ from roster_service.app import create_app
 from roster_service.db.engine import make_engine
 from roster_service.settings import Settings
 from sync_scripts.loading import load
+from tests.conftest import close_app
 from tests.contract.conftest import EXPORTS, FEEDS, SECRET_KEY
 from tests.vendor.client import Account, VendorClient, add_account
 
@@ -43,13 +44,6 @@ class Served:
         return account
 
 
-def dispose(app: Flask) -> None:
-    """Closes the connections of an application, once its journal is written."""
-    app.extensions["roster_journal"].close()
-    for name in ("roster_engine", "roster_accounts_engine", "roster_counting_engine", "roster_walking_engine"):
-        app.extensions[name].dispose()
-
-
 @pytest.fixture(scope="session")
 def served(make_database: Callable[[], str]) -> Iterator[Served]:
     """The application."""
@@ -60,7 +54,7 @@ def served(make_database: Callable[[], str]) -> Iterator[Served]:
     app = create_app(Settings(secret_key=SECRET_KEY), url)
     yield Served(app, VendorClient(app), engine, url)
     engine.dispose()
-    dispose(app)
+    close_app(app)
 
 
 @pytest.fixture(scope="session")

@@ -41,20 +41,21 @@ POLICIES = {
 
 # These run as the tables' owner: they read what the serving role may not. Names are looked up in the service's schema.
 SET_SIGHT = """
-CREATE FUNCTION set_sight(districts text[], schools text[], guardians boolean) RETURNS void
+CREATE FUNCTION set_sight(districts text[], schools text[], guardians boolean) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
 DECLARE
     granted text[] := ARRAY(
         SELECT sourced_id FROM orgs WHERE district_id = ANY (districts)
-        UNION SELECT sourced_id FROM orgs WHERE sourced_id = ANY (schools)
+        UNION SELECT sourced_id FROM orgs WHERE sourced_id = ANY (schools) ORDER BY 1
     );
     above text[] := ARRAY(
-        SELECT district_id FROM orgs WHERE sourced_id = ANY (schools) AND district_id IS NOT NULL
+        SELECT DISTINCT district_id FROM orgs WHERE sourced_id = ANY (schools) AND district_id IS NOT NULL ORDER BY 1
     );
 BEGIN
     PERFORM set_config('roster.granted_orgs', granted::text, true);
     PERFORM set_config('roster.shown_orgs', (granted || above)::text, true);
     PERFORM set_config('roster.guardians', guardians::text, true);
+    RETURN md5(concat_ws(' ', granted::text, above::text, guardians::text));
 END
 $$
 """
@@ -62,7 +63,7 @@ ADMIT_CLIENT = """
 CREATE FUNCTION admit_client(
     client text, secret_version numeric, rights_version numeric, signed_by text, guardians boolean,
     OUT vendor integer, OUT districts text[], OUT schools text[],
-    OUT revision bigint, OUT as_of timestamptz, OUT deletions_since timestamptz
+    OUT revision bigint, OUT as_of timestamptz, OUT deletions_since timestamptz, OUT opening text
 ) RETURNS SETOF record
 LANGUAGE plpgsql ROWS 1 SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
 BEGIN
@@ -76,7 +77,7 @@ BEGIN
     AND found.enabled AND found.grant_version = rights_version
     AND EXISTS (SELECT FROM signing_keys WHERE key_id = signed_by AND (retired_at IS NULL OR retired_at > now()));
     IF FOUND THEN
-        PERFORM set_sight(districts, schools, guardians);
+        opening := set_sight(districts, schools, guardians);
         RETURN NEXT;
     END IF;
 END
