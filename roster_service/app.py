@@ -32,6 +32,7 @@ from roster_service.rostering import blueprints as rostering
 from roster_service.rostering.paths import EncodedIds, IdConverter
 from roster_service.rostering.views import Surroundings
 from roster_service.settings import Settings
+from roster_service.unchanged import COMMON_HEADERS, Unchanged
 from roster_service.vendor.blueprint import register_vendor
 from roster_service.vendor.throttle import Throttle
 from roster_service.vendor.views import VendorDoor
@@ -40,8 +41,6 @@ from roster_service.vendor.views import VendorDoor
 MAX_BODY_BYTES = 64 * 1024
 POOL_SIZE = 4
 ACCOUNTS_POOL_SIZE = 2
-# What every answer carries.
-COMMON_HEADERS = {"X-Content-Type-Options": "nosniff", "Vary": "Accept-Encoding"}
 
 
 def create_app(settings: Settings, database_url: str) -> Flask:
@@ -99,7 +98,11 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     # Before the journal, which counts the bytes that are sent: the last one that is registered is the first to run.
     register_compressing(app, settings.compress_bytes)
     app.after_request(add_common_headers)
-    app.wsgi_app = EncodedIds(app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way of adding middleware
+    # Flask's own way of adding middleware; the last one is the first that sees a request.
+    app.wsgi_app = EncodedIds(app.wsgi_app)  # type: ignore[method-assign]
+    unchanged = Unchanged(app, here, journal)
+    app.wsgi_app = unchanged  # type: ignore[method-assign]
+    app.extensions["roster_unchanged"] = unchanged
     if settings.trusted_proxies:
         # For the client's address alone; the address of the service is a setting.
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]

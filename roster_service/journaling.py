@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from datetime import UTC, datetime
 
@@ -11,6 +12,12 @@ from roster_service.access.journal import Entry, Journal
 from roster_service.request_facts import find_asker, find_shown, request_id
 
 _PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
+
+
+@functools.cache
+def show_path(rule: str) -> str:
+    """The path of a rule as it is documented: an id in it may be a student's."""
+    return _PARAMETER.sub(r"{\1}", rule)
 
 
 def register_journal(app: Flask, journal: Journal) -> None:
@@ -26,8 +33,7 @@ def register_journal(app: Flask, journal: Journal) -> None:
                     vendor_id=asker.vendor_id,
                     caller=asker.caller,
                     method=request.method,
-                    # The path as it is documented: an id in it may be a student's.
-                    path=_PARAMETER.sub(r"{\1}", request.url_rule.rule),
+                    path=show_path(request.url_rule.rule),
                     status=response.status_code,
                     bytes=response.calculate_content_length() or 0,
                     request_id=request_id(),

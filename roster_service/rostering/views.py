@@ -55,6 +55,11 @@ class Surroundings:
         """The absolute address of this request, without its query."""
         return self.root_url + raw_path(request.environ)
 
+    @property
+    def tagged_address(self) -> str:
+        """The absolute address of this request, as its entity tag has it."""
+        return f"{self.address}?{request.query_string.decode('latin-1')}"
+
 
 @dataclass(frozen=True)
 class AdmittedRequest:
@@ -90,7 +95,7 @@ def make_view(endpoint: Endpoint, version: Version, here: Surroundings) -> Calla
             pairs = _read_query()
             wish = read_wish(pairs, parameters, here.limits)
             plan = make_plan(wish, record, caller.sight, endpoint.selection, path_ids)
-            tag = make_etag(caller, f"{here.address}?{request.query_string.decode('latin-1')}")
+            tag = make_etag(caller, here.tagged_address)
             known = request.if_none_match
             # Weakly, as RFC 9110 has it: a proxy that compresses makes the tag weak. `*` asks for any answer at all,
             # so whether there is one has to be found out.
