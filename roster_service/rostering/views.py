@@ -6,9 +6,10 @@ before routing, by the gate of the blueprint; the rest happens here, top to bott
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from urllib.parse import parse_qsl
 
 from flask import Response, request
@@ -18,6 +19,7 @@ from roster_service.access.callers import Caller, find_caller
 from roster_service.access.journal import mask_filter
 from roster_service.access.roster_state import make_state_headers
 from roster_service.access.token_cache import TokenReader
+from roster_service.db.visibility import Sight
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.params import COLLECTION_PARAMETERS, SINGLE_PARAMETERS, Limits, Parameter, read_wish
 from roster_service.query.plan import Plan, make_plan
@@ -31,6 +33,8 @@ from roster_service.rostering.status_info import make_warning
 from roster_service.schemas.versions import Version
 
 MAX_QUERY_FIELDS = 100
+# Query strings that each endpoint remembers the reading of.
+KEPT_DRAFTS = 128
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -75,6 +79,15 @@ class AdmittedRequest:
     address: str
 
 
+@dataclass(frozen=True)
+class Draft:
+    """A query string as one endpoint reads it for one sight: its pairs, its filter, its plan without the path's ids."""
+
+    pairs: Pairs
+    filter: str | None
+    plan: Plan
+
+
 def parameters_of(endpoint: Endpoint) -> tuple[Parameter, ...]:
     """The query parameters that an endpoint takes."""
     return COLLECTION_PARAMETERS if endpoint.shape is Shape.COLLECTION else SINGLE_PARAMETERS
@@ -86,15 +99,20 @@ def make_view(endpoint: Endpoint, version: Version, here: Surroundings) -> Calla
     parameters = parameters_of(endpoint)
     record = version.records[endpoint.resource]
 
+    @lru_cache(KEPT_DRAFTS)
+    def read_draft(query: bytes, sight: Sight) -> Draft:
+        pairs = _read_query(query)
+        wish = read_wish(pairs, parameters, here.limits)
+        return Draft(pairs, wish.filter, make_plan(wish, record, sight, endpoint.selection, {}))
+
     def view(**path_ids: str) -> Response:
         token = here.tokens.read(_read_bearer())
         with here.engine.connect() as connection:
             caller = find_caller(connection, token)
             note_asker(caller.vendor_id, caller.client_id)
             _require_access(caller, endpoint, version)
-            pairs = _read_query()
-            wish = read_wish(pairs, parameters, here.limits)
-            plan = make_plan(wish, record, caller.sight, endpoint.selection, path_ids)
+            draft = read_draft(request.query_string, caller.sight)
+            plan = dataclasses.replace(draft.plan, path_ids=tuple(path_ids.items()))
             tag = make_etag(caller, here.tagged_address)
             known = request.if_none_match
             # Weakly, as RFC 9110 has it: a proxy that compresses makes the tag weak. `*` asks for any answer at all,
@@ -103,9 +121,9 @@ def make_view(endpoint: Endpoint, version: Version, here: Surroundings) -> Calla
                 response = Response(status=304)
             else:
                 base_url = here.root_url + version.root
-                asked = AdmittedRequest(endpoint, caller, plan, pairs, base_url, here.address)
+                asked = AdmittedRequest(endpoint, caller, plan, draft.pairs, base_url, here.address)
                 response, records = answer(connection, asked, here.walks)
-                note_shown(records, partial(mask_filter, wish.filter))
+                note_shown(records, partial(mask_filter, draft.filter))
                 response = Response(status=304) if known.star_tag else response
         response.headers.update(make_state_headers(caller.state))
         response.set_etag(tag)
@@ -135,10 +153,10 @@ def _require_access(caller: Caller, endpoint: Endpoint, version: Version) -> Non
         raise RefusedRequestError(Problem.SCOPE, f"the token lacks the scope for this path: {wanted}")
 
 
-def _read_query() -> Pairs:
+def _read_query(query: bytes) -> Pairs:
     try:
         return parse_qsl(
-            request.query_string.decode("ascii"),
+            query.decode("ascii"),
             keep_blank_values=True,
             errors="strict",
             max_num_fields=MAX_QUERY_FIELDS,
