@@ -20,6 +20,7 @@ from roster_service.db.engine import (
     require_reachable,
 )
 from roster_service.db.migrate import require_current
+from roster_service.db.prepared import let_prepare
 from roster_service.db.serving_role import find_serving_role, require_serving_role
 from roster_service.docs import register_docs
 from roster_service.errors import DatabaseUnavailableError
@@ -57,6 +58,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     writing.dispose()
 
     engine = make_serving_engine(database_url, role, settings.statement_seconds)
+    engine = let_prepare(engine, settings.prepared_statements)
     # Credentials are checked by the owner of the accounts: who serves the roster cannot read them.
     accounts = make_reading_engine(
         database_url, role=None, statement_seconds=settings.statement_seconds, pool_size=ACCOUNTS_POOL_SIZE

@@ -54,6 +54,13 @@ def read_count(least: int, most: int) -> Callable[[str], int]:
     return read
 
 
+def read_switch(text: str) -> bool:
+    """`true` or `false`."""
+    if text.lower() not in ("true", "false"):
+        raise ValueError("must be true or false")
+    return text.lower() == "true"
+
+
 def read_secret(text: str) -> str:
     """A secret of at least 32 characters."""
     if len(text) < 32:
@@ -123,6 +130,11 @@ class Settings:
         75, read_count(0, 100), "a sync that would change more percent of a type than this is held"
     )
     hold_least_records: int = setting(50, read_count(1, 10**9), "types with fewer records are never held")
+    prepared_statements: bool = setting(
+        True,
+        read_switch,
+        "statements are planned once for each connection; `false` behind a pooler that works by transaction",
+    )
     compress_bytes: int = setting(
         1000, read_count(0, 10**9), "answers of so many bytes are compressed for clients that take it; 0: none"
     )

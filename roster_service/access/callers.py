@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Text, bindparam, text
 from roster_service.access.roster_state import RosterState
 from roster_service.access.scopes import Scope, ScopeName, make_sight, read_scopes
 from roster_service.access.signing_keys import ALGORITHM, KeyRing
+from roster_service.db.prepared import fetch_rows
 from roster_service.db.visibility import Sight
 from roster_service.errors import Problem, RefusedRequestError
 
@@ -122,7 +123,8 @@ def find_caller(connection: Connection, token: AccessToken) -> Caller:
     and with it the narrower view.
     """
     scopes = frozenset(scope.name for scope in token.scopes)
-    row = connection.execute(
+    rows = fetch_rows(
+        connection,
         _ADMIT,
         {
             "client": token.client_id,
@@ -131,9 +133,10 @@ def find_caller(connection: Connection, token: AccessToken) -> Caller:
             "key_id": token.key_id,
             "guardians": make_sight(scopes).guardians,
         },
-    ).one_or_none()
-    if row is None:
+    )
+    if not rows:
         raise RefusedRequestError(Problem.BAD_TOKEN, "the access token is no longer valid; get a new one")
+    (row,) = rows
     return Caller(
         client_id=token.client_id,
         vendor_id=row.vendor,

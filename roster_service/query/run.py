@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Select
 
 from roster_service.access.callers import Caller
+from roster_service.db.prepared import fetch_rows
 from roster_service.db.visibility import read_opening, repeat_opening
-from roster_service.query.plan import Plan
+from roster_service.query.plan import Outline, Plan
 from roster_service.query.statements import count_statement, page_statement, single_statement
 from roster_service.query.walk_statements import first_page_statement, kept_page_statement, listed_page_statement
 from roster_service.query.walks import Known, Walk, Walks, find_places, make_walk
@@ -72,7 +74,7 @@ def _read_kept(connection: Connection, walk: Walk, known: Known) -> Page | None:
     if not known.is_kept:
         return None
     values = {**walk.values, "walk": walk.key, "page_begin": begin, "page_end": end}
-    texts = tuple(connection.scalars(kept_page_statement(walk.plan.outline), values))
+    texts = _fetch_texts(connection, kept_page_statement, walk.plan.outline, values)
     return Page(texts, known.total) if len(texts) == end - begin else None
 
 
@@ -84,7 +86,7 @@ def _keep(connection: Connection, walk: Walk, walks: Walks) -> Page | None:
         return None
     # What was kept just now is newer than what this connection sees, so the ids are handed over.
     values = {**walk.values, "page_ids": list(window.ids)}
-    texts = tuple(connection.scalars(listed_page_statement(walk.plan.outline), values)) if window.ids else ()
+    texts = _fetch_texts(connection, listed_page_statement, walk.plan.outline, values) if window.ids else ()
     return Page(texts, window.total) if len(texts) == len(window.ids) else None
 
 
@@ -98,7 +100,19 @@ def _live(connection: Connection, walk: Walk) -> Page:
 
 def run_single(connection: Connection, plan: Plan, caller: Caller, base_url: str) -> str | None:
     """The JSON text of one record, or None where there is none that the caller may see."""
-    return connection.execute(single_statement(plan.outline), _bind(plan, caller, base_url)).scalar_one_or_none()
+    texts = _fetch_texts(connection, single_statement, plan.outline, _bind(plan, caller, base_url))
+    return texts[0] if texts else None
+
+
+def _fetch_texts(
+    connection: Connection, make: Callable[[Outline], Select[str]], outline: Outline, values: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """The texts of a statement that is kept by its outline, prepared unless the outline has a caller's own words in
+    it: a sort on `metadata` names what the caller likes."""
+    statement = make(outline)
+    if outline.sort is not None and "." in outline.sort:
+        return tuple(connection.scalars(statement, values))
+    return tuple(row[0] for row in fetch_rows(connection, statement, values))
 
 
 def _bind(plan: Plan, caller: Caller, base_url: str) -> dict[str, Any]:

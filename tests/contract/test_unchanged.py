@@ -10,6 +10,8 @@ import pytest
 from sqlalchemy import event, text
 
 from roster_service import unchanged
+from roster_service.access import callers
+from roster_service.db.prepared import prepare
 from roster_service.db.tables import ROSTER_TABLES
 
 from .client import CORE, ROOTS, Answer, RosterClient
@@ -48,8 +50,10 @@ def test_one_statement_answers_and_it_looks_for_the_caller_alone(served: Served,
     with watching(served) as seen:
         assert ask(served.client, path, tag).status == 304
     (statement,) = seen
-    assert "SELECT * FROM admit_client(" in statement
-    assert not any(table.name in statement for table in ROSTER_TABLES)
+    called = prepare(callers._ADMIT)
+    assert f"EXECUTE {called.name} (" in statement
+    assert called.text.startswith("SELECT * FROM admit_client(")
+    assert not any(table.name in statement + called.text for table in ROSTER_TABLES)
 
 
 def test_a_304_has_the_headers_of_the_application_s(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

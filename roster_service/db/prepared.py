@@ -1,0 +1,101 @@
+"""Statements that every request runs: compiled once, planned once for each connection, their values still bound.
+
+Building the text of a statement, and planning it, costs more than running it where it finds a few records by key.
+What a statement spells itself (its own constants) becomes part of the text; what is bound by its callers stays a
+parameter of the prepared statement.
+
+What is prepared stays with the session, so it is for connections that have one of their own: `let_prepare` says which.
+PostgreSQL itself plans anew where another role asks, so row-level security is part of every plan.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg2.extensions import QuotedString, adapt
+from sqlalchemy import Connection, Engine, Row, Select, TextClause
+from sqlalchemy.dialects.postgresql.psycopg2 import dialect as make_dialect
+from sqlalchemy.sql.compiler import SQLCompiler
+
+Statement = Select[*tuple[Any, ...]] | TextClause
+
+# Statements that a worker keeps the text of, and that a connection keeps the plans of.
+KEPT_TEXTS = 512
+KEPT_PLANS = 64
+PLANS = "roster_plans"
+
+# A bound value, a list that the statement spells, a percent sign.
+_PLACE = re.compile(r"%\((?P<value>\w+)\)s|__\[POSTCOMPILE_(?P<list>\w+)\]|%%")
+_DIALECT = make_dialect()  # type: ignore[no-untyped-call]
+# The execution option of connections that may prepare.
+_MAY_PREPARE = "roster_may_prepare"
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The text of a statement with `$1`, `$2` in it, and the names of the values that these stand for."""
+
+    name: str
+    text: str
+    values: tuple[str, ...]
+
+    @property
+    def call(self) -> str:
+        """What runs it, in the driver's own format."""
+        return f"EXECUTE {self.name}" + (f" ({', '.join(['%s'] * len(self.values))})" if self.values else "")
+
+
+@functools.lru_cache(KEPT_TEXTS)
+def prepare(statement: Statement) -> Prepared:
+    """The prepared form of a statement that is kept by its maker: another object is another statement."""
+    compiled: SQLCompiler = statement.compile(dialect=_DIALECT)
+    own = {name: value for name, value in compiled.params.items() if not compiled.binds[name].required}
+    places: dict[str, int] = {}
+
+    def write(found: re.Match[str]) -> str:
+        if found["list"]:
+            return ", ".join(_quote(item) for item in own[found["list"]])
+        name = found["value"]
+        if name is None:
+            return "%"
+        return _quote(own[name]) if name in own else f"${places.setdefault(name, len(places) + 1)}"
+
+    text = _PLACE.sub(write, str(compiled))
+    # One name is one text, in every process: behind a pooler by mistake, no session answers another question.
+    name = f"roster_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+    return Prepared(name, text, tuple(places))
+
+
+def let_prepare(engine: Engine, wanted: bool) -> Engine:
+    """The engine, on the same connections, whose statements `fetch_rows` prepares; or not, where `wanted` is false."""
+    return engine.execution_options(**{_MAY_PREPARE: wanted})
+
+
+def _quote(value: Any) -> str:
+    quoted = adapt(value)
+    if isinstance(quoted, QuotedString):
+        quoted.encoding = "utf-8"
+    return str(quoted.getquoted().decode())
+
+
+def fetch_rows(connection: Connection, statement: Statement, values: Mapping[str, Any]) -> Sequence[Row[Any]]:
+    """The rows of a kept statement. Every value that it wants must be in `values`; others are left aside."""
+    if not connection.get_execution_options().get(_MAY_PREPARE, False):
+        return connection.execute(statement, values).all()
+    wanted = prepare(statement)
+    plans: OrderedDict[str, None] = connection.info.setdefault(PLANS, OrderedDict())
+    if wanted.name in plans:
+        plans.move_to_end(wanted.name)
+    else:
+        if len(plans) >= KEPT_PLANS:
+            connection.exec_driver_sql(f"DEALLOCATE {plans.popitem(last=False)[0]}")
+        # In the driver's own format, as whatever stands before the first statement of a transaction.
+        connection.exec_driver_sql(f"PREPARE {wanted.name} AS {wanted.text.replace('%', '%%')}", ())
+        plans[wanted.name] = None
+    return connection.exec_driver_sql(wanted.call, tuple(values[name] for name in wanted.values)).all()
