@@ -20,6 +20,9 @@ _PLANNING = {
     # A roster that is served lies in memory: looking a row up costs little more than reading it in passing. By the
     # usual guess every role of the roster is read to see which of a few users are visible.
     "random_page_cost": "1.1",
+    # Prepared statements find what they want by key, whatever they are asked for: one plan is good for all. By itself
+    # the database would plan a page of documents anew each time, which takes far longer than reading it.
+    "plan_cache_mode": "force_generic_plan",
 }
 _OPENING = "transaction is to be opened"
 

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db import tables
+from roster_service.db.document_tables import documents, shelves
 from roster_service.db.walk_tables import walk_chunks, walks
 from roster_service.errors import DatabaseUnavailableError
 
@@ -24,11 +25,12 @@ READABLE = (
     tables.user_roles,
     tables.user_profiles,
     tables.user_agents,
+    documents,
 )
 # The orders of collections, which the one that serves keeps for itself.
 WRITABLE = (walks, walk_chunks)
-# Of what it reads else: where the roster stands.
-STATE = "SELECT (revision, as_of, deletions_since) ON roster_state"
+# What it reads else, and nobody has to be kept from: where the roster stands, and which shelves of documents do.
+STATE = ("SELECT (revision, as_of, deletions_since) ON roster_state", f"SELECT (id, key, revision) ON {shelves.name}")
 CALLABLE = (
     "set_sight(text[], text[], boolean)",
     "admit_client(text, numeric, numeric, text, boolean)",
@@ -101,7 +103,7 @@ def _grant(connection: Connection, role: str) -> None:
     for right in (
         f"USAGE ON SCHEMA {schema}",
         f"SELECT ON {names}",
-        STATE,
+        *STATE,
         f"SELECT, INSERT, UPDATE, DELETE ON {kept}",
         f"EXECUTE ON FUNCTION {', '.join(CALLABLE)}",
     ):

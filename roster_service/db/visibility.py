@@ -9,7 +9,8 @@ and `caller_schools`. A row is visible through an org:
 - a role of a user, if its org is granted, and guardians' roles only with the right to see guardians;
 - a user, if one of their roles is visible; their demographics likewise;
 - an enrollment, if its school is granted, and its class and its user are visible;
-- an academic session, if its feed brings a visible org: calendars have no org of their own in OneRoster.
+- an academic session, if its feed brings a visible org: calendars have no org of their own in OneRoster;
+- a document, the text of a record that is kept, if all orgs that it needs are granted (roster_service/db/needs.py).
 
 Empty lists see nothing. The conditions stand below whatever a caller filters or sorts by.
 
@@ -34,6 +35,7 @@ from sqlalchemy import (
     any_,
     bindparam,
     exists,
+    func,
     literal_column,
     or_,
     select,
@@ -41,6 +43,7 @@ from sqlalchemy import (
 )
 
 from roster_service.db import tables
+from roster_service.db.document_tables import documents
 from roster_service.db.tables import CTexts
 from roster_service.db.vocabulary import GUARDIAN_ROLES
 
@@ -80,18 +83,21 @@ def open_roster(connection: Connection, districts: Sequence[str], schools: Seque
 class Opening:
     """What one transaction may read, as row-level security was told."""
 
+    granted_districts: str
     granted_orgs: str
     shown_orgs: str
     guardians: str
 
 
 _READ_OPENING = text(
-    "SELECT coalesce(nullif(current_setting('roster.granted_orgs', true), ''), '{}'), "
+    "SELECT coalesce(nullif(current_setting('roster.granted_districts', true), ''), '{}'), "
+    "coalesce(nullif(current_setting('roster.granted_orgs', true), ''), '{}'), "
     "coalesce(nullif(current_setting('roster.shown_orgs', true), ''), '{}'), "
     "coalesce(nullif(current_setting('roster.guardians', true), ''), 'false')"
 )
 _REPEAT_OPENING = text(
-    "SELECT set_config('roster.granted_orgs', :granted_orgs, true), "
+    "SELECT set_config('roster.granted_districts', :granted_districts, true), "
+    "set_config('roster.granted_orgs', :granted_orgs, true), "
     "set_config('roster.shown_orgs', :shown_orgs, true), set_config('roster.guardians', :guardians, true)"
 )
 
@@ -200,6 +206,16 @@ def session_id_is_visible(session_id: ColumnElement[str], sight: Sight) -> Colum
     """Whether the academic session with this id is visible."""
     session = tables.academic_sessions.alias()
     return session_id.in_(select(session.c.sourced_id).where(row_is_visible(tables.academic_sessions, session, sight)))
+
+
+def document_is_visible(sight: Sight) -> ColumnElement[bool]:
+    """Whether a row of documents is what the caller would get of its record."""
+    granted = or_(
+        # Says for most callers in one comparison what the list would.
+        documents.c.district_id == any_(caller_districts()),
+        documents.c.needs.contained_by(func.array(granted_orgs().scalar_subquery(), type_=CTexts)),
+    )
+    return granted if sight.guardians else granted & ~documents.c.needs_guardians
 
 
 _VISIBLE: Mapping[Table, Callable[[FromClause, Sight], ColumnElement[bool]]] = {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,23 +13,32 @@ from sqlalchemy import Connection, Select
 from roster_service.access.callers import Caller
 from roster_service.db.prepared import fetch_rows
 from roster_service.db.visibility import read_opening, repeat_opening
+from roster_service.query.documents import BASE, single_statement
 from roster_service.query.plan import Outline, Plan
-from roster_service.query.statements import count_statement, page_statement, single_statement
+from roster_service.query.statements import count_statement, page_statement
 from roster_service.query.walk_statements import first_page_statement, kept_page_statement, listed_page_statement
 from roster_service.query.walks import Known, Walk, Walks, find_places, make_walk
+
+# Makes the statement of an outline.
+_Maker = Callable[[Outline], Select[*tuple[Any, ...]]]
 
 
 @dataclass(frozen=True)
 class Page:
-    """The records of a page, each a JSON text, and how many there are on all pages."""
+    """The records of a page as JSON texts, joined by commas; how many they are, and how many there are on all pages.
 
-    texts: tuple[str, ...]
+    Where a ref begins, `BASE` stands for the root that it is built on.
+    """
+
+    body: str
+    records: int
     total: int
 
 
 def run_collection(connection: Connection, plan: Plan, caller: Caller, base_url: str, walks: Walks) -> Page:
     """The page of a collection. `base_url`: the root that refs are built on."""
-    return fetch_page(connection, make_walk(plan, _bind(plan, caller, base_url), caller.state, caller.opening), walks)
+    page = fetch_page(connection, make_walk(plan, _bind(plan, caller), caller.state, caller.opening), walks)
+    return replace(page, body=page.body.replace(BASE, _escape(base_url)))
 
 
 def fetch_page(connection: Connection, walk: Walk, walks: Walks) -> Page:
@@ -50,32 +59,32 @@ def fetch_page(connection: Connection, walk: Walk, walks: Walks) -> Page:
 def _count(connection: Connection, walk: Walk, walks: Walks) -> Page:
     total = connection.execute(count_statement(walk.plan), walk.values).scalar_one()
     walks.share(walk, total)
-    return Page((), total)
+    return Page("", 0, total)
 
 
 def _meet(connection: Connection, walk: Walk, walks: Walks) -> Page:
     """The first page of a walk that nobody asked for yet."""
     values = {**walk.values, "page_limit": walk.plan.limit}
     rows = connection.execute(first_page_statement(walk.plan), values).all()
-    total = rows[0][1] if rows else 0
+    total = rows[0][2] if rows else 0
     if total > walk.plan.limit:
         walks.share(walk, total)
     else:
         # There is no next page to ask for. Other workers need not hear of it.
         walks.remember(walk, Known(total, is_kept=False))
-    return Page(tuple(text for text, _ in rows), total)
+    return _join(rows, total)
 
 
 def _read_kept(connection: Connection, walk: Walk, known: Known) -> Page | None:
     """The page, out of a walk that is kept; None where it is not, or has been evicted."""
     begin, end = find_places(walk.plan, known.total)
     if begin == end:
-        return Page((), known.total)
+        return Page("", 0, known.total)
     if not known.is_kept:
         return None
     values = {**walk.values, "walk": walk.key, "page_begin": begin, "page_end": end}
-    texts = _fetch_texts(connection, kept_page_statement, walk.plan.outline, values)
-    return Page(texts, known.total) if len(texts) == end - begin else None
+    page = _join(_fetch_rows(connection, kept_page_statement, walk.plan.outline, values), known.total)
+    return page if page.records == end - begin else None
 
 
 def _keep(connection: Connection, walk: Walk, walks: Walks) -> Page | None:
@@ -86,45 +95,54 @@ def _keep(connection: Connection, walk: Walk, walks: Walks) -> Page | None:
         return None
     # What was kept just now is newer than what this connection sees, so the ids are handed over.
     values = {**walk.values, "page_ids": list(window.ids)}
-    texts = _fetch_texts(connection, listed_page_statement, walk.plan.outline, values) if window.ids else ()
-    return Page(texts, window.total) if len(texts) == len(window.ids) else None
+    rows = _fetch_rows(connection, listed_page_statement, walk.plan.outline, values) if window.ids else ()
+    page = _join(rows, window.total)
+    return page if page.records == len(window.ids) else None
 
 
 def _live(connection: Connection, walk: Walk) -> Page:
     """The page without any walk: right in every case, and slow."""
     plan = walk.plan
     values = {**walk.values, "page_limit": plan.limit, "page_offset": plan.offset}
-    texts = tuple(connection.scalars(page_statement(plan), values)) if plan.limit else ()
-    return Page(texts, connection.execute(count_statement(plan), walk.values).scalar_one())
+    texts = connection.scalars(page_statement(plan), values).all() if plan.limit else ()
+    return Page(",".join(texts), len(texts), connection.execute(count_statement(plan), walk.values).scalar_one())
+
+
+def _join(rows: Sequence[Any], total: int) -> Page:
+    """A page of rows that begin with (JSON texts, how many they are)."""
+    return Page(",".join([row[0] for row in rows]), sum([row[1] for row in rows]), total)
 
 
 def run_single(connection: Connection, plan: Plan, caller: Caller, base_url: str) -> str | None:
     """The JSON text of one record, or None where there is none that the caller may see."""
-    texts = _fetch_texts(connection, single_statement, plan.outline, _bind(plan, caller, base_url))
-    return texts[0] if texts else None
+    rows = _fetch_rows(connection, single_statement, plan.outline, _bind(plan, caller))
+    return rows[0][0].replace(BASE, _escape(base_url)) if rows else None
 
 
-def _fetch_texts(
-    connection: Connection, make: Callable[[Outline], Select[str]], outline: Outline, values: Mapping[str, Any]
-) -> tuple[str, ...]:
-    """The texts of a statement that is kept by its outline, prepared unless the outline has a caller's own words in
-    it: a sort on `metadata` names what the caller likes."""
+def _fetch_rows(
+    connection: Connection,
+    make: Callable[[Outline], Select[*tuple[Any, ...]]],
+    outline: Outline,
+    values: Mapping[str, Any],
+) -> Sequence[Any]:
+    """The rows of a statement that is kept by its outline, prepared unless the outline has a caller's own words in it:
+    a sort on `metadata` names what the caller likes."""
     statement = make(outline)
     if outline.sort is not None and "." in outline.sort:
-        return tuple(connection.scalars(statement, values))
-    return tuple(row[0] for row in fetch_rows(connection, statement, values))
+        return connection.execute(statement, values).all()
+    return fetch_rows(connection, statement, values)
 
 
-def _bind(plan: Plan, caller: Caller, base_url: str) -> dict[str, Any]:
+def _bind(plan: Plan, caller: Caller) -> dict[str, Any]:
     return {
         "caller_districts": list(caller.districts),
         "caller_schools": list(caller.schools),
-        # The text goes inside JSON strings, and a Host header can hold what JSON must escape.
-        "base_url": _escape(base_url),
+        "base_url": BASE,
         # No text in PostgreSQL has a NUL, so no record has such an id.
         **{f"path_{name}": None if "\x00" in value else value for name, value in plan.path_ids},
     }
 
 
 def _escape(text: str) -> str:
+    """As a part of a JSON string: a Host header can hold what JSON must escape."""
     return json.dumps(text)[1:-1]

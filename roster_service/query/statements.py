@@ -42,12 +42,6 @@ def count_statement(plan: Plan) -> Select[int]:
 
 
 @functools.lru_cache(KEPT)
-def single_statement(outline: Outline) -> Select[str]:
-    """The JSON text of the one record whose sourcedId is bound as `path_sourcedId`; no row where there is none."""
-    return select(_record_json(outline)).where(_key(outline) == RECORD, admits(outline))
-
-
-@functools.lru_cache(KEPT)
 def _page(outline: Outline) -> Select[str]:
     return _make_page(outline, true())
 
@@ -71,7 +65,7 @@ def _make_page(outline: Outline, wanted: ColumnElement[bool]) -> Select[str]:
 
 def records_of(outline: Outline, chosen: ColumnElement[Any]) -> Select[str]:
     """One JSON text per record whose id is in the list `chosen`, in order."""
-    return select(_record_json(outline)).where(_key(outline) == func.any(chosen)).order_by(*order_of(outline))
+    return select(record_json(outline)).where(_key(outline) == func.any(chosen)).order_by(*order_of(outline))
 
 
 def matching(outline: Outline, wanted: ColumnElement[bool]) -> Select[str]:
@@ -93,7 +87,8 @@ def _key(outline: Outline) -> ColumnElement[str]:
 
 
 @functools.lru_cache(KEPT)
-def _record_json(outline: Outline) -> ColumnElement[str]:
+def record_json(outline: Outline) -> ColumnElement[str]:
+    """The JSON text of a record, with the fields that are wanted."""
     fields, sight = outline.view.fields, outline.view.sight
     return json_text.object_json((name, fields[name].json(sight)) for name in outline.fields)
 

@@ -9,12 +9,24 @@ import dataclasses
 import functools
 from typing import Any
 
-from sqlalchemy import ColumnElement, LargeBinary, Select, bindparam, cast, func, insert, select, true
+from sqlalchemy import (
+    ColumnElement,
+    LargeBinary,
+    Select,
+    bindparam,
+    cast,
+    func,
+    insert,
+    literal_column,
+    select,
+    true,
+)
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.types import BigInteger, Integer
 
 from roster_service.db.tables import CText, CTexts, roster_state
 from roster_service.db.walk_tables import walk_chunks
+from roster_service.query.documents import batches_statement, reads_documents
 from roster_service.query.plan import Outline, Plan
 from roster_service.query.statements import KEPT, admits, matching, order_of, records_of, wanted_by
 
@@ -71,9 +83,9 @@ def keeping_statement(plan: Plan) -> Select[*tuple[Any, ...]]:
     ).select_from(kept_sums.join(roster_state, true()))
 
 
-def first_page_statement(plan: Plan) -> Select[str, int]:
-    """(JSON text, number of all records) for each of the first `page_limit` records, in one pass; no row where there
-    are no records."""
+def first_page_statement(plan: Plan) -> Select[str, int, int]:
+    """The texts of the first `page_limit` records, as `texts_of` has them, each row with the number of all records, in
+    one pass; no row where there are no records."""
     outline = plan.outline
     named = [_bare(key).label(f"key_{number}") for number, key in enumerate(order_of(outline))]
     found = select(*named).where(admits(outline), wanted_by(plan)).cte("found")
@@ -81,7 +93,7 @@ def first_page_statement(plan: Plan) -> Select[str, int]:
     order = [key.desc() if outline.descending else key.asc() for key in keys]
     ids = select(keys[-1]).order_by(*order).limit(_count("page_limit"))
     total = select(func.count()).select_from(found).scalar_subquery()
-    return records_of(outline, func.array(ids.scalar_subquery())).add_columns(total)
+    return texts_of(outline, func.array(ids.scalar_subquery()), backwards=False).add_columns(total)
 
 
 def _bare(key: Any) -> ColumnElement[Any]:
@@ -90,16 +102,26 @@ def _bare(key: Any) -> ColumnElement[Any]:
     return element
 
 
-@functools.lru_cache(KEPT)
-def kept_page_statement(outline: Outline) -> Select[str]:
-    """One JSON text per record at the places from `page_begin` to before `page_end` of the walk bound as `walk`."""
-    return records_of(outline, func.array(window_statement().scalar_subquery())).where(admits(outline))
+def texts_of(outline: Outline, ids: ColumnElement[Any], *, backwards: bool) -> Select[str, int]:
+    """(JSON texts, joined by commas; how many they are) in each row, for the records whose ids are in the list `ids`,
+    in order. `backwards`: the order is that of the list from its end."""
+    if reads_documents(outline):
+        return batches_statement(outline, ids, backwards=backwards)
+    return records_of(outline, ids).where(admits(outline)).add_columns(literal_column("1"))
 
 
 @functools.lru_cache(KEPT)
-def listed_page_statement(outline: Outline) -> Select[str]:
-    """One JSON text per record whose id is in the list bound as `page_ids`."""
-    return records_of(outline, bindparam("page_ids", type_=CTexts)).where(admits(outline))
+def kept_page_statement(outline: Outline) -> Select[str, int]:
+    """The texts, as `texts_of` has them, of the records at the places from `page_begin` to before `page_end` of the
+    walk bound as `walk`."""
+    return texts_of(outline, func.array(window_statement().scalar_subquery()), backwards=outline.descending)
+
+
+@functools.lru_cache(KEPT)
+def listed_page_statement(outline: Outline) -> Select[str, int]:
+    """The texts, as `texts_of` has them, of the records whose ids are in the list bound as `page_ids`, in the order of
+    their walk."""
+    return texts_of(outline, bindparam("page_ids", type_=CTexts), backwards=outline.descending)
 
 
 @functools.cache

@@ -173,12 +173,12 @@ def _answer_collection(connection: Connection, asked: AdmittedRequest, walks: Wa
     """The page, and how many records it has."""
     plan = asked.plan
     page = run_collection(connection, plan, asked.caller, asked.base_url, walks)
-    response = _make_response(f'{{"{asked.endpoint.resource.plural}":[{",".join(page.texts)}]}}', plan)
+    response = _make_response(f'{{"{asked.endpoint.resource.plural}":[{page.body}]}}', plan)
     response.headers["X-Total-Count"] = str(page.total)
     links = make_links(asked.address, asked.query, plan.limit, plan.offset, page.total)
     if links:
         response.headers["Link"] = links
-    return response, len(page.texts)
+    return response, page.records
 
 
 def _answer_single(connection: Connection, asked: AdmittedRequest, _walks: Walks) -> tuple[Response, int]:

@@ -75,12 +75,12 @@ def answer_students(door: VendorDoor, holder: KeyHolder) -> Response:
     wish = StudentsWish(**body)
     with door.engine.connect() as connection:
         page = find_students(connection, holder, wish, door.walks)
-    note_shown(len(page.texts), partial(_mask_body, body))
+    note_shown(page.records, partial(_mask_body, body))
     members = {"total": page.total, "limit": wish.limit, "offset": wish.offset}
-    end = wish.offset + len(page.texts)
-    if page.texts and end < page.total:
+    end = wish.offset + page.records
+    if page.records and end < page.total:
         members["nextOffset"] = end
-    response = make_answer(f'{{"students":[{",".join(page.texts)}],{json.dumps(members)[1:]}')
+    response = make_answer(f'{{"students":[{page.body}],{json.dumps(members)[1:]}')
     response.headers.update(make_state_headers(holder.state))
     return response
 

@@ -105,8 +105,8 @@ class Bench:
         ids = select(key).where(*wanted).order_by(*order_of(outline)).limit(plan.limit).correlate(None)
         count = select(func.count()).select_from(outline.view.record.table).where(*wanted)
         with self.reading.connect() as connection:
-            texts = connection.scalars(records_of(outline, func.array(ids.scalar_subquery())), self.values(plan))
-            return Page(tuple(texts), connection.execute(count, self.values(plan)).scalar_one())
+            texts = connection.scalars(records_of(outline, func.array(ids.scalar_subquery())), self.values(plan)).all()
+            return Page(",".join(texts), len(texts), connection.execute(count, self.values(plan)).scalar_one())
 
 
 def measure(work: Callable[[], object]) -> float:
@@ -153,7 +153,7 @@ def walk_all(bench: Bench, path: str, limit: int) -> int:
     found = 0
     while True:
         page = bench.ask(path, limit, found)
-        found += len(page.texts)
+        found += page.records
         if found >= page.total:
             return found
 

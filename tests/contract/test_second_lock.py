@@ -9,10 +9,12 @@ import pytest
 from sqlalchemy import Engine, func, select, text
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.db import tables
+from roster_service.db import document_tables, tables
 from roster_service.db.engine import make_reading_engine
 from roster_service.db.serving_role import READABLE, WRITABLE, find_serving_role
 from roster_service.db.visibility import Sight, open_roster
+
+from tests.shelves import fill_all
 
 from .client import GUARDIANS, ROOTS, SCOPES, VERSIONS
 from .conftest import Served
@@ -52,6 +54,12 @@ PARENTS = {
     "teacherId": tables.users,
     "userId": tables.users,
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shelves(served: Served) -> None:
+    """Records that are kept as documents have a policy of their own."""
+    fill_all(served.engine)
 
 
 @pytest.fixture(scope="module")
@@ -192,8 +200,8 @@ def test_the_serving_role_cannot_write(served: Served, serving: Engine, table: s
     [
         table.name
         for table in tables.metadata.sorted_tables
-        # Where the roster stands, and the orders that the role keeps for itself.
-        if table not in (*READABLE, *WRITABLE, tables.roster_state)
+        # Where the roster stands, which shelves do, and the orders that the role keeps for itself.
+        if table not in (*READABLE, *WRITABLE, tables.roster_state, document_tables.shelves)
     ],
 )
 def test_the_serving_role_reads_nothing_but_the_roster(serving: Engine, table: str) -> None:

@@ -55,7 +55,7 @@ class Asker:
 
 def ids_of(page: Page) -> list[str]:
     """The ids of a page's records."""
-    return [json.loads(text)["sourcedId"] for text in page.texts]
+    return [record["sourcedId"] for record in json.loads(f"[{page.body}]", strict=False)]
 
 
 def make_page_walk(connection: Connection, question: Question, limit: int, offset: int) -> Walk:

@@ -9,10 +9,11 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql import ClauseElement
 
 from roster_service.db.visibility import MetadataOf, Sight
+from roster_service.query.documents import single_statement
 from roster_service.query.params import Wish
 from roster_service.query.plan import Plan, make_plan
 from roster_service.query.selections import everything
-from roster_service.query.statements import count_statement, page_statement, single_statement
+from roster_service.query.statements import count_statement, page_statement
 from roster_service.query.walk_statements import (
     first_page_statement,
     kept_page_statement,

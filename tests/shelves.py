@@ -1,0 +1,41 @@
+"""Filling the shelves of a test's database."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+
+from sqlalchemy import Engine
+
+from roster_service.db.visibility import MetadataOf, Sight
+from roster_service.query.documents import has_shelf, key_of
+from roster_service.query.plan import View, make_view
+from roster_service.query.shelves import Means, fill
+from roster_service.schemas.versions import VERSIONS
+
+MUCH = 1000
+
+
+def every_sight() -> Iterator[Sight]:
+    """What callers may have the right to see beside the plain records."""
+    for guardians in (False, True):
+        for kinds in itertools.product((False, True), repeat=len(MetadataOf)):
+            yield Sight(guardians, frozenset(itertools.compress(MetadataOf, kinds)))
+
+
+def every_view() -> dict[str, View]:
+    """The views that have shelves, by the key of the shelf."""
+    views = (
+        make_view(record, sight)
+        for version in VERSIONS
+        for record in version.records.values()
+        for sight in every_sight()
+    )
+    return {key_of(view): view for view in views if has_shelf(view)}
+
+
+def fill_all(engine: Engine, views: Iterable[View] | None = None) -> None:
+    """Fills the shelves, as a night does: of all views, or of these."""
+    means = Means.of(MUCH, 600)
+    for view in every_view().values() if views is None else views:
+        assert fill(engine, view, means)
