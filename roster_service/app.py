@@ -28,6 +28,7 @@ from roster_service.failures import register_failures
 from roster_service.journaling import register_journal
 from roster_service.oauth.token_endpoint import register_oauth
 from roster_service.query.params import Limits
+from roster_service.query.shelving import Shelving
 from roster_service.query.walks import Walks
 from roster_service.rostering import blueprints as rostering
 from roster_service.rostering.paths import EncodedIds, IdConverter
@@ -42,6 +43,8 @@ from roster_service.vendor.views import VendorDoor
 MAX_BODY_BYTES = 64 * 1024
 POOL_SIZE = 4
 ACCOUNTS_POOL_SIZE = 2
+# The longest step of filling a shelf, beside the requests: finding out what changed in a large roster.
+KEEPING_SECONDS = 300
 
 
 def create_app(settings: Settings, database_url: str) -> Flask:
@@ -75,7 +78,10 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app.extensions["roster_accounts_engine"] = accounts
     walking = make_walking_engine(database_url, role=role, statement_seconds=settings.statement_seconds)
     app.extensions["roster_walking_engine"] = walking
-    walks = Walks(walking, settings.walk_megabytes)
+    # Documents are written by the tables' owner: who serves the roster cannot make one.
+    keeping = make_walking_engine(database_url, role=None, statement_seconds=KEEPING_SECONDS)
+    app.extensions["roster_keeping_engine"] = keeping
+    walks = Walks(walking, settings.walk_megabytes, Shelving(keeping, settings.document_megabytes))
     here = Surroundings(
         engine=engine,
         walks=walks,

@@ -120,8 +120,13 @@ class Settings:
     walk_megabytes: int = setting(
         1024, read_count(1, 10**6), "what the kept orders of collections may take in the database, in megabytes"
     )
+    document_megabytes: int = setting(
+        4096,
+        read_count(0, 10**6),
+        "what the records that are kept as JSON texts may take in the database, in megabytes; 0: none are kept",
+    )
     warm_seconds: int = setting(
-        300, read_count(0, 86_400), "how long a night may spend on the orders that callers will ask for first"
+        1800, read_count(0, 86_400), "how long a night may spend on what callers will ask for first"
     )
     hold_tombstones_percent: int = setting(
         10, read_count(0, 100), "a sync that would tombstone more percent of a type than this is held"

@@ -23,7 +23,8 @@ from roster_service.db.engine import make_walking_engine
 from roster_service.db.serving_role import find_serving_role
 from roster_service.db.tables import feeds
 from roster_service.errors import CommandError
-from roster_service.query.warming import warm
+from roster_service.query.shelves import Means
+from roster_service.query.warming import warm, warm_documents
 from roster_service.rostering.endpoints import list_listings
 from roster_service.settings import Settings
 from sync_scripts.command import open_roster
@@ -68,12 +69,15 @@ def _warm(engine: Engine, settings: Settings, tell: Tell) -> Exit:
     with engine.connect() as connection:
         role = find_serving_role(connection)
     walking = make_walking_engine(url, role=role, statement_seconds=max(1, settings.warm_seconds))
-    megabytes, seconds = settings.walk_megabytes, settings.warm_seconds
+    listings = list(list_listings())
+    means = Means.of(settings.document_megabytes, settings.warm_seconds)
     try:
-        warmth = warm(engine, walking, list(list_listings()), megabytes=megabytes, seconds=seconds)
+        walks = warm(engine, walking, listings, megabytes=settings.walk_megabytes, seconds=settings.warm_seconds)
     finally:
         walking.dispose()
-    tell({"step": "warm", "warmed": {"kept": warmth.kept, "left": warmth.left}, "exit": Exit.LOADED})
+    shelves = warm_documents(engine, listings, means)
+    warmed = {"walks": walks.kept, "shelves": shelves.kept, "left": walks.left + shelves.left}
+    tell({"step": "warm", "warmed": warmed, "exit": Exit.LOADED})
     return Exit.LOADED
 
 

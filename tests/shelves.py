@@ -17,10 +17,11 @@ MUCH = 1000
 
 
 def every_sight() -> Iterator[Sight]:
-    """What callers may have the right to see beside the plain records."""
-    for guardians in (False, True):
-        for kinds in itertools.product((False, True), repeat=len(MetadataOf)):
-            yield Sight(guardians, frozenset(itertools.compress(MetadataOf, kinds)))
+    """What callers may have the right to see beside the plain records, as far as it changes a document."""
+    for guardians, of_students, of_guardians in itertools.product((False, True), repeat=3):
+        others = {MetadataOf.ORGS, MetadataOf.DEMOGRAPHICS} if of_students else set()
+        own = {MetadataOf.STUDENTS: of_students, MetadataOf.GUARDIANS: of_guardians}
+        yield Sight(guardians, frozenset(others | {kind for kind, shown in own.items() if shown}))
 
 
 def every_view() -> dict[str, View]:

@@ -52,7 +52,7 @@ def fetch_page(connection: Connection, walk: Walk, walks: Walks) -> Page:
         return _count(connection, walk, walks)
     if known is None and walk.plan.offset == 0:
         return _meet(connection, walk, walks)
-    page = None if known is None else _read_kept(connection, walk, known)
+    page = None if known is None else _read_kept(connection, walk, known, walks)
     return page or _keep(connection, walk, walks) or _live(connection, walk)
 
 
@@ -75,13 +75,14 @@ def _meet(connection: Connection, walk: Walk, walks: Walks) -> Page:
     return _join(rows, total)
 
 
-def _read_kept(connection: Connection, walk: Walk, known: Known) -> Page | None:
+def _read_kept(connection: Connection, walk: Walk, known: Known, walks: Walks) -> Page | None:
     """The page, out of a walk that is kept; None where it is not, or has been evicted."""
     begin, end = find_places(walk.plan, known.total)
     if begin == end:
         return Page("", 0, known.total)
     if not known.is_kept:
         return None
+    walks.note_walking(walk)
     values = {**walk.values, "walk": walk.key, "page_begin": begin, "page_end": end}
     page = _join(_fetch_rows(connection, kept_page_statement, walk.plan.outline, values), known.total)
     return page if page.records == end - begin else None

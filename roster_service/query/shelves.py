@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from psycopg2.errors import SerializationFailure
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -33,6 +35,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import INTERVAL
 from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.exc import OperationalError
 
 from roster_service.access.roster_state import RosterState, read_state
 from roster_service.db.document_tables import documents, shelves
@@ -69,29 +72,43 @@ def fill(engine: Engine, view: View, means: Means) -> bool:
     Not all is there where another process is at it, and where the means or the roster came to their end. `engine`: of
     the tables' owner.
     """
+    # One step sees one roster.
     stepping = engine.execution_options(isolation_level="REPEATABLE READ")
-    while time.monotonic() < means.end:
-        with stepping.begin() as connection:
-            state = read_state(connection)
-            shelf = _take(connection, view, state)
-            if shelf is None:
-                return False
-            if shelf.revision != state.revision:
-                _carry_over(connection, view, shelf, state)
-            elif shelf.reached is None:
-                return True
-            elif not _make_room(connection, shelf.id, means.most_bytes):
-                return False
-            else:
-                _add_chunk(connection, view, shelf)
-    return False
+    is_whole: bool | None = None
+    while is_whole is None and time.monotonic() < means.end:
+        try:
+            with stepping.begin() as connection:
+                is_whole = _step(connection, view, means)
+        except OperationalError as error:
+            # Another process was done with the shelf just now: this step saw it as it was before.
+            if not isinstance(error.orig, SerializationFailure):
+                raise
+    return is_whole or False
 
 
-def drop_older(engine: Engine) -> None:
-    """Removes the shelves that were not brought to the roster that is."""
+def _step(connection: Connection, view: View, means: Means) -> bool | None:
+    """Does the next step; whether the shelf is whole, None where there is more to do."""
+    state = read_state(connection)
+    shelf = _take(connection, view, state)
+    if shelf is None:
+        return False
+    if shelf.revision != state.revision:
+        _carry_over(connection, view, shelf, state)
+    elif shelf.reached is None:
+        return True
+    elif not _make_room(connection, shelf.id, means.most_bytes):
+        return False
+    else:
+        _add_chunk(connection, view, shelf)
+    return None
+
+
+def drop_shelves(engine: Engine, *, but: Collection[str]) -> None:
+    """Removes the shelves of older rosters, other than those with the keys `but`."""
     with engine.begin() as connection:
         older = shelves.c.revision < select(roster_state.c.revision).scalar_subquery()
-        for shelf in connection.scalars(select(shelves.c.id).where(older).with_for_update(skip_locked=True)).all():
+        doomed = select(shelves.c.id).where(older, shelves.c.key.not_in(list(but))).with_for_update(skip_locked=True)
+        for shelf in connection.scalars(doomed).all():
             _remove(connection, shelf)
 
 

@@ -27,6 +27,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from roster_service.access.roster_state import RosterState
 from roster_service.db.walk_tables import walk_chunks, walks
 from roster_service.query.plan import Outline, Plan
+from roster_service.query.shelving import Shelving
 from roster_service.query.statements import KEPT
 from roster_service.query.walk_eviction import Bounds, evict
 from roster_service.query.walk_statements import forward, keeping_statement, places, window_statement
@@ -98,9 +99,11 @@ def find_places(plan: Plan, total: int) -> tuple[int, int]:
 class Walks:
     """The walks that are kept, as one worker sees them."""
 
-    def __init__(self, engine: Engine, megabytes: int) -> None:
-        """`engine`: it may write (`make_walking_engine`). `megabytes`: what all walks together may take."""
+    def __init__(self, engine: Engine, megabytes: int, shelving: Shelving | None = None) -> None:
+        """`engine`: it may write (`make_walking_engine`). `megabytes`: what all walks together may take. `shelving`:
+        is told what is walked; None: nobody is."""
         self._engine = engine
+        self._shelving = shelving
         self._bounds = Bounds.of(megabytes)
         self._lock = threading.Lock()
         self._remembered: OrderedDict[bytes, Known] = OrderedDict()
@@ -134,6 +137,11 @@ class Walks:
         if due:
             self._touch(walk)
         return known
+
+    def note_walking(self, walk: Walk) -> None:
+        """Tells that a page was read from a walk that is kept: somebody goes on."""
+        if self._shelving is not None:
+            self._shelving.note(walk.plan.outline)
 
     def remember(self, walk: Walk, known: Known) -> None:
         """Keeps what is known of a walk in this worker."""

@@ -1,4 +1,5 @@
-"""Walks that are made before anybody asks: the whole collections, for everyone who may ask for them."""
+"""What is made before anybody asks: the orders of the whole collections and the documents of their records, for
+everyone who may ask for them."""
 
 from __future__ import annotations
 
@@ -13,10 +14,12 @@ from sqlalchemy import Connection, Engine, Row, func, select
 from roster_service.access.roster_state import RosterState, read_state
 from roster_service.access.scopes import ScopeName, make_sight, read_scopes
 from roster_service.db.tables import CTexts, oauth_clients, vendor_grants, vendors
-from roster_service.db.visibility import open_roster
+from roster_service.db.visibility import Sight, open_roster
+from roster_service.query.documents import has_shelf, key_of
 from roster_service.query.params import Wish
-from roster_service.query.plan import make_plan
+from roster_service.query.plan import make_plan, make_view
 from roster_service.query.selections import Selection
+from roster_service.query.shelves import Means, drop_shelves, fill
 from roster_service.query.walk_eviction import Bounds, evict
 from roster_service.query.walks import Walk, Walks, make_walk
 from roster_service.schemas.records import Record
@@ -34,10 +37,26 @@ class Listing:
 
 @dataclass(frozen=True)
 class Warmth:
-    """How many walks were kept, and how many were left because the time was up or the roster changed."""
+    """How many walks or shelves are kept, and how many were left because the time or the room was up or the roster
+    changed."""
 
     kept: int
     left: int
+
+
+def warm_documents(engine: Engine, listings: Iterable[Listing], means: Means) -> Warmth:
+    """Brings the shelves that enabled clients can ask for to the roster that is; others of older rosters go.
+
+    `engine`: of the tables' owner.
+    """
+    with engine.connect() as connection:
+        clients = connection.execute(_clients()).all()
+    views = (make_view(listing.record, sight) for client in clients for listing, sight in _openings(client, listings))
+    # Two scopes often show the same records in the same way.
+    wanted = {key_of(view): view for view in views if means.most_bytes and has_shelf(view)}
+    kept = sum([fill(engine, view, means) for view in wanted.values()])
+    drop_shelves(engine, but=() if time.monotonic() < means.end else wanted)
+    return Warmth(kept, len(wanted) - kept)
 
 
 def warm(engine: Engine, walking: Engine, listings: Iterable[Listing], *, megabytes: int, seconds: float) -> Warmth:
@@ -84,14 +103,19 @@ def _clients() -> Any:
     )
 
 
+def _openings(client: Row[Any], listings: Iterable[Listing]) -> Iterator[tuple[Listing, Sight]]:
+    """The listings that a client's scopes open, and what they show there."""
+    for listing in listings:
+        names = frozenset(scope.name for scope in read_scopes(client.scopes) if scope.version == listing.version)
+        if names & listing.scopes:
+            yield listing, make_sight(names)
+
+
 def _walks_of(
     connection: Connection, client: Row[Any], listings: Iterable[Listing], state: RosterState
 ) -> Iterator[Walk]:
     wish = Wish(limit=1, offset=0, filter=None, sort=None, descending=False, fields=None)
     values = {"caller_districts": list(client.districts), "caller_schools": list(client.schools)}
-    for listing in listings:
-        names = frozenset(scope.name for scope in read_scopes(client.scopes) if scope.version == listing.version)
-        if names & listing.scopes:
-            sight = make_sight(names)
-            plan = make_plan(wish, listing.record, sight, listing.selection, {})
-            yield make_walk(plan, values, state, open_roster(connection, client.districts, client.schools, sight))
+    for listing, sight in _openings(client, listings):
+        plan = make_plan(wish, listing.record, sight, listing.selection, {})
+        yield make_walk(plan, values, state, open_roster(connection, client.districts, client.schools, sight))

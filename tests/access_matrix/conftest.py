@@ -11,29 +11,36 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 from sqlalchemy import Engine, insert
 
+from roster_service.access.scopes import ScopeName, make_sight
 from roster_service.access.signing_keys import KeyRing
 from roster_service.app import create_app
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
+from roster_service.query.documents import has_shelf, key_of
+from roster_service.query.plan import make_view
+from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
 from tests.conftest import close_app
 from tests.contract.client import FULL, RosterClient
 from tests.contract.conftest import SECRET_KEY, add_vendor
 from tests.contract.test_tokens import read_part
+from tests.shelves import fill_all
 
 from .cells import SCOPE_SETS, Caller
-from .locks import Locks, forget_statements, take_away
+from .locks import Keys, Locks, forget_statements, take_away
 from .roster import FEEDS, ROSTER
 from .seeing import GRANTS, by_id
 
 
 @dataclass(frozen=True)
 class World:
-    """The database, and the credentials of a client for each shape of grants."""
+    """The database, the credentials of a client for each shape of grants, and the keys of the shelves, which are all
+    filled."""
 
     url: str
     engine: Engine
     credentials: Mapping[str, tuple[str, str]]
+    keys: Keys
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +60,11 @@ def world(make_database: Callable[[], str]) -> Iterator[World]:
             given = [(district, ()) for district in grants.districts]
             given += [(by_id("orgs")[school]["district_id"], (school,)) for school in grants.schools]
             credentials[name] = add_vendor(connection, name, given)
-    yield World(url, engine, credentials)
+    sights = {make_sight(frozenset(map(ScopeName, names))) for names in SCOPE_SETS.values()}
+    records = {record for version in VERSIONS for record in version.records.values()}
+    views = [view for record in records for sight in sights if has_shelf(view := make_view(record, sight))]
+    fill_all(engine, views)
+    yield World(url, engine, credentials, {(view.record, view.sight): key_of(view) for view in views})
     engine.dispose()
 
 
@@ -88,8 +99,8 @@ def make_asker(world: World) -> Iterator[Callable[[Locks], Asker]]:
     def make(locks: Locks) -> Asker:
         patch.undo()
         forget_statements()
-        take_away(patch, locks)
-        made.append(create_app(Settings(secret_key=SECRET_KEY), world.url))
+        take_away(patch, locks, world.keys)
+        made.append(create_app(Settings(secret_key=SECRET_KEY, document_megabytes=0), world.url))
         return Asker(made[-1], world)
 
     yield make

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -16,6 +16,12 @@ from sqlalchemy import Engine, select, text, true
 
 from roster_service import app
 from roster_service.db import tables, visibility
+from roster_service.db.visibility import Sight
+from roster_service.query import documents
+from roster_service.schemas.records import Record
+
+# The keys of shelves, by what their views are of.
+Keys = Mapping[tuple[type[Record], Sight], str]
 
 
 class Locks(enum.Enum):
@@ -44,8 +50,13 @@ def has_second_lock(engine: Engine) -> bool:
         return bool(connection.scalar(query, {"names": [table.name for table in tables.ROSTER_TABLES]}))
 
 
-def take_away(patch: pytest.MonkeyPatch, locks: Locks) -> None:
-    """Takes away the locks that are not on, from the next application and the next statement."""
+def take_away(patch: pytest.MonkeyPatch, locks: Locks, keys: Keys) -> None:
+    """Takes away the locks that are not on, from the next application and the next statement.
+
+    Shelves are found by their `keys`, the same as with both locks: what is taken away would be part of another one, and
+    no document would be read.
+    """
+    patch.setattr(documents, "key_of", lambda view: keys[view.record, view.sight])
     if not locks.first:
         _open_first_lock(patch)
     if not locks.second:
@@ -59,6 +70,7 @@ def _open_first_lock(patch: pytest.MonkeyPatch) -> None:
         "row_is_visible": lambda _table, _row, _sight: true(),
         "org_is_shown": lambda _org: true(),
         "role_is_visible": lambda _role, _sight: true(),
+        "document_is_visible": lambda _sight: true(),
         "granted_orgs": lambda: select(org.alias().c.sourced_id),
     }
     for name, opened in always.items():

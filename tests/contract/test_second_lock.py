@@ -13,7 +13,6 @@ from roster_service.db import document_tables, tables
 from roster_service.db.engine import make_reading_engine
 from roster_service.db.serving_role import READABLE, WRITABLE, find_serving_role
 from roster_service.db.visibility import Sight, open_roster
-
 from tests.shelves import fill_all
 
 from .client import GUARDIANS, ROOTS, SCOPES, VERSIONS

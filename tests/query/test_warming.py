@@ -8,8 +8,10 @@ from sqlalchemy import Engine, func, insert, select, update
 from roster_service.access import vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db import tables
+from roster_service.db.document_tables import shelves
 from roster_service.db.walk_tables import walk_chunks, walks
-from roster_service.query.warming import Warmth, warm
+from roster_service.query.shelves import Means
+from roster_service.query.warming import Warmth, warm, warm_documents
 from roster_service.rostering.endpoints import list_listings
 
 from .conftest import Asker
@@ -93,3 +95,48 @@ def test_walks_of_older_rosters_go_first(asker: Asker, writing: Engine) -> None:
     with writing.connect() as connection:
         for table in (walks, walk_chunks):
             assert connection.execute(select(func.count()).select_from(table)).scalar_one() == 0
+
+
+@pytest.mark.parametrize(
+    ("scopes", "shelves_each"),
+    [
+        pytest.param([CORE], 3, id="core"),
+        pytest.param([CORE, Scope("v1p2", ScopeName.DEMOGRAPHICS)], 4, id="demographics"),
+        pytest.param([Scope("v1p2", ScopeName.GUARDIANS)], 0, id="nothing-to-ask-for"),
+        pytest.param([CORE, Scope("v1p1", ScopeName.FULL)], 6, id="each-version-has-its-own"),
+    ],
+)
+def test_the_documents_that_a_client_may_ask_for_are_kept(
+    asker: Asker, writing: Engine, district: str, scopes: list[Scope], shelves_each: int
+) -> None:
+    for name in ("a", "b"):
+        add_client(writing, district, name, *scopes)
+    assert warm_documents(writing, LISTINGS, Means.of(100, 60)) == Warmth(kept=shelves_each, left=0)
+    # Another client, with rights of its own.
+    add_client(writing, district, "c", CORE, GUARDIANS)
+    own = 3 if not shelves_each else 1
+    assert warm_documents(writing, LISTINGS, Means.of(100, 60)) == Warmth(kept=shelves_each + own, left=0)
+
+
+def test_documents_of_older_rosters_go(asker: Asker, writing: Engine, district: str) -> None:
+    """Unless the time was up before somebody could look what has changed."""
+    add_client(writing, district, "a", CORE)
+    warm_documents(writing, LISTINGS, Means.of(100, 60))
+    with writing.begin() as connection:
+        connection.execute(update(tables.roster_state).values(revision=tables.roster_state.c.revision + 1))
+
+    def count_shelves() -> int:
+        with writing.connect() as connection:
+            return connection.execute(select(func.count()).select_from(shelves)).scalar_one()
+
+    assert warm_documents(writing, LISTINGS, Means.of(100, 0)) == Warmth(kept=0, left=3)
+    assert count_shelves() == 3
+    with writing.begin() as connection:
+        connection.execute(update(tables.oauth_clients).values(enabled=False))
+    assert warm_documents(writing, LISTINGS, Means.of(100, 60)) == Warmth(kept=0, left=0)
+    assert count_shelves() == 0
+
+
+def test_no_documents_are_kept_where_none_are_wanted(asker: Asker, writing: Engine, district: str) -> None:
+    add_client(writing, district, "a", CORE)
+    assert warm_documents(writing, LISTINGS, Means.of(0, 60)) == Warmth(kept=0, left=0)
