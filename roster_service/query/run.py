@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,20 +25,32 @@ _Maker = Callable[[Outline], Select[*tuple[Any, ...]]]
 
 @dataclass(frozen=True)
 class Page:
-    """The records of a page as JSON texts, joined by commas; how many they are, and how many there are on all pages.
+    """The records of a page as JSON texts, one or several joined by commas in each piece; how many they are, and how
+    many there are on all pages.
 
     Where a ref begins, `BASE` stands for the root that it is built on.
     """
 
-    body: str
+    pieces: Sequence[str]
     records: int
     total: int
 
+    def encode(self, head: str, tail: str, base_url: str) -> bytes:
+        """The records, joined by commas, between `head` and `tail`, with refs that are built on `base_url`.
 
-def run_collection(connection: Connection, plan: Plan, caller: Caller, base_url: str, walks: Walks) -> Page:
-    """The page of a collection. `base_url`: the root that refs are built on."""
-    page = fetch_page(connection, make_walk(plan, _bind(plan, caller), caller.state, caller.opening), walks)
-    return replace(page, body=page.body.replace(BASE, _escape(base_url)))
+        A page can have many megabytes: each piece is small enough to stay near the processor, and the whole is put
+        together once.
+        """
+        root = _escape(base_url)
+        made = [piece.replace(BASE, root).encode() for piece in self.pieces] or [b""]
+        made[0] = head.encode() + made[0]
+        made[-1] += tail.encode()
+        return b",".join(made)
+
+
+def run_collection(connection: Connection, plan: Plan, caller: Caller, walks: Walks) -> Page:
+    """The page of a collection."""
+    return fetch_page(connection, make_walk(plan, _bind(plan, caller), caller.state, caller.opening), walks)
 
 
 def fetch_page(connection: Connection, walk: Walk, walks: Walks) -> Page:
@@ -59,7 +71,7 @@ def fetch_page(connection: Connection, walk: Walk, walks: Walks) -> Page:
 def _count(connection: Connection, walk: Walk, walks: Walks) -> Page:
     total = connection.execute(count_statement(walk.plan), walk.values).scalar_one()
     walks.share(walk, total)
-    return Page("", 0, total)
+    return Page((), 0, total)
 
 
 def _meet(connection: Connection, walk: Walk, walks: Walks) -> Page:
@@ -79,7 +91,7 @@ def _read_kept(connection: Connection, walk: Walk, known: Known, walks: Walks) -
     """The page, out of a walk that is kept; None where it is not, or has been evicted."""
     begin, end = find_places(walk.plan, known.total)
     if begin == end:
-        return Page("", 0, known.total)
+        return Page((), 0, known.total)
     if not known.is_kept:
         return None
     walks.note_walking(walk)
@@ -106,12 +118,12 @@ def _live(connection: Connection, walk: Walk) -> Page:
     plan = walk.plan
     values = {**walk.values, "page_limit": plan.limit, "page_offset": plan.offset}
     texts = connection.scalars(page_statement(plan), values).all() if plan.limit else ()
-    return Page(",".join(texts), len(texts), connection.execute(count_statement(plan), walk.values).scalar_one())
+    return Page(texts, len(texts), connection.execute(count_statement(plan), walk.values).scalar_one())
 
 
 def _join(rows: Sequence[Any], total: int) -> Page:
     """A page of rows that begin with (JSON texts, how many they are)."""
-    return Page(",".join([row[0] for row in rows]), sum([row[1] for row in rows]), total)
+    return Page([row[0] for row in rows], sum([row[1] for row in rows]), total)
 
 
 def run_single(connection: Connection, plan: Plan, caller: Caller, base_url: str) -> str | None:

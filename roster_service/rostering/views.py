@@ -172,8 +172,9 @@ def _read_query(query: bytes) -> Pairs:
 def _answer_collection(connection: Connection, asked: AdmittedRequest, walks: Walks) -> tuple[Response, int]:
     """The page, and how many records it has."""
     plan = asked.plan
-    page = run_collection(connection, plan, asked.caller, asked.base_url, walks)
-    response = _make_response(f'{{"{asked.endpoint.resource.plural}":[{page.body}]}}', plan)
+    page = run_collection(connection, plan, asked.caller, walks)
+    head = f'{{"{asked.endpoint.resource.plural}":['
+    response = Response(page.encode(head, "]" + _end(plan), asked.base_url), mimetype="application/json")
     response.headers["X-Total-Count"] = str(page.total)
     links = make_links(asked.address, asked.query, plan.limit, plan.offset, page.total)
     if links:
@@ -187,14 +188,12 @@ def _answer_single(connection: Connection, asked: AdmittedRequest, _walks: Walks
     if text is None:
         wanted = dict(asked.plan.path_ids)["sourcedId"][:255]
         raise RefusedRequestError(Problem.UNKNOWN_RECORD, f"there is no {key} {wanted!r}")
-    return _make_response(f'{{"{key}":{text}}}', asked.plan), 1
+    return Response(f'{{"{key}":{text}{_end(asked.plan)}', mimetype="application/json"), 1
 
 
-def _make_response(body: str, plan: Plan) -> Response:
-    """The answer, with what was ignored of the request beside the records."""
-    if plan.notices:
-        body = f"{body[:-1]},{make_warning(plan.notices, describe_request())[1:]}"
-    return Response(body, mimetype="application/json")
+def _end(plan: Plan) -> str:
+    """The end of an answer, with what was ignored of the request beside the records."""
+    return f",{make_warning(plan.notices, describe_request())[1:]}" if plan.notices else "}"
 
 
 def describe_request() -> str:

@@ -80,7 +80,7 @@ def answer_students(door: VendorDoor, holder: KeyHolder) -> Response:
     end = wish.offset + page.records
     if page.records and end < page.total:
         members["nextOffset"] = end
-    response = make_answer(f'{{"students":[{page.body}],{json.dumps(members)[1:]}')
+    response = make_answer(f'{{"students":[{",".join(page.pieces)}],{json.dumps(members)[1:]}')
     response.headers.update(make_state_headers(holder.state))
     return response
 

@@ -106,7 +106,7 @@ class Bench:
         count = select(func.count()).select_from(outline.view.record.table).where(*wanted)
         with self.reading.connect() as connection:
             texts = connection.scalars(records_of(outline, func.array(ids.scalar_subquery())), self.values(plan)).all()
-            return Page(",".join(texts), len(texts), connection.execute(count, self.values(plan)).scalar_one())
+            return Page(texts, len(texts), connection.execute(count, self.values(plan)).scalar_one())
 
 
 def measure(work: Callable[[], object]) -> float:

@@ -55,7 +55,7 @@ class Asker:
 
 def ids_of(page: Page) -> list[str]:
     """The ids of a page's records."""
-    return [record["sourcedId"] for record in json.loads(f"[{page.body}]", strict=False)]
+    return [record["sourcedId"] for record in json.loads(page.encode("[", "]", "http://localhost"))]
 
 
 def make_page_walk(connection: Connection, question: Question, limit: int, offset: int) -> Walk:
