@@ -31,6 +31,7 @@ from sqlalchemy import (
     insert,
     literal,
     select,
+    text,
     update,
 )
 from sqlalchemy.dialects.postgresql import INTERVAL
@@ -51,6 +52,7 @@ ROW_BYTES = 300
 # What was used in the last hour makes no room for others: two that do not fit beside each other would take turns.
 IDLE = "1 hour"
 _SHELF = bindparam("shelf", type_=Integer)
+_ANALYZE = text(f"ANALYZE {documents.name}")
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,9 @@ def _add_chunk(connection: Connection, view: View, shelf: Row[Any]) -> None:
     connection.execute(
         update(shelves).where(shelves.c.id == shelf.id).values(reached=reached, bytes=shelf.bytes + size)
     )
+    if reached is None or not shelf.reached:
+        # Statements that were planned while there were none would go on reading all of them.
+        connection.execute(_ANALYZE)
 
 
 _LISTED = select(func.unnest(bindparam("ids", type_=CTexts), type_=CText))
