@@ -202,7 +202,7 @@ def _check_reference(file: StagedFile, cell: Cell, refers: Reference, ground: Gr
 
 
 def _list_targets(name: ColumnElement[str], refers: Reference, ground: Ground) -> Iterator[ColumnElement[bool]]:
-    """Where a name may lead to: a live row of the export, or a record that stands."""
+    """Where a name may lead to: a live row of the export, or a record that remains."""
     target = ground.staged[refers.file].alias()
     conditions = [target["sourcedId"] == name, target.live]
     if refers.types:
@@ -211,10 +211,10 @@ def _list_targets(name: ColumnElement[str], refers: Reference, ground: Ground) -
     table = target.file.table
     if table is not None:
         stored = table.alias()
-        stands = ground.stands(table, stored)
-        if stands is not None:
+        remains = ground.remains(table, stored)
+        if remains is not None:
             types = [stored.c.type.in_(refers.types)] if refers.types else []
-            yield exists().where(stored.c.sourced_id == name, stands, *types)
+            yield exists().where(stored.c.sourced_id == name, remains, *types)
 
 
 def _explain_reference(refers: Reference, ground: Ground) -> Words:

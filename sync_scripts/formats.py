@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, FromClause, Select, Table, or_, true
+from sqlalchemy import BigInteger, Column, ColumnElement, FromClause, Select, Table, or_, true
+from sqlalchemy.types import TypeEngine
 
 from sync_scripts.cells import Kind
-from sync_scripts.temporary import PLACE
+from sync_scripts.temporary import MARK, PLACE, STORED_ID, TupleId
 
 METADATA_PREFIX = "metadata."
 # The header of the ids in OneRoster; by it, the ids of any file are found.
@@ -50,6 +51,13 @@ class Cell:
     refers: Reference | None = None
     # A list names many rows; its items are checked one by one.
     many: bool = False
+    # Where the items of a list are stored: a column of a table of parts, whose first column names the record.
+    items: Column[Any] | None = None
+
+    @property
+    def stored_in(self) -> Column[Any] | None:
+        """The column of ours that holds what the cell says; None where there is none that holds just that."""
+        return self.items if self.many else self.column
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,12 @@ class CsvFile:
         return f"{self.written_as or self.name}.csv"
 
     @property
+    def is_plain(self) -> bool:
+        """Whether a row says a record by itself: in a tree, other rows matter too. Trees are small."""
+        in_tree = any(cell.refers is not None and cell.refers.tree for cell in self.cells)
+        return self.table is not None and self.unique and not in_tree
+
+    @property
     def headers(self) -> tuple[str, ...]:
         """The headers of all columns."""
         return tuple(cell.header for cell in self.cells)
@@ -99,6 +113,25 @@ class StagedFile:
     metadata_keys: tuple[str, ...]
     # Those of its rows that may differ from what is stored (see `sifting`); None: all of them may.
     fresh: StagedFile | None = None
+    # The marks of lines of the last export that this one does not have: then only lines that the last one did not have
+    # are staged (see `thinning`), and the place of a row is its line.
+    gone: Table | None = None
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether each row has the mark of its line."""
+        return MARK in self.table.c
+
+    @property
+    def columns(self) -> list[Any]:
+        """The columns that hold what the rows say, and their marks; without secrets, which are gone already."""
+        secrets = {cell.header for cell in self.file.cells if cell.kind.secret}
+        return [column for column in self.table.c if column.name not in ("ctid", PLACE, STORED_ID, *secrets)]
+
+    @property
+    def place_type(self) -> TypeEngine[Any]:
+        """The type of places."""
+        return TupleId() if self.gone is None else BigInteger()
 
     @property
     def suspects(self) -> StagedFile:

@@ -114,7 +114,7 @@ def _unite_records(table: Table, derived: Mapping[str, Table], staged: Staged, g
 
 def select_current(table: Table, staged: Staged, ground: Ground, *names: str) -> Rows:
     """(id, the columns `names`) of every record of the feed that is active after the run: those of the export, and
-    those that stand."""
+    those that remain."""
     found: list[Rows] = []
     for file in staged.values():
         if file.file.table is table:
@@ -122,7 +122,7 @@ def select_current(table: Table, staged: Staged, ground: Ground, *names: str) ->
             columns = [cells[name].kind.convert(file[cells[name].header]).label(name) for name in names]
             found.append(select(file["sourcedId"].label("sourced_id"), *columns).where(file.live))
     stored = table.alias()
-    condition = ground.stands(table, stored)
+    condition = ground.remains(table, stored)
     if condition is not None:
         found.append(select(stored.c.sourced_id, *(stored.c[name] for name in names)).where(condition))
     return found[0] if len(found) == 1 else union_all(*found)
@@ -130,7 +130,7 @@ def select_current(table: Table, staged: Staged, ground: Ground, *names: str) ->
 
 def _view(file: StagedFile, part: Part, ground: Ground, *, sifted: bool) -> StagedFile:
     """A file as a part sees it. What the part only looks something up in includes what stands."""
-    if file.file.table is part.owner:
+    if file.file.table is part.owner and (sifted or file.gone is None):
         return file.suspects if sifted else file
     return file if file.file.table is None else ground.look_up(file)
 
@@ -165,6 +165,11 @@ def _list_enrolled_anew(staged: Staged, ground: Ground) -> Iterator[Rows]:
         yield select(file.suspects["userSourcedId"].label("sourced_id"))
         of_moved = file["classSourcedId"].in_(select(moved.c.sourced_id))
         yield select(file["userSourcedId"].label("sourced_id")).where(of_moved)
+    if any(file.gone is not None for file in _find_files(tables.enrollments, staged, ground)):
+        stored = tables.enrollments.alias()
+        remains, moved_ids = ground.remains(tables.enrollments, stored), select(moved.c.sourced_id)
+        if remains is not None:
+            yield select(stored.c.user_id.label("sourced_id")).where(stored.c.class_id.in_(moved_ids), remains)
     stored, gone = tables.enrollments.alias(), ground.absent[tables.enrollments]
     yield select(stored.c.user_id.label("sourced_id")).join_from(gone, stored, stored.c.sourced_id == gone.c.sourced_id)
 

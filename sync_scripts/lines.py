@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from typing import BinaryIO
+from typing import Protocol
 
 from sync_scripts.quirks import BYTE_ORDER_MARK
 
@@ -22,6 +22,16 @@ MORE_CONTROLS = re.compile(rb"\xc2[\x80-\x9f]")
 QUOTED = re.compile(rb'"(?<![^,\n]")[^"\n]*+(?:""[^"\n]*+)*+"(?![^,\n])')
 END_OF_DATA = re.compile(rb"^\\\.$", re.MULTILINE)
 LONGEST_LINE = 2**20
+
+
+class ByteStream(Protocol):
+    """A file that is read from its start."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes; none at the end."""
+
+    def readline(self, size: int, /) -> bytes:
+        """The next line, at most so many bytes of it."""
 
 
 class SuspectBytesError(Exception):
@@ -36,7 +46,7 @@ class CleanLines:
     `rows` counts the lines that were handed out.
     """
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
         self._rest = b""
         self._ended = False

@@ -32,6 +32,7 @@ from sync_scripts.formats import Format
 from sync_scripts.holding import Limits, find_excess, read_limits
 from sync_scripts.incoming import prepare
 from sync_scripts.indexes import make_missing_indexes
+from sync_scripts.known_lines import keep_marks
 from sync_scripts.manifest import Contents
 from sync_scripts.notices import list_notices
 from sync_scripts.package import open_package
@@ -49,9 +50,9 @@ from sync_scripts.runs import (
     supersede,
     take_lock,
 )
-from sync_scripts.settling import settle
-from sync_scripts.sifting import renew_fingerprints, says_everything, sift
-from sync_scripts.staging import DamagedFileError, find_damage, stage_files
+from sync_scripts.settling import Settled, settle
+from sync_scripts.sifting import Sifted, can_trust, find_unkept, renew_fingerprints, says_everything, sift
+from sync_scripts.staging import DamagedFileError, Night, Stage, find_damage, stage_files
 from sync_scripts.standing import ACTIVE
 
 # What a run goes through; one that changes nothing ends after the sixth, one of a known export after the first.
@@ -98,7 +99,7 @@ class Stopwatch:
         """Measures what is done inside it."""
         begin = time.monotonic()
         yield
-        self.seconds[name] = round(time.monotonic() - begin, 3)
+        self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - begin, 3)
         self._tell(name, self.seconds[name])
 
 
@@ -147,8 +148,12 @@ def _load(run: _Order) -> tuple[Report, list[str]]:
     with open_package(run.path) as package:
         form, contents = run.family.read(package)
         try:
-            with _transaction(run.engine) as connection, connection.begin() as transaction:
-                report, feed_id = _run(connection, run, form, contents)
+            with (
+                contextlib.ExitStack() as spools,
+                _transaction(run.engine) as connection,
+                connection.begin() as transaction,
+            ):
+                report, feed_id = _run(connection, run, form, contents, spools)
                 if run.options.dry_run:
                     transaction.rollback()
                     return report, []
@@ -177,24 +182,20 @@ def _to_unavailable(error: DBAPIError | psycopg2.Error) -> DatabaseUnavailableEr
     return DatabaseUnavailableError(f"the database gave up: {words or type(cause).__name__}")
 
 
-def _run(connection: Connection, run: _Order, form: Format, contents: Contents) -> tuple[Report, int]:
+def _run(
+    connection: Connection, run: _Order, form: Format, contents: Contents, spools: contextlib.ExitStack
+) -> tuple[Report, int]:
     options = run.options
     watch = Stopwatch(options.tell)
     take_lock(connection, run.feed_name)
     connection.execute(select(func.set_config("work_mem", WORK_MEMORY, True)))
     feed_id, is_new = open_feed(connection, run.feed_name, run.family.name)
     with watch.step("digest"):
-        digest = make_digest(contents, form)
-        if is_known(connection, feed_id, digest):
+        if is_known(connection, feed_id, contents, form):
             return _tell_known(connection, run, form, contents, feed_id, watch), feed_id
-    with watch.step("stage"):
-        stage = stage_files(connection, contents)
-        settled = settle(connection, stage.files, contents.deltas)
-        whole = derive(connection, settled.files, form, run.feed_name)
-    with watch.step("sift"):
-        trusted = says_everything(connection, whole, form, feed_id, contents.deltas)
-        sifted = sift(connection, whole, form, feed_id, contents.deltas)
-        files = sifted.files
+    night = Night(form, feed_id, can_trust(connection, feed_id), frozenset(), spools)
+    stage, settled, sifted = _stage_and_sift(connection, run, contents, night, watch)
+    files = sifted.files
     with watch.step("check"):
         verdict = check(connection, files, form, feed_id, contents.deltas, sifted.absent)
     with watch.step("prepare"):
@@ -226,21 +227,47 @@ def _run(connection: Connection, run: _Order, form: Format, contents: Contents) 
             return dataclasses.replace(report, outcome=HELD, message="; ".join(excess)), feed_id
     if options.dry_run:
         return report, feed_id
-    note_digest(connection, feed_id, None if report.findings else digest)
-    # Of new records, the fingerprints are written with them.
-    known = {it.table: incoming.records[it.table].subquery("new") for it in differences if not it.all_new}
-    if report.outcome == "unchanged":
+    note_digest(connection, feed_id, None if report.findings else make_digest(contents, form, stage.digests))
+
+    def remember() -> None:
+        trusted = says_everything(connection, files, form, feed_id, contents.deltas)
+        # Of new records, the fingerprints are written with them.
+        known = {it.table: incoming.records[it.table].subquery("new") for it in differences if not it.all_new}
         renew_fingerprints(connection, known, verdict.ground, trusted=trusted)
+        keep_marks(connection, feed_id, stage.marks if trusted else {}, find_unkept(connection, verdict.ground))
+
+    if report.outcome == "unchanged":
+        remember()
         return report, feed_id
     with watch.step("write"):
         stamp = next_stamp(connection)
         write(connection, differences, incoming, feed_id, stamp)
-        renew_fingerprints(connection, known, verdict.ground, trusted=trusted)
+        remember()
     with watch.step("index"):
         make_missing_indexes(connection, _list_written(differences, form))
     with watch.step("analyze"):
         _analyze(connection, _list_written([it for it in differences if _is_upset(it)], form))
     return dataclasses.replace(report, stamp=stamp, revision=advance_state(connection, stamp)), feed_id
+
+
+def _stage_and_sift(
+    connection: Connection, run: _Order, contents: Contents, night: Night, watch: Stopwatch
+) -> tuple[Stage, Settled, Sifted]:
+    """The export in temporary tables; where lines were left out that turn out to be needed, once more with these."""
+    with watch.step("stage"):
+        attempt = connection.begin_nested()
+        stage = stage_files(connection, contents, night)
+        settled = settle(connection, stage.files, contents.deltas)
+        whole = derive(connection, settled.files, night.form, run.feed_name)
+    with watch.step("sift"):
+        sifted = sift(connection, whole, night.form, night.feed_id, contents.deltas)
+    if not sifted.partial:
+        attempt.commit()
+        return stage, settled, sifted
+    # The temporary tables go with it.
+    attempt.rollback()
+    night = dataclasses.replace(night, whole=night.whole | sifted.partial)
+    return _stage_and_sift(connection, run, contents, night, watch)
 
 
 def _tell_known(

@@ -14,11 +14,14 @@ from sqlalchemy import Table
 from roster_service.db import vocabulary
 from roster_service.db.tables import (
     academic_sessions,
+    class_terms,
     classes,
     courses,
     demographics,
     enrollments,
     orgs,
+    user_agents,
+    user_roles,
     users,
 )
 from roster_service.db.vocabulary import Vocabulary
@@ -114,7 +117,7 @@ def _shared_files(
             Cell("classType", class_type, classes.c.class_type, required=True),
             Cell("location", TEXT, classes.c.location),
             Cell("schoolSourcedId", ID, classes.c.school_id, required=True, refers=TO_SCHOOL),
-            Cell("termSourcedIds", IDS, required=True, refers=TO_SESSION, many=True),
+            Cell("termSourcedIds", IDS, required=True, refers=TO_SESSION, many=True, items=class_terms.c.session_id),
             Cell("subjects", TEXTS, classes.c.subjects),
             Cell("subjectCodes", TEXTS, classes.c.subject_codes),
             Cell("periods", TEXTS, classes.c.periods),
@@ -167,7 +170,7 @@ _USER_NAMES = (
     Cell("email", NAME, users.c.email),
     Cell("sms", TEXT, users.c.sms),
     Cell("phone", TEXT, users.c.phone),
-    Cell("agentSourcedIds", IDS, refers=TO_USER, many=True),
+    Cell("agentSourcedIds", IDS, refers=TO_USER, many=True, items=user_agents.c.agent_id),
     Cell("grades", TEXTS, users.c.grades),
     Cell("password", SECRET),
 )
@@ -176,7 +179,15 @@ _USERS_1_1 = _file(
     "users",
     users,
     Cell("enabledUser", FLAG, users.c.enabled_user, required=True),
-    Cell("orgSourcedIds", FIRST_OF_IDS, users.c.primary_org_id, required=True, refers=TO_ORG, many=True),
+    Cell(
+        "orgSourcedIds",
+        FIRST_OF_IDS,
+        users.c.primary_org_id,
+        required=True,
+        refers=TO_ORG,
+        many=True,
+        items=user_roles.c.org_id,
+    ),
     Cell("role", word_of(vocabulary.USER_ROLES_1_1), required=True),
     *_USER_NAMES,
 )

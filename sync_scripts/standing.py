@@ -47,6 +47,16 @@ class Ground:
         refused = [_is_named(stored, self.refused[name]) for name in names if name in self.refused]
         return and_(own, or_(*refused)) if refused else None
 
+    def remains(self, table: Table, stored: FromClause) -> ColumnElement[bool] | None:
+        """The condition that a row of `stored` is active after the run though no staged row says so: it stands, or its
+        line was not staged because it is the same as before. None: no such row."""
+        stands = self.stands(table, stored)
+        if not any(file.file.table is table and file.gone is not None for file in self.staged.values()):
+            return stands
+        own = and_(stored.c.feed_id == self.feed_id, stored.c.status == ACTIVE)
+        same = and_(own, ~exists().where(self.absent[table].c.sourced_id == stored.c.sourced_id))
+        return same if stands is None else or_(same, stands)
+
     def look_up(self, file: StagedFile) -> StagedFile:
         """The live rows of a file and the records that stand beside them, to look something up in: the columns that
         are kept as the texts that they are, and no others."""
@@ -54,7 +64,7 @@ class Ground:
         stored = None if table is None else table.alias()
         if table is None or stored is None:
             return file
-        condition = self.stands(table, stored)
+        condition = self.remains(table, stored)
         if condition is None:
             return file
         columns = {
