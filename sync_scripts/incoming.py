@@ -17,6 +17,7 @@ from sqlalchemy import (
     ColumnElement,
     CompoundSelect,
     Connection,
+    FromClause,
     Select,
     Subquery,
     Table,
@@ -112,19 +113,23 @@ def _unite_records(table: Table, derived: Mapping[str, Table], staged: Staged, g
     return rows[0] if len(rows) == 1 else union_all(*rows)
 
 
-def select_current(table: Table, staged: Staged, ground: Ground, *names: str) -> Rows:
+def select_current(
+    table: Table, staged: Staged, ground: Ground, *names: str, only: tuple[str, Table] | None = None
+) -> Rows:
     """(id, the columns `names`) of every record of the feed that is active after the run: those of the export, and
-    those that remain."""
+    those that remain. `only`: a column and the table of the ids that it must have."""
     found: list[Rows] = []
     for file in staged.values():
         if file.file.table is table:
             cells = {cell.column.name: cell for cell in file.file.cells if cell.column is not None}
             columns = [cells[name].kind.convert(file[cells[name].header]).label(name) for name in names]
-            found.append(select(file["sourcedId"].label("sourced_id"), *columns).where(file.live))
+            chosen = [] if only is None else [file[cells[only[0]].header].in_(select(only[1].c.sourced_id))]
+            found.append(select(file["sourcedId"].label("sourced_id"), *columns).where(file.live, *chosen))
     stored = table.alias()
     condition = ground.remains(table, stored)
     if condition is not None:
-        found.append(select(stored.c.sourced_id, *(stored.c[name] for name in names)).where(condition))
+        chosen = [] if only is None else [stored.c[only[0]].in_(select(only[1].c.sourced_id))]
+        found.append(select(stored.c.sourced_id, *(stored.c[name] for name in names)).where(condition, *chosen))
     return found[0] if len(found) == 1 else union_all(*found)
 
 
@@ -145,14 +150,18 @@ def _find_owners(connection: Connection, part: Part, staged: Staged, ground: Gro
     if part.table is tables.user_roles:
         if tables.enrollments not in ground.absent or tables.classes not in ground.absent:
             return None
-        ids += _list_enrolled_anew(staged, ground)
-    found = union(*ids).subquery()
-    current = select_current(part.owner, staged, ground).subquery()
-    rows = select(found.c.sourced_id).where(exists().where(current.c.sourced_id == found.c.sourced_id))
-    owners = create_temporary(connection, f"owners_{part.table.name}", [Column("sourced_id", CText)])
-    _insert(connection, owners, rows)
-    analyze_temporary(connection, owners)
-    return owners
+        enrolled = _fill(connection, "enrolled_anew", union(*_list_enrolled_anew(staged, ground)))
+        ids.append(select_current(part.owner, staged, ground, only=("sourced_id", enrolled)))
+    return _fill(connection, f"owners_{part.table.name}", union(*ids) if len(ids) > 1 else ids[0])
+
+
+def _fill(connection: Connection, name: str, rows: Rows) -> Table:
+    """A temporary table of the ids that `rows` selects."""
+    found = rows.subquery()
+    table = create_temporary(connection, name, [Column("sourced_id", CText)])
+    _insert(connection, table, select(found.c.sourced_id))
+    analyze_temporary(connection, table)
+    return table
 
 
 def _list_enrolled_anew(staged: Staged, ground: Ground) -> Iterator[Rows]:
@@ -231,7 +240,7 @@ def _list_keepers(part: Part, ground: Ground) -> Iterator[Select[Any]]:
                     yield ids.where(active, stored.c.sourced_id == ground.refused[name][cell.header])
 
 
-def _insert(connection: Connection, table: Table, rows: Select[Any]) -> None:
+def _insert(connection: Connection, table: Table, rows: Rows) -> None:
     connection.execute(table.insert().from_select([column.name for column in rows.selected_columns], rows))
 
 
@@ -292,7 +301,7 @@ def _find_districts(connection: Connection, orgs: StagedFile) -> Table:
 def _derive_roles(connection: Connection, roles: Table, staged: Staged, ground: Ground, owners: Table | None) -> None:
     """Adds the roles that follow from enrollments: whoever takes part in a class belongs to its school, also where
     the export forgot to say so. Being somebody's guardian there is no such belonging."""
-    missing = _select_missing_roles(roles, staged, ground, owners)
+    missing = _select_missing_roles(connection, roles, staged, ground, owners)
     known = select(roles.c.user_id, func.max(roles.c.ordinal).label("last")).group_by(roles.c.user_id).subquery("known")
     place = func.row_number().over(partition_by=missing.c.user_id, order_by=(missing.c.org_id, missing.c.role))
     turn = func.row_number().over(partition_by=(missing.c.user_id, missing.c.org_id), order_by=missing.c.role)
@@ -310,14 +319,22 @@ def _derive_roles(connection: Connection, roles: Table, staged: Staged, ground: 
     _insert(connection, roles, rows)
 
 
-def _select_missing_roles(roles: Table, staged: Staged, ground: Ground, owners: Table | None) -> Subquery:
+def _select_missing_roles(
+    connection: Connection, roles: Table, staged: Staged, ground: Ground, owners: Table | None
+) -> Subquery:
     """(user, org, role) of enrollments whose user has no role but a guardian's at the school of the enrollment or of
     its class."""
-    enrollments = select_current(
-        tables.enrollments, staged, ground, "user_id", "class_id", "school_id", "role"
-    ).subquery()
+    names = ("user_id", "class_id", "school_id", "role")
+    if owners is None:
+        enrollments: FromClause = select_current(tables.enrollments, staged, ground, *names).subquery()
+    else:
+        # A few of them, which the planner would not guess.
+        few = select_current(tables.enrollments, staged, ground, *names, only=("user_id", owners))
+        columns = [Column(name, CText) for name in ("sourced_id", *names)]
+        enrollments = create_temporary(connection, "enrollments_of_owners", columns)
+        _insert(connection, enrollments, few)
+        analyze_temporary(connection, enrollments)
     classes = select_current(tables.classes, staged, ground, "school_id").subquery()
-    of_owners = [] if owners is None else [enrollments.c.user_id.in_(select(owners.c.sourced_id))]
     role = case(
         *((enrollments.c.role == word, literal(at_school, CText)) for word, at_school in ROLES_OF_ENROLLMENTS.items()),
         else_=enrollments.c.role,
@@ -331,12 +348,11 @@ def _select_missing_roles(roles: Table, staged: Staged, ground: Ground, owners: 
 
     # Hardly any enrollment is left after this, so that putting together equal ones costs nothing.
     of_enrollment = select(enrollments.c.user_id, enrollments.c.school_id.label("org_id"), role).where(
-        lacks(enrollments.c.school_id), *of_owners
+        lacks(enrollments.c.school_id)
     )
     of_class = select(enrollments.c.user_id, classes.c.school_id, role).where(
         classes.c.sourced_id == enrollments.c.class_id,
         classes.c.school_id != enrollments.c.school_id,
         lacks(classes.c.school_id),
-        *of_owners,
     )
     return union(of_enrollment, of_class).subquery("missing")

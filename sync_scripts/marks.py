@@ -22,6 +22,11 @@ from sync_scripts.sifting import name_nature
 # A cell as it is written; the lines were searched before, so every quote in them is at its place.
 CELL = rb'(?:"(?:[^"\n]|"")*"|[^",\n]*)'
 
+# The cell behind a line's other cells, where there is none or it is empty.
+EMPTY = ([], [b""])
+# A block of lines, and the same lines one by one -> the block with some cells empty.
+Blank = Callable[[bytes, list[bytes]], bytes]
+
 
 @dataclass(frozen=True)
 class Marker:
@@ -29,7 +34,7 @@ class Marker:
     lines empty that have no part in a mark."""
 
     seed: int
-    blank: tuple[Callable[[bytes], bytes], ...]
+    blank: tuple[Blank, ...]
 
     @staticmethod
     def of(file: CsvFile, header: Header, form: Format) -> Marker:
@@ -37,36 +42,46 @@ class Marker:
         nature = name_nature(form, *header.staged, "", *header.metadata_keys)
         seed = int.from_bytes(hashlib.sha256(nature.encode()).digest()[:8])
         silent = {cell.header: cell.kind for cell in file.cells if cell.kind.secret or cell.kind is UNREAD}
-        last = len(header.staged) - 1
         return Marker(
             seed,
             tuple(
-                _make_blank(number, is_last=number == last, secret=silent[name].secret)
+                _make_blank(number, secret=silent[name].secret)
                 for number, name in enumerate(header.staged)
                 if name in silent
             ),
         )
 
-    def mark(self, block: bytes) -> list[int]:
-        """The marks of the lines of a block, each below 2**63."""
+    def mark(self, block: bytes) -> tuple[list[bytes], list[int]]:
+        """(the lines of a block, their marks); a mark is below 2**63."""
+        lines = _split(block)
+        told = block
         for blank in self.blank:
-            block = blank(block)
-        lines = block.split(b"\n")
-        lines.pop()
-        return [mark >> 1 for mark in map(xxh3_64_intdigest, lines, repeat(self.seed))]
+            told = blank(told, lines)
+        marked = lines if told is block else _split(told)
+        return lines, [mark >> 1 for mark in map(xxh3_64_intdigest, marked, repeat(self.seed))]
 
 
-def _make_blank(number: int, *, is_last: bool, secret: bool) -> Callable[[bytes], bytes]:
-    pattern = re.compile(rb"^((?:%b,){%d})%b" % (CELL, number, CELL), re.MULTILINE)
-    filled = re.compile(rb"(?:%b,){%d}[^,\n]" % (CELL, number))
+def _split(block: bytes) -> list[bytes]:
+    lines = block.split(b"\n")
+    # Behind the last line end there is nothing.
+    lines.pop()
+    return lines
 
-    def blank(block: bytes) -> bytes:
-        if secret and is_last:
-            empty = block.count(b",\n") == block.count(b"\n")
-        else:
+
+def _make_blank(number: int, *, secret: bool) -> Blank:
+    """What empties the cells of the column with this number, counted from 0."""
+    cells = re.compile(rb"^((?:%b,){%d})%b" % (CELL, number, CELL), re.MULTILINE)
+    filled = re.compile(rb"^(?:%b,){%d}[^,\n]" % (CELL, number), re.MULTILINE)
+
+    def is_empty(block: bytes, lines: list[bytes]) -> bool:
+        if not secret:
             # Who fills a column that is not read fills it in every row; a row that is not like the first one is
             # looked at closely, and no harm is done.
-            empty = not secret and filled.match(block) is None
-        return block if empty else pattern.sub(rb"\1", block)
+            return filled.match(block) is None
+        # Without quotes, every comma ends a cell.
+        return not any(
+            filled.match(line) if b'"' in line else line.split(b",", number + 1)[number : number + 1] not in EMPTY
+            for line in lines
+        )
 
-    return blank
+    return lambda block, lines: block if is_empty(block, lines) else cells.sub(rb"\1", block)

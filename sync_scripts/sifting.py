@@ -148,12 +148,12 @@ def _sift_file(
     news = connection.scalar(select(func.count()).select_from(made)) or 0
     active = connection.scalar(select(func.count()).select_from(stored)) or 0
     # Two rows may equal one record, or one of them may: both are rows with an id that stands in the file twice.
-    again = exists().where(
+    again = select(func.count()).where(
         fresh["sourcedId"] == table.c.sourced_id,
         own,
         ~exists().where(absent.c.sourced_id == table.c.sourced_id).correlate(table),
     )
-    if total - news != active - missing or connection.scalar(select(again)):
+    if total - news != active - missing or connection.scalar(again):
         return None
     # Where lines were left out, a row that was staged and equals a record is a line that moved: it says nothing new.
     return replace(file, fresh=fresh) if file.gone is None else replace(fresh, gone=file.gone), absent
@@ -165,7 +165,7 @@ def _list_stored(connection: Connection, file: StagedFile, table: Table, own: Co
     if file.gone is None:
         return select(table.c.sourced_id, table.c.fingerprint).where(own).subquery("stored")
     without = or_(table.c.fingerprint.is_(None), table.c.fingerprint.in_(select(file.gone.c.mark)))
-    columns = [Column("sourced_id", CText), Column("fingerprint", BigInteger)]
+    columns: list[Column[Any]] = [Column("sourced_id", CText), Column("fingerprint", BigInteger)]
     stored = create_temporary(connection, f"without_line_{file.file.name}", columns)
     found = select(table.c.sourced_id, table.c.fingerprint).where(own, without)
     connection.execute(stored.insert().from_select(["sourced_id", "fingerprint"], found))

@@ -33,9 +33,9 @@ class MarkedLines:
     def read(self, size: int) -> bytes:
         """The next lines; `size` counts the bytes without marks."""
         block = self._lines.read(size)
-        marks = self._marker.mark(block)
+        rows, marks = self._marker.mark(block)
         self._marks.write(array(CODE, marks).tobytes())
-        return b"".join(map(b"%b,%d\n".__mod__, zip(block.split(b"\n"), marks, strict=False)))
+        return b"".join(map(b"%b,%d\n".__mod__, zip(rows, marks, strict=True)))
 
 
 def thin_out(
@@ -47,12 +47,10 @@ def thin_out(
     alignment = Alignment(old)
     first = HEADER_LINES + 1
     while block := lines.read(block_bytes):
-        found = marker.mark(block)
+        rows, found = marker.mark(block)
         marks.write(array(CODE, found).tobytes())
         places = alignment.find_new(found)
-        if places:
-            rows = block.split(b"\n")
-            new.writelines(b"%b,%d,%d\n" % (rows[place], found[place], first + place) for place in places)
+        new.writelines(b"%b,%d,%d\n" % (rows[place], found[place], first + place) for place in places)
         first += len(found)
     alignment.end()
     return alignment.gone
