@@ -23,7 +23,7 @@ from sync_scripts.sifting import name_nature
 CELL = rb'(?:"(?:[^"\n]|"")*"|[^",\n]*)'
 
 # The cell behind a line's other cells, where there is none or it is empty.
-EMPTY = ([], [b""])
+EMPTY: tuple[list[bytes], ...] = ([], [b""])
 # A block of lines, and the same lines one by one -> the block with some cells empty.
 Blank = Callable[[bytes, list[bytes]], bytes]
 
