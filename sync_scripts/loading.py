@@ -248,7 +248,7 @@ def _tell_known(
 ) -> Report:
     """The report of an export that was loaded before, and is what the feed's records are made of."""
     counts = {}
-    for table in sorted(form.tables, key=ROSTER_TABLES.index):
+    for table in _list_said(form, contents):
         own = select(func.count()).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
         counts[TYPES.get(table.name, table.name)] = Counts(unchanged=connection.scalar(own) or 0)
     return Report(
@@ -263,6 +263,14 @@ def _tell_known(
         notices=(*contents.notices, KNOWN),
         dry_run=run.options.dry_run,
     )
+
+
+def _list_said(form: Format, contents: Contents) -> list[Table]:
+    """The roster tables of whose records an export says something."""
+    names = {file.name for file in (*contents.files, *contents.silent)}
+    derived = {it.file.name for it in form.derived if names.issuperset(it.files)}
+    said = {file.table for file in form.all_files if file.name in names | derived}
+    return [table for table in ROSTER_TABLES if table in said]
 
 
 def _count(differences: list[Difference], verdict: Verdict, form: Format) -> dict[str, Counts]:

@@ -20,7 +20,21 @@ from roster_service.db.tables import ROSTER_TABLES, feeds, metadata, roster_stat
 from sync_scripts.loading import KNOWN, Options, load
 from sync_scripts.refusals import RefusedExportError
 
-from .bending import Bend, cell_of, column, raw, read_csv, rows_of, shuffled, with_row, without_rows, write_csv
+from .bending import (
+    Bend,
+    both,
+    cell_of,
+    column,
+    declared,
+    raw,
+    read_csv,
+    rows_of,
+    shuffled,
+    with_row,
+    without_file,
+    without_rows,
+    write_csv,
+)
 from .conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, snapshot, state
 
 NEVER_HELD = Options(allow_mass_delete=True)
@@ -129,6 +143,14 @@ def test_an_export_that_is_known_is_not_read_again(engine: Engine, springfield: 
     assert {name: count.unchanged for name, count in again.counts.items()} == {
         name: count.added for name, count in first.counts.items()
     }
+
+
+def test_of_a_file_that_a_known_export_leaves_out_nothing_is_told(engine: Engine, springfield: Path) -> None:
+    load(engine, "feed", springfield)
+    both(declared("demographics", "absent"), without_file("demographics.csv"))(springfield)
+    first, again = load(engine, "feed", springfield), load(engine, "feed", springfield)
+    assert KNOWN in again.notices
+    assert again.counts == first.counts
 
 
 UNKNOWN: dict[str, Bend] = {
