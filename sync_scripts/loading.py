@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine, Table, func, select
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db.held import HELD, drop_export, keep_export
-from roster_service.db.tables import ROSTER_TABLES
+from roster_service.db.tables import ROSTER_TABLES, user_roles, users
 from roster_service.errors import DatabaseUnavailableError
 from roster_service.settings import Settings
 from sync_scripts.changes import Counts, Difference, compare, write
@@ -34,6 +34,7 @@ from sync_scripts.incoming import prepare
 from sync_scripts.indexes import make_missing_indexes
 from sync_scripts.manifest import Contents
 from sync_scripts.notices import list_notices
+from sync_scripts.own_rows import note_rows, refuse_unknown
 from sync_scripts.package import open_package
 from sync_scripts.refusals import NO_FINDINGS, Findings, RefusedExportError
 from sync_scripts.report import TYPES, Report
@@ -196,6 +197,7 @@ def _run(connection: Connection, run: _Order, form: Format, contents: Contents) 
         sifted = sift(connection, whole, form, feed_id, contents.deltas)
         files = sifted.files
     with watch.step("check"):
+        refuse_unknown(connection, files, feed_id, contents.deltas)
         verdict = check(connection, files, form, feed_id, contents.deltas, sifted.absent)
     with watch.step("prepare"):
         incoming = prepare(connection, files, form, verdict.ground)
@@ -229,13 +231,16 @@ def _run(connection: Connection, run: _Order, form: Format, contents: Contents) 
     note_digest(connection, feed_id, None if report.findings else digest)
     # Of new records, the fingerprints are written with them.
     known = {it.table: incoming.records[it.table].subquery("new") for it in differences if not it.all_new}
+    roles = incoming.parts[user_roles].rows if users in known else None
     if report.outcome == "unchanged":
         renew_fingerprints(connection, known, verdict.ground, trusted=trusted)
+        note_rows(connection, form, roles, verdict.ground)
         return report, feed_id
     with watch.step("write"):
         stamp = next_stamp(connection)
         write(connection, differences, incoming, feed_id, stamp)
         renew_fingerprints(connection, known, verdict.ground, trusted=trusted)
+        note_rows(connection, form, roles, verdict.ground)
     with watch.step("index"):
         make_missing_indexes(connection, _list_written(differences, form))
     with watch.step("analyze"):
