@@ -48,6 +48,9 @@ class Ground:
         """The condition that a row of `stored`, the table or an alias of it, stands; None: none does."""
         names = [file.file.name for file in self.staged.values() if file.file.table is table]
         own = and_(stored.c.feed_id == self.feed_id, stored.c.status == ACTIVE)
+        if not names:
+            # Of a file that is absent, nothing is said.
+            return own
         if any(name in self.deltas for name in names):
             return and_(own, *(~_is_named(stored.c.sourced_id, self.staged[name]) for name in names))
         refused = [_is_named(stored.c.sourced_id, self.refused[name]) for name in names if name in self.refused]
