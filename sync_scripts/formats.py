@@ -68,7 +68,8 @@ class CsvFile:
     about its records, and they stay as they are. In an `ordered` file every column stands in its place; else they
     stand in any order, and those that no row needs may be missing. Own columns of an exporter begin with
     `own_prefix` and become metadata. `key` is the header of the ids of the rows; where they are not `unique`, rows
-    with the same id say the same, and each says something more."""
+    with the same id say the same, and each says something more. Rows that are parts of records are kept in `kept_in`,
+    each under its id."""
 
     name: str
     cells: tuple[Cell, ...]
@@ -78,6 +79,7 @@ class CsvFile:
     own_prefix: str = METADATA_PREFIX
     key: str = KEY
     unique: bool = True
+    kept_in: Table | None = None
     # The name in the export, where it is not the name among the staged files.
     written_as: str | None = None
 
@@ -90,6 +92,14 @@ class CsvFile:
         """Whether a row says a record by itself: in a tree, other rows matter too. Trees are small."""
         in_tree = any(cell.refers is not None and cell.refers.tree for cell in self.cells)
         return self.table is not None and self.unique and not in_tree
+
+    @property
+    def owner(self) -> Cell:
+        """Of a file that is `kept_in` a table of parts: the column that names the record a row is part of."""
+        for cell in self.cells:
+            if self.kept_in is not None and cell.column is next(iter(self.kept_in.columns)):
+                return cell
+        raise KeyError(self.name)
 
     @property
     def headers(self) -> tuple[str, ...]:
@@ -174,23 +184,26 @@ def name_metadata_column(number: int) -> str:
 @dataclass(frozen=True)
 class Part:
     """Rows that belong to records of `owner`: the first column of `table` names the record. They are made from the
-    staged files named in `files`, and stay as they are where one of these is absent."""
+    staged files named in `files`, and stay as they are where one of these is absent. Where the parts are rows of a
+    file that is kept in `table`, those of them that stand are added to the `rows`; then `number` gives each its
+    ordinal, if they have any."""
 
     table: Table
     owner: Table
     files: tuple[str, ...]
     rows: Callable[[Staged], Select[Any]]
+    number: Callable[[FromClause, Staged], Select[Any]] | None = None
 
 
 @dataclass(frozen=True)
 class Rule:
     """A condition under which a row of `file` is refused, beyond its cells and references; `needs`: the files that
-    the condition looks at."""
+    the condition looks at. It is made of the staged files, and of the stored rows that stand beside them."""
 
     file: str
     header: str
     reason: str
-    breaks: Callable[[Staged], ColumnElement[bool]]
+    breaks: Callable[[Staged, Staged], ColumnElement[bool]]
     needs: tuple[str, ...] = ()
 
 

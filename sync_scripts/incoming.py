@@ -15,7 +15,6 @@ from typing import Any
 from sqlalchemy import (
     Column,
     ColumnElement,
-    CompoundSelect,
     Connection,
     FromClause,
     Select,
@@ -40,11 +39,11 @@ from roster_service.db import tables
 from roster_service.db.tables import CText
 from roster_service.db.vocabulary import GUARDIAN_ROLES
 from sync_scripts.formats import Format, Part, Staged, StagedFile
+from sync_scripts.own_rows import Rows, find_own_file, select_own_rows
 from sync_scripts.sifting import make_fingerprint
-from sync_scripts.standing import ACTIVE, Ground
+from sync_scripts.standing import Ground
 from sync_scripts.temporary import analyze_temporary, create_temporary, like
 
-Rows = Select[Any] | CompoundSelect[Any]
 # Columns that the sync itself sets.
 OWN_COLUMNS = frozenset({"feed_id", "status", "date_last_modified"})
 # The role at a school that follows from a role in one of its classes; any other word stays as it is.
@@ -78,21 +77,33 @@ def prepare(connection: Connection, staged: Staged, form: Format, ground: Ground
         if table is not None and table not in records:
             derived = {"district_id": districts} if table is tables.orgs else {}
             records[table] = _unite_records(table, derived, staged, ground, form)
-    parts = {}
+    parts: dict[Table, IncomingPart] = {}
     for part in form.parts:
         if all(name in staged for name in part.files):
-            parts[part.table] = _prepare_part(connection, part, staged, ground)
+            profiles = parts.get(tables.user_profiles)
+            parts[part.table] = _prepare_part(
+                connection, part, staged, ground, None if profiles is None else profiles.rows
+            )
     for it in parts.values():
         analyze_temporary(connection, it.rows)
     return Incoming(records, parts)
 
 
-def _prepare_part(connection: Connection, part: Part, staged: Staged, ground: Ground) -> IncomingPart:
+def _prepare_part(
+    connection: Connection, part: Part, staged: Staged, ground: Ground, profiles: Table | None
+) -> IncomingPart:
     rows = create_temporary(connection, f"incoming_{part.table.name}", like(part.table.columns))
-    owners = _find_owners(connection, part, staged, ground)
-    views = {name: _view(staged[name], part, ground, sifted=owners is not None) for name in part.files}
-    _insert(connection, rows, part.rows(views))
-    _keep_parts(connection, part, rows, ground, owners)
+    own_file = find_own_file(part, staged)
+    owners = None
+    if own_file is None:
+        owners = _find_owners(connection, part, staged, ground)
+        views = {name: _view(staged[name], part, ground, sifted=owners is not None) for name in part.files}
+        _insert(connection, rows, part.rows(views))
+        _keep_parts(connection, part, rows, ground, owners)
+    else:
+        files = {name: staged[name] for name in part.files}
+        views = {name: file if file is own_file else ground.look_up(file) for name, file in files.items()}
+        _insert(connection, rows, select_own_rows(part, own_file, views, ground, profiles))
     if part.table is tables.user_roles:
         _derive_roles(connection, rows, staged, ground, owners)
     everyone = select_current(part.owner, staged, ground) if owners is None else select(owners.c.sourced_id)
@@ -137,13 +148,12 @@ def _view(file: StagedFile, part: Part, ground: Ground, *, sifted: bool) -> Stag
     """A file as a part sees it. What the part only looks something up in includes what stands."""
     if file.file.table is part.owner and (sifted or file.gone is None):
         return file.suspects if sifted else file
-    return file if file.file.table is None else ground.look_up(file)
+    return ground.look_up(file)
 
 
 def _find_owners(connection: Connection, part: Part, staged: Staged, ground: Ground) -> Table | None:
-    """A temporary table of the ids of the records whose parts may differ; None: all of them may, because a file that
-    brings parts is not sifted."""
-    if any(staged[name].file.table is None for name in part.files) or part.owner not in ground.absent:
+    """A temporary table of the ids of the records whose parts may differ; None: all of them may."""
+    if part.owner not in ground.absent:
         return None
     file = next(it for it in staged.values() if it.file.table is part.owner)
     ids: list[Rows] = [select(file.suspects["sourcedId"].label("sourced_id")).where(file.suspects.live)]
@@ -195,7 +205,9 @@ def _find_files(table: Table, staged: Staged, ground: Ground) -> Iterator[Staged
 def _keep_parts(connection: Connection, part: Part, rows: Table, ground: Ground, owners: Table | None) -> None:
     """Gives the stored parts to the records that stand, and to those of whom the files do not say enough."""
     if owners is None:
-        keepers = [*_list_keepers(part, ground)]
+        owner_records = part.owner.alias()
+        stands = ground.stands(part.owner, owner_records)
+        keepers = [] if stands is None else [select(owner_records.c.sourced_id).where(stands)]
     else:
         said = [
             ~exists().where(file.suspects["sourcedId"] == owners.c.sourced_id, file.suspects.live)
@@ -215,29 +227,6 @@ def _keep_parts(connection: Connection, part: Part, rows: Table, ground: Ground,
         # The others are derived anew.
         stored = stored.where(tables.user_roles.c.origin == "export")
     _insert(connection, rows, stored)
-
-
-def _list_keepers(part: Part, ground: Ground) -> Iterator[Select[Any]]:
-    """The ids of the stored records that keep their parts."""
-    stored = part.owner.alias()
-    ids = select(stored.c.sourced_id)
-    stands = ground.stands(part.owner, stored)
-    if stands is not None:
-        yield ids.where(stands)
-    own = stored.c.feed_id == ground.feed_id
-    active = and_(own, stored.c.status == ACTIVE)
-    for name in part.files:
-        file = ground.staged[name].file
-        if file.table is not None:
-            continue
-        if name in ground.deltas:
-            # Also those that are gone: if they come back, then as they were.
-            yield ids.where(own)
-        elif name in ground.refused:
-            for cell in file.cells:
-                target = None if cell.refers is None else ground.staged.get(cell.refers.file)
-                if target is not None and target.file.table is part.owner:
-                    yield ids.where(active, stored.c.sourced_id == ground.refused[name][cell.header])
 
 
 def _insert(connection: Connection, table: Table, rows: Rows) -> None:

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine, Table, func, select
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db.held import HELD, drop_export, keep_export
-from roster_service.db.tables import ROSTER_TABLES
+from roster_service.db.tables import ROSTER_TABLES, user_roles, users
 from roster_service.errors import DatabaseUnavailableError
 from roster_service.settings import Settings
 from sync_scripts.changes import Counts, Difference, compare, write
@@ -35,6 +35,7 @@ from sync_scripts.indexes import make_missing_indexes
 from sync_scripts.known_lines import keep_marks
 from sync_scripts.manifest import Contents
 from sync_scripts.notices import list_notices
+from sync_scripts.own_rows import note_rows, refuse_unknown
 from sync_scripts.package import open_package
 from sync_scripts.refusals import NO_FINDINGS, Findings, RefusedExportError
 from sync_scripts.report import TYPES, Report
@@ -205,6 +206,7 @@ def _run(
     stage, settled, sifted = _stage_and_sift(connection, run, contents, night, watch)
     files = sifted.files
     with watch.step("check"):
+        refuse_unknown(connection, files, feed_id, contents.deltas)
         verdict = check(connection, files, form, feed_id, contents.deltas, sifted.absent)
     with watch.step("prepare"):
         incoming = prepare(connection, files, form, verdict.ground)
@@ -242,6 +244,7 @@ def _run(
         # Of new records, the fingerprints are written with them.
         known = {it.table: incoming.records[it.table].subquery("new") for it in differences if not it.all_new}
         renew_fingerprints(connection, known, verdict.ground, trusted=trusted)
+        note_rows(connection, form, incoming.parts[user_roles].rows if users in known else None, verdict.ground)
         keep_marks(connection, feed_id, stage.marks if trusted else {}, find_unkept(connection, verdict.ground))
 
     if report.outcome == "unchanged":
@@ -283,7 +286,7 @@ def _tell_known(
 ) -> Report:
     """The report of an export that was loaded before, and is what the feed's records are made of."""
     counts = {}
-    for table in sorted(form.tables, key=ROSTER_TABLES.index):
+    for table in _list_said(form, contents):
         own = select(func.count()).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
         counts[TYPES.get(table.name, table.name)] = Counts(unchanged=connection.scalar(own) or 0)
     return Report(
@@ -298,6 +301,14 @@ def _tell_known(
         notices=(*contents.notices, KNOWN),
         dry_run=run.options.dry_run,
     )
+
+
+def _list_said(form: Format, contents: Contents) -> list[Table]:
+    """The roster tables of whose records an export says something."""
+    names = {file.name for file in (*contents.files, *contents.silent)}
+    derived = {it.file.name for it in form.derived if names.issuperset(it.files)}
+    said = {file.table for file in form.all_files if file.name in names | derived}
+    return [table for table in ROSTER_TABLES if table in said]
 
 
 def _count(differences: list[Difference], verdict: Verdict, form: Format) -> dict[str, Counts]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
-from sqlalchemy import Table
+from sqlalchemy import Column, Table
 
 from roster_service.db import vocabulary
 from roster_service.db.tables import (
@@ -21,6 +22,7 @@ from roster_service.db.tables import (
     enrollments,
     orgs,
     user_agents,
+    user_profiles,
     user_roles,
     users,
 )
@@ -54,18 +56,24 @@ TO_SESSION = Reference("academicSessions")
 TO_USER = Reference("users")
 
 
-def _file(
-    name: str, table: Table | None, *cells: Cell, required: bool = True, names: Reference | None = None
-) -> CsvFile:
-    """A file: the three columns that every file begins with, then its own. `names`: what its ids are the ids of."""
-    identifier = None if table is None else table.c.sourced_id
-    common = (
+def _begin(identifier: Column[Any], names: Reference | None = None) -> tuple[Cell, ...]:
+    """The three columns that every file begins with. `names`: what its ids are the ids of."""
+    return (
         Cell("sourcedId", ID, identifier, required=True, refers=names),
         Cell("status", STATUS),
         # The stamps that are served say when the roster changed, which only the sync knows.
         Cell("dateLastModified", UNREAD),
     )
-    return CsvFile(name, common + cells, table, required)
+
+
+def _file(name: str, table: Table, *cells: Cell, required: bool = True, names: Reference | None = None) -> CsvFile:
+    """A file of records."""
+    return CsvFile(name, (*_begin(table.c.sourced_id, names), *cells), table, required)
+
+
+def _file_of_parts(name: str, key: Column[Any], *cells: Cell, required: bool = True) -> CsvFile:
+    """A file whose rows are parts of records. `key`: where their ids are kept."""
+    return CsvFile(name, (*_begin(key), *cells), required=required, kept_in=key.table)
 
 
 def _shared_files(
@@ -205,26 +213,26 @@ _USERS_1_2 = _file(
     Cell("pronouns", TEXT, users.c.pronouns),
 )
 
-_ROLES = _file(
+_ROLES = _file_of_parts(
     "roles",
-    None,
-    Cell("userSourcedId", ID, required=True, refers=TO_USER),
-    Cell("roleType", word_of(vocabulary.ROLE_TYPES), required=True),
-    Cell("role", word_of(vocabulary.USER_ROLES), required=True),
-    Cell("beginDate", DAY),
-    Cell("endDate", DAY),
-    Cell("orgSourcedId", ID, required=True, refers=TO_ORG),
-    Cell("userProfileSourcedId", ID, refers=Reference("userProfiles")),
+    user_roles.c.row_id,
+    Cell("userSourcedId", ID, user_roles.c.user_id, required=True, refers=TO_USER),
+    Cell("roleType", word_of(vocabulary.ROLE_TYPES), user_roles.c.role_type, required=True),
+    Cell("role", word_of(vocabulary.USER_ROLES), user_roles.c.role, required=True),
+    Cell("beginDate", DAY, user_roles.c.begin_date),
+    Cell("endDate", DAY, user_roles.c.end_date),
+    Cell("orgSourcedId", ID, user_roles.c.org_id, required=True, refers=TO_ORG),
+    Cell("userProfileSourcedId", ID, user_roles.c.profile_id, refers=Reference("userProfiles")),
 )
 
-_USER_PROFILES = _file(
+_USER_PROFILES = _file_of_parts(
     "userProfiles",
-    None,
-    Cell("userSourcedId", ID, required=True, refers=TO_USER),
-    Cell("profileType", TEXT, required=True),
-    Cell("vendorId", TEXT, required=True),
-    Cell("applicationId", TEXT),
-    Cell("description", TEXT),
+    user_profiles.c.profile_id,
+    Cell("userSourcedId", ID, user_profiles.c.user_id, required=True, refers=TO_USER),
+    Cell("profileType", TEXT, user_profiles.c.profile_type, required=True),
+    Cell("vendorId", TEXT, user_profiles.c.vendor_id, required=True),
+    Cell("applicationId", TEXT, user_profiles.c.application_id),
+    Cell("description", TEXT, user_profiles.c.description),
     Cell("credentialType", TEXT, required=True),
     Cell("username", TEXT, required=True),
     Cell("password", SECRET),

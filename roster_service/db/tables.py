@@ -251,6 +251,10 @@ user_roles = Table(
     Column("end_date", Date),
     Column("profile_id", CText),
     Column("origin", CText, nullable=False),
+    # Of the row of roles.csv that the role is; empty where another file brought it. A delta names roles by it.
+    Column("row_id", CText),
+    # True of a role that the export has taken back since its user is gone: only the tombstone still has it.
+    Column("taken_back", Boolean),
     CheckConstraint("role_type IN ('primary', 'secondary')", name="role_type"),
     CheckConstraint("origin IN ('export', 'enrollment')", name="origin"),
     Index(None, "org_id", "role", "user_id"),
@@ -268,6 +272,8 @@ user_profiles = Table(
     Column("description", CText),
     # [{"type": ..., "username": ...}, ...]; passwords are never stored.
     Column("credentials", JSONB),
+    # As of roles.
+    Column("taken_back", Boolean),
 )
 
 user_agents = Table(
