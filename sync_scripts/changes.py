@@ -36,6 +36,8 @@ from sync_scripts.temporary import analyze_temporary, create_temporary, like
 
 ADDED, CHANGED, REVIVED = "added", "changed", "revived"
 KEY, CHANGE, FINGERPRINT = "sourced_id", "change", "fingerprint"
+# Nobody is shown it: a role with another id is the same role.
+ROW_ID = "row_id"
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,7 @@ def _select_touched(incoming: IncomingPart) -> Any:
     mine = incoming.owners.subquery()
     old = select(table).where(table.c[owner].in_(select(mine.c.sourced_id))).subquery("old")
     keys = [column.name for column in table.primary_key]
-    data = [column.name for column in table.columns if column.name not in keys]
+    data = [column.name for column in rows.c if column.name not in (*keys, ROW_ID)]
     same_key = and_(*(rows.c[key] == old.c[key] for key in keys))
     differs = or_(
         rows.c[owner].is_(None),

@@ -24,6 +24,7 @@ from sqlalchemy import (
     exists,
     func,
     literal,
+    or_,
     select,
     true,
 )
@@ -71,7 +72,7 @@ def check(
     Raises RefusedExportError for ids that stand in a file twice.
     """
     ground = Ground(feed_id, staged, deltas, {}, absent)
-    single = (file for file in staged.values() if file.file.unique)
+    single = (file for file in staged.values() if file.file.unique and _has_duplicates(connection, file.suspects))
     refuse_if(Findings.sum(_run(connection, file, _check_duplicates(file.suspects), ground)[0] for file in single))
     findings = dict.fromkeys(staged, Findings())
     refused = dict.fromkeys(staged, 0)
@@ -93,7 +94,13 @@ def check(
             take_out(connection, staged[name], rows[name])
         ground = Ground(feed_id, staged, deltas, rows, absent)
         # A row that names a fallen one falls too, unless the record behind that name stands.
-        checks = {name: list(_list_reference_checks(file.suspects, ground, fallen)) for name, file in staged.items()}
+        checks = {
+            name: [
+                *_list_reference_checks(file.suspects, ground, fallen),
+                *_list_rule_checks(file.suspects, form, ground, fallen),
+            ]
+            for name, file in staged.items()
+        }
     # What is wrong with a derived row is wrong in a row that it is made of, and there it has a line.
     derived = {it.file.name for it in form.derived}
     written = Findings.sum(it.in_order() for name, it in findings.items() if name not in derived)
@@ -123,11 +130,7 @@ def _select_rows(file: StagedFile, header: str, *conditions: ColumnElement[bool]
 def _list_checks(connection: Connection, file: StagedFile, form: Format, ground: Ground) -> Iterator[Check]:
     yield from _list_failing_cell_checks(connection, file)
     yield from _list_reference_checks(file, ground, ground.staged)
-    for rule in form.rules:
-        if rule.file == file.file.name and all(name in ground.staged for name in rule.needs):
-            yield Check(
-                rule.header, _select_rows(file, rule.header, file.live, rule.breaks(ground.staged)), rule.reason
-            )
+    yield from _list_rule_checks(file, form, ground, ground.staged)
     if file.file.table is not None:
         yield _check_owner(file, file.file.table, ground.feed_id)
 
@@ -138,6 +141,9 @@ def _list_checks(connection: Connection, file: StagedFile, form: Format, ground:
 def _list_failing_cell_checks(connection: Connection, file: StagedFile) -> Iterator[Check]:
     """The checks of the file's cells that some row fails."""
     conditions = list(_list_cell_conditions(file))
+    # Counting each by itself costs twice as much as asking whether there is anything to count.
+    if not connection.scalar(select(exists(select(file.place).where(or_(*(bad for _, bad, _ in conditions)))))):
+        return
     counts = connection.execute(
         select(*(func.count().filter(condition) for _, condition, _ in conditions)).select_from(file.table)
     ).one()
@@ -164,6 +170,11 @@ def _list_cell_conditions(file: StagedFile) -> Iterator[tuple[str, ColumnElement
 
 
 # --- sets -------------------------------------------------------------------------------------------------------
+
+
+def _has_duplicates(connection: Connection, file: StagedFile) -> bool:
+    twice = select(file["sourcedId"]).group_by(file["sourcedId"]).having(func.count() > 1)
+    return connection.scalar(select(exists(twice))) is True
 
 
 def _check_duplicates(file: StagedFile) -> Check:
@@ -202,19 +213,13 @@ def _check_reference(file: StagedFile, cell: Cell, refers: Reference, ground: Gr
 
 
 def _list_targets(name: ColumnElement[str], refers: Reference, ground: Ground) -> Iterator[ColumnElement[bool]]:
-    """Where a name may lead to: a live row of the export, or a record that stands."""
-    target = ground.staged[refers.file].alias()
-    conditions = [target["sourcedId"] == name, target.live]
-    if refers.types:
-        conditions.append(target["type"].in_(refers.types))
-    yield exists().where(*conditions)
-    table = target.file.table
-    if table is not None:
-        stored = table.alias()
-        stands = ground.stands(table, stored)
-        if stands is not None:
-            types = [stored.c.type.in_(refers.types)] if refers.types else []
-            yield exists().where(stored.c.sourced_id == name, stands, *types)
+    """Where a name may lead to: a live row of the export, or a record that remains."""
+    for target in (ground.staged[refers.file].alias(), ground.find_standing(ground.staged[refers.file].file)):
+        if target is not None:
+            conditions = [target["sourcedId"] == name, target.live]
+            if refers.types:
+                conditions.append(target["type"].in_(refers.types))
+            yield exists().where(*conditions)
 
 
 def _explain_reference(refers: Reference, ground: Ground) -> Words:
@@ -258,6 +263,20 @@ def _check_tree(file: StagedFile, header: str, ground: Ground) -> Check:
     return Check(
         header, _select_rows(file, header, file.live, file["sourcedId"].in_(circular)), "leads back to the row itself"
     )
+
+
+def _list_rule_checks(file: StagedFile, form: Format, ground: Ground, looked_at: Iterable[str]) -> Iterator[Check]:
+    """The rules of a file that look at one of the files `looked_at`: where a row of these is refused, the stored one
+    stands, and may be what another row must not stand beside."""
+    for rule in form.rules:
+        names = (rule.file, *rule.needs)
+        if rule.file != file.file.name or not all(name in ground.staged for name in names):
+            continue
+        if any(name in looked_at for name in names):
+            found = {name: ground.find_standing(ground.staged[name].file) for name in names}
+            standing = {name: it for name, it in found.items() if it is not None}
+            failing = _select_rows(file, rule.header, file.live, rule.breaks(ground.staged, standing))
+            yield Check(rule.header, failing, rule.reason)
 
 
 def _check_owner(file: StagedFile, table: Table, feed_id: int) -> Check:

@@ -3,38 +3,82 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from contextlib import closing
+from typing import BinaryIO
 
 from sqlalchemy import Connection, select, update
 
 from roster_service.db.tables import feeds
-from sync_scripts.formats import Format
+from sync_scripts.formats import CsvFile, Format
 from sync_scripts.lines import LONGEST_LINE
 from sync_scripts.manifest import Contents
 from sync_scripts.package import UNREADABLE
 from sync_scripts.sifting import RULES
 
+# Bytes of a digest that say what can be seen without reading a file.
+OUTLINE_BYTES = 16
 
-def make_digest(contents: Contents, form: Format) -> bytes | None:
-    """The digest of everything in an export that a load depends on; None where a file cannot be read, which staging
-    then tells."""
-    silent = sorted(file.name for file in contents.silent)
-    digest = hashlib.sha256("\n".join((str(RULES), form.name, *sorted(contents.deltas), "", *silent)).encode())
+
+class Digested:
+    """A file as it is read, from its start to its end, and the digest of what was read of it."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._sum = hashlib.sha256()
+
+    def read(self, size: int) -> bytes:
+        """At most so many bytes."""
+        block = self._stream.read(size)
+        self._sum.update(block)
+        return block
+
+    def readline(self, size: int) -> bytes:
+        """The next line, at most so many bytes of it."""
+        line = self._stream.readline(size)
+        self._sum.update(line)
+        return line
+
+    @property
+    def digest(self) -> bytes:
+        """Of all that was read by now."""
+        return self._sum.digest()
+
+
+def make_digest(contents: Contents, form: Format, digests: Mapping[str, bytes]) -> bytes:
+    """The digest of everything in an export that a load depends on. `digests`: of each of its files, by name."""
+    whole = hashlib.sha256()
+    for file in contents.files:
+        whole.update(f"\n{file.name}\n".encode() + digests[file.name])
+    return _make_outline(contents, form) + whole.digest()
+
+
+def is_known(connection: Connection, feed_id: int, contents: Contents, form: Format) -> bool:
+    """Whether this very export is what the feed's records were last made of, without a refusal. No where a file cannot
+    be read, which staging then tells."""
+    last = connection.scalar(select(feeds.c.last_digest).where(feeds.c.id == feed_id))
+    # Reading all files takes time, and another export nearly always has other sizes.
+    if last is None or last[:OUTLINE_BYTES] != _make_outline(contents, form):
+        return False
     try:
-        for file in sorted(contents.files, key=lambda file: file.name):
-            of_file = hashlib.sha256()
-            with contents.package.open(file.file_name) as stream:
-                while block := stream.read(LONGEST_LINE):
-                    of_file.update(block)
-            digest.update(f"\n{file.name}\n".encode() + of_file.digest())
+        return bytes(last) == make_digest(contents, form, {file.name: _read(contents, file) for file in contents.files})
     except UNREADABLE:
-        return None
-    return digest.digest()
+        return False
 
 
-def is_known(connection: Connection, feed_id: int, digest: bytes | None) -> bool:
-    """Whether an export with this digest is what the feed's records were last made of, without a refusal."""
-    found = connection.scalar(select(feeds.c.last_digest).where(feeds.c.id == feed_id))
-    return digest is not None and found == digest
+def _make_outline(contents: Contents, form: Format) -> bytes:
+    silent = sorted(file.name for file in contents.silent)
+    sizes = [f"{file.name} {contents.package.size(file.file_name)}" for file in contents.files]
+    outline = "\n".join((str(RULES), form.name, *sorted(contents.deltas), "", *silent, "", *sizes))
+    return hashlib.sha256(outline.encode()).digest()[:OUTLINE_BYTES]
+
+
+def _read(contents: Contents, file: CsvFile) -> bytes:
+    with closing(contents.package.open(file.file_name)) as stream:
+        digested = Digested(stream)
+        while digested.read(LONGEST_LINE):
+            pass
+        return digested.digest
 
 
 def note_digest(connection: Connection, feed_id: int, digest: bytes | None) -> None:

@@ -10,9 +10,8 @@ import codecs
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO
 
-from sync_scripts.lines import LONGEST_LINE
+from sync_scripts.lines import LONGEST_LINE, ByteStream
 from sync_scripts.refusals import Refusal
 
 # One cell and the comma or the end behind it.
@@ -20,7 +19,7 @@ CELL = re.compile(rb'(?:"((?:[^"]|"")*+)"|([^",]*+))(,|\Z)')
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
-def find_faults(stream: BinaryIO, file_name: str, columns: Sequence[str]) -> Iterator[Refusal]:
+def find_faults(stream: ByteStream, file_name: str, columns: Sequence[str]) -> Iterator[Refusal]:
     """Reads a CSV file from its start and yields what is wrong with its rows; `columns`: the whole header."""
     # Empty lines are refused when a line that is not empty follows them: the last ones are nothing.
     empty: list[int] = []
@@ -37,7 +36,7 @@ def find_faults(stream: BinaryIO, file_name: str, columns: Sequence[str]) -> Ite
             yield from find_line_faults(line, file_name, number, columns)
 
 
-def _read_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+def _read_lines(stream: ByteStream) -> Iterator[tuple[int, bytes]]:
     number = 0
     while line := stream.readline(LONGEST_LINE + 2):
         number += 1
@@ -96,7 +95,7 @@ class MendedLines:
     """The rows of a CSV file in which `find_faults` found none, as a file that COPY reads, without the header and
     without empty cells beyond the column number `width`. `mended` counts the rows that had some."""
 
-    def __init__(self, stream: BinaryIO, width: int) -> None:
+    def __init__(self, stream: ByteStream, width: int) -> None:
         self._lines = itertools.islice(_read_lines(stream), 1, None)
         self._width = width
         self._rest = b""

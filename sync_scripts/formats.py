@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, FromClause, Select, Table, or_, true
+from sqlalchemy import BigInteger, Column, ColumnElement, FromClause, Select, Table, or_, true
+from sqlalchemy.types import TypeEngine
 
 from sync_scripts.cells import Kind
-from sync_scripts.temporary import PLACE
+from sync_scripts.temporary import MARK, PLACE, STORED_ID, TupleId
 
 METADATA_PREFIX = "metadata."
 # The header of the ids in OneRoster; by it, the ids of any file are found.
@@ -50,6 +51,13 @@ class Cell:
     refers: Reference | None = None
     # A list names many rows; its items are checked one by one.
     many: bool = False
+    # Where the items of a list are stored: a column of a table of parts, whose first column names the record.
+    items: Column[Any] | None = None
+
+    @property
+    def stored_in(self) -> Column[Any] | None:
+        """The column of ours that holds what the cell says; None where there is none that holds just that."""
+        return self.items if self.many else self.column
 
 
 @dataclass(frozen=True)
@@ -60,7 +68,8 @@ class CsvFile:
     about its records, and they stay as they are. In an `ordered` file every column stands in its place; else they
     stand in any order, and those that no row needs may be missing. Own columns of an exporter begin with
     `own_prefix` and become metadata. `key` is the header of the ids of the rows; where they are not `unique`, rows
-    with the same id say the same, and each says something more."""
+    with the same id say the same, and each says something more. Rows that are parts of records are kept in `kept_in`,
+    each under its id."""
 
     name: str
     cells: tuple[Cell, ...]
@@ -70,12 +79,27 @@ class CsvFile:
     own_prefix: str = METADATA_PREFIX
     key: str = KEY
     unique: bool = True
+    kept_in: Table | None = None
     # The name in the export, where it is not the name among the staged files.
     written_as: str | None = None
 
     @property
     def file_name(self) -> str:
         return f"{self.written_as or self.name}.csv"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a row says a record by itself: in a tree, other rows matter too. Trees are small."""
+        in_tree = any(cell.refers is not None and cell.refers.tree for cell in self.cells)
+        return self.table is not None and self.unique and not in_tree
+
+    @property
+    def owner(self) -> Cell:
+        """Of a file that is `kept_in` a table of parts: the column that names the record a row is part of."""
+        for cell in self.cells:
+            if self.kept_in is not None and cell.column is next(iter(self.kept_in.columns)):
+                return cell
+        raise KeyError(self.name)
 
     @property
     def headers(self) -> tuple[str, ...]:
@@ -99,6 +123,25 @@ class StagedFile:
     metadata_keys: tuple[str, ...]
     # Those of its rows that may differ from what is stored (see `sifting`); None: all of them may.
     fresh: StagedFile | None = None
+    # The marks of lines of the last export that this one does not have: then only lines that the last one did not have
+    # are staged (see `thinning`), and the place of a row is its line.
+    gone: Table | None = None
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether each row has the mark of its line."""
+        return MARK in self.table.c
+
+    @property
+    def columns(self) -> list[Any]:
+        """The columns that hold what the rows say, and their marks; without secrets, which are gone already."""
+        secrets = {cell.header for cell in self.file.cells if cell.kind.secret}
+        return [column for column in self.table.c if column.name not in ("ctid", PLACE, STORED_ID, *secrets)]
+
+    @property
+    def place_type(self) -> TypeEngine[Any]:
+        """The type of places."""
+        return TupleId() if self.gone is None else BigInteger()
 
     @property
     def suspects(self) -> StagedFile:
@@ -141,23 +184,26 @@ def name_metadata_column(number: int) -> str:
 @dataclass(frozen=True)
 class Part:
     """Rows that belong to records of `owner`: the first column of `table` names the record. They are made from the
-    staged files named in `files`, and stay as they are where one of these is absent."""
+    staged files named in `files`, and stay as they are where one of these is absent. Where the parts are rows of a
+    file that is kept in `table`, those of them that stand are added to the `rows`; then `number` gives each its
+    ordinal, if they have any."""
 
     table: Table
     owner: Table
     files: tuple[str, ...]
     rows: Callable[[Staged], Select[Any]]
+    number: Callable[[FromClause, Staged], Select[Any]] | None = None
 
 
 @dataclass(frozen=True)
 class Rule:
     """A condition under which a row of `file` is refused, beyond its cells and references; `needs`: the files that
-    the condition looks at."""
+    the condition looks at. It is made of the staged files, and of the stored rows that stand beside them."""
 
     file: str
     header: str
     reason: str
-    breaks: Callable[[Staged], ColumnElement[bool]]
+    breaks: Callable[[Staged, Staged], ColumnElement[bool]]
     needs: tuple[str, ...] = ()
 
 

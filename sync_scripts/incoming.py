@@ -15,8 +15,8 @@ from typing import Any
 from sqlalchemy import (
     Column,
     ColumnElement,
-    CompoundSelect,
     Connection,
+    FromClause,
     Select,
     Subquery,
     Table,
@@ -39,11 +39,11 @@ from roster_service.db import tables
 from roster_service.db.tables import CText
 from roster_service.db.vocabulary import GUARDIAN_ROLES
 from sync_scripts.formats import Format, Part, Staged, StagedFile
+from sync_scripts.own_rows import Rows, find_own_file, select_own_rows
 from sync_scripts.sifting import make_fingerprint
-from sync_scripts.standing import ACTIVE, Ground
+from sync_scripts.standing import Ground
 from sync_scripts.temporary import analyze_temporary, create_temporary, like
 
-Rows = Select[Any] | CompoundSelect[Any]
 # Columns that the sync itself sets.
 OWN_COLUMNS = frozenset({"feed_id", "status", "date_last_modified"})
 # The role at a school that follows from a role in one of its classes; any other word stays as it is.
@@ -77,21 +77,33 @@ def prepare(connection: Connection, staged: Staged, form: Format, ground: Ground
         if table is not None and table not in records:
             derived = {"district_id": districts} if table is tables.orgs else {}
             records[table] = _unite_records(table, derived, staged, ground, form)
-    parts = {}
+    parts: dict[Table, IncomingPart] = {}
     for part in form.parts:
         if all(name in staged for name in part.files):
-            parts[part.table] = _prepare_part(connection, part, staged, ground)
+            profiles = parts.get(tables.user_profiles)
+            parts[part.table] = _prepare_part(
+                connection, part, staged, ground, None if profiles is None else profiles.rows
+            )
     for it in parts.values():
         analyze_temporary(connection, it.rows)
     return Incoming(records, parts)
 
 
-def _prepare_part(connection: Connection, part: Part, staged: Staged, ground: Ground) -> IncomingPart:
+def _prepare_part(
+    connection: Connection, part: Part, staged: Staged, ground: Ground, profiles: Table | None
+) -> IncomingPart:
     rows = create_temporary(connection, f"incoming_{part.table.name}", like(part.table.columns))
-    owners = _find_owners(connection, part, staged, ground)
-    views = {name: _view(staged[name], part, ground, sifted=owners is not None) for name in part.files}
-    _insert(connection, rows, part.rows(views))
-    _keep_parts(connection, part, rows, ground, owners)
+    own_file = find_own_file(part, staged)
+    owners = None
+    if own_file is None:
+        owners = _find_owners(connection, part, staged, ground)
+        views = {name: _view(staged[name], part, ground, sifted=owners is not None) for name in part.files}
+        _insert(connection, rows, part.rows(views))
+        _keep_parts(connection, part, rows, ground, owners)
+    else:
+        files = {name: staged[name] for name in part.files}
+        views = {name: file if file is own_file else ground.look_up(file) for name, file in files.items()}
+        _insert(connection, rows, select_own_rows(part, own_file, views, ground, profiles))
     if part.table is tables.user_roles:
         _derive_roles(connection, rows, staged, ground, owners)
     everyone = select_current(part.owner, staged, ground) if owners is None else select(owners.c.sourced_id)
@@ -112,47 +124,54 @@ def _unite_records(table: Table, derived: Mapping[str, Table], staged: Staged, g
     return rows[0] if len(rows) == 1 else union_all(*rows)
 
 
-def select_current(table: Table, staged: Staged, ground: Ground, *names: str) -> Rows:
+def select_current(
+    table: Table, staged: Staged, ground: Ground, *names: str, only: tuple[str, Table] | None = None
+) -> Rows:
     """(id, the columns `names`) of every record of the feed that is active after the run: those of the export, and
-    those that stand."""
+    those that remain. `only`: a column and the table of the ids that it must have."""
     found: list[Rows] = []
     for file in staged.values():
         if file.file.table is table:
             cells = {cell.column.name: cell for cell in file.file.cells if cell.column is not None}
             columns = [cells[name].kind.convert(file[cells[name].header]).label(name) for name in names]
-            found.append(select(file["sourcedId"].label("sourced_id"), *columns).where(file.live))
+            chosen = [] if only is None else [file[cells[only[0]].header].in_(select(only[1].c.sourced_id))]
+            found.append(select(file["sourcedId"].label("sourced_id"), *columns).where(file.live, *chosen))
     stored = table.alias()
-    condition = ground.stands(table, stored)
+    condition = ground.remains(table, stored)
     if condition is not None:
-        found.append(select(stored.c.sourced_id, *(stored.c[name] for name in names)).where(condition))
+        chosen = [] if only is None else [stored.c[only[0]].in_(select(only[1].c.sourced_id))]
+        found.append(select(stored.c.sourced_id, *(stored.c[name] for name in names)).where(condition, *chosen))
     return found[0] if len(found) == 1 else union_all(*found)
 
 
 def _view(file: StagedFile, part: Part, ground: Ground, *, sifted: bool) -> StagedFile:
     """A file as a part sees it. What the part only looks something up in includes what stands."""
-    if file.file.table is part.owner:
+    if file.file.table is part.owner and (sifted or file.gone is None):
         return file.suspects if sifted else file
-    return file if file.file.table is None else ground.look_up(file)
+    return ground.look_up(file)
 
 
 def _find_owners(connection: Connection, part: Part, staged: Staged, ground: Ground) -> Table | None:
-    """A temporary table of the ids of the records whose parts may differ; None: all of them may, because a file that
-    brings parts is not sifted."""
-    if any(staged[name].file.table is None for name in part.files) or part.owner not in ground.absent:
+    """A temporary table of the ids of the records whose parts may differ; None: all of them may."""
+    if part.owner not in ground.absent:
         return None
     file = next(it for it in staged.values() if it.file.table is part.owner)
     ids: list[Rows] = [select(file.suspects["sourcedId"].label("sourced_id")).where(file.suspects.live)]
     if part.table is tables.user_roles:
         if tables.enrollments not in ground.absent or tables.classes not in ground.absent:
             return None
-        ids += _list_enrolled_anew(staged, ground)
-    found = union(*ids).subquery()
-    current = select_current(part.owner, staged, ground).subquery()
-    rows = select(found.c.sourced_id).where(exists().where(current.c.sourced_id == found.c.sourced_id))
-    owners = create_temporary(connection, f"owners_{part.table.name}", [Column("sourced_id", CText)])
-    _insert(connection, owners, rows)
-    analyze_temporary(connection, owners)
-    return owners
+        enrolled = _fill(connection, "enrolled_anew", union(*_list_enrolled_anew(staged, ground)))
+        ids.append(select_current(part.owner, staged, ground, only=("sourced_id", enrolled)))
+    return _fill(connection, f"owners_{part.table.name}", union(*ids) if len(ids) > 1 else ids[0])
+
+
+def _fill(connection: Connection, name: str, rows: Rows) -> Table:
+    """A temporary table of the ids that `rows` selects."""
+    found = rows.subquery()
+    table = create_temporary(connection, name, [Column("sourced_id", CText)])
+    _insert(connection, table, select(found.c.sourced_id))
+    analyze_temporary(connection, table)
+    return table
 
 
 def _list_enrolled_anew(staged: Staged, ground: Ground) -> Iterator[Rows]:
@@ -165,6 +184,11 @@ def _list_enrolled_anew(staged: Staged, ground: Ground) -> Iterator[Rows]:
         yield select(file.suspects["userSourcedId"].label("sourced_id"))
         of_moved = file["classSourcedId"].in_(select(moved.c.sourced_id))
         yield select(file["userSourcedId"].label("sourced_id")).where(of_moved)
+    if any(file.gone is not None for file in _find_files(tables.enrollments, staged, ground)):
+        stored = tables.enrollments.alias()
+        remains, moved_ids = ground.remains(tables.enrollments, stored), select(moved.c.sourced_id)
+        if remains is not None:
+            yield select(stored.c.user_id.label("sourced_id")).where(stored.c.class_id.in_(moved_ids), remains)
     stored, gone = tables.enrollments.alias(), ground.absent[tables.enrollments]
     yield select(stored.c.user_id.label("sourced_id")).join_from(gone, stored, stored.c.sourced_id == gone.c.sourced_id)
 
@@ -181,7 +205,9 @@ def _find_files(table: Table, staged: Staged, ground: Ground) -> Iterator[Staged
 def _keep_parts(connection: Connection, part: Part, rows: Table, ground: Ground, owners: Table | None) -> None:
     """Gives the stored parts to the records that stand, and to those of whom the files do not say enough."""
     if owners is None:
-        keepers = [*_list_keepers(part, ground)]
+        owner_records = part.owner.alias()
+        stands = ground.stands(part.owner, owner_records)
+        keepers = [] if stands is None else [select(owner_records.c.sourced_id).where(stands)]
     else:
         said = [
             ~exists().where(file.suspects["sourcedId"] == owners.c.sourced_id, file.suspects.live)
@@ -203,30 +229,7 @@ def _keep_parts(connection: Connection, part: Part, rows: Table, ground: Ground,
     _insert(connection, rows, stored)
 
 
-def _list_keepers(part: Part, ground: Ground) -> Iterator[Select[Any]]:
-    """The ids of the stored records that keep their parts."""
-    stored = part.owner.alias()
-    ids = select(stored.c.sourced_id)
-    stands = ground.stands(part.owner, stored)
-    if stands is not None:
-        yield ids.where(stands)
-    own = stored.c.feed_id == ground.feed_id
-    active = and_(own, stored.c.status == ACTIVE)
-    for name in part.files:
-        file = ground.staged[name].file
-        if file.table is not None:
-            continue
-        if name in ground.deltas:
-            # Also those that are gone: if they come back, then as they were.
-            yield ids.where(own)
-        elif name in ground.refused:
-            for cell in file.cells:
-                target = None if cell.refers is None else ground.staged.get(cell.refers.file)
-                if target is not None and target.file.table is part.owner:
-                    yield ids.where(active, stored.c.sourced_id == ground.refused[name][cell.header])
-
-
-def _insert(connection: Connection, table: Table, rows: Select[Any]) -> None:
+def _insert(connection: Connection, table: Table, rows: Rows) -> None:
     connection.execute(table.insert().from_select([column.name for column in rows.selected_columns], rows))
 
 
@@ -287,7 +290,7 @@ def _find_districts(connection: Connection, orgs: StagedFile) -> Table:
 def _derive_roles(connection: Connection, roles: Table, staged: Staged, ground: Ground, owners: Table | None) -> None:
     """Adds the roles that follow from enrollments: whoever takes part in a class belongs to its school, also where
     the export forgot to say so. Being somebody's guardian there is no such belonging."""
-    missing = _select_missing_roles(roles, staged, ground, owners)
+    missing = _select_missing_roles(connection, roles, staged, ground, owners)
     known = select(roles.c.user_id, func.max(roles.c.ordinal).label("last")).group_by(roles.c.user_id).subquery("known")
     place = func.row_number().over(partition_by=missing.c.user_id, order_by=(missing.c.org_id, missing.c.role))
     turn = func.row_number().over(partition_by=(missing.c.user_id, missing.c.org_id), order_by=missing.c.role)
@@ -305,14 +308,22 @@ def _derive_roles(connection: Connection, roles: Table, staged: Staged, ground: 
     _insert(connection, roles, rows)
 
 
-def _select_missing_roles(roles: Table, staged: Staged, ground: Ground, owners: Table | None) -> Subquery:
+def _select_missing_roles(
+    connection: Connection, roles: Table, staged: Staged, ground: Ground, owners: Table | None
+) -> Subquery:
     """(user, org, role) of enrollments whose user has no role but a guardian's at the school of the enrollment or of
     its class."""
-    enrollments = select_current(
-        tables.enrollments, staged, ground, "user_id", "class_id", "school_id", "role"
-    ).subquery()
+    names = ("user_id", "class_id", "school_id", "role")
+    if owners is None:
+        enrollments: FromClause = select_current(tables.enrollments, staged, ground, *names).subquery()
+    else:
+        # A few of them, which the planner would not guess.
+        few = select_current(tables.enrollments, staged, ground, *names, only=("user_id", owners))
+        columns = [Column(name, CText) for name in ("sourced_id", *names)]
+        enrollments = create_temporary(connection, "enrollments_of_owners", columns)
+        _insert(connection, enrollments, few)
+        analyze_temporary(connection, enrollments)
     classes = select_current(tables.classes, staged, ground, "school_id").subquery()
-    of_owners = [] if owners is None else [enrollments.c.user_id.in_(select(owners.c.sourced_id))]
     role = case(
         *((enrollments.c.role == word, literal(at_school, CText)) for word, at_school in ROLES_OF_ENROLLMENTS.items()),
         else_=enrollments.c.role,
@@ -326,12 +337,11 @@ def _select_missing_roles(roles: Table, staged: Staged, ground: Ground, owners: 
 
     # Hardly any enrollment is left after this, so that putting together equal ones costs nothing.
     of_enrollment = select(enrollments.c.user_id, enrollments.c.school_id.label("org_id"), role).where(
-        lacks(enrollments.c.school_id), *of_owners
+        lacks(enrollments.c.school_id)
     )
     of_class = select(enrollments.c.user_id, classes.c.school_id, role).where(
         classes.c.sourced_id == enrollments.c.class_id,
         classes.c.school_id != enrollments.c.school_id,
         lacks(classes.c.school_id),
-        *of_owners,
     )
     return union(of_enrollment, of_class).subquery("missing")

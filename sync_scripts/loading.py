@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine, Table, func, select
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db.held import HELD, drop_export, keep_export
-from roster_service.db.tables import ROSTER_TABLES
+from roster_service.db.tables import ROSTER_TABLES, user_roles, users
 from roster_service.errors import DatabaseUnavailableError
 from roster_service.settings import Settings
 from sync_scripts.changes import Counts, Difference, compare, write
@@ -32,8 +32,10 @@ from sync_scripts.formats import Format
 from sync_scripts.holding import Limits, find_excess, read_limits
 from sync_scripts.incoming import prepare
 from sync_scripts.indexes import make_missing_indexes
+from sync_scripts.known_lines import keep_marks
 from sync_scripts.manifest import Contents
 from sync_scripts.notices import list_notices
+from sync_scripts.own_rows import note_rows, refuse_unknown
 from sync_scripts.package import open_package
 from sync_scripts.refusals import NO_FINDINGS, Findings, RefusedExportError
 from sync_scripts.report import TYPES, Report
@@ -49,9 +51,9 @@ from sync_scripts.runs import (
     supersede,
     take_lock,
 )
-from sync_scripts.settling import settle
-from sync_scripts.sifting import renew_fingerprints, says_everything, sift
-from sync_scripts.staging import DamagedFileError, find_damage, stage_files
+from sync_scripts.settling import Settled, settle
+from sync_scripts.sifting import Sifted, can_trust, find_unkept, renew_fingerprints, says_everything, sift
+from sync_scripts.staging import DamagedFileError, Night, Stage, find_damage, stage_files
 from sync_scripts.standing import ACTIVE
 
 # What a run goes through; one that changes nothing ends after the sixth, one of a known export after the first.
@@ -60,8 +62,16 @@ STEPS = ("digest", "stage", "sift", "check", "prepare", "compare", "write", "ind
 KNOWN = "every file is as it was when it was last loaded"
 # A table of which so much is written is analyzed at once, and not when the server next comes round to it.
 ANALYZED_PERCENT = 5
-# For sorting and joining whole files, until the transaction ends.
-WORK_MEMORY = "128MB"
+# How the statements of a run are planned, until the transaction ends.
+PLANNING = {
+    # For sorting and joining whole files.
+    "work_mem": "128MB",
+    # A roster lies in memory: a night that looks at one row in a hundred looks them up, and does not read all others.
+    "random_page_cost": "0.1",
+    "seq_page_cost": "0.1",
+    # Rough statistics do; the server makes finer ones of what stays, when it next comes round.
+    "default_statistics_target": "20",
+}
 
 
 def _tell_nobody(_step: str, _seconds: float) -> None:
@@ -98,7 +108,7 @@ class Stopwatch:
         """Measures what is done inside it."""
         begin = time.monotonic()
         yield
-        self.seconds[name] = round(time.monotonic() - begin, 3)
+        self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - begin, 3)
         self._tell(name, self.seconds[name])
 
 
@@ -147,8 +157,12 @@ def _load(run: _Order) -> tuple[Report, list[str]]:
     with open_package(run.path) as package:
         form, contents = run.family.read(package)
         try:
-            with _transaction(run.engine) as connection, connection.begin() as transaction:
-                report, feed_id = _run(connection, run, form, contents)
+            with (
+                contextlib.ExitStack() as spools,
+                _transaction(run.engine) as connection,
+                connection.begin() as transaction,
+            ):
+                report, feed_id = _run(connection, run, form, contents, spools)
                 if run.options.dry_run:
                     transaction.rollback()
                     return report, []
@@ -177,25 +191,22 @@ def _to_unavailable(error: DBAPIError | psycopg2.Error) -> DatabaseUnavailableEr
     return DatabaseUnavailableError(f"the database gave up: {words or type(cause).__name__}")
 
 
-def _run(connection: Connection, run: _Order, form: Format, contents: Contents) -> tuple[Report, int]:
+def _run(
+    connection: Connection, run: _Order, form: Format, contents: Contents, spools: contextlib.ExitStack
+) -> tuple[Report, int]:
     options = run.options
     watch = Stopwatch(options.tell)
     take_lock(connection, run.feed_name)
-    connection.execute(select(func.set_config("work_mem", WORK_MEMORY, True)))
+    connection.execute(select(*(func.set_config(name, value, True) for name, value in PLANNING.items())))
     feed_id, is_new = open_feed(connection, run.feed_name, run.family.name)
     with watch.step("digest"):
-        digest = make_digest(contents, form)
-        if is_known(connection, feed_id, digest):
+        if is_known(connection, feed_id, contents, form):
             return _tell_known(connection, run, form, contents, feed_id, watch), feed_id
-    with watch.step("stage"):
-        stage = stage_files(connection, contents)
-        settled = settle(connection, stage.files, contents.deltas)
-        whole = derive(connection, settled.files, form, run.feed_name)
-    with watch.step("sift"):
-        trusted = says_everything(connection, whole, form, feed_id, contents.deltas)
-        sifted = sift(connection, whole, form, feed_id, contents.deltas)
-        files = sifted.files
+    night = Night(form, feed_id, can_trust(connection, feed_id), frozenset(), spools)
+    stage, settled, sifted = _stage_and_sift(connection, run, contents, night, watch)
+    files = sifted.files
     with watch.step("check"):
+        refuse_unknown(connection, files, feed_id, contents.deltas)
         verdict = check(connection, files, form, feed_id, contents.deltas, sifted.absent)
     with watch.step("prepare"):
         incoming = prepare(connection, files, form, verdict.ground)
@@ -226,16 +237,23 @@ def _run(connection: Connection, run: _Order, form: Format, contents: Contents) 
             return dataclasses.replace(report, outcome=HELD, message="; ".join(excess)), feed_id
     if options.dry_run:
         return report, feed_id
-    note_digest(connection, feed_id, None if report.findings else digest)
-    # Of new records, the fingerprints are written with them.
-    known = {it.table: incoming.records[it.table].subquery("new") for it in differences if not it.all_new}
-    if report.outcome == "unchanged":
+    note_digest(connection, feed_id, None if report.findings else make_digest(contents, form, stage.digests))
+
+    def remember() -> None:
+        trusted = says_everything(connection, files, form, feed_id, contents.deltas)
+        # Of new records, the fingerprints are written with them.
+        known = {it.table: incoming.records[it.table].subquery("new") for it in differences if not it.all_new}
         renew_fingerprints(connection, known, verdict.ground, trusted=trusted)
+        note_rows(connection, form, incoming.parts[user_roles].rows if users in known else None, verdict.ground)
+        keep_marks(connection, feed_id, stage.marks if trusted else {}, find_unkept(connection, verdict.ground))
+
+    if report.outcome == "unchanged":
+        remember()
         return report, feed_id
     with watch.step("write"):
         stamp = next_stamp(connection)
         write(connection, differences, incoming, feed_id, stamp)
-        renew_fingerprints(connection, known, verdict.ground, trusted=trusted)
+        remember()
     with watch.step("index"):
         make_missing_indexes(connection, _list_written(differences, form))
     with watch.step("analyze"):
@@ -243,12 +261,32 @@ def _run(connection: Connection, run: _Order, form: Format, contents: Contents) 
     return dataclasses.replace(report, stamp=stamp, revision=advance_state(connection, stamp)), feed_id
 
 
+def _stage_and_sift(
+    connection: Connection, run: _Order, contents: Contents, night: Night, watch: Stopwatch
+) -> tuple[Stage, Settled, Sifted]:
+    """The export in temporary tables; where lines were left out that turn out to be needed, once more with these."""
+    with watch.step("stage"):
+        attempt = connection.begin_nested()
+        stage = stage_files(connection, contents, night)
+        settled = settle(connection, stage.files, contents.deltas)
+        whole = derive(connection, settled.files, night.form, run.feed_name)
+    with watch.step("sift"):
+        sifted = sift(connection, whole, night.form, night.feed_id, contents.deltas)
+    if not sifted.partial:
+        attempt.commit()
+        return stage, settled, sifted
+    # The temporary tables go with it.
+    attempt.rollback()
+    night = dataclasses.replace(night, whole=night.whole | sifted.partial)
+    return _stage_and_sift(connection, run, contents, night, watch)
+
+
 def _tell_known(
     connection: Connection, run: _Order, form: Format, contents: Contents, feed_id: int, watch: Stopwatch
 ) -> Report:
     """The report of an export that was loaded before, and is what the feed's records are made of."""
     counts = {}
-    for table in sorted(form.tables, key=ROSTER_TABLES.index):
+    for table in _list_said(form, contents):
         own = select(func.count()).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
         counts[TYPES.get(table.name, table.name)] = Counts(unchanged=connection.scalar(own) or 0)
     return Report(
@@ -263,6 +301,14 @@ def _tell_known(
         notices=(*contents.notices, KNOWN),
         dry_run=run.options.dry_run,
     )
+
+
+def _list_said(form: Format, contents: Contents) -> list[Table]:
+    """The roster tables of whose records an export says something."""
+    names = {file.name for file in (*contents.files, *contents.silent)}
+    derived = {it.file.name for it in form.derived if names.issuperset(it.files)}
+    said = {file.table for file in form.all_files if file.name in names | derived}
+    return [table for table in ROSTER_TABLES if table in said]
 
 
 def _count(differences: list[Difference], verdict: Verdict, form: Format) -> dict[str, Counts]:

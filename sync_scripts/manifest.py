@@ -181,19 +181,3 @@ def _find_differences(package: Package, manifest: Manifest, form: Format) -> Ite
         mode = manifest.modes.get(file.name, ABSENT)
         if file.required and mode == ABSENT and not _list_deltas(manifest, form):
             yield Refusal(file.file_name, "is required, but the manifest declares it absent")
-        if file.table is None and mode != ABSENT:
-            yield from _find_bad_mixtures(file, manifest, form)
-
-
-def _find_bad_mixtures(file: CsvFile, manifest: Manifest, form: Format) -> Iterator[Refusal]:
-    """Rows that are parts of other records bear ids that are not kept: a delta of them leads to no stored row, and
-    all of them say little about records that the export does not name."""
-    line = manifest.lines[file.name]
-    if manifest.modes[file.name] == DELTA:
-        reason = "is taken in bulk only: its rows are parts of other records"
-        yield Refusal(FILE_NAME, reason, line, "value", DELTA)
-        return
-    for owner in {part.owner for part in form.parts if file.name in part.files}:
-        for whole in form.files:
-            if whole.table is owner and manifest.modes.get(whole.name, ABSENT) != BULK:
-                yield Refusal(FILE_NAME, f"is taken only with {whole.file_name} in bulk", line, "value", BULK)

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
-from sqlalchemy import Table
+from sqlalchemy import Column, Table
 
 from roster_service.db import vocabulary
 from roster_service.db.tables import (
     academic_sessions,
+    class_terms,
     classes,
     courses,
     demographics,
     enrollments,
     orgs,
+    user_agents,
+    user_profiles,
+    user_roles,
     users,
 )
 from roster_service.db.vocabulary import Vocabulary
@@ -51,18 +56,24 @@ TO_SESSION = Reference("academicSessions")
 TO_USER = Reference("users")
 
 
-def _file(
-    name: str, table: Table | None, *cells: Cell, required: bool = True, names: Reference | None = None
-) -> CsvFile:
-    """A file: the three columns that every file begins with, then its own. `names`: what its ids are the ids of."""
-    identifier = None if table is None else table.c.sourced_id
-    common = (
+def _begin(identifier: Column[Any], names: Reference | None = None) -> tuple[Cell, ...]:
+    """The three columns that every file begins with. `names`: what its ids are the ids of."""
+    return (
         Cell("sourcedId", ID, identifier, required=True, refers=names),
         Cell("status", STATUS),
         # The stamps that are served say when the roster changed, which only the sync knows.
         Cell("dateLastModified", UNREAD),
     )
-    return CsvFile(name, common + cells, table, required)
+
+
+def _file(name: str, table: Table, *cells: Cell, required: bool = True, names: Reference | None = None) -> CsvFile:
+    """A file of records."""
+    return CsvFile(name, (*_begin(table.c.sourced_id, names), *cells), table, required)
+
+
+def _file_of_parts(name: str, key: Column[Any], *cells: Cell, required: bool = True) -> CsvFile:
+    """A file whose rows are parts of records. `key`: where their ids are kept."""
+    return CsvFile(name, (*_begin(key), *cells), required=required, kept_in=key.table)
 
 
 def _shared_files(
@@ -114,7 +125,7 @@ def _shared_files(
             Cell("classType", class_type, classes.c.class_type, required=True),
             Cell("location", TEXT, classes.c.location),
             Cell("schoolSourcedId", ID, classes.c.school_id, required=True, refers=TO_SCHOOL),
-            Cell("termSourcedIds", IDS, required=True, refers=TO_SESSION, many=True),
+            Cell("termSourcedIds", IDS, required=True, refers=TO_SESSION, many=True, items=class_terms.c.session_id),
             Cell("subjects", TEXTS, classes.c.subjects),
             Cell("subjectCodes", TEXTS, classes.c.subject_codes),
             Cell("periods", TEXTS, classes.c.periods),
@@ -167,7 +178,7 @@ _USER_NAMES = (
     Cell("email", NAME, users.c.email),
     Cell("sms", TEXT, users.c.sms),
     Cell("phone", TEXT, users.c.phone),
-    Cell("agentSourcedIds", IDS, refers=TO_USER, many=True),
+    Cell("agentSourcedIds", IDS, refers=TO_USER, many=True, items=user_agents.c.agent_id),
     Cell("grades", TEXTS, users.c.grades),
     Cell("password", SECRET),
 )
@@ -176,7 +187,15 @@ _USERS_1_1 = _file(
     "users",
     users,
     Cell("enabledUser", FLAG, users.c.enabled_user, required=True),
-    Cell("orgSourcedIds", FIRST_OF_IDS, users.c.primary_org_id, required=True, refers=TO_ORG, many=True),
+    Cell(
+        "orgSourcedIds",
+        FIRST_OF_IDS,
+        users.c.primary_org_id,
+        required=True,
+        refers=TO_ORG,
+        many=True,
+        items=user_roles.c.org_id,
+    ),
     Cell("role", word_of(vocabulary.USER_ROLES_1_1), required=True),
     *_USER_NAMES,
 )
@@ -194,26 +213,26 @@ _USERS_1_2 = _file(
     Cell("pronouns", TEXT, users.c.pronouns),
 )
 
-_ROLES = _file(
+_ROLES = _file_of_parts(
     "roles",
-    None,
-    Cell("userSourcedId", ID, required=True, refers=TO_USER),
-    Cell("roleType", word_of(vocabulary.ROLE_TYPES), required=True),
-    Cell("role", word_of(vocabulary.USER_ROLES), required=True),
-    Cell("beginDate", DAY),
-    Cell("endDate", DAY),
-    Cell("orgSourcedId", ID, required=True, refers=TO_ORG),
-    Cell("userProfileSourcedId", ID, refers=Reference("userProfiles")),
+    user_roles.c.row_id,
+    Cell("userSourcedId", ID, user_roles.c.user_id, required=True, refers=TO_USER),
+    Cell("roleType", word_of(vocabulary.ROLE_TYPES), user_roles.c.role_type, required=True),
+    Cell("role", word_of(vocabulary.USER_ROLES), user_roles.c.role, required=True),
+    Cell("beginDate", DAY, user_roles.c.begin_date),
+    Cell("endDate", DAY, user_roles.c.end_date),
+    Cell("orgSourcedId", ID, user_roles.c.org_id, required=True, refers=TO_ORG),
+    Cell("userProfileSourcedId", ID, user_roles.c.profile_id, refers=Reference("userProfiles")),
 )
 
-_USER_PROFILES = _file(
+_USER_PROFILES = _file_of_parts(
     "userProfiles",
-    None,
-    Cell("userSourcedId", ID, required=True, refers=TO_USER),
-    Cell("profileType", TEXT, required=True),
-    Cell("vendorId", TEXT, required=True),
-    Cell("applicationId", TEXT),
-    Cell("description", TEXT),
+    user_profiles.c.profile_id,
+    Cell("userSourcedId", ID, user_profiles.c.user_id, required=True, refers=TO_USER),
+    Cell("profileType", TEXT, user_profiles.c.profile_type, required=True),
+    Cell("vendorId", TEXT, user_profiles.c.vendor_id, required=True),
+    Cell("applicationId", TEXT, user_profiles.c.application_id),
+    Cell("description", TEXT, user_profiles.c.description),
     Cell("credentialType", TEXT, required=True),
     Cell("username", TEXT, required=True),
     Cell("password", SECRET),

@@ -9,8 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import (
+    ColumnElement,
     Date,
+    FromClause,
     Select,
+    SmallInteger,
     Subquery,
     and_,
     case,
@@ -20,6 +23,7 @@ from sqlalchemy import (
     func,
     literal,
     null,
+    or_,
     select,
     true,
 )
@@ -81,37 +85,42 @@ def select_roles_1_1(staged: Staged) -> Select[Any]:
 
 
 def select_roles_1_2(staged: Staged) -> Select[Any]:
-    """user_roles, from roles.csv: primaries before secondaries, and of both, those at the user's primary org first."""
-    roles, users = staged["roles"], staged["users"]
-    begin, end = DAY.convert(roles["beginDate"]), DAY.convert(roles["endDate"])
+    """user_roles, from roles.csv; without ordinals."""
+    roles = staged["roles"]
+    return select(
+        roles["userSourcedId"].label("user_id"),
+        cast(null(), SmallInteger).label("ordinal"),
+        roles["orgSourcedId"].label("org_id"),
+        roles["role"].label("role"),
+        roles["roleType"].label("role_type"),
+        DAY.convert(roles["beginDate"]).label("begin_date"),
+        DAY.convert(roles["endDate"]).label("end_date"),
+        roles["userProfileSourcedId"].label("profile_id"),
+        literal("export", CText).label("origin"),
+        roles["sourcedId"].label("row_id"),
+    ).where(roles.live)
+
+
+def number_roles(rows: FromClause, staged: Staged) -> Select[Any]:
+    """The roles in their order: primaries before secondaries, and of both, those at the user's primary org first.
+    Those of a user that stay in the order in which they are have its ordinals."""
+    users = staged["users"]
     place = func.row_number().over(
-        partition_by=roles["userSourcedId"],
+        partition_by=rows.c.user_id,
         order_by=(
-            roles["roleType"],
-            roles["orgSourcedId"].is_distinct_from(users["primaryOrgSourcedId"]),
-            roles["orgSourcedId"],
-            roles["role"],
-            begin,
-            end,
-            roles["userProfileSourcedId"],
-            roles["sourcedId"],
+            rows.c.ordinal,
+            rows.c.role_type,
+            rows.c.org_id.is_distinct_from(users["primaryOrgSourcedId"]),
+            rows.c.org_id,
+            rows.c.role,
+            rows.c.begin_date,
+            rows.c.end_date,
+            rows.c.profile_id,
+            rows.c.row_id,
         ),
     )
-    return (
-        select(
-            roles["userSourcedId"].label("user_id"),
-            place.label("ordinal"),
-            roles["orgSourcedId"].label("org_id"),
-            roles["role"].label("role"),
-            roles["roleType"].label("role_type"),
-            begin.label("begin_date"),
-            end.label("end_date"),
-            roles["userProfileSourcedId"].label("profile_id"),
-            literal("export", CText).label("origin"),
-        )
-        .select_from(roles.table.join(users.table, users["sourcedId"] == roles["userSourcedId"]))
-        .where(roles.live)
-    )
+    columns = (place.label("ordinal") if column.name == "ordinal" else column for column in rows.c)
+    return select(*columns).select_from(rows.join(users.table, users["sourcedId"] == rows.c.user_id))
 
 
 def select_profiles(staged: Staged) -> Select[Any]:
@@ -137,28 +146,36 @@ def select_no_profiles(staged: Staged) -> Select[Any]:
     return select(*nothing).where(false())
 
 
-def breaks_single_primary(staged: Staged) -> Any:
+def breaks_single_primary(staged: Staged, standing: Staged) -> Any:
     """A second primary role of one user at one org: the standard knows one."""
     roles = staged["roles"]
     other = roles.alias()
-    return and_(
-        roles["roleType"] == "primary",
-        exists().where(
-            other["userSourcedId"] == roles["userSourcedId"],
-            other["orgSourcedId"] == roles["orgSourcedId"],
-            other["roleType"] == "primary",
-            other.place < roles.place,
-            other.live,
-        ),
-    )
+    found: ColumnElement[bool] = exists().where(_is_same_primary(other, roles), other.place < roles.place, other.live)
+    if "roles" in standing:
+        kept = standing["roles"].alias()
+        # One without an id, or with the id of the row, is of a user whose stored roles are kept as they are.
+        found = or_(found, exists().where(_is_same_primary(kept, roles), kept["sourcedId"] != roles["sourcedId"]))
+    return and_(roles["roleType"] == "primary", found)
 
 
-def breaks_own_profile(staged: Staged) -> Any:
+def _is_same_primary(one: StagedFile, other: StagedFile) -> Any:
+    same = (one[header] == other[header] for header in ("userSourcedId", "orgSourcedId"))
+    return and_(one["roleType"] == "primary", *same)
+
+
+def breaks_own_profile(staged: Staged, standing: Staged) -> Any:
     """A role with the profile of another user."""
-    roles, profiles = staged["roles"], staged["userProfiles"]
-    return exists().where(
-        profiles["sourcedId"] == roles["userProfileSourcedId"],
-        profiles["userSourcedId"] != roles["userSourcedId"],
+    roles = staged["roles"]
+    profiles = (files["userProfiles"].alias() for files in (staged, standing) if "userProfiles" in files)
+    return or_(
+        *(
+            exists().where(
+                profile["sourcedId"] == roles["userProfileSourcedId"],
+                profile["userSourcedId"] != roles["userSourcedId"],
+                profile.live,
+            )
+            for profile in profiles
+        )
     )
 
 
@@ -171,15 +188,13 @@ PARTS_1_1 = (
     AGENTS,
     Part(tables.user_profiles, tables.users, ("users",), select_no_profiles),
 )
+ROLES = Part(tables.user_roles, tables.users, ("users", "roles"), select_roles_1_2, number_roles)
 # What formats have that are said in OneRoster 1.2, but know no profiles.
-PARTS_WITHOUT_PROFILES = (
-    CLASS_TERMS,
-    Part(tables.user_roles, tables.users, ("users", "roles"), select_roles_1_2),
-    AGENTS,
-)
+PARTS_WITHOUT_PROFILES = (CLASS_TERMS, ROLES, AGENTS)
+# Profiles before the roles that name them.
 PARTS_1_2 = (
-    *PARTS_WITHOUT_PROFILES,
     Part(tables.user_profiles, tables.users, ("users", "userProfiles"), select_profiles),
+    *PARTS_WITHOUT_PROFILES,
 )
 
 RULES_1_2 = (

@@ -8,7 +8,7 @@ from typing import Any, cast
 from sqlalchemy import Column, Connection, Select, Subquery, Table, delete, func, insert, select, union_all
 
 from sync_scripts.formats import StagedFile
-from sync_scripts.temporary import PLACE, TupleId, analyze_temporary, create_temporary, like
+from sync_scripts.temporary import PLACE, analyze_temporary, create_temporary, like
 
 HEADER_LINES = 1
 
@@ -21,10 +21,10 @@ def set_aside(
 
     Returns the rows set aside, and how many of them are new.
     """
-    secrets = {cell.header for cell in file.file.cells if cell.kind.secret}
-    columns = [column for column in file.table.columns if column.name not in ("ctid", *secrets)]
+    columns = file.columns
     if aside is None:
-        made = create_temporary(connection, f"refused_{file.file.name}", [Column(PLACE, TupleId()), *like(columns)])
+        place = Column(PLACE, file.place_type)
+        made = create_temporary(connection, f"refused_{file.file.name}", [place, *like(columns)])
         aside = StagedFile(file.file, made, file.metadata_keys)
     bad = union_all(*(select(found.subquery().c.ctid) for found in failing)).subquery()
     rows = select(file.place, *columns).where(file.place.in_(select(bad.c.ctid)))
@@ -43,6 +43,9 @@ def take_out(connection: Connection, file: StagedFile, aside: StagedFile) -> Non
 
 def number_lines(file: StagedFile, aside: StagedFile | None) -> Subquery:
     """(place, line) of every row of the file, those set aside among them."""
+    if file.gone is not None:
+        lines = [select(it.place.label(PLACE), it.place.label("line")) for it in (file, aside) if it is not None]
+        return union_all(*lines).subquery("lines")
     places = [select(file.place.label(PLACE))]
     if aside is not None:
         places.append(select(aside[PLACE]))

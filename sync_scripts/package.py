@@ -29,11 +29,12 @@ HARMLESS_BYTES = 2**20
 
 @dataclass(frozen=True)
 class Package:
-    """The files of an export: their names, and how one is opened for reading bytes from its start."""
+    """The files of an export: their names, how one is opened for reading bytes from its start, its size in bytes."""
 
     path: Path
     names: frozenset[str]
     open: Callable[[str], BinaryIO]
+    size: Callable[[str], int]
 
 
 def recognize_names(package: Package, known: Iterable[str]) -> tuple[Package, tuple[str, ...]]:
@@ -44,7 +45,13 @@ def recognize_names(package: Package, known: Iterable[str]) -> tuple[Package, tu
     written = {name: by_case[name.lower()] for name in known if name not in package.names and name.lower() in by_case}
     names = (package.names - set(written.values())) | set(written)
     notices = (tell_place(found, FILE_NAME_CASE, f"read as {name}") for name, found in sorted(written.items()))
-    return Package(package.path, names, lambda name: package.open(written.get(name, name))), tuple(notices)
+
+    def find(name: str) -> str:
+        return written.get(name, name)
+
+    return Package(
+        package.path, names, lambda name: package.open(find(name)), lambda name: package.size(find(name))
+    ), tuple(notices)
 
 
 @contextlib.contextmanager
@@ -57,7 +64,12 @@ def open_package(path: Path) -> Iterator[Package]:
     with _open_archive(path) as archive:
         entries = [entry for entry in archive.infolist() if not _is_litter(entry.filename)]
         refuse_if(Findings.of(_find_bad_entries(entries)))
-        yield Package(path, frozenset(entry.filename for entry in entries), lambda name: _open_entry(archive, name))
+        yield Package(
+            path,
+            frozenset(entry.filename for entry in entries),
+            lambda name: _open_entry(archive, name),
+            lambda name: archive.getinfo(name).file_size,
+        )
 
 
 def _open_folder(path: Path) -> Package:
@@ -67,7 +79,12 @@ def _open_folder(path: Path) -> Package:
         raise _refused(path, error.strerror or "cannot be read") from None
     reason = "is not a file; the files of an export lie side by side"
     refuse_if(Findings.of(Refusal(entry.name, reason) for entry in entries if not entry.is_file()))
-    return Package(path, frozenset(entry.name for entry in entries), lambda name: (path / name).open("rb"))
+    return Package(
+        path,
+        frozenset(entry.name for entry in entries),
+        lambda name: (path / name).open("rb"),
+        lambda name: (path / name).stat().st_size,
+    )
 
 
 def _open_archive(path: Path) -> zipfile.ZipFile:

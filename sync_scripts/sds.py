@@ -1,7 +1,8 @@
 """Microsoft School Data Sync (SDS) v2.1 CSV: the files of an export, and the OneRoster that they say.
 
-The format is OneRoster with other headers and fewer of them. Columns stand in any order. Sessions, courses and names
-are optional there, and made up for where OneRoster needs them.
+The format is OneRoster with other headers and fewer of them. Files and headers are those of "SDS V2.1 CSV file
+format" on Microsoft Learn, which asks for classes and enrollments only where classes are managed. Columns stand in
+any order. Sessions, courses and names are optional there, and made up for where OneRoster needs them.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ FILES = (
         Cell("code", TEXT),
         Cell("sessionSourcedIds", IDS, refers=TO_SESSION, many=True),
         Cell("courseSourcedId", ID, refers=_to("courses")),
+        required=False,
     ),
     _file(
         "enrollments",
@@ -80,6 +82,7 @@ FILES = (
         Cell("role", TEXT, required=True),
         key="classSourcedId",
         unique=False,
+        required=False,
     ),
     _file(
         "academicSessions",

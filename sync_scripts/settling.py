@@ -7,16 +7,15 @@ order: what follows may trust that a flag is `true` and a day is `YYYY-MM-DD`, a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, case, func, select
 from sqlalchemy.types import NullType
 
-from roster_service.db.tables import CText
 from sync_scripts.formats import Cell, Staged, StagedFile
 from sync_scripts.quirks import STATUS_IN_BULK, Tolerance, tell_cells
-from sync_scripts.temporary import analyze_temporary, create_temporary
+from sync_scripts.temporary import PLACE, analyze_temporary, create_temporary, like
 
 
 @dataclass(frozen=True)
@@ -59,16 +58,18 @@ def _list_tolerances(file: StagedFile, *, in_bulk: bool) -> Iterator[tuple[Cell,
 
 
 def _rewrite(connection: Connection, file: StagedFile, found: list[tuple[Cell, Tolerance]]) -> StagedFile:
-    secrets = {cell.header for cell in file.file.cells if cell.kind.secret}
-    names = [column.name for column in file.table.c if column.name != "ctid" and column.name not in secrets]
-    place: Column[object] = Column("ctid", NullType(), system=True)
-    columns = [place, *(Column(name, CText) for name in names)]
-    table = create_temporary(connection, f"settled_{file.file.name}", columns)
-    read = [_read(name, file[name], found).label(name) for name in names]
-    rows = select(*read).select_from(file.table).order_by(file["ctid"])
-    connection.execute(table.insert().from_select(names, rows))
+    system: Column[object] = Column("ctid", NullType(), system=True)
+    place = system if file.gone is None else Column(PLACE, file.place_type)
+    table = create_temporary(connection, f"settled_{file.file.name}", [place, *like(file.columns)])
+    read: dict[str, ColumnElement[Any]] = {
+        column.name: _read(column.name, column, found).label(column.name) for column in file.columns
+    }
+    if file.gone is not None:
+        read[PLACE] = file.place
+    rows = select(*read.values()).select_from(file.table).order_by(file.place)
+    connection.execute(table.insert().from_select(list(read), rows))
     analyze_temporary(connection, table)
-    return StagedFile(file.file, table, file.metadata_keys)
+    return replace(file, table=table)
 
 
 def _read(name: str, column: ColumnElement[Any], found: list[tuple[Cell, Tolerance]]) -> ColumnElement[Any]:

@@ -2,7 +2,8 @@
 
 A record keeps the fingerprint of the row that it was made of. A row with the same fingerprint has passed the checks of
 its cells, and says what is stored; it is looked at again only where something that it refers to is lost. One pass
-over a file and its table finds the rows without an equal record, and the records without an equal row.
+over a file and its table finds the rows without an equal record, and the records without an equal row. Of a file whose
+lines bear marks, these are the fingerprints, and nothing is staged of the lines that the last export had too.
 
 That holds as long as every record of the feed is said in full each time: a run in which a file is absent, or a
 delta, leaves the feed without trust in its fingerprints, and the next run looks at everything.
@@ -11,7 +12,7 @@ delta, leaves the feed without trust in its fingerprints, and the next run looks
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +31,7 @@ from sqlalchemy import (
     select,
     true,
     union,
+    union_all,
     update,
 )
 from sqlalchemy.types import BigInteger
@@ -38,7 +40,7 @@ from roster_service.db.tables import CText, feeds
 from sync_scripts.cells import UNREAD, to_list
 from sync_scripts.formats import Format, Staged, StagedFile
 from sync_scripts.standing import ACTIVE, NOTHING_SIFTED, Absent, Ground
-from sync_scripts.temporary import PLACE, TupleId, analyze_temporary, create_temporary, like
+from sync_scripts.temporary import MARK, PLACE, STORED_ID, analyze_temporary, create_temporary, like
 
 # Goes up when a check or a conversion changes: every row is then looked at once more.
 RULES = 1
@@ -48,16 +50,24 @@ SEPARATOR = "\x1f"
 @dataclass(frozen=True)
 class Sifted:
     """The staged files, the sifted ones with their `fresh` rows; and of their tables, the ids of the active records
-    that no row equals."""
+    that no row equals. `partial`: the names of files of which lines were left out that are needed after all."""
 
     files: Staged
     absent: Absent
+    partial: frozenset[str] = frozenset()
+
+
+def name_nature(form: Format, *names: str) -> str:
+    """What a row is read by: its format, the checks and conversions of this version, and the `names` of its cells."""
+    return "\n".join((str(RULES), form.name, *names))
 
 
 def make_fingerprint(file: StagedFile, form: Format) -> ColumnElement[int]:
-    """The fingerprint of a row: of every cell that is read, and of what the file is."""
+    """The fingerprint of a row: of every cell that is read, and of what the file is. The mark of its line is one."""
+    if file.is_marked:
+        return file.table.c[MARK]
     read = [cell.header for cell in file.file.cells if cell.kind is not UNREAD and not cell.kind.secret]
-    nature = "\n".join((str(RULES), form.name, *read, *file.metadata_keys))
+    nature = name_nature(form, *read, *file.metadata_keys)
     seed = int.from_bytes(hashlib.sha256(nature.encode()).digest()[:8], "big", signed=True)
     cells = [func.coalesce(column, "") for column in (*(file[header] for header in read), *file.metadata_columns)]
     return func.hashtextextended(func.concat_ws(SEPARATOR, *cells), literal(seed, BigInteger), type_=BigInteger)
@@ -88,19 +98,20 @@ def sift(
         return Sifted(staged, NOTHING_SIFTED)
     files = dict(staged)
     absent: dict[Table, Table] = {}
+    partial: set[str] = set()
     for name, file in staged.items():
         table = file.file.table
-        if table is not None and name not in deltas and _is_plain(file) and _has_records(connection, table, feed_id):
+        if table is None or name in deltas or not file.file.is_plain:
+            continue
+        if file.gone is not None or _has_records(connection, table, feed_id):
             found = _sift_file(connection, file, table, form, feed_id)
             if found is not None:
                 files[name], absent[table] = found
-    _return_lost(connection, files, absent, feed_id, deltas)
-    return Sifted(files, absent)
-
-
-def _is_plain(file: StagedFile) -> bool:
-    """Whether a row says its record by itself: in a tree, other rows matter too. Trees are small."""
-    return file.file.unique and not any(cell.refers is not None and cell.refers.tree for cell in file.file.cells)
+            elif file.gone is not None:
+                partial.add(name)
+    if not partial:
+        partial.update(_return_lost(connection, files, form, absent, feed_id, deltas))
+    return Sifted(files, absent, frozenset(partial))
 
 
 def _sift_file(
@@ -108,23 +119,26 @@ def _sift_file(
 ) -> tuple[StagedFile, Table] | None:
     """(the file with its fresh rows, the ids of the records without an equal row); None where ids come twice, which
     the checks then tell."""
-    columns = [column for column in file.table.c if column.name != "ctid" and not _is_secret(file, column.name)]
+    columns = file.columns
     rows = select(
-        file.place.label(PLACE), *columns, file["sourcedId"].label("row_id"), make_fingerprint(file, form).label("mark")
+        file.place.label(PLACE),
+        *columns,
+        file["sourcedId"].label("row_id"),
+        make_fingerprint(file, form).label("fingerprint"),
     ).subquery("rows")
     own = and_(table.c.feed_id == feed_id, table.c.status == ACTIVE)
-    stored = select(table.c.sourced_id, table.c.fingerprint).where(own).subquery("stored")
-    equal = and_(rows.c.mark == stored.c.fingerprint, rows.c.row_id == stored.c.sourced_id)
+    stored = _list_stored(connection, file, table, own)
+    equal = and_(rows.c.fingerprint == stored.c.fingerprint, rows.c.row_id == stored.c.sourced_id)
     unequal = select(rows.c[PLACE], *(rows.c[column.name] for column in columns), stored.c.sourced_id)
     unequal = unequal.select_from(rows.join(stored, equal, full=True))
     unequal = unequal.where(or_(rows.c[PLACE].is_(None), stored.c.sourced_id.is_(None)))
     name = file.file.name
     made = create_temporary(
-        connection, f"fresh_{name}", [Column(PLACE, TupleId()), *like(columns), Column("stored_id", CText)]
+        connection, f"fresh_{name}", [Column(PLACE, file.place_type), *like(columns), Column(STORED_ID, CText)]
     )
     connection.execute(made.insert().from_select([column.name for column in made.c], unequal))
     absent = create_temporary(connection, f"absent_{name}", [Column("sourced_id", CText)])
-    alone = select(made.c.stored_id).where(made.c[PLACE].is_(None))
+    alone = select(made.c[STORED_ID]).where(made.c[PLACE].is_(None))
     missing = connection.execute(absent.insert().from_select(["sourced_id"], alone)).rowcount
     connection.execute(made.delete().where(made.c[PLACE].is_(None)))
     analyze_temporary(connection, made)
@@ -132,20 +146,31 @@ def _sift_file(
     fresh = StagedFile(file.file, made, file.metadata_keys)
     total = connection.scalar(select(func.count()).select_from(file.table)) or 0
     news = connection.scalar(select(func.count()).select_from(made)) or 0
-    active = connection.scalar(select(func.count()).select_from(table).where(own)) or 0
+    active = connection.scalar(select(func.count()).select_from(stored)) or 0
     # Two rows may equal one record, or one of them may: both are rows with an id that stands in the file twice.
-    again = exists().where(
+    again = select(func.count()).where(
         fresh["sourcedId"] == table.c.sourced_id,
         own,
         ~exists().where(absent.c.sourced_id == table.c.sourced_id).correlate(table),
     )
-    if total - news != active - missing or connection.scalar(select(again)):
+    if total - news != active - missing or connection.scalar(again):
         return None
-    return replace(file, fresh=fresh), absent
+    # Where lines were left out, a row that was staged and equals a record is a line that moved: it says nothing new.
+    return replace(file, fresh=fresh) if file.gone is None else replace(fresh, gone=file.gone), absent
 
 
-def _is_secret(file: StagedFile, name: str) -> bool:
-    return any(cell.header == name and cell.kind.secret for cell in file.file.cells)
+def _list_stored(connection: Connection, file: StagedFile, table: Table, own: ColumnElement[bool]) -> FromClause:
+    """(id, fingerprint) of the active records that a staged row may equal: all, unless lines were left out. Then the
+    records of these stand, and what is left are those whose line is gone, and those that had none worth keeping."""
+    if file.gone is None:
+        return select(table.c.sourced_id, table.c.fingerprint).where(own).subquery("stored")
+    without = or_(table.c.fingerprint.is_(None), table.c.fingerprint.in_(select(file.gone.c.mark)))
+    columns: list[Column[Any]] = [Column("sourced_id", CText), Column("fingerprint", BigInteger)]
+    stored = create_temporary(connection, f"without_line_{file.file.name}", columns)
+    found = select(table.c.sourced_id, table.c.fingerprint).where(own, without)
+    connection.execute(stored.insert().from_select(["sourced_id", "fingerprint"], found))
+    analyze_temporary(connection, stored)
+    return stored
 
 
 # --- what was referred to, and is no more ------------------------------------------------------------------------
@@ -154,12 +179,14 @@ def _is_secret(file: StagedFile, name: str) -> bool:
 def _return_lost(
     connection: Connection,
     files: Mapping[str, StagedFile],
+    form: Format,
     absent: Absent,
     feed_id: int,
     deltas: frozenset[str],
-) -> None:
-    """Adds to the fresh rows those that refer to a record that the export has lost, or that is of another type now."""
-    sifted = [file for file in files.values() if file.fresh is not None]
+) -> Iterator[str]:
+    """Adds to the fresh rows those that refer to a record that the export has lost, or that is of another type now.
+    Yields the names of the files of which such a row may have been left out."""
+    sifted = [file for file in files.values() if file.file.table in absent]
     lost: dict[str, Table] = {}
     for target in {it.refers.file for file in sifted for it in file.file.cells if it.refers is not None}:
         table = files[target].file.table if target in files else None
@@ -170,7 +197,32 @@ def _return_lost(
                 analyze_temporary(connection, made)
                 lost[target] = made
     for file in sifted:
-        _return_rows(connection, file, lost)
+        if file.gone is not None and any(_list_left_out(connection, file, form, absent, lost)):
+            yield file.file.name
+        else:
+            _return_rows(connection, file, lost)
+
+
+def _list_left_out(
+    connection: Connection, file: StagedFile, form: Format, absent: Absent, lost: Mapping[str, Table]
+) -> Iterator[bool]:
+    """For each reference to lost records: whether a record has it whose line was left out."""
+    owner = file.file.table
+    if owner is None:
+        raise TypeError("lines are left out of files with records")
+    for cell in file.file.cells:
+        if cell.refers is None or cell.refers.file not in lost:
+            continue
+        stored = cell.stored_in
+        if stored is None:
+            yield True
+            continue
+        name = next(iter(stored.table.c)) if stored.table is not owner else owner.c.sourced_id
+        referring = select(name.label("sourced_id")).where(stored.in_(select(lost[cell.refers.file].c.sourced_id)))
+        found = referring.subquery()
+        is_active = exists().where(owner.c.sourced_id == found.c.sourced_id, owner.c.status == ACTIVE)
+        is_staged = exists().where(absent[owner].c.sourced_id == found.c.sourced_id)
+        yield connection.scalar(select(exists(select(found.c.sourced_id).where(is_active, ~is_staged)))) is True
 
 
 def _select_lost(
@@ -201,7 +253,7 @@ def _return_rows(connection: Connection, file: StagedFile, lost: Mapping[str, Ta
     table = fresh.table
     if not isinstance(table, Table):
         raise TypeError("fresh rows lie in a table of their own")
-    names = [column.name for column in table.c if column.name != "stored_id"]
+    names = [column.name for column in table.c if column.name != STORED_ID]
     columns = [file.place if name == PLACE else file.table.c[name] for name in names]
     found = union(*places).subquery()
     rows = select(*columns).where(
@@ -241,3 +293,16 @@ def renew_fingerprints(
             own = and_(stored.c.feed_id == ground.feed_id, stored.c.fingerprint.is_not(None))
             connection.execute(update(stored).where(own, named).values(fingerprint=None))
     connection.execute(update(feeds).where(feeds.c.id == ground.feed_id).values(fingerprinted=trusted))
+
+
+def find_unkept(connection: Connection, ground: Ground) -> dict[str, set[int]]:
+    """Per file, the marks of the lines that shall be staged again the next night: of rows that were refused, and of
+    rows flagged as gone, which make no record."""
+    found: dict[str, set[int]] = {}
+    for name, file in ground.staged.items():
+        if file.is_marked:
+            rows = [select(file.table.c[MARK]).where(~file.live)]
+            if name in ground.refused:
+                rows.append(select(ground.refused[name].table.c[MARK]))
+            found[name] = set(connection.scalars(union_all(*rows)))
+    return found

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import BinaryIO
+import io
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, BinaryIO
 
 import psycopg2
-from sqlalchemy import Column, Connection
+from sqlalchemy import BigInteger, Column, Connection
 from sqlalchemy.types import NullType
 
 from roster_service.db.tables import CText
+from sync_scripts.digests import Digested
 from sync_scripts.faults import MendedLines, find_faults
-from sync_scripts.formats import CsvFile, Staged, StagedFile, name_metadata_column
+from sync_scripts.formats import CsvFile, Format, Staged, StagedFile, name_metadata_column
 from sync_scripts.headers import Header, read_header
+from sync_scripts.known_lines import fetch_marks
 from sync_scripts.lines import LONGEST_LINE, CleanLines, SuspectBytesError
 from sync_scripts.manifest import Contents
+from sync_scripts.marks import Marker
 from sync_scripts.package import UNREADABLE, Package
 from sync_scripts.quirks import tell_place
 from sync_scripts.refusals import Findings, Refusal, RefusedExportError, refuse_if
-from sync_scripts.temporary import analyze_temporary, create_temporary
+from sync_scripts.temporary import MARK, PLACE, analyze_temporary, create_temporary
+from sync_scripts.thinning import Lines, MarkedLines, thin_out
 
 # No line is longer than half of it.
 BLOCK = 2 * LONGEST_LINE
@@ -43,10 +50,33 @@ class Stage:
 
     files: Staged
     notices: tuple[str, ...]
+    # Of each file that the export brings, by its name.
+    digests: Mapping[str, bytes]
+    # The marks of all lines of the files that have any.
+    marks: Mapping[str, BinaryIO]
 
 
-def stage_files(connection: Connection, contents: Contents) -> Stage:
+@dataclass(frozen=True)
+class Night:
+    """What staging has to know beside the export: its format and its feed, whether the last one's lines count, the
+    names of files that are staged whole though they do, and what closes the files that are made on the way."""
+
+    form: Format
+    feed_id: int
+    trusted: bool
+    whole: frozenset[str]
+    closing: contextlib.ExitStack
+
+    def make_spool(self) -> BinaryIO:
+        """A file of bytes that is gone with the run."""
+        return self.closing.enter_context(tempfile.TemporaryFile())
+
+
+def stage_files(connection: Connection, contents: Contents, night: Night) -> Stage:
     """Copies the files of an export into temporary tables; a silent one gets an empty table.
+
+    Of a file whose rows are records by themselves, the lines bear marks, and of those that the last export had in the
+    same words nothing is staged.
 
     Raises RefusedExportError for headers that are not the declared ones and for files without the rows they need;
     DamagedFileError for rows that cannot be taken apart, after which `find_damage` says more.
@@ -54,13 +84,19 @@ def stage_files(connection: Connection, contents: Contents) -> Stage:
     headers, told = _read_headers(contents.package, contents.files)
     findings = Findings()
     staged: dict[str, StagedFile] = {}
+    digests: dict[str, bytes] = {}
+    marks: dict[str, BinaryIO] = {}
     notices: list[str] = [*told]
     for file in contents.files:
         source = _Source(contents.package, file, headers[file.name])
-        staged[file.name], rows, mended = _stage_file(connection, source)
-        if mended:
-            notices.append(f"{file.file_name}: in {mended} rows, empty cells beyond the last column are ignored")
-        if file.required and not rows and file.name not in contents.deltas:
+        is_marked = file.is_plain and file.name not in contents.deltas and not night.form.derived
+        found = _stage_file(connection, source, night if is_marked else None)
+        staged[file.name], digests[file.name] = found.file, found.digest
+        if found.marks is not None:
+            marks[file.name] = found.marks
+        if found.mended:
+            notices.append(f"{file.file_name}: in {found.mended} rows, empty cells beyond the last column are ignored")
+        if file.required and not found.rows and file.name not in contents.deltas:
             findings += Findings.of([Refusal(file.file_name, "has no rows")])
     refuse_if(findings)
     for file in contents.silent:
@@ -68,7 +104,7 @@ def stage_files(connection: Connection, contents: Contents) -> Stage:
         staged[file.name] = StagedFile(
             file, create_temporary(connection, f"staged_{file.name}", [_place(), *columns]), ()
         )
-    return Stage(staged, tuple(notices))
+    return Stage(staged, tuple(notices), digests, marks)
 
 
 def find_damage(package: Package, files: Iterable[CsvFile], error: DamagedFileError) -> RefusedExportError:
@@ -126,19 +162,64 @@ def _find_faults(source: _Source) -> Findings:
         return Findings.of(find_faults(stream, source.file.file_name, source.header.written))
 
 
-def _stage_file(connection: Connection, source: _Source) -> tuple[StagedFile, int, int]:
-    """(the staged file, its rows, how many of them were mended)."""
+@dataclass(frozen=True)
+class _Found:
+    """A staged file, the digest of its bytes, its rows, how many of them were mended, and the marks of its lines."""
+
+    file: StagedFile
+    digest: bytes
+    rows: int
+    mended: int = 0
+    marks: BinaryIO | None = None
+
+
+def _stage_file(connection: Connection, source: _Source, night: Night | None) -> _Found:
+    """`night`: None where lines get no marks."""
     try:
         with connection.begin_nested(), source.open() as stream:
-            lines = CleanLines(stream)
-            return _copy(connection, source, lines), lines.rows, 0
+            read = Digested(stream)
+            lines = CleanLines(read)
+            if night is None:
+                file, marks = _copy(connection, source, lines), None
+            else:
+                file, marks = _copy_marked(connection, source, lines, night)
+            return _Found(file, read.digest, lines.rows, marks=marks)
     except DamagedFileError:
         if _find_faults(source):
             raise
     # Nothing that cannot be mended: once more, line by line.
     with source.open() as stream:
-        mended = MendedLines(stream, len(source.header.written))
-        return _copy(connection, source, mended), mended.rows, mended.mended
+        read = Digested(stream)
+        mended = MendedLines(read, len(source.header.written))
+        return _Found(_copy(connection, source, mended), read.digest, mended.rows, mended.mended)
+
+
+def _copy_marked(
+    connection: Connection, source: _Source, lines: CleanLines, night: Night
+) -> tuple[StagedFile, BinaryIO]:
+    """(the staged file, the marks of all its lines)."""
+    name = source.file.name
+    marker, marks = Marker.of(source.file, source.header, night.form), night.make_spool()
+    old = night.make_spool()
+    if name in night.whole or not night.trusted or not fetch_marks(connection, night.feed_id, name, old):
+        return _copy(connection, source, MarkedLines(lines, marker, marks), Column(MARK, BigInteger)), marks
+    new = night.make_spool()
+    try:
+        gone = thin_out(lines, marker, old, marks, new, BLOCK)
+    except SuspectBytesError:
+        raise DamagedFileError(source.file.file_name, "cannot be read") from None
+    new.seek(0)
+    file = _copy(connection, source, new, Column(MARK, BigInteger), Column(PLACE, BigInteger))
+    table = create_temporary(connection, f"gone_lines_{name}", [Column(MARK, BigInteger)])
+    rows = io.BytesIO(b"".join(b"%d\n" % mark for mark in gone))
+    with contextlib.closing(connection.connection.cursor()) as cursor:
+        cursor.copy_expert(f"COPY pg_temp.{_quote(connection, table.name)} FROM STDIN", rows, BLOCK)
+    analyze_temporary(connection, table)
+    return replace(file, gone=table), marks
+
+
+def _quote(connection: Connection, name: str) -> str:
+    return connection.dialect.identifier_preparer.quote_identifier(name)
 
 
 def _place() -> Column[object]:
@@ -146,15 +227,19 @@ def _place() -> Column[object]:
     return Column("ctid", NullType(), system=True)
 
 
-def _copy(connection: Connection, source: _Source, lines: CleanLines | MendedLines) -> StagedFile:
+def _copy(connection: Connection, source: _Source, lines: Lines, *more: Column[Any]) -> StagedFile:
+    """Copies lines into a table; `more`: the columns of further cells, which are never empty."""
     file = source.file
     keys = source.header.metadata_keys
     names = [*file.headers, *map(name_metadata_column, range(len(keys)))]
-    table = create_temporary(connection, f"staged_{file.name}", [_place(), *(Column(name, CText) for name in names)])
-    quote = connection.dialect.identifier_preparer.quote_identifier
+    table = create_temporary(
+        connection, f"staged_{file.name}", [_place(), *(Column(name, CText) for name in names), *more]
+    )
+    quote = partial(_quote, connection)
     target, columns = f"pg_temp.{quote(table.name)}", ", ".join(map(quote, source.header.staged))
+    everything = ", ".join([columns, *(quote(column.name) for column in more)])
     # FORCE_NULL: a quoted empty cell is as empty as a bare one.
-    statement = f"COPY {target} ({columns}) FROM STDIN WITH (FORMAT csv, ENCODING 'UTF8', FORCE_NULL ({columns}))"
+    statement = f"COPY {target} ({everything}) FROM STDIN WITH (FORMAT csv, ENCODING 'UTF8', FORCE_NULL ({columns}))"
     reader = _Reader(lines.read)
     try:
         with contextlib.closing(connection.connection.cursor()) as cursor:

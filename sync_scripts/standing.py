@@ -4,6 +4,10 @@ A bulk file says everything about its records, but for the rows of it that are r
 their last good state. A delta file says something about the records that it names; all others stand. What stands can
 be referred to, and is never marked as gone.
 
+The same is true of roles and profiles, each a row of a file of its own: those that stand are the roles and profiles of
+users that are active after the run. A user that is gone keeps those it had; what the export takes back of them after
+that is only marked, and does not come back with the user.
+
 The dates of the rows themselves are not read, neither in bulk nor in deltas: exports are applied in the order in which
 they are given, and every change bears the stamp of its run. A consumer asks for what changed here since it last
 asked; a date of the source, older than that, would hide the change from it for good.
@@ -14,10 +18,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Table, Text, and_, exists, or_, select, union_all
+from sqlalchemy import Column, ColumnElement, FromClause, Table, Text, and_, exists, or_, select, union_all
 
-from sync_scripts.formats import Staged, StagedFile
+from roster_service.db import tables
+from sync_scripts.formats import CsvFile, Staged, StagedFile
 
 ACTIVE, TO_BE_DELETED = "active", "tobedeleted"
 
@@ -42,33 +48,90 @@ class Ground:
         """The condition that a row of `stored`, the table or an alias of it, stands; None: none does."""
         names = [file.file.name for file in self.staged.values() if file.file.table is table]
         own = and_(stored.c.feed_id == self.feed_id, stored.c.status == ACTIVE)
+        if not names:
+            # Of a file that is absent, nothing is said.
+            return own
         if any(name in self.deltas for name in names):
-            return and_(own, *(~_is_named(stored, self.staged[name]) for name in names))
-        refused = [_is_named(stored, self.refused[name]) for name in names if name in self.refused]
+            return and_(own, *(~_is_named(stored.c.sourced_id, self.staged[name]) for name in names))
+        refused = [_is_named(stored.c.sourced_id, self.refused[name]) for name in names if name in self.refused]
         return and_(own, or_(*refused)) if refused else None
 
-    def look_up(self, file: StagedFile) -> StagedFile:
-        """The live rows of a file and the records that stand beside them, to look something up in: the columns that
-        are kept as the texts that they are, and no others."""
-        table = file.file.table
-        stored = None if table is None else table.alias()
-        if table is None or stored is None:
-            return file
-        condition = self.stands(table, stored)
+    def remains(self, table: Table, stored: FromClause) -> ColumnElement[bool] | None:
+        """The condition that a row of `stored` is active after the run though no staged row says so: it stands, or its
+        line was not staged because it is the same as before. None: no such row."""
+        stands = self.stands(table, stored)
+        if not any(file.file.table is table and file.gone is not None for file in self.staged.values()):
+            return stands
+        own = and_(stored.c.feed_id == self.feed_id, stored.c.status == ACTIVE)
+        same = and_(own, ~exists().where(self.absent[table].c.sourced_id == stored.c.sourced_id))
+        return same if stands is None else or_(same, stands)
+
+    def owns(self, file: CsvFile, stored: FromClause) -> ColumnElement[bool]:
+        """The condition that a part in `stored`, the table that rows of `file` are kept in or an alias of it, is a row
+        of the feed: also one of a user that is gone, unless it was taken back since."""
+        users, owner = tables.users.alias(), _kept(file.owner.column, stored)
+        of_feed = exists().where(users.c.sourced_id == owner, users.c.feed_id == self.feed_id)
+        exported = [stored.c.origin == "export"] if "origin" in stored.c else []
+        return and_(of_feed, stored.c.taken_back.is_not(True), *exported)
+
+    def keeps(self, file: CsvFile, stored: FromClause) -> ColumnElement[bool] | None:
+        """The condition that such a part stands; None: none does.
+
+        In bulk, that is one whose row is refused. Where a user has some without ids, and a row of it is refused, all of
+        them stand together: one of those may be that row.
+        """
+        key, owner = _kept(file.cell("sourcedId").column, stored), _kept(file.owner.column, stored)
+        if file.name in self.deltas:
+            return and_(self.owns(file, stored), ~_is_named(key, self.staged[file.name]))
+        if file.name not in self.refused:
+            return None
+        refused = self.refused[file.name]
+        twin = stored.alias()
+        nameless = exists().where(
+            _kept(file.owner.column, twin) == owner,
+            _kept(file.cell("sourcedId").column, twin).is_(None),
+            self.owns(file, twin),
+        )
+        of_user = and_(owner.in_(select(refused[file.owner.header])), nameless)
+        return and_(self.owns(file, stored), or_(_is_named(key, refused), of_user))
+
+    def find_standing(self, file: CsvFile) -> StagedFile | None:
+        """What is stored of a file and remains, to look something up in: the columns that are kept as the texts that
+        they are, and no others. None: nothing does."""
+        table = file.kept_in if file.table is None else file.table
+        if table is None:
+            return None
+        stored = table.alias()
+        condition = self.keeps(file, stored) if file.table is None else self.remains(table, stored)
         if condition is None:
-            return file
-        columns = {
-            cell.header: cell.column
-            for cell in file.file.cells
+            return None
+        columns = (
+            _kept(cell.column, stored).label(cell.header)
+            for cell in file.cells
             if cell.column is not None and isinstance(cell.column.type, Text)
-        }
+        )
+        return StagedFile(file, select(*columns).where(condition).subquery(), ())
+
+    def look_up(self, file: StagedFile) -> StagedFile:
+        """The live rows of a file and what stands beside them, in the columns of `find_standing`."""
+        standing = self.find_standing(file.file)
+        if standing is None:
+            return file
+        headers = [column.name for column in standing.table.c]
         rows = union_all(
-            select(*(file[header].label(header) for header in columns)).where(file.live),
-            select(*(stored.c[column.name].label(header) for header, column in columns.items())).where(condition),
+            select(*(file[header].label(header) for header in headers)).where(file.live),
+            select(*(standing[header].label(header) for header in headers)),
         )
         return StagedFile(file.file, rows.subquery(), ())
 
 
-def _is_named(stored: FromClause, file: StagedFile) -> ColumnElement[bool]:
+def _kept(column: Column[Any] | None, stored: FromClause) -> ColumnElement[Any]:
+    """The column in the table that it is kept in, or an alias of this."""
+    if column is None:
+        raise TypeError("the cell is not kept")
+    return stored.c[column.name]
+
+
+def _is_named(identifier: ColumnElement[Any], file: StagedFile) -> ColumnElement[bool]:
     named = file.alias()
-    return exists().where(named["sourcedId"] == stored.c.sourced_id)
+    return exists().where(named["sourcedId"] == identifier)

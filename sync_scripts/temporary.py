@@ -12,6 +12,11 @@ from sqlalchemy.types import UserDefinedType
 # Where a staged row lies, in tables that hold some rows of another one.
 PLACE = "place"
 
+# The record that a sifted row was compared with.
+STORED_ID = "stored_id"
+# The mark of a staged line (see `marks`).
+MARK = "mark"
+
 # Equal tables are one: SQLAlchemy then knows the statements of a run from the run before.
 _KNOWN: dict[tuple[object, ...], Table] = {}
 

@@ -89,6 +89,19 @@ feeds = Table(
     Column("created_at", Stamp, nullable=False, server_default=text("now()")),
 )
 
+# The marks of the lines that the records of a feed were last made of: what comes again in the same words is not staged
+# again. Whatever a crash takes costs the next night some time.
+feed_lines = Table(
+    "feed_lines",
+    metadata,
+    Column("feed_id", ForeignKey("feeds.id", ondelete="CASCADE"), primary_key=True),
+    Column("file", CText, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    # Signed 64-bit numbers, in the order of the lines.
+    Column("marks", LargeBinary, nullable=False),
+    prefixes=["UNLOGGED"],
+)
+
 sync_runs = Table(
     "sync_runs",
     metadata,
@@ -238,6 +251,10 @@ user_roles = Table(
     Column("end_date", Date),
     Column("profile_id", CText),
     Column("origin", CText, nullable=False),
+    # Of the row of roles.csv that the role is; empty where another file brought it. A delta names roles by it.
+    Column("row_id", CText),
+    # True of a role that the export has taken back since its user is gone: only the tombstone still has it.
+    Column("taken_back", Boolean),
     CheckConstraint("role_type IN ('primary', 'secondary')", name="role_type"),
     CheckConstraint("origin IN ('export', 'enrollment')", name="origin"),
     Index(None, "org_id", "role", "user_id"),
@@ -255,6 +272,8 @@ user_profiles = Table(
     Column("description", CText),
     # [{"type": ..., "username": ...}, ...]; passwords are never stored.
     Column("credentials", JSONB),
+    # As of roles.
+    Column("taken_back", Boolean),
 )
 
 user_agents = Table(

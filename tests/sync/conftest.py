@@ -26,6 +26,8 @@ from sync_scripts.refusals import RefusedExportError
 
 EXPORTS = Path(__file__).parent.parent / "exports"
 PARTS = (class_terms, user_roles, user_profiles, user_agents)
+# What the sync notes for itself.
+NOTED = ("fingerprint", "row_id", "taken_back")
 SPRINGFIELD, SHELBYVILLE = "springfield-1.1", "shelbyville-1.2"
 
 
@@ -87,7 +89,7 @@ def empty_roster(engine: Engine) -> None:
 def snapshot(engine: Engine, table: Table) -> dict[Any, dict[str, Any]]:
     """The rows of a table by their primary key (a tuple where it has several columns), without what the sync notes
     for itself."""
-    columns = [column for column in table.columns if column.name != "fingerprint"]
+    columns = [column for column in table.columns if column.name not in NOTED]
     with engine.connect() as connection:
         rows = [dict(row._mapping) for row in connection.execute(select(*columns))]
     keys = [column.name for column in table.primary_key]

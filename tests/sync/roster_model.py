@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -22,8 +22,10 @@ class Row(dict[str, str]):
 
 BULK, DELTA, ABSENT = "bulk", "delta", "absent"
 TYPES = ("orgs", "academicSessions", "courses", "classes", "users", "enrollments", "demographics")
-OPTIONAL = ("demographics",)
-FILES = {"1.1": TYPES, "1.2": (*TYPES, "roles")}
+OPTIONAL = ("demographics", "userProfiles")
+# The files whose rows are parts of users.
+PARTS = ("roles", "userProfiles")
+FILES = {"1.1": TYPES, "1.2": (*TYPES, "userProfiles", "roles")}
 GONE = ("tobedeleted", "inactive")
 
 # file -> column -> (file that it names rows of, the types that these may have)
@@ -43,7 +45,12 @@ REFERENCES: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
         "userSourcedId": ("users", ()),
     },
     "demographics": {"sourcedId": ("users", ())},
-    "roles": {"userSourcedId": ("users", ()), "orgSourcedId": ("orgs", ())},
+    "roles": {
+        "userSourcedId": ("users", ()),
+        "orgSourcedId": ("orgs", ()),
+        "userProfileSourcedId": ("userProfiles", ()),
+    },
+    "userProfiles": {"userSourcedId": ("users", ())},
 }
 # Files whose rows stand below others of the same file.
 TREES = ("orgs", "academicSessions")
@@ -66,7 +73,7 @@ WORDS = {
     ("enrollments", "role"): ("student", "teacher", "administrator"),
     ("demographics", "sex"): ("female", "male", ""),
 }
-FILLED = {"courses": "title", "users": "givenName"}
+FILLED = {"courses": "title", "users": "givenName", "userProfiles": "vendorId"}
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,16 @@ class Record:
     moved: int
     content: dict[str, Any]
     active: bool = True
+
+
+@dataclass(frozen=True)
+class Part:
+    """A row of roles.csv or userProfiles.csv as it was last taken: its id (None: a role that users.csv of 1.1 has
+    brought, or one from before ids were kept), its user, and what it says."""
+
+    key: str | None
+    user: str
+    said: tuple[str, ...]
 
 
 @dataclass
@@ -113,20 +130,29 @@ class Roster:
 
     def __init__(self) -> None:
         self.records: dict[str, dict[str, Record]] = {name: {} for name in TYPES}
+        # By feed: roles.csv and userProfiles.csv as they stand, whether their users do or not.
+        self.parts: dict[str, dict[str, list[Part]]] = {}
         # What is said of the time of runs up to this one: it was long ago.
         self.long_ago = 0
 
     def load(self, feed: str, export: Export, limits: Limits | None, run: int, *, dry: bool = False) -> Result:
         """Applies an export; `limits`: None where it may do anything; `run`: its number."""
-        if _is_worthless(export):
+        parts = self.parts.get(feed, {name: [] for name in PARTS})
+        if _is_worthless(export) or _is_unknown(export, parts["roles"]):
             return Result("refused")
-        work = _Load(self.records, feed, export)
+        work = _Load(self.records, parts, feed, export)
         result = work.compare()
         if limits is not None and any(_is_too_much(count, limits) for count in result.counts.values()):
             return Result("held", result.counts, result.refused)
         if not dry:
             work.apply(run)
+            self.parts[feed] = work.parts
         return result
+
+    def forget_row_ids(self) -> None:
+        """What an upgrade from a version that kept none leaves."""
+        for parts in self.parts.values():
+            parts["roles"] = [replace(part, key=None) for part in parts["roles"]]
 
     def purge(self) -> dict[str, int]:
         """Removes the old tombstones that nothing names which stays."""
@@ -146,6 +172,9 @@ class Roster:
             doomed -= spared
         for name, key in doomed:
             del self.records[name][key]
+        for parts in self.parts.values():
+            for name, rows in parts.items():
+                parts[name] = [part for part in rows if ("users", part.user) not in doomed]
         return dict(Counter(name for name, _ in doomed))
 
 
@@ -187,9 +216,13 @@ def _is_worthless(export: Export) -> bool:
             return True
         if mode == BULK and not rows and name not in OPTIONAL:
             return True
-        if name == "roles" and (mode, export.modes["users"]) != (BULK, BULK):
-            return True
     return export.damaged is not None and export.modes[export.damaged] != ABSENT
+
+
+def _is_unknown(export: Export, roles: list[Part]) -> bool:
+    """Whether a delta may name roles that have no ids."""
+    is_delta = export.modes.get("roles") == DELTA and bool(export.rows["roles"])
+    return is_delta and any(part.key is None for part in roles)
 
 
 def _is_live(row: Row) -> bool:
@@ -199,8 +232,11 @@ def _is_live(row: Row) -> bool:
 class _Load:
     """One export on its way into the roster."""
 
-    def __init__(self, records: dict[str, dict[str, Record]], feed: str, export: Export) -> None:
+    def __init__(
+        self, records: dict[str, dict[str, Record]], parts: dict[str, list[Part]], feed: str, export: Export
+    ) -> None:
         self.records = records
+        self.old_parts = parts
         self.feed = feed
         self.version = export.version
         any_delta = DELTA in export.modes.values()
@@ -213,6 +249,7 @@ class _Load:
         self.rows = {name: list(export.rows.get(name, ())) for name in self.modes}
         self.fallen: dict[str, list[Row]] = {name: [] for name in self.modes}
         self._refuse_rows()
+        self.parts = copy.deepcopy(parts)
         self.new = self._describe()
 
     # --- which rows are refused ---
@@ -224,7 +261,12 @@ class _Load:
                 self.fallen[name] += rows
                 self.rows[name] = [row for row in self.rows[name] if not any(row is it for it in rows)]
             bad = {
-                name: [row for row in rows if _is_live(row) and (self._dangles(name, row) or self._circles(name, row))]
+                name: [
+                    row
+                    for row in rows
+                    if _is_live(row)
+                    and (self._dangles(name, row) or self._circles(name, row) or self._breaks_rules(name, row))
+                ]
                 for name, rows in self.rows.items()
             }
 
@@ -239,8 +281,11 @@ class _Load:
             or (name in FILLED and not row[FILLED[name]])
             or self._dangles(name, row)
             or self._circles(name, row)
-            or (name == "roles" and self._is_second_primary(row))
+            or self._breaks_rules(name, row)
         )
+
+    def _breaks_rules(self, name: str, row: Row) -> bool:
+        return name == "roles" and (self._is_second_primary(row) or self._is_profile_of_another(row))
 
     def _has(self, file: str, name: str, column: str) -> bool:
         return file == name and not (self.version == "1.2" and (file, column) == ("users", "role"))
@@ -266,13 +311,42 @@ class _Load:
         return False
 
     def _is_second_primary(self, row: Row) -> bool:
+        if row["roleType"] != "primary":
+            return False
+        mine = (row["userSourcedId"], row["orgSourcedId"])
         for other in self.rows["roles"]:
             if other is row:
-                return False
-            same = all(other[column] == row[column] for column in ("userSourcedId", "orgSourcedId", "roleType"))
-            if same and row["roleType"] == "primary" and _is_live(other):
+                break
+            same = (other["userSourcedId"], other["orgSourcedId"], other["roleType"]) == (*mine, "primary")
+            if same and _is_live(other):
                 return True
-        raise AssertionError(row)
+        standing = (part for part in self._standing_parts("roles") if part.key not in (None, row["sourcedId"]))
+        return any((part.user, part.said[0], part.said[2]) == (*mine, "primary") for part in standing)
+
+    def _is_profile_of_another(self, row: Row) -> bool:
+        profile = row["userProfileSourcedId"]
+        if not profile or "userProfiles" not in self.rows:
+            return False
+        owners = {
+            it["userSourcedId"] for it in self.rows["userProfiles"] if it["sourcedId"] == profile and _is_live(it)
+        }
+        owners |= {part.user for part in self._standing_parts("userProfiles") if part.key == profile}
+        return bool(owners - {row["userSourcedId"]})
+
+    def _standing_parts(self, name: str) -> list[Part]:
+        """The rows of a file of parts that stay as they were."""
+        if name not in self.rows:
+            return self.old_parts[name]
+        if self.modes[name] == DELTA:
+            named = {row["sourcedId"] for row in self.rows[name]}
+            return [part for part in self.old_parts[name] if part.key not in named]
+        keys = {row["sourcedId"] for row in self.fallen[name]}
+        # Any of the roles of a user may be the refused one, if some have no ids.
+        users = {row["userSourcedId"] for row in self.fallen[name]} & self._list_nameless(name)
+        return [part for part in self.old_parts[name] if part.key in keys or part.user in users]
+
+    def _list_nameless(self, name: str) -> set[str]:
+        return {part.user for part in self.old_parts[name] if part.key is None}
 
     def _look_up(self, name: str, identifier: str) -> Mapping[str, str] | None:
         """What is known of a record that may be referred to."""
@@ -280,6 +354,10 @@ class _Load:
             for row in self.rows[name]:
                 if row["sourcedId"] == identifier:
                     return row if _is_live(row) else None
+        if name in PARTS:
+            # Of a file that is absent beside files in bulk, nothing may be named.
+            standing = self._standing_parts(name) if name in self.rows else []
+            return next((Row() for part in standing if part.key == identifier), None)
         record = self._standing(name).get(identifier)
         return None if record is None else record.content
 
@@ -307,9 +385,8 @@ class _Load:
                     new[name][row["sourcedId"]] = self._read(name, row)
         for key, said in new["orgs"].items():
             said["district"] = _find_district(new["orgs"], key)
+        self._describe_parts(new["users"])
         for key, said in new["users"].items():
-            # A role that followed from an enrollment follows anew, or no more.
-            said["roles"] = tuple(role for role in said["roles"] if role[3] == "export")
             said["roles"] = (*said["roles"], *_find_missing_roles(key, said["roles"], new))
         return new
 
@@ -322,10 +399,56 @@ class _Load:
             said["primaryOrg"] = (
                 row["orgSourcedIds"].split(",")[0] if self.version == "1.1" else row["primaryOrgSourcedId"]
             )
-            said["roles"] = self._list_roles_1_1(row) if self.version == "1.1" else self._list_roles_1_2(row)
         return said
 
-    def _list_roles_1_1(self, row: Row) -> tuple[tuple[str, str, str, str], ...]:
+    def _describe_parts(self, users: dict[str, dict[str, Any]]) -> None:
+        """What roles.csv and userProfiles.csv are after the run, and what the users have of them."""
+        if self.version == "1.1":
+            said = [row for row in self.rows["users"] if _is_live(row)] if "users" in self.rows else []
+            named = {row["sourcedId"] for row in said}
+            for name in PARTS:
+                self.parts[name] = [part for part in self.parts[name] if part.user not in named]
+            self.parts["roles"] += [
+                Part(None, row["sourcedId"], role) for row in said for role in self._list_roles_1_1(row)
+            ]
+        else:
+            for name in PARTS:
+                if name in self.rows:
+                    self._apply_parts(name, users)
+        for key, user in users.items():
+            profiles = {part.key: part.said for part in self.parts["userProfiles"] if part.user == key}
+            user["profiles"] = tuple((key, *said) for key, said in sorted(profiles.items(), key=str))
+            mine = [part for part in self.parts["roles"] if part.user == key]
+            if self.version == "1.2" and all(part.key is not None for part in mine):
+                home = user["primaryOrg"]
+                mine.sort(key=lambda part: _order_of_role(part, home))
+            user["roles"] = tuple((*part.said, "export") for part in mine)
+
+    def _apply_parts(self, name: str, users: Mapping[str, Any]) -> None:
+        rows = [self._to_part(name, row) for row in self.rows[name] if _is_live(row)]
+        standing = self._standing_parts(name)
+        if self.modes[name] == BULK:
+            together = {part.user for part in standing if part.key is None}
+            # What is kept as it is, is known by the row that says the same.
+            standing = [part if part.key is not None else replace(part, key=_find_key(part, rows)) for part in standing]
+            rows = [row for row in rows if row.user not in together]
+        if name == "roles" and "userProfiles" in self.rows:
+            there = {(part.user, part.key) for part in self.parts["userProfiles"]}
+            standing = [
+                part if part.user not in users or (part.user, part.said[3]) in there
+                else replace(part, said=(*part.said[:3], ""))
+                for part in standing
+            ]  # fmt: skip
+        self.parts[name] = standing + rows
+
+    def _to_part(self, name: str, row: Row) -> Part:
+        columns = {
+            "roles": ("orgSourcedId", "role", "roleType", "userProfileSourcedId"),
+            "userProfiles": ("vendorId", "username"),
+        }
+        return Part(row["sourcedId"], row["userSourcedId"], tuple(row[column] for column in columns[name]))
+
+    def _list_roles_1_1(self, row: Row) -> tuple[tuple[str, ...], ...]:
         found = []
         for org in dict.fromkeys(row["orgSourcedIds"].split(",")):
             known = self._look_up("orgs", org)
@@ -333,28 +456,8 @@ class _Load:
             at_school = known["type"] == "school"
             administrator = "siteAdministrator" if at_school else "districtAdministrator"
             role = administrator if row["role"] == "administrator" else row["role"]
-            found.append((org, role, "primary", "export"))
+            found.append((org, role, "primary", ""))
         return tuple(found)
-
-    def _list_roles_1_2(self, user: Row) -> tuple[tuple[str, str, str, str], ...]:
-        key = user["sourcedId"]
-        stored = self.records["users"].get(key)
-        if self.modes["roles"] == DELTA:
-            return () if stored is None else _keep_exported(stored)
-        if stored is not None and stored.active and any(row["userSourcedId"] == key for row in self.fallen["roles"]):
-            return _keep_exported(stored)
-        mine = [row for row in self.rows["roles"] if _is_live(row) and row["userSourcedId"] == key]
-        home = user["primaryOrgSourcedId"]
-        mine.sort(
-            key=lambda row: (
-                row["roleType"],
-                row["orgSourcedId"] != home,
-                row["orgSourcedId"],
-                row["role"],
-                row["sourcedId"],
-            )
-        )
-        return tuple((row["orgSourcedId"], row["role"], row["roleType"], "export") for row in mine)
 
     # --- what is to be done ---
 
@@ -395,8 +498,14 @@ class _Load:
                     self.records[name][key] = Record(self.feed, run, said)
 
 
-def _keep_exported(record: Record) -> tuple[tuple[str, str, str, str], ...]:
-    return tuple(role for role in record.content["roles"] if role[3] == "export")
+def _find_key(part: Part, rows: list[Part]) -> str | None:
+    return min((row.key for row in rows if (row.user, row.said) == (part.user, part.said) and row.key), default=None)
+
+
+def _order_of_role(part: Part, home: str) -> tuple[Any, ...]:
+    org, role, role_type, profile = part.said
+    # A role without a profile comes after those with one.
+    return (role_type, org != home, org, role, profile == "", profile, part.key)
 
 
 def _find_district(orgs: Mapping[str, Mapping[str, Any]], key: str) -> str | None:
@@ -408,8 +517,8 @@ def _find_district(orgs: Mapping[str, Mapping[str, Any]], key: str) -> str | Non
 
 
 def _find_missing_roles(
-    user: str, roles: tuple[tuple[str, str, str, str], ...], new: Mapping[str, Mapping[str, Mapping[str, Any]]]
-) -> Iterator[tuple[str, str, str, str]]:
+    user: str, roles: tuple[tuple[str, ...], ...], new: Mapping[str, Mapping[str, Mapping[str, Any]]]
+) -> Iterator[tuple[str, ...]]:
     """Whoever takes part in a class belongs to its school."""
     wanted = set()
     for said in new["enrollments"].values():
@@ -422,5 +531,5 @@ def _find_missing_roles(
     there = {role[0] for role in roles}
     for org, role in sorted(wanted):
         if org not in belongs:
-            yield org, role, "secondary" if org in there else "primary", "enrollment"
+            yield org, role, "secondary" if org in there else "primary", "", "enrollment"
             there.add(org)

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from .roster_model import ABSENT, BULK, DELTA, FILES, REFERENCES, TYPES, Export, Row
+from .roster_model import ABSENT, BULK, DELTA, FILES, OPTIONAL, PARTS, REFERENCES, TYPES, Export, Row
 
 FEEDS = ("a", "b")
+MODES = (BULK, DELTA, ABSENT)
 OTHER = {"a": "b", "b": "a"}
 # A good district: file -> key -> the cells that say something.
 BASE: dict[str, dict[str, dict[str, str]]] = {
@@ -57,11 +58,22 @@ BASE: dict[str, dict[str, dict[str, str]]] = {
         "g1": {"givenName": "Nora", "role": "guardian", "orgSourcedIds": "s1", "agentSourcedIds": "st1"},
     },
     "roles": {
-        "r1": {"userSourcedId": "st1", "roleType": "primary", "role": "student", "orgSourcedId": "s1"},
+        "r1": {
+            "userSourcedId": "st1",
+            "roleType": "primary",
+            "role": "student",
+            "orgSourcedId": "s1",
+            "userProfileSourcedId": "p1",
+        },
         "r2": {"userSourcedId": "st2", "roleType": "primary", "role": "student", "orgSourcedId": "s2"},
         "r3": {"userSourcedId": "st2", "roleType": "secondary", "role": "student", "orgSourcedId": "s1"},
         "r4": {"userSourcedId": "te", "roleType": "primary", "role": "teacher", "orgSourcedId": "s1"},
         "r5": {"userSourcedId": "g1", "roleType": "primary", "role": "guardian", "orgSourcedId": "s1"},
+    },
+    "userProfiles": {
+        "p1": {"userSourcedId": "st1", "vendorId": "lms", "username": "zoe"},
+        "p2": {"userSourcedId": "st1", "vendorId": "library", "username": "z"},
+        "p3": {"userSourcedId": "te", "vendorId": "lms", "username": "ada"},
     },
     "enrollments": {
         "e1": {"classSourcedId": "k1", "schoolSourcedId": "s1", "userSourcedId": "st1", "role": "student"},
@@ -91,8 +103,9 @@ CHANGES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "roles": {
         "userSourcedId": ("st1", "te", "none"), "roleType": ("primary", "secondary"), "role": ("teacher", "pupil"),
-        "orgSourcedId": ("s1", "s2", "d", "none"),
+        "orgSourcedId": ("s1", "s2", "d", "none"), "userProfileSourcedId": ("", "p2", "p3", "none"),
     },
+    "userProfiles": {"userSourcedId": ("st1", "te", "none"), "vendorId": ("shop", ""), "username": ("y",)},
     "enrollments": {
         "classSourcedId": ("k1", "k2", "none"), "schoolSourcedId": ("s1", "s2", "d"),
         "userSourcedId": ("st1", "ad", "g1", "none", "x"), "role": ("student", "administrator", "pupil"),
@@ -103,6 +116,7 @@ CHANGES: dict[str, dict[str, tuple[str, ...]]] = {
 FILLING: dict[str, dict[str, str]] = {
     "academicSessions": {"startDate": "2026-08-17", "endDate": "2027-06-12", "schoolYear": "2027"},
     "users": {"enabledUser": "true", "username": "somebody", "familyName": "Somebody"},
+    "userProfiles": {"profileType": "learner", "credentialType": "username"},
 }
 COLUMNS: dict[str, str] = {
     "orgs": "name,type,identifier,parentSourcedId",
@@ -115,6 +129,7 @@ COLUMNS: dict[str, str] = {
     "nativeHawaiianOrOtherPacificIslander,white,demographicRaceTwoOrMoreRaces,hispanicOrLatinoEthnicity,"
     "countryOfBirthCode,stateOfBirthAbbreviation,cityOfBirth,publicSchoolResidenceStatus",
     "roles": "userSourcedId,roleType,role,beginDate,endDate,orgSourcedId,userProfileSourcedId",
+    "userProfiles": "userSourcedId,profileType,vendorId,applicationId,description,credentialType,username,password",
 }
 NAMES = "username,userIds,givenName,familyName,middleName,identifier,email,sms,phone,agentSourcedIds,grades,password"
 USER_COLUMNS = {
@@ -212,6 +227,35 @@ def exports(draw: st.DrawFn, feed: str) -> Export:
     if draw(st.integers(0, 14)) == 14:
         edits.append(draw(st.sampled_from(RUINS)))
     modes = draw(_modes(FILES[version], {edit[1] for edit in edits}))
+    return _make_export(feed, version, modes, edits)
+
+
+# What is near to roles and profiles, and what may happen there; good more often than not.
+NEAR_PARTS = ("users", *PARTS, "enrollments")
+_NEAR = [edit for edit in _list_edits() if edit[1] in NEAR_PARTS]
+_NEAR_EDITS = st.one_of(
+    *(st.sampled_from([it for it in _NEAR if it[1] == name and it[4] not in _BAD]) for name in (*NEAR_PARTS, *PARTS)),
+    st.sampled_from(_NEAR),
+)
+
+
+@st.composite
+def exports_of_parts(draw: st.DrawFn, feed: str) -> Export:
+    """What a feed that speaks 1.2, mostly in deltas, says of its users."""
+    edits = draw(st.lists(_NEAR_EDITS, min_size=1, max_size=4))
+    touched = {edit[1] for edit in edits}
+    modes = dict.fromkeys(FILES["1.2"], ABSENT)
+    for name in NEAR_PARTS:
+        modes[name] = draw(st.sampled_from((DELTA, DELTA, BULK))) if name in touched else draw(st.sampled_from(MODES))
+    return _make_export(feed, "1.2", modes, edits)
+
+
+def whole_export(feed: str) -> Export:
+    """The district as it is at first, in 1.2."""
+    return _make_export(feed, "1.2", dict.fromkeys(FILES["1.2"], BULK), [])
+
+
+def _make_export(feed: str, version: str, modes: dict[str, str], edits: list[Edit]) -> Export:
     # A delta names what has changed, and nothing else.
     rows = {
         name: {} if mode == DELTA else {key: dict(row) for key, row in BASE[name].items()}
@@ -233,16 +277,14 @@ def _modes(draw: st.DrawFn, names: tuple[str, ...], touched: set[str]) -> dict[s
     """How each file is declared."""
     kind = draw(st.sampled_from((BULK, BULK, DELTA, "mixed")))
     if kind == DELTA:
-        return {name: DELTA if name in touched and name != "roles" else ABSENT for name in names}
+        return {name: DELTA if name in touched else ABSENT for name in names}
     modes = dict.fromkeys(names, BULK)
     if kind == BULK:
-        modes["demographics"] = draw(st.sampled_from((BULK, BULK, BULK, ABSENT)))
+        for name in OPTIONAL:
+            if name in modes:
+                modes[name] = draw(st.sampled_from((BULK, BULK, BULK, ABSENT)))
         return modes
-    modes = {name: draw(st.sampled_from((BULK, DELTA, ABSENT))) for name in names}
-    if "roles" in modes and draw(st.integers(0, 7)) < 7:
-        # Else it would hardly ever be taken.
-        modes["roles"] = BULK if modes["users"] == BULK else ABSENT
-    return modes
+    return {name: draw(st.sampled_from(MODES)) for name in names}
 
 
 def list_columns(name: str, version: str) -> list[str]:
@@ -286,4 +328,4 @@ def write_export(export: Export, folder: Path) -> Path:
     return folder
 
 
-assert set(BASE) == {*TYPES, "roles"}
+assert set(BASE) == {*TYPES, *PARTS}

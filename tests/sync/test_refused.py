@@ -237,14 +237,6 @@ SETS_1_2: dict[str, tuple[Bend, str]] = {
 }
 
 FILES_1_2: dict[str, tuple[Bend, str]] = {
-    "a delta of parts": (
-        declared("roles", "delta"),
-        "manifest.csv, line 20, column value: is taken in bulk only: its rows are parts of other records",
-    ),
-    "all roles, but not all users": (
-        declared("users", "delta"),
-        "manifest.csv, line 20, column value: is taken only with users.csv in bulk (found 'bulk')",
-    ),
     "roles are absent": (
         both(declared("roles", "absent"), without_file("roles.csv")),
         "roles.csv: is required, but the manifest declares it absent",

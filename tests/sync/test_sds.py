@@ -13,7 +13,7 @@ from sync_scripts.families import SDS
 from sync_scripts.loading import load
 from sync_scripts.refusals import RefusedExportError
 
-from .bending import Bend, cell, header, rows_of, shuffled, without_column, without_file
+from .bending import Bend, both, cell, header, rows_of, shuffled, without_column, without_file
 from .conftest import snapshot, state
 
 FEED = "northhaven"
@@ -106,6 +106,7 @@ def test_enrollments_and_demographics(engine: Engine, sds: Path) -> None:
 TAKEN: dict[str, Bend] = {
     "no contacts": without_file("relationships.csv"),
     "no demographics": without_file("demographics.csv"),
+    "no classes": both(without_file("classes.csv"), without_file("enrollments.csv")),
     "no dates of roles": without_column("roles", "roleEndDate"),
     "columns in another order": rows_of("users", lambda rows: [row.reverse() for row in rows]),
     "flags in capitals": cell("roles", 2, "isPrimary", "TRUE"),
@@ -117,6 +118,16 @@ def test_taken(engine: Engine, sds: Path, bend: Bend) -> None:
     bend(sds)
     report = load(engine, FEED, sds, family=SDS)
     assert (report.counts["users"].added, report.findings.total) == (5, 0)
+
+
+def test_users_alone(engine: Engine, sds: Path) -> None:
+    """SDS needs classes and enrollments only where classes are managed; those of earlier exports stay as they are."""
+    load(engine, FEED, sds, family=SDS)
+    before = state(engine)
+    both(without_file("classes.csv"), without_file("enrollments.csv"))(sds)
+    report = load(engine, FEED, sds, family=SDS)
+    assert (report.outcome, report.findings.total) == ("unchanged", 0)
+    assert state(engine) == before
 
 
 WHOLE: dict[str, tuple[Bend, str]] = {

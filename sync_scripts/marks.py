@@ -1,0 +1,87 @@
+"""The mark of a line: a number by which it is known the next night, whatever its place in the file.
+
+Two lines with the same mark say the same of everything that is read. What is not read has no part in it: the cells of
+columns that no load looks at, and secrets, of which nothing may be kept, not even a hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import repeat
+
+from xxhash import xxh3_64_intdigest
+
+from sync_scripts.cells import UNREAD
+from sync_scripts.formats import CsvFile, Format
+from sync_scripts.headers import Header
+from sync_scripts.sifting import name_nature
+
+# A cell as it is written; the lines were searched before, so every quote in them is at its place.
+CELL = rb'(?:"(?:[^"\n]|"")*"|[^",\n]*)'
+
+# The cell behind a line's other cells, where there is none or it is empty.
+EMPTY: tuple[list[bytes], ...] = ([], [b""])
+# A block of lines, and the same lines one by one -> the block with some cells empty.
+Blank = Callable[[bytes, list[bytes]], bytes]
+
+
+@dataclass(frozen=True)
+class Marker:
+    """Marks the lines of one file. `seed`: what the file is and how it is read; `blank`: makes the cells of a block of
+    lines empty that have no part in a mark."""
+
+    seed: int
+    blank: tuple[Blank, ...]
+
+    @staticmethod
+    def of(file: CsvFile, header: Header, form: Format) -> Marker:
+        """The marker of a file with this header."""
+        nature = name_nature(form, *header.staged, "", *header.metadata_keys)
+        seed = int.from_bytes(hashlib.sha256(nature.encode()).digest()[:8])
+        silent = {cell.header: cell.kind for cell in file.cells if cell.kind.secret or cell.kind is UNREAD}
+        return Marker(
+            seed,
+            tuple(
+                _make_blank(number, secret=silent[name].secret)
+                for number, name in enumerate(header.staged)
+                if name in silent
+            ),
+        )
+
+    def mark(self, block: bytes) -> tuple[list[bytes], list[int]]:
+        """(the lines of a block, their marks); a mark is below 2**63."""
+        lines = _split(block)
+        told = block
+        for blank in self.blank:
+            told = blank(told, lines)
+        marked = lines if told is block else _split(told)
+        return lines, [mark >> 1 for mark in map(xxh3_64_intdigest, marked, repeat(self.seed))]
+
+
+def _split(block: bytes) -> list[bytes]:
+    lines = block.split(b"\n")
+    # Behind the last line end there is nothing.
+    lines.pop()
+    return lines
+
+
+def _make_blank(number: int, *, secret: bool) -> Blank:
+    """What empties the cells of the column with this number, counted from 0."""
+    cells = re.compile(rb"^((?:%b,){%d})%b" % (CELL, number, CELL), re.MULTILINE)
+    filled = re.compile(rb"^(?:%b,){%d}[^,\n]" % (CELL, number), re.MULTILINE)
+
+    def is_empty(block: bytes, lines: list[bytes]) -> bool:
+        if not secret:
+            # Who fills a column that is not read fills it in every row; a row that is not like the first one is
+            # looked at closely, and no harm is done.
+            return filled.match(block) is None
+        # Without quotes, every comma ends a cell.
+        return not any(
+            filled.match(line) if b'"' in line else line.split(b",", number + 1)[number : number + 1] not in EMPTY
+            for line in lines
+        )
+
+    return lambda block, lines: block if is_empty(block, lines) else cells.sub(rb"\1", block)

@@ -1,0 +1,56 @@
+"""Lines on their way into COPY, each with its mark; of a file that came before, only the lines that are new.
+
+What the last export said in the same words is neither sent to the database nor taken apart there: its records stand as
+they are, and `sifting` asks for the whole file where that would not do.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import BinaryIO, Protocol
+
+from sync_scripts.aligning import CODE, Alignment
+from sync_scripts.marks import Marker
+from sync_scripts.outcasts import HEADER_LINES
+
+
+class Lines(Protocol):
+    """Whole lines of cells, in blocks."""
+
+    def read(self, size: int) -> bytes:
+        """The next lines, at most `size` bytes of them; empty at the end."""
+
+
+class MarkedLines:
+    """All lines, each with its mark as one more cell."""
+
+    def __init__(self, lines: Lines, marker: Marker, marks: BinaryIO) -> None:
+        """`marks`: takes the marks of all lines, as `Alignment` reads them."""
+        self._lines = lines
+        self._marker = marker
+        self._marks = marks
+
+    def read(self, size: int) -> bytes:
+        """The next lines; `size` counts the bytes without marks."""
+        block = self._lines.read(size)
+        rows, marks = self._marker.mark(block)
+        self._marks.write(array(CODE, marks).tobytes())
+        return b"".join(map(b"%b,%d\n".__mod__, zip(rows, marks, strict=True)))
+
+
+def thin_out(
+    lines: Lines, marker: Marker, old: BinaryIO, marks: BinaryIO, new: BinaryIO, block_bytes: int
+) -> array[int]:
+    """Writes those of the lines that are new into `new`, each with its mark and the number of its line in the file as
+    two more cells. `old`: the marks of the last time; `marks` takes those of now. Returns the marks that are gone.
+    """
+    alignment = Alignment(old)
+    first = HEADER_LINES + 1
+    while block := lines.read(block_bytes):
+        rows, found = marker.mark(block)
+        marks.write(array(CODE, found).tobytes())
+        places = alignment.find_new(found)
+        new.writelines(b"%b,%d,%d\n" % (rows[place], found[place], first + place) for place in places)
+        first += len(found)
+    alignment.end()
+    return alignment.gone
