@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Select
+from sqlalchemy import Connection, Engine, Select
 
 from roster_service.access.callers import Caller
+from roster_service.access.known_callers import KnownCaller
+from roster_service.db.message import Call, fetch_last
 from roster_service.db.prepared import fetch_rows
 from roster_service.db.visibility import read_opening, repeat_opening
 from roster_service.query.plan import Outline, Plan
@@ -104,13 +106,48 @@ def run_single(connection: Connection, plan: Plan, caller: Caller, base_url: str
     return texts[0] if texts else None
 
 
+def stands(engine: Engine, known: KnownCaller) -> bool:
+    """Whether the database says of the caller and the roster what is known, in one message."""
+    return fetch_last(engine, known.stands) == [(True,)]
+
+
+def recall_page(engine: Engine, plan: Plan, known: KnownCaller, base_url: str, walks: Walks) -> Page | None:
+    """The page of a walk that this worker knows, in one message; None where it does not, or where something that is
+    known is otherwise now: then `run_collection` has it."""
+    caller = known.caller
+    walk = make_walk(plan, _bind(plan, caller, base_url), caller.state, caller.opening)
+    found = walks.recall(walk)
+    if found is None or _has_own_words(plan.outline):
+        return None
+    begin, end = find_places(plan, found.total)
+    if begin == end:
+        return Page((), found.total) if stands(engine, known) else None
+    if not found.is_kept:
+        return None
+    values = {**walk.values, "walk": walk.key, "page_begin": begin, "page_end": end}
+    rows = fetch_last(engine, known.readmit, Call(kept_page_statement(plan.outline), values)) or ()
+    return Page(tuple(row[0] for row in rows), found.total) if len(rows) == end - begin else None
+
+
+def recall_single(engine: Engine, plan: Plan, known: KnownCaller, base_url: str) -> str | None:
+    """The JSON text of one record, in one message; None where there is none that the caller may see, or where
+    something that is known of the caller is otherwise now: then `run_single` says which."""
+    call = Call(single_statement(plan.outline), _bind(plan, known.caller, base_url))
+    rows = fetch_last(engine, known.readmit, call)
+    return str(rows[0][0]) if rows else None
+
+
+def _has_own_words(outline: Outline) -> bool:
+    """Whether a caller's own words stand in the statements: a sort on `metadata` names what the caller likes."""
+    return outline.sort is not None and "." in outline.sort
+
+
 def _fetch_texts(
     connection: Connection, make: Callable[[Outline], Select[str]], outline: Outline, values: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """The texts of a statement that is kept by its outline, prepared unless the outline has a caller's own words in
-    it: a sort on `metadata` names what the caller likes."""
+    """The texts of a statement that is kept by its outline, prepared unless a caller's own words stand in it."""
     statement = make(outline)
-    if outline.sort is not None and "." in outline.sort:
+    if _has_own_words(outline):
         return tuple(connection.scalars(statement, values))
     return tuple(row[0] for row in fetch_rows(connection, statement, values))
 
