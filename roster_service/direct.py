@@ -152,7 +152,7 @@ class Direct:
 
     def _show(self, asked: AdmittedRequest, records: Records, accepted: str) -> Answer:
         headers = {"Content-Type": "application/json", **records.headers, **asked.headers}
-        body = records.body.encode()
+        body = records.body
         coding = _choose_coding(accepted) if self._least_bytes and len(body) >= self._least_bytes else None
         if coding is not None:
             body = CODINGS[coding](body)

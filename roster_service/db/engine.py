@@ -54,8 +54,7 @@ def make_reading_engine(url: str, *, role: str | None, statement_seconds: int, p
     engine = _make(url, {"connection_factory": Reader}, pool_size=pool_size)
     local = _set_locally(settings)
     _open_transactions_with(engine, f"BEGIN {_ONE_SNAPSHOT}; {local}")
-    message = f"SET TRANSACTION {_ONE_SNAPSHOT}; {local}".replace("%", "%%")
-    engine.update_execution_options(**{MESSAGE_OPENING: message})
+    engine.update_execution_options(**{MESSAGE_OPENING: f"SET TRANSACTION {_ONE_SNAPSHOT}; {local}"})
     return engine
 
 

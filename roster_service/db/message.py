@@ -8,7 +8,7 @@ the session but the plans of statements, where it may keep them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg2
@@ -17,15 +17,29 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db.engine import MESSAGE_OPENING
-from roster_service.db.prepared import Prepared, Statement, may_prepare, plan, prepare
+from roster_service.db.prepared import Statement, may_prepare, plan, prepare
 
 
 @dataclass(frozen=True)
 class Call:
-    """A kept statement, and its values."""
+    """A kept statement, and its values. Who makes the same call again and again keeps it: it is spelled once."""
 
     statement: Statement
     values: Mapping[str, Any]
+    _spelled: dict[bool, str] = field(default_factory=dict, compare=False, repr=False)
+
+    def spell(self, cursor: Any, prepared: bool) -> str:
+        """The call with its values in it; `prepared`: for a session that has the statement's plan."""
+        spelled = self._spelled.get(prepared)
+        if spelled is None:
+            wanted = prepare(self.statement)
+            if prepared:
+                bound = [self.values[name] for name in wanted.values]
+                spelled = cursor.mogrify(wanted.call, bound).decode()
+            else:
+                spelled = cursor.mogrify(wanted.plain, self.values).decode()
+            self._spelled[prepared] = spelled
+        return spelled
 
 
 def fetch_last(engine: Engine, *calls: Call) -> Sequence[tuple[Any, ...]] | None:
@@ -37,7 +51,7 @@ def fetch_last(engine: Engine, *calls: Call) -> Sequence[tuple[Any, ...]] | None
     connection: Any = None
     try:
         connection = engine.raw_connection()
-        return _send(connection, engine, [(prepare(call.statement), call.values) for call in calls])
+        return _send(connection, engine, calls)
     except psycopg2.Error as error:
         driver = None if connection is None else connection.dbapi_connection
         if driver is None or not (driver.closed or isinstance(error, FeatureNotSupported)):
@@ -52,20 +66,13 @@ def fetch_last(engine: Engine, *calls: Call) -> Sequence[tuple[Any, ...]] | None
             connection.close()
 
 
-def _send(
-    connection: Any, engine: Engine, calls: Sequence[tuple[Prepared, Mapping[str, Any]]]
-) -> Sequence[tuple[Any, ...]]:
+def _send(connection: Any, engine: Engine, calls: Sequence[Call]) -> Sequence[tuple[Any, ...]]:
     opening = engine.get_execution_options()[MESSAGE_OPENING]
+    prepared = may_prepare(engine)
     with connection.cursor() as cursor:
-        if may_prepare(engine):
-            for wanted, _ in calls:
-                plan(wanted, connection.info, lambda statement: cursor.execute(f"{opening} {statement}", ()))
-            message = "; ".join(wanted.call for wanted, _ in calls)
-            bound = [values[name] for wanted, values in calls for name in wanted.values]
-            cursor.execute(f"{opening} {message}", bound)
-        else:
-            # Each by itself: two statements may have a value of the same name.
-            told = "; ".join(cursor.mogrify(wanted.plain, values).decode() for wanted, values in calls)
-            cursor.execute(f"{opening} {told.replace('%', '%%')}", ())
+        if prepared:
+            for call in calls:
+                plan(prepare(call.statement), connection.info, lambda text: cursor.execute(f"{opening} {text}"))
+        cursor.execute(f"{opening} {'; '.join([call.spell(cursor, prepared) for call in calls])}")
         rows: Sequence[tuple[Any, ...]] = cursor.fetchall()
     return rows

@@ -105,7 +105,7 @@ def fetch_rows(connection: Connection, statement: Statement, values: Mapping[str
     wanted = prepare(statement)
     # In the driver's own format, as whatever stands before the first statement of a transaction.
     try:
-        plan(wanted, connection.info, lambda statement: connection.exec_driver_sql(statement, ()))
+        plan(wanted, connection.info, lambda text: connection.exec_driver_sql(text.replace("%", "%%"), ()))
         return connection.exec_driver_sql(wanted.call, tuple(values[name] for name in wanted.values)).all()
     except NotSupportedError as error:
         if not isinstance(error.orig, FeatureNotSupported):
@@ -133,12 +133,12 @@ def may_prepare(engine: Engine) -> bool:
 
 def plan(wanted: Prepared, info: MutableMapping[Any, Any], run: Callable[[str], object]) -> None:
     """Has the session plan a statement, unless it has. `info`: what is remembered of the session; `run` runs a
-    statement in it, in the driver's own format."""
+    statement in it."""
     plans: OrderedDict[str, None] = info.setdefault(PLANS, OrderedDict())
     if wanted.name in plans:
         plans.move_to_end(wanted.name)
         return
     if len(plans) >= KEPT_PLANS:
         run(f"DEALLOCATE {plans.popitem(last=False)[0]}")
-    run(f"PREPARE {wanted.name} AS {wanted.text.replace('%', '%%')}")
+    run(f"PREPARE {wanted.name} AS {wanted.text}")
     plans[wanted.name] = None

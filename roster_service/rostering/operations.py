@@ -89,7 +89,7 @@ class AdmittedRequest:
 class Records:
     """The body of an answer, how many records it has, and the headers that come of them."""
 
-    body: str
+    body: bytes
     number: int
     headers: Mapping[str, str]
 
@@ -142,25 +142,34 @@ def parameters_of(endpoint: Endpoint) -> tuple[Parameter, ...]:
 def show_page(asked: AdmittedRequest, page: Page) -> Records:
     """The answer with a page of a collection."""
     plan = asked.plan
-    body = f'{{"{asked.operation.endpoint.resource.plural}":[{",".join(page.texts)}]}}'
     headers = {"X-Total-Count": str(page.total)}
     links = make_links(asked.address.plain, asked.draft.pairs, plan.limit, plan.offset, page.total)
     if links:
         headers["Link"] = links
-    return Records(_add_notices(body, asked), len(page.texts), headers)
+    body = _join(f'{{"{asked.operation.endpoint.resource.plural}":[', page.texts, "]" + _end(asked))
+    return Records(body, len(page.texts), headers)
 
 
 def show_record(asked: AdmittedRequest, text: str) -> Records:
     """The answer with a single record."""
-    return Records(_add_notices(f'{{"{asked.operation.endpoint.resource.singular}":{text}}}', asked), 1, {})
+    return Records(_join(f'{{"{asked.operation.endpoint.resource.singular}":', (text,), _end(asked)), 1, {})
 
 
-def _add_notices(body: str, asked: AdmittedRequest) -> str:
-    """The body, with what was ignored of the request beside the records."""
+def _join(head: str, texts: Sequence[str], tail: str) -> bytes:
+    """The body, with commas between the texts. A page of 10,000 has megabytes, and a single text with a letter beyond
+    Latin 1 would double them: so the texts are encoded one by one, and joined once."""
+    parts = [text.encode() for text in texts] or [b""]
+    parts[0] = head.encode() + parts[0]
+    parts[-1] += tail.encode()
+    return b",".join(parts)
+
+
+def _end(asked: AdmittedRequest) -> str:
+    """The end of the body, with what was ignored of the request beside the records."""
     if not asked.plan.notices:
-        return body
+        return "}"
     request = describe_request("GET", asked.address.path, asked.address.query)
-    return f"{body[:-1]},{make_warning(asked.plan.notices, request)[1:]}"
+    return f",{make_warning(asked.plan.notices, request)[1:]}"
 
 
 def describe_request(method: str, path: str, query: str) -> str:
