@@ -294,3 +294,64 @@ def test_a_function_that_a_migration_replaced_is_planned_anew(make_own: Callable
         with only("application"):
             assert shown(ask(own.client, path)) == expected
     assert shown(ask(own.client, path)) == expected
+
+
+ODD = (
+    "/users/%ff",
+    "/users/%00",
+    "/users/a%2Fb",
+    "/users/a%252Fb",
+    "/users/spr-student-1/",
+    "/users/",
+    "//users",
+    "/users//classes",
+    "/%75sers/spr-student-1",
+    "/users/%73pr-student-1",
+    "/users/spr-student-1?",
+    "/users/spr-student-1?fields=sourcedId",
+    "/users/spr-student-1?limit=1",
+    "/users?limit=x",
+    "/users?limit=2&offset=1&unknown=1",
+    "/users?limit=2&offset=1&filter=nonsense",
+    "/users?limit=2&offset=1&filter=givenName%3D'%C3%A9'",
+    "/users?limit=2&offset=1&fields=sourcedId,,",
+    "/nothing",
+    "/openapi.json",
+    "",
+)
+ODD_HEADERS: tuple[dict[str, str], ...] = (
+    {"Host": 'bad host/"x'},
+    {"Host": ""},
+    {"Host": "[::1]:8000"},
+    {"Host": "xn--mnchen-3ya.example"},
+    {"Authorization": "Basic x"},
+    {"Authorization": "bearer"},
+    {"Accept-Encoding": "*;q=0, identity"},
+    {"If-None-Match": "nonsense"},
+    {"If-None-Match": ""},
+)
+
+
+@pytest.mark.parametrize("path", ODD)
+def test_what_is_unusual_is_answered_as_ever(client: RosterClient, path: str) -> None:
+    for _ in range(TIMES):
+        with only("application"):
+            expected = shown(ask(client, path))
+        assert shown(ask(client, path)) == expected
+
+
+@pytest.mark.parametrize("headers", ODD_HEADERS, ids=repr)
+def test_unusual_headers_are_read_as_ever(client: RosterClient, headers: dict[str, str]) -> None:
+    for path in ("/users/spr-student-1", "/users?limit=3&offset=3"):
+        warm(client, path)
+        sent = {"Authorization": f"Bearer {client.token('v1p1')}", **headers}
+        with only("application"):
+            expected = shown(client.fetch(ROOTS["v1p1"] + path, headers=sent))
+        assert shown(client.fetch(ROOTS["v1p1"] + path, headers=sent)) == expected
+
+
+def test_the_method_is_refused_as_ever(client: RosterClient) -> None:
+    warm(client, "/users/spr-student-1")
+    sent = {"Authorization": f"Bearer {client.token('v1p1')}"}
+    for method in ("POST", "HEAD", "OPTIONS", "DELETE"):
+        assert client.fetch(f"{ROOTS['v1p1']}/users/spr-student-1", method=method, headers=sent).status == 400
