@@ -7,6 +7,7 @@ from sqlalchemy import Engine
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from roster_service.access.journal import Journal
+from roster_service.access.known_callers import KnownCallers
 from roster_service.access.login_failures import FailureBrake
 from roster_service.access.signing_keys import KeyRing, ensure_signing_key
 from roster_service.access.token_cache import TokenReader
@@ -22,6 +23,7 @@ from roster_service.db.engine import (
 from roster_service.db.migrate import require_current
 from roster_service.db.prepared import let_prepare
 from roster_service.db.serving_role import find_serving_role, require_serving_role
+from roster_service.direct import COMMON_HEADERS, Direct
 from roster_service.docs import register_docs
 from roster_service.errors import DatabaseUnavailableError
 from roster_service.failures import register_failures
@@ -34,7 +36,6 @@ from roster_service.rostering import blueprints as rostering
 from roster_service.rostering.paths import EncodedIds, IdConverter
 from roster_service.rostering.views import Surroundings
 from roster_service.settings import Settings
-from roster_service.unchanged import COMMON_HEADERS, Unchanged
 from roster_service.vendor.blueprint import register_vendor
 from roster_service.vendor.throttle import Throttle
 from roster_service.vendor.views import VendorDoor
@@ -86,10 +87,12 @@ def create_app(settings: Settings, database_url: str) -> Flask:
         engine=engine,
         walks=walks,
         tokens=TokenReader(keys, issuer),
+        callers=KnownCallers(),
         limits=Limits(settings.default_limit, settings.max_limit, settings.filter_length),
         public_url=settings.public_url,
     )
-    rostering.register_rostering(app, here)
+    app.extensions["roster_callers"] = here.callers
+    operations = rostering.register_rostering(app, here)
     counting = make_counting_engine(database_url)
     app.extensions["roster_counting_engine"] = counting
     throttle = Throttle(app, counting, settings.rate_storage_url)
@@ -108,9 +111,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app.after_request(add_common_headers)
     # Flask's own way of adding middleware; the last one is the first that sees a request.
     app.wsgi_app = EncodedIds(app.wsgi_app)  # type: ignore[method-assign]
-    unchanged = Unchanged(app, here, journal)
-    app.wsgi_app = unchanged  # type: ignore[method-assign]
-    app.extensions["roster_unchanged"] = unchanged
+    app.wsgi_app = Direct(app, operations, here, journal, settings.compress_bytes)  # type: ignore[method-assign]
     if settings.trusted_proxies:
         # For the client's address alone; the address of the service is a setting.
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]

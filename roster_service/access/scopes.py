@@ -6,12 +6,16 @@ the `http://` spelling counts too.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from roster_service.db.visibility import MetadataOf, Sight
+
+# Sets of scopes that tokens carry; there are no more than a few in use.
+KEPT_SIGHTS = 256
 
 _SPELLING = re.compile(
     r"(?:https?://purl\.imsglobal\.org/spec/or/(?P<long>v1p[12])/scope/|(?P<short>v1p[12])/)(?P<name>[a-z.-]+)"
@@ -83,6 +87,7 @@ def read_scopes(texts: Iterable[str]) -> tuple[Scope, ...]:
     return tuple(scope for scope in map(read_scope, texts) if scope is not None)
 
 
+@functools.lru_cache(KEPT_SIGHTS)
 def make_sight(names: frozenset[ScopeName]) -> Sight:
     """What a caller with these scopes sees beside the plain records."""
     return Sight(

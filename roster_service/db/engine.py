@@ -6,8 +6,11 @@ that no server setting changes what a statement means.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE
+from psycopg2.extensions import connection as DriverConnection  # noqa: N812  (the driver's own class)
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import OperationalError
 
@@ -24,7 +27,11 @@ _PLANNING = {
     # the database would plan a page of documents anew each time, which takes far longer than reading it.
     "plan_cache_mode": "force_generic_plan",
 }
+# A page, its count and the revision in its headers come from one roster, even while a sync commits.
+_ONE_SNAPSHOT = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _OPENING = "transaction is to be opened"
+# The execution option that says what a message begins with that is a transaction by itself.
+MESSAGE_OPENING = "roster_message_opening"
 
 
 def make_engine(url: str) -> Engine:
@@ -47,16 +54,37 @@ def make_reading_engine(url: str, *, role: str | None, statement_seconds: int, p
         "timezone": "UTC",
         **({} if role is None else {"role": role}),
     }
-    engine = _make(url, {}, pool_size=pool_size)
-    _open_transactions_with(engine, " ".join(f"SET LOCAL {name} = {_quote(text)};" for name, text in settings.items()))
-
-    @event.listens_for(engine, "connect")
-    def begin_as_reader(connection: Any, _record: object) -> None:
-        # A page, its count and the revision in its headers come from one roster, even while a sync commits. These
-        # travel with BEGIN.
-        connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
-
+    engine = _make(url, {"connection_factory": Reader}, pool_size=pool_size)
+    local = _set_locally(settings)
+    _open_transactions_with(engine, f"BEGIN {_ONE_SNAPSHOT}; {local}")
+    engine.update_execution_options(**{MESSAGE_OPENING: f"SET TRANSACTION {_ONE_SNAPSHOT}; {local}"})
     return engine
+
+
+class Reader(DriverConnection):  # type: ignore[misc]
+    """A connection that sends a message exactly as it is told, without a BEGIN of the driver's before it: so a
+    transaction begins in the message of its first statement, or is one message altogether."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.autocommit = True
+
+    def commit(self) -> None:
+        """Ends the transaction, if there is one."""
+        self._end("COMMIT")
+
+    def rollback(self) -> None:
+        """Ends the transaction, if there is one."""
+        self._end("ROLLBACK")
+
+    def _end(self, statement: str) -> None:
+        if self.get_transaction_status() != TRANSACTION_STATUS_IDLE:
+            with self.cursor() as cursor:
+                cursor.execute(statement)
+
+
+def _set_locally(settings: Mapping[str, str]) -> str:
+    return " ".join(f"SET LOCAL {name} = {_quote(text)};" for name, text in settings.items())
 
 
 def _quote(text: str) -> str:
@@ -101,7 +129,7 @@ def make_walking_engine(url: str, *, role: str | None, statement_seconds: int) -
         **({} if role is None else {"role": role}),
     }
     engine = _make(url, {}, pool_size=1)
-    _open_transactions_with(engine, " ".join(f"SET LOCAL {name} = {_quote(text)};" for name, text in settings.items()))
+    _open_transactions_with(engine, _set_locally(settings))
 
     @event.listens_for(engine, "connect")
     def begin_as_walker(connection: Any, _record: object) -> None:
@@ -116,7 +144,7 @@ def _write_options(session: dict[str, str]) -> dict[str, str]:
     return {"options": " ".join(f"-c {name}={value}" for name, value in {"timezone": "UTC", **session}.items())}
 
 
-def _make(url: str, extra: dict[str, str], *, pool_size: int) -> Engine:
+def _make(url: str, extra: Mapping[str, Any], *, pool_size: int) -> Engine:
     try:
         address = make_url(url)
     except Exception as error:

@@ -14,16 +14,21 @@ import functools
 import hashlib
 import re
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from psycopg2.errors import FeatureNotSupported
 from psycopg2.extensions import QuotedString, adapt
 from sqlalchemy import Connection, Engine, Row, Select, TextClause
 from sqlalchemy.dialects.postgresql.psycopg2 import dialect as make_dialect
+from sqlalchemy.exc import NotSupportedError
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from roster_service.errors import RosterServiceError
+
 Statement = Select[*tuple[Any, ...]] | TextClause
+Done = TypeVar("Done")
 
 # Statements that a worker keeps the text of, and that a connection keeps the plans of.
 KEPT_TEXTS = 512
@@ -39,13 +44,15 @@ _MAY_PREPARE = "roster_may_prepare"
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """The text of a statement with `$1`, `$2` in it, and the names of the values that these stand for."""
+    """The text of a statement with `$1`, `$2` in it, and the names of the values that these stand for; `plain` is the
+    statement in the driver's own format, for sessions that keep no plans."""
 
     name: str
     text: str
     values: tuple[str, ...]
+    plain: str
 
-    @property
+    @functools.cached_property
     def call(self) -> str:
         """What runs it, in the driver's own format."""
         return f"EXECUTE {self.name}" + (f" ({', '.join(['%s'] * len(self.values))})" if self.values else "")
@@ -58,18 +65,25 @@ def prepare(statement: Statement) -> Prepared:
     own = {name: value for name, value in compiled.params.items() if not compiled.binds[name].required}
     places: dict[str, int] = {}
 
-    def write(found: re.Match[str]) -> str:
+    def spell(found: re.Match[str]) -> str | None:
+        """What the statement spells itself, None for a value that is bound."""
         if found["list"]:
             return ", ".join(_quote(item) for item in own[found["list"]])
         name = found["value"]
-        if name is None:
-            return "%"
-        return _quote(own[name]) if name in own else f"${places.setdefault(name, len(places) + 1)}"
+        return "%" if name is None else _quote(own[name]) if name in own else None
 
-    text = _PLACE.sub(write, str(compiled))
+    def number(found: re.Match[str]) -> str:
+        spelled = spell(found)
+        return f"${places.setdefault(found['value'], len(places) + 1)}" if spelled is None else spelled
+
+    def keep(found: re.Match[str]) -> str:
+        spelled = spell(found)
+        return found[0] if spelled is None else spelled.replace("%", "%%")
+
+    text = _PLACE.sub(number, str(compiled))
     # One name is one text, in every process: behind a pooler by mistake, no session answers another question.
     name = f"roster_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
-    return Prepared(name, text, tuple(places))
+    return Prepared(name, text, tuple(places), _PLACE.sub(keep, str(compiled)))
 
 
 def let_prepare(engine: Engine, wanted: bool) -> Engine:
@@ -89,13 +103,42 @@ def fetch_rows(connection: Connection, statement: Statement, values: Mapping[str
     if not connection.get_execution_options().get(_MAY_PREPARE, False):
         return connection.execute(statement, values).all()
     wanted = prepare(statement)
-    plans: OrderedDict[str, None] = connection.info.setdefault(PLANS, OrderedDict())
+    # In the driver's own format, as whatever stands before the first statement of a transaction.
+    try:
+        plan(wanted, connection.info, lambda text: connection.exec_driver_sql(text.replace("%", "%%"), ()))
+        return connection.exec_driver_sql(wanted.call, tuple(values[name] for name in wanted.values)).all()
+    except NotSupportedError as error:
+        if not isinstance(error.orig, FeatureNotSupported):
+            raise
+        raise StalePlansError("the plans of a connection were made for another version of the database") from error
+
+
+class StalePlansError(RosterServiceError):
+    """A connection's plans were made for functions or tables that a migration has replaced since."""
+
+
+def again_with_fresh_plans(engine: Engine, work: Callable[[], Done]) -> Done:
+    """Does the work, and where the plans of its connection are stale, once more on a fresh connection."""
+    try:
+        return work()
+    except StalePlansError:
+        engine.dispose()
+        return work()
+
+
+def may_prepare(engine: Engine) -> bool:
+    """Whether the statements of its connections may be prepared."""
+    return bool(engine.get_execution_options().get(_MAY_PREPARE, False))
+
+
+def plan(wanted: Prepared, info: MutableMapping[Any, Any], run: Callable[[str], object]) -> None:
+    """Has the session plan a statement, unless it has. `info`: what is remembered of the session; `run` runs a
+    statement in it."""
+    plans: OrderedDict[str, None] = info.setdefault(PLANS, OrderedDict())
     if wanted.name in plans:
         plans.move_to_end(wanted.name)
-    else:
-        if len(plans) >= KEPT_PLANS:
-            connection.exec_driver_sql(f"DEALLOCATE {plans.popitem(last=False)[0]}")
-        # In the driver's own format, as whatever stands before the first statement of a transaction.
-        connection.exec_driver_sql(f"PREPARE {wanted.name} AS {wanted.text.replace('%', '%%')}", ())
-        plans[wanted.name] = None
-    return connection.exec_driver_sql(wanted.call, tuple(values[name] for name in wanted.values)).all()
+        return
+    if len(plans) >= KEPT_PLANS:
+        run(f"DEALLOCATE {plans.popitem(last=False)[0]}")
+    run(f"PREPARE {wanted.name} AS {wanted.text}")
+    plans[wanted.name] = None

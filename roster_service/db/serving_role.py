@@ -35,6 +35,8 @@ CALLABLE = (
     "set_sight(text[], text[], boolean)",
     "admit_client(text, numeric, numeric, text, boolean)",
     "find_key_holder(bytea)",
+    "client_stands(text, numeric, numeric, text, integer, bigint, timestamptz, timestamptz)",
+    "readmit_client(text, numeric, numeric, text, boolean, integer, bigint, timestamptz, timestamptz, text)",
 )
 
 

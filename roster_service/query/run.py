@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Select
+from sqlalchemy import Connection, Engine, Select
 
 from roster_service.access.callers import Caller
+from roster_service.access.known_callers import KnownCaller
+from roster_service.db.message import Call, fetch_last
 from roster_service.db.prepared import fetch_rows
 from roster_service.db.visibility import read_opening, repeat_opening
 from roster_service.query.documents import BASE, single_statement
@@ -129,7 +131,49 @@ def _join(rows: Sequence[Any], total: int) -> Page:
 def run_single(connection: Connection, plan: Plan, caller: Caller, base_url: str) -> str | None:
     """The JSON text of one record, or None where there is none that the caller may see."""
     rows = _fetch_rows(connection, single_statement, plan.outline, _bind(plan, caller))
-    return rows[0][0].replace(BASE, _escape(base_url)) if rows else None
+    return _root(rows[0][0], base_url) if rows else None
+
+
+def stands(engine: Engine, known: KnownCaller) -> bool:
+    """Whether the database says of the caller and the roster what is known, in one message."""
+    return fetch_last(engine, known.stands) == [(True,)]
+
+
+def recall_page(engine: Engine, plan: Plan, known: KnownCaller, walks: Walks) -> Page | None:
+    """The page of a walk that this worker knows, in one message; None where it does not, or where something that is
+    known is otherwise now: then `run_collection` has it."""
+    caller = known.caller
+    walk = make_walk(plan, _bind(plan, caller), caller.state, caller.opening)
+    found = walks.recall(walk)
+    if found is None or _has_own_words(plan.outline):
+        return None
+    begin, end = find_places(plan, found.total)
+    if begin == end:
+        return Page((), 0, found.total) if stands(engine, known) else None
+    if not found.is_kept:
+        return None
+    walks.note_walking(walk)
+    values = {**walk.values, "walk": walk.key, "page_begin": begin, "page_end": end}
+    page = _join(fetch_last(engine, known.readmit, Call(kept_page_statement(plan.outline), values)) or (), found.total)
+    return page if page.records == end - begin else None
+
+
+def recall_single(engine: Engine, plan: Plan, known: KnownCaller, base_url: str) -> str | None:
+    """The JSON text of one record, in one message; None where there is none that the caller may see, or where
+    something that is known of the caller is otherwise now: then `run_single` says which."""
+    call = Call(single_statement(plan.outline), _bind(plan, known.caller))
+    rows = fetch_last(engine, known.readmit, call)
+    return _root(rows[0][0], base_url) if rows else None
+
+
+def _root(text: str, base_url: str) -> str:
+    """The text of a record, with refs that are built on `base_url`."""
+    return text.replace(BASE, _escape(base_url))
+
+
+def _has_own_words(outline: Outline) -> bool:
+    """Whether a caller's own words stand in the statements: a sort on `metadata` names what the caller likes."""
+    return outline.sort is not None and "." in outline.sort
 
 
 def _fetch_rows(
@@ -138,10 +182,9 @@ def _fetch_rows(
     outline: Outline,
     values: Mapping[str, Any],
 ) -> Sequence[Any]:
-    """The rows of a statement that is kept by its outline, prepared unless the outline has a caller's own words in it:
-    a sort on `metadata` names what the caller likes."""
+    """The rows of a statement that is kept by its outline, prepared unless a caller's own words stand in it."""
     statement = make(outline)
-    if outline.sort is not None and "." in outline.sort:
+    if _has_own_words(outline):
         return connection.execute(statement, values).all()
     return fetch_rows(connection, statement, values)
 

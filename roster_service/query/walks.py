@@ -115,7 +115,7 @@ class Walks:
 
     def find(self, connection: Connection, walk: Walk) -> Known | None:
         """What is known of a walk, here or in the database as `connection` sees it."""
-        known = self._recall(walk)
+        known = self.recall(walk)
         if known is None:
             wanted = select(walks.c.total, walks.c.bytes).where(walks.c.key == walk.key)
             row = connection.execute(wanted).one_or_none()
@@ -125,7 +125,8 @@ class Walks:
             self.remember(walk, known)
         return known
 
-    def _recall(self, walk: Walk) -> Known | None:
+    def recall(self, walk: Walk) -> Known | None:
+        """What this worker knows of a walk."""
         with self._lock:
             known = self._remembered.get(walk.key)
             if known is None:

@@ -9,6 +9,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.rostering.openapi import document, make_api
+from roster_service.rostering.operations import Operation
 from roster_service.rostering.status_info import STATUS_INFO, make_failure
 from roster_service.rostering.views import Surroundings, describe_request, make_view
 from roster_service.schemas.versions import V1P2, VERSIONS
@@ -21,13 +22,15 @@ CHALLENGES = {
 }
 
 
-def register_rostering(app: Flask, here: Surroundings) -> None:
-    """Registers both versions."""
+def register_rostering(app: Flask, here: Surroundings) -> list[Operation]:
+    """Registers both versions; returns every operation."""
     app.before_request(refuse_other_methods)
+    operations: list[Operation] = []
     for version in VERSIONS:
         blueprint = Blueprint(version.prefix, __name__, url_prefix=version.root, description=version.title)
         for endpoint in ENDPOINTS:
-            view = blueprint.doc(**document(endpoint, version, here))(make_view(endpoint, version, here))
+            operations.append(Operation(endpoint, version, here.limits))
+            view = blueprint.doc(**document(endpoint, version, here))(make_view(operations[-1], here))
             rule = endpoint.path.replace("{", "<id:").replace("}", ">")
             blueprint.add_url_rule(rule, endpoint=endpoint.name, view_func=view, methods=["GET"])
         api = make_api(app, version)
@@ -38,6 +41,7 @@ def register_rostering(app: Flask, here: Surroundings) -> None:
                 endpoint=f"{version.prefix}_discovery",
                 view_func=app.view_functions[f"{version.prefix}-api-docs.openapi_json"],
             )
+    return operations
 
 
 def is_rostering(path: str) -> bool:

@@ -42,12 +42,6 @@ def make_links(address: str, pairs: Sequence[tuple[str, str]], limit: int, offse
     if offset == 0:
         del offsets["prev"]
     kept = [(name, text) for name, text in pairs if name not in ("limit", "offset")]
-    links = [
-        f'<{address}?{_encode([*kept, ("limit", str(limit)), ("offset", str(start))])}>; rel="{rel}"'
-        for rel, start in offsets.items()
-    ]
+    others = urlencode(kept, quote_via=quote, safe="") + "&" if kept else ""
+    links = [f'<{address}?{others}limit={limit}&offset={start}>; rel="{rel}"' for rel, start in offsets.items()]
     return next((text for text in (", ".join(links), links[0]) if len(text) <= LINK_BYTES), "")
-
-
-def _encode(pairs: Sequence[tuple[str, str]]) -> str:
-    return urlencode(pairs, quote_via=quote, safe="")

@@ -11,8 +11,9 @@ from roster_service import __version__
 from roster_service.access.scopes import EXPLANATIONS, TOKEN_PATH
 from roster_service.query.params import FILTER, LIMIT, Parameter
 from roster_service.rostering.endpoints import Endpoint, Shape
+from roster_service.rostering.operations import parameters_of
 from roster_service.rostering.status_info import StatusInfo, StatusInfoSet
-from roster_service.rostering.views import Surroundings, parameters_of
+from roster_service.rostering.views import Surroundings
 from roster_service.schemas.versions import Version
 
 COLLECTION_HEADERS: dict[str, Any] = {

@@ -55,5 +55,10 @@ class IdConverter(BaseConverter):
 
 
 def raw_path(environ: WSGIEnvironment) -> str:
-    """The path as it was sent, percent-encoded; its commas too, because clients split `Link` on commas."""
-    return str(environ[RAW_PATH]).replace(",", "%2C")
+    """The path of a request as an answer shows it."""
+    return show_raw(str(environ[RAW_PATH]))
+
+
+def show_raw(sent: str) -> str:
+    """A path as it was sent, percent-encoded; its commas too, because clients split `Link` on commas."""
+    return sent.replace(",", "%2C")

@@ -93,10 +93,8 @@ def ask(served: Served, path: str, vendor: str, scopes: tuple[str, ...]) -> tupl
 def forget_session(connection: Any, _record: object) -> None:
     """What a pooler may do between two transactions."""
     connection.rollback()
-    connection.autocommit = True
     with connection.cursor() as cursor:
         cursor.execute("DISCARD ALL")
-    connection.autocommit = False
 
 
 def test_without_them_every_answer_is_the_same_on_sessions_that_forget(

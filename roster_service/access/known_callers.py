@@ -1,0 +1,82 @@
+"""Callers that were admitted lately, as one worker knows them.
+
+What is known of a caller is a guess: whoever answers from it holds it against the database in the same message, with
+one of the calls that are made here. Where the database says otherwise, nothing is answered and the caller is found
+anew.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from sqlalchemy import Text, bindparam, text
+
+from roster_service.access.callers import AccessToken, Caller
+from roster_service.db.message import Call
+
+# Each takes about a kilobyte, and more for a vendor with many single schools.
+KEPT_CALLERS = 1024
+
+_FACTS = ":client, :client_version, :grant_version, :key_id"
+_STATE = ":vendor, :revision, :as_of, :deletions_since"
+_TEXTS = (bindparam("client", type_=Text), bindparam("key_id", type_=Text))
+_STANDS = text(f"SELECT client_stands({_FACTS}, {_STATE})").bindparams(*_TEXTS)
+_READMIT = text(f"SELECT readmit_client({_FACTS}, :guardians, {_STATE}, :opening)").bindparams(
+    *_TEXTS, bindparam("opening", type_=Text)
+)
+
+
+@dataclass(frozen=True)
+class KnownCaller:
+    """A caller as they were when they were found.
+
+    `stands` asks whether the database says the same now, but for the districts and schools, which follow from the
+    version of the grants: one row, one truth value. `readmit` asks the same, and lets the rest of the transaction read
+    what they may; where anything is otherwise, down to the single org, the rest of the transaction sees no record.
+    """
+
+    caller: Caller
+    stands: Call
+    readmit: Call
+
+
+class KnownCallers:
+    """What one worker remembers."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[AccessToken, KnownCaller] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def remember(self, token: AccessToken, caller: Caller) -> None:
+        """Keeps the caller that was found for a token."""
+        known = self.recall(token)
+        if known is not None and known.caller == caller:
+            return
+        state = caller.state
+        facts = {
+            "client": token.client_id,
+            "client_version": token.client_version,
+            "grant_version": token.grant_version,
+            "key_id": token.key_id,
+            "guardians": caller.sight.guardians,
+            "vendor": caller.vendor_id,
+            "revision": state.revision,
+            "as_of": state.as_of.isoformat(),
+            "deletions_since": state.deletions_since.isoformat(),
+            "opening": caller.opening,
+        }
+        with self._lock:
+            self._known[token] = KnownCaller(caller, Call(_STANDS, facts), Call(_READMIT, facts))
+            self._known.move_to_end(token)
+            if len(self._known) > KEPT_CALLERS:
+                self._known.popitem(last=False)
+
+    def recall(self, token: AccessToken) -> KnownCaller | None:
+        """The caller that was found for a token lately; None where there was none."""
+        with self._lock:
+            known = self._known.get(token)
+            if known is not None:
+                self._known.move_to_end(token)
+            return known

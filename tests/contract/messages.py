@@ -1,0 +1,28 @@
+"""What the readers send to the database, message by message, whoever sends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg2.extensions
+import pytest
+
+from roster_service.db.engine import Reader
+
+
+@contextmanager
+def messages() -> Iterator[list[str]]:
+    """The messages of every reading connection meanwhile, with the values in them."""
+    seen: list[str] = []
+
+    class Noting(psycopg2.extensions.cursor):  # type: ignore[misc]
+        def execute(self, statement: str, values: Any = None) -> None:
+            """Notes it, and sends it."""
+            seen.append(self.mogrify(statement, values).decode())
+            super().execute(statement, values)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Reader, "cursor", lambda self: super(Reader, self).cursor(cursor_factory=Noting), raising=False)
+        yield seen

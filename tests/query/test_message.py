@@ -1,0 +1,112 @@
+"""Statements in one message: one transaction that reads, one snapshot, and nothing left behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from psycopg2.errors import DivisionByZero, QueryCanceled
+from sqlalchemy import Engine, Text, bindparam, text
+from sqlalchemy.exc import DataError, DBAPIError
+
+from roster_service.db.engine import make_reading_engine
+from roster_service.db.message import Call, fetch_last
+from roster_service.db.prepared import let_prepare
+
+KEY = 7
+SETTINGS = (
+    "SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only'), "
+    "current_setting('statement_timeout'), current_setting('jit'), current_setting('roster.granted_orgs', true)"
+)
+INSIDE = ("repeatable read", "on", "30s", "off", "{org}")
+KEEP = Call(text("SELECT set_config('roster.granted_orgs', '{org}', true)"), {})
+
+SHORT = Call(text("SELECT set_config('statement_timeout', '500ms', true)"), {})
+
+
+@pytest.fixture(params=[True, False], ids=["prepared", "plain"])
+def reader(database_url: str, request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """One session that reads."""
+    engine = make_reading_engine(database_url, role=None, statement_seconds=30, pool_size=1)
+    yield let_prepare(engine, request.param)
+    engine.dispose()
+
+
+def test_the_rows_are_those_of_the_last_call(reader: Engine) -> None:
+    first = Call(text("SELECT CAST(:a AS text)").bindparams(bindparam("a", type_=Text)), {"a": "first"})
+    last = Call(text("SELECT CAST(:a AS text), 7 % 4, '50 %'"), {"a": "it's 50 % \\ of :b $1", "unasked": 1})
+    for _ in range(7):
+        assert fetch_last(reader, first, last) == [("it's 50 % \\ of :b $1", 3, "50 %")]
+
+
+def test_all_of_it_is_one_reading_transaction_that_leaves_nothing(reader: Engine) -> None:
+    settings = Call(text(SETTINGS), {})
+    for _ in range(2):
+        assert fetch_last(reader, KEEP, settings) == [INSIDE]
+        with reader.connect() as connection:
+            assert tuple(connection.execute(text(SETTINGS)).one())[:4] == INSIDE[:4]
+        driver = reader.raw_connection()
+        with driver.cursor() as cursor:
+            cursor.execute(SETTINGS)
+            isolation, read_only, timeout, _, granted = cursor.fetchone()
+        driver.close()
+        assert (isolation, read_only, timeout, granted or None) == ("read committed", "off", "0", None)
+
+
+def test_it_cannot_write(reader: Engine) -> None:
+    with pytest.raises(DBAPIError, match="read-only transaction"):
+        fetch_last(reader, Call(text("SELECT nextval(pg_get_serial_sequence('vendors', 'id'))"), {}))
+
+
+def test_what_commits_between_two_statements_is_seen_by_neither(reader: Engine, engine: Engine) -> None:
+    found: list[object] = []
+    revision = "SELECT revision FROM roster_state"
+    calls = [
+        Call(text(statement), {"key": KEY}) for statement in (revision, "SELECT pg_advisory_xact_lock(:key)", revision)
+    ]
+    with engine.connect() as holder, engine.connect() as other:
+        before = other.scalar(text(revision))
+        holder.execute(text("SELECT pg_advisory_lock(:key)"), {"key": KEY})
+        asking = threading.Thread(target=lambda: found.append(fetch_last(reader, *calls)))
+        asking.start()
+        waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+        wait_until(lambda: other.scalar(waiting) == 1)
+        other.execute(text("UPDATE roster_state SET revision = revision + 1"))
+        other.commit()
+        holder.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": KEY})
+        asking.join()
+    assert found == [[(before,)]]
+    assert fetch_last(reader, calls[0]) == [(before + 1,)]
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Until it holds, which it must before long."""
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind"),
+    [("SELECT 1 / CAST(:n AS integer)", DivisionByZero), ("SELECT pg_sleep(5 - CAST(:n AS integer))", QueryCanceled)],
+)
+def test_a_failure_is_told_without_values_and_the_session_goes_on(
+    reader: Engine, statement: str, kind: type[Exception]
+) -> None:
+    with pytest.raises(DBAPIError) as caught:
+        fetch_last(reader, KEEP, SHORT, Call(text(statement), {"n": 0}))
+    assert isinstance(caught.value.orig, kind)
+    assert isinstance(caught.value, DataError) is (kind is DivisionByZero)
+    assert fetch_last(reader, Call(text("SELECT 1"), {})) == [(1,)]
+
+
+def test_a_dead_connection_answers_nothing_and_the_next_one_does(reader: Engine, engine: Engine) -> None:
+    call = Call(text("SELECT pg_backend_pid()"), {})
+    ((pid,),) = fetch_last(reader, call) or ()
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})
+    assert fetch_last(reader, call) is None
+    assert fetch_last(reader, call) != [(pid,)]
