@@ -79,14 +79,16 @@ def _count(connection: Connection, walk: Walk, walks: Walks) -> Page:
 def _meet(connection: Connection, walk: Walk, walks: Walks) -> Page:
     """The first page of a walk that nobody asked for yet."""
     values = {**walk.values, "page_limit": walk.plan.limit}
-    rows = connection.execute(first_page_statement(walk.plan), values).all()
-    total = rows[0][2] if rows else 0
+    found, total = connection.execute(first_page_statement(walk.plan), values).one()
     if total > walk.plan.limit:
         walks.share(walk, total)
     else:
         # There is no next page to ask for. Other workers need not hear of it.
         walks.remember(walk, Known(total, is_kept=False))
-    return _join(rows, total)
+    # In the order of the walk, which descending pages have from its end.
+    ids = found[::-1] if walk.plan.outline.descending else found
+    asked = {**walk.values, "page_ids": ids}
+    return _join(_fetch_rows(connection, listed_page_statement, walk.plan.outline, asked) if ids else (), total)
 
 
 def _read_kept(connection: Connection, walk: Walk, known: Known, walks: Walks) -> Page | None:

@@ -86,11 +86,14 @@ def _key(outline: Outline) -> ColumnElement[str]:
     return outline.view.record.table.c.sourced_id
 
 
-@functools.lru_cache(KEPT)
 def record_json(outline: Outline) -> ColumnElement[str]:
     """The JSON text of a record, with the fields that are wanted."""
-    fields, sight = outline.view.fields, outline.view.sight
-    return json_text.object_json((name, fields[name].json(sight)) for name in outline.fields)
+    return _record_json(outline.view, outline.fields)
+
+
+@functools.lru_cache(KEPT)
+def _record_json(view: View, fields: tuple[str, ...]) -> ColumnElement[str]:
+    return json_text.object_json((name, view.fields[name].json(view.sight)) for name in fields)
 
 
 @functools.lru_cache(KEPT)

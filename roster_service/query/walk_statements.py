@@ -83,9 +83,12 @@ def keeping_statement(plan: Plan) -> Select[*tuple[Any, ...]]:
     ).select_from(kept_sums.join(roster_state, true()))
 
 
-def first_page_statement(plan: Plan) -> Select[str, int, int]:
-    """The texts of the first `page_limit` records, as `texts_of` has them, each row with the number of all records, in
-    one pass; no row where there are no records."""
+def first_page_statement(plan: Plan) -> Select[list[str], int]:
+    """(the ids of the first `page_limit` records, the number of all records), found in one pass.
+
+    A filter is part of the statement, so it is built and planned anew for each; what the page shows of the records is
+    another statement, and the same one for all filters.
+    """
     outline = plan.outline
     named = [_bare(key).label(f"key_{number}") for number, key in enumerate(order_of(outline))]
     found = select(*named).where(admits(outline), wanted_by(plan)).cte("found")
@@ -93,7 +96,7 @@ def first_page_statement(plan: Plan) -> Select[str, int, int]:
     order = [key.desc() if outline.descending else key.asc() for key in keys]
     ids = select(keys[-1]).order_by(*order).limit(_count("page_limit"))
     total = select(func.count()).select_from(found).scalar_subquery()
-    return texts_of(outline, func.array(ids.scalar_subquery()), backwards=False).add_columns(total)
+    return select(func.array(ids.scalar_subquery(), type_=CTexts), total)
 
 
 def _bare(key: Any) -> ColumnElement[Any]:

@@ -159,9 +159,9 @@ def assert_tied(sql: str, record: type[Record]) -> None:
     the statement still runs, and answers with what belongs to others.
     """
     assert not re.findall(r"FROM ((?:\w+(?: AS \w+)?, )+\w+)", sql)
-    # The outer query and the one that finds the page's ids, each once.
+    # The outer query and, where both are in one statement, the one that finds the page's ids, each once.
     bare = re.findall(rf"FROM {record.table.name}(?! AS)\b", sql)
-    assert len(bare) == (2 if "page_limit" in sql else 1)
+    assert len(bare) == (2 if "page_offset" in sql else 1)
 
 
 @pytest.mark.parametrize(
