@@ -10,13 +10,13 @@ import functools
 from typing import Any
 
 from oneroster_filter import Through, sqlalchemy_where
-from sqlalchemy import ColumnElement, Select, and_, bindparam, func, select, true
+from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, func, select, true
 from sqlalchemy.types import BigInteger
 
 from roster_service.db import json_text
-from roster_service.db.visibility import row_is_visible
+from roster_service.db.visibility import Sight, row_is_visible
 from roster_service.query.plan import Outline, Plan, View
-from roster_service.query.selections import path_id
+from roster_service.query.selections import Selection, path_id
 from roster_service.schemas.kinds import Source
 
 # The collation that migrations make for comparing without case.
@@ -96,11 +96,14 @@ def _record_json(view: View, fields: tuple[str, ...]) -> ColumnElement[str]:
     return json_text.object_json((name, view.fields[name].json(view.sight)) for name in fields)
 
 
-@functools.lru_cache(KEPT)
 def admits(outline: Outline) -> ColumnElement[bool]:
     """What the caller may see, and what the path means: below whatever the caller filters."""
-    table, sight = outline.view.record.table, outline.view.sight
-    return and_(row_is_visible(table, table, sight), outline.selection(sight))
+    return _admits(outline.view.record.table, outline.view.sight, outline.selection)
+
+
+@functools.lru_cache(KEPT)
+def _admits(table: Table, sight: Sight, selection: Selection) -> ColumnElement[bool]:
+    return and_(row_is_visible(table, table, sight), selection(sight))
 
 
 def _filter(plan: Plan) -> ColumnElement[bool]:
