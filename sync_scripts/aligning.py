@@ -21,12 +21,19 @@ NEAR, FAR = 64, 65_536
 READ_MARKS = 2 * FAR
 
 
+class TooDifferentError(Exception):
+    """Both lists have so little in common, or in so different an order, that walking them side by side is no use."""
+
+
 class Alignment:
     """The walk along the old marks. `gone`: those that the new lines do not have, complete after `end`."""
 
-    def __init__(self, old: BinaryIO) -> None:
-        """`old`: the marks in the order of their lines, as bytes of this machine's signed 64-bit numbers."""
+    def __init__(self, old: BinaryIO, most: int) -> None:
+        """`old`: the marks in the order of their lines, as bytes of this machine's signed 64-bit numbers. `most`: how
+        many marks may come and go together; TooDifferentError says that there are more."""
         self._old = old
+        self._most = most
+        self._came = 0
         self._ahead: list[int] = []
         self._at = 0
         # The places of the old marks from here to `FAR`, counted from here; made once they are needed.
@@ -43,12 +50,15 @@ class Alignment:
             place = self._skip_equal(marks, place)
             if place < count:
                 place = self._meet_again(marks, place, found)
+                self._require_likeness(len(found))
+        self._came += len(found)
         return found
 
     def end(self) -> None:
         """After the last new line: what is left of the old ones has gone."""
         while True:
             self.gone.extend(self._ahead[self._at :])
+            self._require_likeness(0)
             self._ahead, self._at = [], 0
             self._read_ahead(1)
             if not self._ahead:
@@ -84,6 +94,10 @@ class Alignment:
                 return number
         found.extend(range(place, end))
         return end
+
+    def _require_likeness(self, coming: int) -> None:
+        if self._came + coming + len(self.gone) > self._most:
+            raise TooDifferentError
 
     def _advance(self, steps: int) -> None:
         self._at += steps

@@ -277,8 +277,7 @@ def _stage_and_sift(
         return stage, settled, sifted
     # The temporary tables go with it.
     attempt.rollback()
-    night = dataclasses.replace(night, whole=night.whole | sifted.partial)
-    return _stage_and_sift(connection, run, contents, night, watch)
+    return _stage_and_sift(connection, run, contents, night.without(*sifted.partial), watch)
 
 
 def _tell_known(

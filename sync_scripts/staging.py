@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from sqlalchemy import BigInteger, Column, Connection
 from sqlalchemy.types import NullType
 
 from roster_service.db.tables import CText
+from sync_scripts.aligning import TooDifferentError
 from sync_scripts.digests import Digested
 from sync_scripts.faults import MendedLines, find_faults
 from sync_scripts.formats import CsvFile, Format, Staged, StagedFile, name_metadata_column
@@ -27,7 +27,7 @@ from sync_scripts.package import UNREADABLE, Package
 from sync_scripts.quirks import tell_place
 from sync_scripts.refusals import Findings, Refusal, RefusedExportError, refuse_if
 from sync_scripts.temporary import MARK, PLACE, analyze_temporary, create_temporary
-from sync_scripts.thinning import Lines, MarkedLines, thin_out
+from sync_scripts.thinning import Lines, MarkedLines, Numbers, thin_out
 
 # No line is longer than half of it.
 BLOCK = 2 * LONGEST_LINE
@@ -66,6 +66,10 @@ class Night:
     trusted: bool
     whole: frozenset[str]
     closing: contextlib.ExitStack
+
+    def without(self, *names: str) -> Night:
+        """The same, with more files that are staged whole."""
+        return replace(self, whole=self.whole.union(names))
 
     def make_spool(self) -> BinaryIO:
         """A file of bytes that is gone with the run."""
@@ -176,14 +180,9 @@ class _Found:
 def _stage_file(connection: Connection, source: _Source, night: Night | None) -> _Found:
     """`night`: None where lines get no marks."""
     try:
-        with connection.begin_nested(), source.open() as stream:
-            read = Digested(stream)
-            lines = CleanLines(read)
-            if night is None:
-                file, marks = _copy(connection, source, lines), None
-            else:
-                file, marks = _copy_marked(connection, source, lines, night)
-            return _Found(file, read.digest, lines.rows, marks=marks)
+        return _stage_lines(connection, source, night)
+    except TooDifferentError:
+        return _stage_lines(connection, source, None if night is None else night.without(source.file.name))
     except DamagedFileError:
         if _find_faults(source):
             raise
@@ -192,6 +191,17 @@ def _stage_file(connection: Connection, source: _Source, night: Night | None) ->
         read = Digested(stream)
         mended = MendedLines(read, len(source.header.written))
         return _Found(_copy(connection, source, mended), read.digest, mended.rows, mended.mended)
+
+
+def _stage_lines(connection: Connection, source: _Source, night: Night | None) -> _Found:
+    with connection.begin_nested(), source.open() as stream:
+        read = Digested(stream)
+        lines = CleanLines(read)
+        if night is None:
+            file, marks = _copy(connection, source, lines), None
+        else:
+            file, marks = _copy_marked(connection, source, lines, night)
+        return _Found(file, read.digest, lines.rows, marks=marks)
 
 
 def _copy_marked(
@@ -211,9 +221,8 @@ def _copy_marked(
     new.seek(0)
     file = _copy(connection, source, new, Column(MARK, BigInteger), Column(PLACE, BigInteger))
     table = create_temporary(connection, f"gone_lines_{name}", [Column(MARK, BigInteger)])
-    rows = io.BytesIO(b"".join(b"%d\n" % mark for mark in gone))
     with contextlib.closing(connection.connection.cursor()) as cursor:
-        cursor.copy_expert(f"COPY pg_temp.{_quote(connection, table.name)} FROM STDIN", rows, BLOCK)
+        cursor.copy_expert(f"COPY pg_temp.{_quote(connection, table.name)} FROM STDIN", Numbers(gone))
     analyze_temporary(connection, table)
     return replace(file, gone=table), marks
 

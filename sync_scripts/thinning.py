@@ -6,12 +6,20 @@ they are, and `sifting` asks for the whole file where that would not do.
 
 from __future__ import annotations
 
+import io
 from array import array
+from collections.abc import Sequence
 from typing import BinaryIO, Protocol
 
-from sync_scripts.aligning import CODE, Alignment
+from sync_scripts.aligning import CODE, WIDTH, Alignment
 from sync_scripts.marks import Marker
 from sync_scripts.outcasts import HEADER_LINES
+
+# Bytes of a signed 64-bit number, and the end of its line.
+LONGEST_NUMBER = 21
+# Of the lines, the share that may come and go for the rest to be left out; of a few, all may.
+MOST_SHARE = 0.25
+LEAST = 1000
 
 
 class Lines(Protocol):
@@ -43,8 +51,12 @@ def thin_out(
 ) -> array[int]:
     """Writes those of the lines that are new into `new`, each with its mark and the number of its line in the file as
     two more cells. `old`: the marks of the last time; `marks` takes those of now. Returns the marks that are gone.
+
+    Raises TooDifferentError where it is better to take the whole file.
     """
-    alignment = Alignment(old)
+    count = old.seek(0, io.SEEK_END) // WIDTH
+    old.seek(0)
+    alignment = Alignment(old, LEAST + int(count * MOST_SHARE))
     first = HEADER_LINES + 1
     while block := lines.read(block_bytes):
         rows, found = marker.mark(block)
@@ -54,3 +66,17 @@ def thin_out(
         first += len(found)
     alignment.end()
     return alignment.gone
+
+
+class Numbers:
+    """Numbers as the lines of a file, made while they are read: there may be millions."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self._numbers = numbers
+        self._at = 0
+
+    def read(self, size: int) -> bytes:
+        """The next lines, at most `size` bytes of them."""
+        part = self._numbers[self._at : self._at + max(size // LONGEST_NUMBER, 1)]
+        self._at += len(part)
+        return b"".join([b"%d\n" % number for number in part])

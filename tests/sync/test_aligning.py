@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_scripts.aligning import CODE, FAR, NEAR, STRIDE, Alignment
+from sync_scripts.aligning import CODE, FAR, NEAR, STRIDE, Alignment, TooDifferentError
 
 MARKS = random.Random(1).sample(range(2**62), 8 * NEAR)
 OLD, FRESH = MARKS[: 5 * NEAR], MARKS[5 * NEAR :]
 
 
-def align(old: list[int], new: list[int], block: int) -> tuple[list[int], list[int]]:
+def align(old: list[int], new: list[int], block: int, most: int = 10**9) -> tuple[list[int], list[int]]:
     """(new marks that are not among the old ones, old ones that are gone), the new ones handed over in blocks."""
-    alignment = Alignment(io.BytesIO(array(CODE, old).tobytes()))
+    alignment = Alignment(io.BytesIO(array(CODE, old).tobytes()), most)
     found = []
     for begin in range(0, len(new), block):
         part = new[begin : begin + block]
@@ -68,6 +68,15 @@ def test_more_than_can_be_looked_ahead_is_found_new_and_gone() -> None:
     found, gone = align(many, many[: 10 * NEAR] + many[10 * NEAR + 2 * FAR :], 10_000)
     assert Counter(many) - Counter(gone) == Counter(many[: 10 * NEAR] + many[10 * NEAR + 2 * FAR :]) - Counter(found)
     assert set(found).isdisjoint(many[: 10 * NEAR])
+
+
+@pytest.mark.parametrize(("new", "came", "went"), CASES.values(), ids=CASES)
+def test_what_has_too_little_in_common_is_not_walked(new: list[int], came: list[int], went: list[int]) -> None:
+    changes = len(came) + len(went)
+    assert align(OLD, new, 100, most=changes) == (came, went)
+    if changes:
+        with pytest.raises(TooDifferentError):
+            align(OLD, new, 100, most=changes - 1)
 
 
 FEW = st.lists(st.integers(0, 30), max_size=200)

@@ -17,7 +17,7 @@ from sqlalchemy import Engine, func, select, text, update
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import ROSTER_TABLES, feed_lines, feeds, metadata, roster_state
-from sync_scripts import staging
+from sync_scripts import staging, thinning
 from sync_scripts.aligning import WIDTH
 from sync_scripts.loading import KNOWN, Options, load
 from sync_scripts.refusals import RefusedExportError
@@ -223,6 +223,20 @@ def test_only_lines_that_differ_are_staged(
     assert KNOWN not in load(engine, "feed", springfield).notices
     assert sum(sum(found) for found in staged_lines.values()) == lines
     assert all(len(found) == 1 for found in staged_lines.values())
+
+
+def test_a_file_that_is_mostly_another_one_is_staged_whole(
+    engine: Engine, springfield: Path, staged_lines: dict[str, list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the same result: its records are held against their fingerprints."""
+    monkeypatch.setattr(thinning, "LEAST", 3)
+    load(engine, "feed", springfield)
+    before = state(engine)
+    shuffled("enrollments")(springfield)
+    shuffled("users")(springfield)
+    assert load(engine, "feed", springfield).outcome == "unchanged"
+    assert state(engine) == before
+    assert len(staged_lines) == len(read_marks(engine)) - 2
 
 
 LOST: dict[str, Bend] = {
