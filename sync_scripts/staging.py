@@ -181,8 +181,6 @@ def _stage_file(connection: Connection, source: _Source, night: Night | None) ->
     """`night`: None where lines get no marks."""
     try:
         return _stage_lines(connection, source, night)
-    except TooDifferentError:
-        return _stage_lines(connection, source, None if night is None else night.without(source.file.name))
     except DamagedFileError:
         if _find_faults(source):
             raise
@@ -194,6 +192,12 @@ def _stage_file(connection: Connection, source: _Source, night: Night | None) ->
 
 
 def _stage_lines(connection: Connection, source: _Source, night: Night | None) -> _Found:
+    with contextlib.suppress(TooDifferentError):
+        return _stage_once(connection, source, night)
+    return _stage_once(connection, source, None if night is None else night.without(source.file.name))
+
+
+def _stage_once(connection: Connection, source: _Source, night: Night | None) -> _Found:
     with connection.begin_nested(), source.open() as stream:
         read = Digested(stream)
         lines = CleanLines(read)

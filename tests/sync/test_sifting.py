@@ -239,6 +239,19 @@ def test_a_file_that_is_mostly_another_one_is_staged_whole(
     assert len(staged_lines) == len(read_marks(engine)) - 2
 
 
+def test_a_file_that_is_mostly_another_one_is_mended_like_any_other(
+    engine: Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thinning, "LEAST", 3)
+    load(engine, "feed", springfield)
+    before = state(engine)
+    shuffled("users")(springfield)
+    raw("users.csv", lambda data: data.rstrip(b"\r\n") + b",,\n")(springfield)
+    report = load(engine, "feed", springfield)
+    assert any("in 1 rows, empty cells beyond the last column" in notice for notice in report.notices)
+    assert (report.outcome, state(engine)) == ("unchanged", before)
+
+
 LOST: dict[str, Bend] = {
     "the user of an enrollment": without_rows("users", "spr-student-5"),
     "the class of an enrollment": without_rows("classes", "spr-class-math3-a"),
