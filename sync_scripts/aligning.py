@@ -8,7 +8,6 @@ went and one that came, which costs a closer look and is right.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
 from typing import BinaryIO
 
 # Of signed numbers of 64 bits.
@@ -40,9 +39,8 @@ class Alignment:
         self._far: dict[int, int] | None = None
         self.gone: array[int] = array(CODE)
 
-    def find_new(self, marks: Sequence[int]) -> list[int]:
+    def find_new(self, marks: list[int]) -> list[int]:
         """The places of those of the next new lines, by their marks, that are not among the old ones."""
-        marks = list(marks)
         found: list[int] = []
         place, count = 0, len(marks)
         self._read_ahead(count + FAR)

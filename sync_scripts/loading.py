@@ -271,7 +271,7 @@ def _stage_and_sift(
         settled = settle(connection, stage.files, contents.deltas)
         whole = derive(connection, settled.files, night.form, run.feed_name)
     with watch.step("sift"):
-        sifted = sift(connection, whole, night.form, night.feed_id, contents.deltas)
+        sifted = sift(connection, whole, night.form, night.feed_id, contents.deltas, trusted=night.trusted)
     if not sifted.partial:
         attempt.commit()
         return stage, settled, sifted
