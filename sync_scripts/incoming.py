@@ -146,7 +146,7 @@ def select_current(
 
 def _view(file: StagedFile, part: Part, ground: Ground, *, sifted: bool) -> StagedFile:
     """A file as a part sees it. What the part only looks something up in includes what stands."""
-    if file.file.table is part.owner and (sifted or file.gone is None):
+    if file.file.table is part.owner:
         return file.suspects if sifted else file
     return ground.look_up(file)
 

@@ -202,7 +202,9 @@ def _run(
     with watch.step("digest"):
         if is_known(connection, feed_id, contents, form):
             return _tell_known(connection, run, form, contents, feed_id, watch), feed_id
-    night = Night(form, feed_id, can_trust(connection, feed_id), frozenset(), spools)
+    # Beside a delta, what follows from several files cannot be told from their changes alone.
+    whole = frozenset(file.name for file in contents.files) if contents.deltas else frozenset()
+    night = Night(form, feed_id, can_trust(connection, feed_id), whole, spools)
     stage, settled, sifted = _stage_and_sift(connection, run, contents, night, watch)
     files = sifted.files
     with watch.step("check"):

@@ -104,12 +104,11 @@ def sift(
         table = file.file.table
         if table is None or name in deltas or not file.file.is_plain:
             continue
-        if file.gone is not None or _has_records(connection, table, feed_id):
-            found = _sift_file(connection, file, table, form, feed_id)
-            if found is not None:
-                files[name], absent[table] = found
-            elif file.gone is not None:
-                partial.add(name)
+        found = _sift_file(connection, file, table, form, feed_id)
+        if found is not None:
+            files[name], absent[table] = found
+        elif file.gone is not None:
+            partial.add(name)
     if not partial:
         partial.update(_return_lost(connection, files, form, absent, feed_id, deltas))
     return Sifted(files, absent, frozenset(partial))

@@ -23,8 +23,8 @@ class Row(dict[str, str]):
 BULK, DELTA, ABSENT = "bulk", "delta", "absent"
 TYPES = ("orgs", "academicSessions", "courses", "classes", "users", "enrollments", "demographics")
 OPTIONAL = ("demographics", "userProfiles")
-# The files whose rows are parts of users.
-PARTS = ("roles", "userProfiles")
+# The files whose rows are parts of users; roles name profiles, which are therefore settled first.
+PARTS = ("userProfiles", "roles")
 FILES = {"1.1": TYPES, "1.2": (*TYPES, "userProfiles", "roles")}
 GONE = ("tobedeleted", "inactive")
 

@@ -113,6 +113,7 @@ class Sequence:
 
     def do(self, step: Step) -> None:
         """One step in both worlds; what is reported is compared at once."""
+        note(f"{step}")
         match step:
             case Night():
                 self.runs += 1
@@ -189,8 +190,9 @@ class Sequence:
 
     def compare(self) -> None:
         """The whole roster, record by record."""
-        assert read_roster(self.engine) == {
-            name: {
+        found = read_roster(self.engine)
+        for name, records in self.model.records.items():
+            wanted = {
                 key: (
                     record.feed,
                     "active" if record.active else "tobedeleted",
@@ -199,8 +201,9 @@ class Sequence:
                 )
                 for key, record in records.items()
             }
-            for name, records in self.model.records.items()
-        }
+            # Only what differs, so that the words of a failure are few.
+            other = {key for key in wanted | found[name] if wanted.get(key) != found[name].get(key)}
+            assert {key: found[name].get(key) for key in other} == {key: wanted.get(key) for key in other}, name
         with self.engine.connect() as connection:
             held = connection.scalars(select(tables.sync_runs.c.id).where(tables.sync_runs.c.outcome == "held"))
             assert set(held) == {number for number, _ in self.held.values()}

@@ -252,6 +252,36 @@ def test_a_file_that_is_mostly_another_one_is_mended_like_any_other(
     assert (report.outcome, state(engine)) == ("unchanged", before)
 
 
+WHOLE: dict[str, tuple[Bend, Bend]] = {
+    # A delta of enrollments says nothing of the others, from which roles follow too.
+    "beside a delta": (
+        both(),
+        both(declared("enrollments", "delta"), rows_of("enrollments", lambda rows: rows.__delitem__(slice(1, None)))),
+    ),
+    # All of a file was refused, and it had to be mended, so that it left neither records nor marks.
+    "beside a file that left nothing": (
+        both(
+            column("enrollments", "role", "nobody"),
+            raw("enrollments.csv", lambda data: data.rstrip(b"\r\n") + b",,\n"),
+        ),
+        both(),
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), WHOLE.values(), ids=WHOLE)
+def test_roles_are_told_of_all_users_where_a_few_do_not_do(
+    engine: Engine, springfield: Path, before: Bend, after: Bend
+) -> None:
+    before(springfield)
+    load(engine, "feed", springfield, options=NEVER_HELD)
+    stored = snapshot(engine, tables.user_roles)
+    after(springfield)
+    cell_of("users", "spr-student-1", "givenName", "Somebody")(springfield)
+    assert load(engine, "feed", springfield, options=NEVER_HELD).counts["users"].changed == 1
+    assert snapshot(engine, tables.user_roles) == stored
+
+
 LOST: dict[str, Bend] = {
     "the user of an enrollment": without_rows("users", "spr-student-5"),
     "the class of an enrollment": without_rows("classes", "spr-class-math3-a"),
