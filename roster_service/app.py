@@ -87,7 +87,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
         engine=engine,
         walks=walks,
         tokens=TokenReader(keys, issuer),
-        callers=KnownCallers(),
+        callers=KnownCallers(walking),
         limits=Limits(settings.default_limit, settings.max_limit, settings.filter_length),
         public_url=settings.public_url,
     )

@@ -7,14 +7,17 @@ anew.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from sqlalchemy import Text, bindparam, text
+from sqlalchemy import Engine, Text, bindparam, text
+from sqlalchemy.exc import DBAPIError
 
 from roster_service.access.callers import AccessToken, Caller
 from roster_service.db.message import Call
+from roster_service.db.visibility import keep_sight
 
 # Each takes about a kilobyte, and more for a vendor with many single schools.
 KEPT_CALLERS = 1024
@@ -26,6 +29,8 @@ _STANDS = text(f"SELECT client_stands({_FACTS}, {_STATE})").bindparams(*_TEXTS)
 _READMIT = text(f"SELECT readmit_client({_FACTS}, :guardians, {_STATE}, :opening)").bindparams(
     *_TEXTS, bindparam("opening", type_=Text)
 )
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,9 @@ class KnownCaller:
 class KnownCallers:
     """What one worker remembers."""
 
-    def __init__(self) -> None:
+    def __init__(self, engine: Engine) -> None:
+        """`engine`: it may write (`make_walking_engine`)."""
+        self._engine = engine
         self._known: OrderedDict[AccessToken, KnownCaller] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -54,6 +61,7 @@ class KnownCallers:
         known = self.recall(token)
         if known is not None and known.caller == caller:
             return
+        self._keep_sight(caller)
         state = caller.state
         facts = {
             "client": token.client_id,
@@ -72,6 +80,15 @@ class KnownCallers:
             self._known.move_to_end(token)
             if len(self._known) > KEPT_CALLERS:
                 self._known.popitem(last=False)
+
+    def _keep_sight(self, caller: Caller) -> None:
+        """So that the next requests of this caller find what they may see, and do not work it out."""
+        try:
+            with self._engine.begin() as connection:
+                keep_sight(connection, caller.districts, caller.schools)
+        except DBAPIError as error:
+            # Of a database that takes no writes, it is worked out each time.
+            _log.warning("what a caller may see could not be kept: %s", type(error.orig).__name__)
 
     def recall(self, token: AccessToken) -> KnownCaller | None:
         """The caller that was found for a token lately; None where there was none."""

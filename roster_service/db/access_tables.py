@@ -1,4 +1,4 @@
-"""The tables behind the vendor interface: API keys, throttle counters, usage and the access log.
+"""The tables behind access: API keys, throttle counters, usage, the access log, and what grants open.
 
 The counters are UNLOGGED: they change with every request, and after a crash nobody misses them.
 """
@@ -77,4 +77,21 @@ audit = Table(
     Column("request_id", CText, nullable=False),
     Index(None, "vendor_id", "at"),
     Index(None, "at"),
+)
+
+# Which orgs a list of grants opens, for as long as the roster stays as it is. Functions of the migrations alone read it
+# and write it; what is lost in a crash is worked out again.
+sights = Table(
+    "sights",
+    metadata,
+    # A hash of the granted districts and schools.
+    Column("key", CText, primary_key=True),
+    # The roster that the orgs are of; of any other they do not count.
+    Column("revision", BigInteger, nullable=False),
+    # Lists of ids, as the settings that row-level security reads have them.
+    Column("granted_orgs", CText, nullable=False),
+    Column("shown_orgs", CText, nullable=False),
+    # A hash of both.
+    Column("hash", CText, nullable=False),
+    prefixes=["UNLOGGED"],
 )

@@ -33,6 +33,7 @@ WRITABLE = (walks, walk_chunks)
 STATE = ("SELECT (revision, as_of, deletions_since) ON roster_state", f"SELECT (id, key, revision) ON {shelves.name}")
 CALLABLE = (
     "set_sight(text[], text[], boolean)",
+    "keep_sight(text[], text[])",
     "admit_client(text, numeric, numeric, text, boolean)",
     "find_key_holder(bytea)",
     "client_stands(text, numeric, numeric, text, integer, bigint, timestamptz, timestamptz)",

@@ -79,6 +79,19 @@ def open_roster(connection: Connection, districts: Sequence[str], schools: Seque
     return str(connection.execute(_SET_SIGHT, grants).scalar_one())
 
 
+_KEEP_SIGHT = text("SELECT keep_sight(:districts, :schools)").bindparams(
+    bindparam("districts", type_=CTexts), bindparam("schools", type_=CTexts)
+)
+
+
+def keep_sight(connection: Connection, districts: Sequence[str], schools: Sequence[str]) -> None:
+    """Has the database keep which orgs these grants open, until the roster changes: `open_roster` then looks it up.
+
+    `connection` may write; the database works it out by itself.
+    """
+    connection.execute(_KEEP_SIGHT, {"districts": list(districts), "schools": list(schools)})
+
+
 @dataclass(frozen=True)
 class Opening:
     """What one transaction may read, as row-level security was told."""

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, func, select
+from sqlalchemy import Column, Connection, Engine, Row, Select, func, select
 
 from roster_service.access.roster_state import RosterState, read_state
 from roster_service.access.scopes import ScopeName, make_sight, read_scopes
 from roster_service.db.tables import CTexts, oauth_clients, vendor_grants, vendors
-from roster_service.db.visibility import Sight, open_roster
+from roster_service.db.visibility import Sight, keep_sight, open_roster
 from roster_service.query.documents import has_shelf, key_of
 from roster_service.query.params import Wish
 from roster_service.query.plan import make_plan, make_view
@@ -69,6 +69,8 @@ def warm(engine: Engine, walking: Engine, listings: Iterable[Listing], *, megaby
     with engine.begin() as connection:
         state = read_state(connection)
         evict(connection, state.revision, Bounds.of(megabytes))
+        for vendor in connection.execute(_grants()):
+            keep_sight(connection, vendor.districts, vendor.schools)
         wanted = {
             walk.key: (client, walk)
             for client in connection.execute(_clients()).all()
@@ -85,20 +87,25 @@ def warm(engine: Engine, walking: Engine, listings: Iterable[Listing], *, megaby
     return Warmth(kept, len(wanted) - kept)
 
 
-def _clients() -> Any:
-    """Every enabled client: its scopes, and what its vendor was granted."""
+def _grants(*columns: Column[Any]) -> Select[*tuple[Any, ...]]:
+    """What every enabled vendor was granted, after other `columns`."""
     own = vendor_grants.c.vendor_id == vendors.c.id
     single = vendor_grants.c.school_id.is_not(None)
     districts = select(vendor_grants.c.district_id).where(own, ~single).scalar_subquery()
     schools = select(vendor_grants.c.school_id).where(own, single).scalar_subquery()
+    granted = (
+        func.array(districts, type_=CTexts).label("districts"),
+        func.array(schools, type_=CTexts).label("schools"),
+    )
+    return select(*columns, *granted).where(vendors.c.enabled)
+
+
+def _clients() -> Select[*tuple[Any, ...]]:
+    """Every enabled client: its scopes, and what its vendor was granted."""
     return (
-        select(
-            oauth_clients.c.scopes,
-            func.array(districts, type_=CTexts).label("districts"),
-            func.array(schools, type_=CTexts).label("schools"),
-        )
+        _grants(oauth_clients.c.scopes)
         .select_from(oauth_clients.join(vendors))
-        .where(oauth_clients.c.enabled, vendors.c.enabled)
+        .where(oauth_clients.c.enabled)
         .order_by(oauth_clients.c.client_id)
     )
 

@@ -1,0 +1,145 @@
+"""What grants open is kept until the roster changes, and is then the very thing that it would be without."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+from sqlalchemy import Connection, Engine, text
+
+from roster_service.access.known_callers import KnownCallers
+from roster_service.access.scopes import Scope, ScopeName
+from roster_service.app import make_serving_engine
+from roster_service.db.serving_role import find_serving_role
+from roster_service.db.visibility import Sight, keep_sight, open_roster, read_opening
+from roster_service.query.warming import warm
+from roster_service.rostering.endpoints import list_listings
+
+from .conftest import GRANTS, Served
+
+GRANTED: dict[str, tuple[Sequence[str], Sequence[str]]] = {
+    "nothing": ((), ()),
+    "a district": (("spr-district",), ()),
+    "two districts": (("spr-district", "shv-district"), ()),
+    "a school": ((), ("spr-elementary",)),
+    "a district, and a school of another": (("spr-district",), ("shv-north",)),
+    "what is not there": (("none",), ("none",)),
+}
+MOVE = "UPDATE orgs SET district_id = 'shv-district' WHERE sourced_id = 'spr-elementary'"
+MOVE_ON = "UPDATE roster_state SET revision = revision + 1"
+
+
+@pytest.fixture
+def own(make_served: Callable[..., Served]) -> Served:
+    return make_served()
+
+
+@pytest.fixture
+def serving(own: Served) -> Iterator[Engine]:
+    with own.engine.connect() as connection:
+        role = find_serving_role(connection)
+    engine = make_serving_engine(own.url, role, 5)
+    yield engine
+    engine.dispose()
+
+
+def open_all(serving: Engine) -> dict[str, object]:
+    """What each list of grants opens, with guardians and without: the settings, and the hash that is told of them."""
+    found: dict[str, object] = {}
+    for name, granted in GRANTED.items():
+        for guardians in (True, False):
+            with serving.connect() as connection:
+                told = open_roster(connection, *granted, Sight(guardians, frozenset()))
+                found[f"{name}, {guardians}"] = (told, read_opening(connection))
+    assert len({told for told, _ in found.values()}) == len(found) - 2  # type: ignore[misc]
+    return found
+
+
+def count_kept(engine: Engine) -> int:
+    with engine.connect() as connection:
+        return connection.execute(text("SELECT count(*) FROM sights")).scalar_one()
+
+
+def keep_all(engine: Engine) -> None:
+    with engine.begin() as connection:
+        for granted in GRANTED.values():
+            keep_sight(connection, *granted)
+
+
+def run(engine: Engine, *statements: str) -> None:
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+
+
+def test_what_is_kept_is_what_would_be_worked_out(own: Served, serving: Engine) -> None:
+    worked_out = open_all(serving)
+    for _ in range(2):
+        keep_all(own.engine)
+        assert count_kept(own.engine) == len(GRANTED)
+        assert open_all(serving) == worked_out
+    # So it is indeed read from there.
+    run(own.engine, "UPDATE sights SET granted_orgs = '{x}'")
+    assert open_all(serving) != worked_out
+
+
+def test_of_another_roster_nothing_counts(own: Served, serving: Engine) -> None:
+    keep_all(own.engine)
+    before = open_all(serving)
+    run(own.engine, MOVE, MOVE_ON)
+    after = open_all(serving)
+    assert after != before
+    keep_all(own.engine)
+    assert open_all(serving) == after
+    assert count_kept(own.engine) == len(GRANTED)
+
+
+def test_a_reader_of_the_roster_before_has_what_was_open_there(own: Served, serving: Engine) -> None:
+    grants, sight = GRANTED["a school"], Sight(guardians=True, metadata=frozenset())
+    keep_all(own.engine)
+
+    def open_here(connection: Connection) -> object:
+        return open_roster(connection, *grants, sight), read_opening(connection)
+
+    with serving.connect() as connection:
+        before = open_here(connection)
+        run(own.engine, MOVE, MOVE_ON)
+        keep_all(own.engine)
+        assert open_here(connection) == before
+    with serving.connect() as connection:
+        assert open_here(connection) != before
+
+
+def test_the_sights_of_older_rosters_go(own: Served) -> None:
+    keep_all(own.engine)
+    run(own.engine, MOVE_ON)
+    with own.engine.begin() as connection:
+        keep_sight(connection, ("spr-district",), ())
+    assert count_kept(own.engine) == 1
+
+
+def test_the_first_request_of_a_caller_has_it_kept(own: Served) -> None:
+    assert count_kept(own.engine) == 0
+    own.client.call("v1p2", "/users", vendor="elementary")
+    own.client.call("v1p1", "/orgs", vendor="elementary")
+    assert count_kept(own.engine) == 1
+
+
+def test_the_end_of_a_night_has_it_kept_for_every_vendor(own: Served) -> None:
+    listings = list_listings()
+    warm(own.engine, own.app.extensions["roster_walking_engine"], listings, megabytes=0, seconds=0)
+    assert count_kept(own.engine) == len(GRANTS)
+
+
+def test_a_database_that_takes_no_writes_does_not_keep_callers_out(
+    own: Served, serving: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    own.client.call("v1p2", "/users", vendor="elementary")
+    (token, known), *_ = own.app.extensions["roster_callers"]._known.items()
+    run(own.engine, MOVE_ON)
+    reading = KnownCallers(serving)
+    with caplog.at_level(logging.WARNING):
+        reading.remember(token, known.caller)
+    assert reading.recall(token) is not None
+    assert "could not be kept: ReadOnlySqlTransaction" in caplog.text
