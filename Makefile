@@ -5,6 +5,8 @@ PYTHON ?= python3
 PORT ?= $(or $(ROSTER_PORT),8000)
 VENV := .venv
 BIN := $(VENV)/bin
+# A test file at a time on each core; each has a PostgreSQL of its own, hence no more than four.
+SPREAD := --numprocesses auto --maxprocesses 4 --dist loadfile
 SOURCES := roster_service sync_scripts grammar tests wsgi.py
 
 .PHONY: help run test check sync check-long style types imports audit alone clean
@@ -34,7 +36,7 @@ sync: $(VENV)/.service ## Load the export of every enabled feed, then purge; wha
 	@$(BIN)/python -m sync_scripts.nightly
 
 test: $(VENV)/.test ## Run the tests on a real PostgreSQL (the embedded one, or ROSTER_TEST_DATABASE_URL)
-	@$(BIN)/python -m pytest --cov=oneroster_filter --cov-branch --cov-report= --cov-fail-under=100
+	@$(BIN)/python -m pytest $(SPREAD) --cov=oneroster_filter --cov-branch --cov-report= --cov-fail-under=100
 
 check: style types imports audit test ## Style, types, import contracts, known vulnerabilities, tests: what must hold before a commit
 

@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -24,6 +25,7 @@ settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 Tally = Callable[[str], None]
+TALLY = "tally"
 TALLIED = pytest.StashKey[list[str]]()
 
 TEST_DATABASE_VARIABLE = "ROSTER_TEST_DATABASE_URL"
@@ -34,6 +36,19 @@ TEMPLATE = "roster_test_template"
 def tally(request: pytest.FixtureRequest) -> Tally:
     """Notes how much was tried; the lines stand at the end of the run."""
     return request.config.stash.setdefault(TALLIED, []).append
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Takes over the lines of a process that ran some of the tests."""
+    node.config.stash.setdefault(TALLIED, []).extend(getattr(node, "workeroutput", {}).get(TALLY, ()))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hands them over, in such a process."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output[TALLY] = session.config.stash.get(TALLIED, [])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
