@@ -95,7 +95,9 @@ def _make_role(connection: Connection, role: str) -> None:
 
 
 def _let_become(connection: Connection, role: str) -> None:
-    if not connection.scalar(text("SELECT pg_has_role(current_user, :role, 'MEMBER')"), {"role": role}):
+    # Whoever makes a role is a member of it, which from PostgreSQL 16 on does not mean that they may become it.
+    right = "SET" if connection.scalar(text("SHOW server_version_num")) >= "160000" else "MEMBER"
+    if not connection.scalar(text("SELECT pg_has_role(current_user, :role, :right)"), {"role": role, "right": right}):
         connection.execute(text(f"GRANT {quote_name(role)} TO CURRENT_USER"))
 
 

@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 
 from roster_service.access.known_callers import KnownCallers
-from roster_service.access.scopes import Scope, ScopeName
 from roster_service.app import make_serving_engine
 from roster_service.db.serving_role import find_serving_role
 from roster_service.db.visibility import Sight, keep_sight, open_roster, read_opening

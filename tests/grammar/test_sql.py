@@ -153,6 +153,15 @@ def test_the_same_shape_is_the_same_sql_and_is_compiled_once(one: str, other: st
     assert first._generate_cache_key() == second._generate_cache_key()
 
 
+def test_a_database_may_have_a_way_of_its_own_to_look_for_a_text() -> None:
+    def search(filter_: str) -> str:
+        return sql(sqlalchemy_where(check(parse(filter_), TYPES), COLUMNS, contains=sa.func.has_text), "postgresql")
+
+    assert search("status~'A%'") == "has_text(users.status, %(param_1)s)"
+    for other in ("grades~'09'", "status='a'"):
+        assert search(other) == sql(where(other), "postgresql")
+
+
 def test_another_collation_is_not_the_same_sql() -> None:
     typed = check(parse("status~'a'"), TYPES)
     one, other = (sqlalchemy_where(typed, COLUMNS, collation=name) for name in ('a"b', "c"))

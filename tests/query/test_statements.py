@@ -192,10 +192,11 @@ def test_a_key_of_metadata_is_bound_too() -> None:
     assert "shoe-size" in bound.values()
 
 
-def test_wildcards_of_a_value_are_escaped() -> None:
+def test_a_text_that_is_looked_for_is_no_pattern() -> None:
     sql, bound = compile_sql(count_statement(plan(v1p1.Org, filter="name~'100%_/'")))
-    assert "ESCAPE '/'" in sql
-    assert "%100/%/_//%" in bound.values()
+    assert "contains_folded(orgs.name, " in sql
+    assert "LIKE" not in sql
+    assert "100%_/" in bound.values()
 
 
 def test_a_page_binds_its_window_and_its_addresses() -> None:
