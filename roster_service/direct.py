@@ -27,7 +27,7 @@ from roster_service.access.journal import Entry, Journal, Shown, mask_filter
 from roster_service.access.known_callers import KnownCaller
 from roster_service.compressing import CODINGS, choose_coding
 from roster_service.errors import RefusedRequestError
-from roster_service.query.run import recall_page, recall_single, stands
+from roster_service.query.recalling import Gaps, recall_page, recall_single, stands
 from roster_service.request_facts import note_asker
 from roster_service.rostering.endpoints import Shape
 from roster_service.rostering.operations import (
@@ -76,6 +76,7 @@ class Direct:
         self._here = here
         self._journal = journal
         self._least_bytes = least_bytes
+        self._gaps = Gaps()
         self._operations: Mapping[str, Mapping[Pattern, Operation]] = _index(operations)
         app.before_request(_raise_failure)
 
@@ -141,9 +142,9 @@ class Direct:
     def _recall(self, asked: AdmittedRequest, known: KnownCaller) -> Records | None:
         here = self._here
         if asked.operation.endpoint.shape is Shape.SINGLE:
-            text = recall_single(here.engine, asked.plan, known, asked.base_url)
+            text = recall_single(here.engine, asked.plan, known, asked.base_url, self._gaps)
             return None if text is None else show_record(asked, text)
-        page = recall_page(here.engine, asked.plan, known, here.walks)
+        page = recall_page(here.engine, asked.plan, known, here.walks, self._gaps)
         return None if page is None else show_page(asked, page)
 
     def _show_unchanged(self, asked: AdmittedRequest) -> Answer:

@@ -92,6 +92,31 @@ def batches_statement(outline: Outline, ids: ColumnElement[Any], *, backwards: b
     Whoever asks knows that the path means them, and that the caller may see them: a text that is kept says the latter
     again, one that is made asks for both again.
     """
+    batch = _cut(ids, backwards=backwards)
+    kept = _kept(outline, batch, backwards=backwards)
+    whole = kept.c.records == func.cardinality(batch.c.ids)
+    shown = union_all(
+        select(kept.c.body, kept.c.records).select_from(_one()).where(whole).correlate(kept, batch),
+        _mixed(outline, batch, backwards=backwards).where(~whole).correlate(kept, batch),
+    ).lateral("shown")
+    return (
+        select(shown.c.body, shown.c.records)
+        .select_from(batch.join(kept, true()).join(shown, true()))
+        .where(shown.c.records > 0)
+        .order_by(_order_of(batch, backwards=backwards))
+    )
+
+
+def shelved_batches_statement(outline: Outline, ids: ColumnElement[Any], *, backwards: bool) -> Select[str, int]:
+    """The same of those that are documents, and no others: getting the rest ready costs more than reading a page."""
+    batch = _cut(ids, backwards=backwards)
+    kept = _kept(outline, batch, backwards=backwards)
+    found = select(kept.c.body, kept.c.records).select_from(batch.join(kept, true())).where(kept.c.records > 0)
+    return found.order_by(_order_of(batch, backwards=backwards))
+
+
+def _cut(ids: ColumnElement[Any], *, backwards: bool) -> FromClause:
+    """A list of ids, cut in batches."""
     listed = select(type_coerce(ids, CTexts).label("ids")).cte("listed").prefix_with("MATERIALIZED")
     starts = (
         func.generate_series(0, func.cardinality(listed.c.ids) - 1, BATCH)
@@ -100,25 +125,16 @@ def batches_statement(outline: Outline, ids: ColumnElement[Any], *, backwards: b
     )
     start = sql_cast(starts.c.start, Integer)
     # Sorted here, while a row is a list of ids: what is joined to each row in turn leaves their order as it is.
-    batch = (
+    return (
         select(listed.c.ids[start + 1 : start + BATCH].label("ids"), start.label("start"))
         .select_from(listed.join(starts, true()))
         .order_by(start.desc() if backwards else start.asc())
         .subquery("batch")
     )
-    kept = _kept(outline, batch, backwards=backwards)
-    whole = kept.c.records == func.cardinality(batch.c.ids)
-    shown = union_all(
-        select(kept.c.body, kept.c.records).select_from(_one()).where(whole).correlate(kept, batch),
-        _mixed(outline, batch, backwards=backwards).where(~whole).correlate(kept, batch),
-    ).lateral("shown")
-    order = batch.c.start.desc() if backwards else batch.c.start.asc()
-    return (
-        select(shown.c.body, shown.c.records)
-        .select_from(batch.join(kept, true()).join(shown, true()))
-        .where(shown.c.records > 0)
-        .order_by(order)
-    )
+
+
+def _order_of(batch: FromClause, *, backwards: bool) -> ColumnElement[Any]:
+    return batch.c.start.desc() if backwards else batch.c.start.asc()
 
 
 def _kept(outline: Outline, batch: FromClause, *, backwards: bool) -> FromClause:
@@ -167,6 +183,15 @@ def _join(body: ColumnElement[str], order: ColumnElement[Any]) -> ColumnElement[
 def _one() -> FromClause:
     """A single row, where something has to stand."""
     return select(literal_column("1")).subquery("one")
+
+
+@functools.lru_cache(KEPT)
+def shelved_single_statement(outline: Outline) -> Select[str] | None:
+    """The document of the one record whose sourcedId is bound as `path_sourcedId`; no row where there is none. None for
+    outlines that have to ask the record itself."""
+    if not reads_documents(outline) or outline.selection is not everything:
+        return None
+    return select(documents.c.body).where(_is_document(outline.view, documents.c.sourced_id == RECORD))
 
 
 @functools.lru_cache(KEPT)

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select
+from sqlalchemy import Connection, Select
 
 from roster_service.access.callers import Caller
-from roster_service.access.known_callers import KnownCaller
-from roster_service.db.message import Call, fetch_last
 from roster_service.db.prepared import fetch_rows
 from roster_service.db.visibility import read_opening, repeat_opening
 from roster_service.query.documents import BASE, single_statement
@@ -52,7 +50,7 @@ class Page:
 
 def run_collection(connection: Connection, plan: Plan, caller: Caller, walks: Walks) -> Page:
     """The page of a collection."""
-    return fetch_page(connection, make_walk(plan, _bind(plan, caller), caller.state, caller.opening), walks)
+    return fetch_page(connection, make_walk(plan, bind(plan, caller), caller.state, caller.opening), walks)
 
 
 def fetch_page(connection: Connection, walk: Walk, walks: Walks) -> Page:
@@ -88,7 +86,7 @@ def _meet(connection: Connection, walk: Walk, walks: Walks) -> Page:
     # In the order of the walk, which descending pages have from its end.
     ids = found[::-1] if walk.plan.outline.descending else found
     asked = {**walk.values, "page_ids": ids}
-    return _join(_fetch_rows(connection, listed_page_statement, walk.plan.outline, asked) if ids else (), total)
+    return join_texts(_fetch_rows(connection, listed_page_statement, walk.plan.outline, asked) if ids else (), total)
 
 
 def _read_kept(connection: Connection, walk: Walk, known: Known, walks: Walks) -> Page | None:
@@ -100,7 +98,7 @@ def _read_kept(connection: Connection, walk: Walk, known: Known, walks: Walks) -
         return None
     walks.note_walking(walk)
     values = {**walk.values, "walk": walk.key, "page_begin": begin, "page_end": end}
-    page = _join(_fetch_rows(connection, kept_page_statement, walk.plan.outline, values), known.total)
+    page = join_texts(_fetch_rows(connection, kept_page_statement, walk.plan.outline, values), known.total)
     return page if page.records == end - begin else None
 
 
@@ -113,7 +111,7 @@ def _keep(connection: Connection, walk: Walk, walks: Walks) -> Page | None:
     # What was kept just now is newer than what this connection sees, so the ids are handed over.
     values = {**walk.values, "page_ids": list(window.ids)}
     rows = _fetch_rows(connection, listed_page_statement, walk.plan.outline, values) if window.ids else ()
-    page = _join(rows, window.total)
+    page = join_texts(rows, window.total)
     return page if page.records == len(window.ids) else None
 
 
@@ -125,55 +123,23 @@ def _live(connection: Connection, walk: Walk) -> Page:
     return Page(texts, len(texts), connection.execute(count_statement(plan), walk.values).scalar_one())
 
 
-def _join(rows: Sequence[Any], total: int) -> Page:
+def join_texts(rows: Sequence[Any], total: int) -> Page:
     """A page of rows that begin with (JSON texts, how many they are)."""
     return Page([row[0] for row in rows], sum([row[1] for row in rows]), total)
 
 
 def run_single(connection: Connection, plan: Plan, caller: Caller, base_url: str) -> str | None:
     """The JSON text of one record, or None where there is none that the caller may see."""
-    rows = _fetch_rows(connection, single_statement, plan.outline, _bind(plan, caller))
-    return _root(rows[0][0], base_url) if rows else None
+    rows = _fetch_rows(connection, single_statement, plan.outline, bind(plan, caller))
+    return put_root(rows[0][0], base_url) if rows else None
 
 
-def stands(engine: Engine, known: KnownCaller) -> bool:
-    """Whether the database says of the caller and the roster what is known, in one message."""
-    return fetch_last(engine, known.stands) == [(True,)]
-
-
-def recall_page(engine: Engine, plan: Plan, known: KnownCaller, walks: Walks) -> Page | None:
-    """The page of a walk that this worker knows, in one message; None where it does not, or where something that is
-    known is otherwise now: then `run_collection` has it."""
-    caller = known.caller
-    walk = make_walk(plan, _bind(plan, caller), caller.state, caller.opening)
-    found = walks.recall(walk)
-    if found is None or _has_own_words(plan.outline):
-        return None
-    begin, end = find_places(plan, found.total)
-    if begin == end:
-        return Page((), 0, found.total) if stands(engine, known) else None
-    if not found.is_kept:
-        return None
-    walks.note_walking(walk)
-    values = {**walk.values, "walk": walk.key, "page_begin": begin, "page_end": end}
-    page = _join(fetch_last(engine, known.readmit, Call(kept_page_statement(plan.outline), values)) or (), found.total)
-    return page if page.records == end - begin else None
-
-
-def recall_single(engine: Engine, plan: Plan, known: KnownCaller, base_url: str) -> str | None:
-    """The JSON text of one record, in one message; None where there is none that the caller may see, or where
-    something that is known of the caller is otherwise now: then `run_single` says which."""
-    call = Call(single_statement(plan.outline), _bind(plan, known.caller))
-    rows = fetch_last(engine, known.readmit, call)
-    return _root(rows[0][0], base_url) if rows else None
-
-
-def _root(text: str, base_url: str) -> str:
+def put_root(text: str, base_url: str) -> str:
     """The text of a record, with refs that are built on `base_url`."""
     return text.replace(BASE, _escape(base_url))
 
 
-def _has_own_words(outline: Outline) -> bool:
+def has_own_words(outline: Outline) -> bool:
     """Whether a caller's own words stand in the statements: a sort on `metadata` names what the caller likes."""
     return outline.sort is not None and "." in outline.sort
 
@@ -186,12 +152,13 @@ def _fetch_rows(
 ) -> Sequence[Any]:
     """The rows of a statement that is kept by its outline, prepared unless a caller's own words stand in it."""
     statement = make(outline)
-    if _has_own_words(outline):
+    if has_own_words(outline):
         return connection.execute(statement, values).all()
     return fetch_rows(connection, statement, values)
 
 
-def _bind(plan: Plan, caller: Caller) -> dict[str, Any]:
+def bind(plan: Plan, caller: Caller) -> dict[str, Any]:
+    """What the statements of a plan are bound to."""
     return {
         "caller_districts": list(caller.districts),
         "caller_schools": list(caller.schools),

@@ -26,7 +26,7 @@ from sqlalchemy.types import BigInteger, Integer
 
 from roster_service.db.tables import CText, CTexts, roster_state
 from roster_service.db.walk_tables import walk_chunks
-from roster_service.query.documents import batches_statement, reads_documents
+from roster_service.query.documents import batches_statement, reads_documents, shelved_batches_statement
 from roster_service.query.plan import Outline, Plan
 from roster_service.query.statements import KEPT, admits, matching, order_of, records_of, wanted_by
 
@@ -118,6 +118,14 @@ def kept_page_statement(outline: Outline) -> Select[str, int]:
     """The texts, as `texts_of` has them, of the records at the places from `page_begin` to before `page_end` of the
     walk bound as `walk`."""
     return texts_of(outline, func.array(window_statement().scalar_subquery()), backwards=outline.descending)
+
+
+@functools.lru_cache(KEPT)
+def shelved_page_statement(outline: Outline) -> Select[str, int]:
+    """Those of them that are documents; for outlines that read these."""
+    return shelved_batches_statement(
+        outline, func.array(window_statement().scalar_subquery()), backwards=outline.descending
+    )
 
 
 @functools.lru_cache(KEPT)

@@ -1,0 +1,111 @@
+"""What is known is asked again, in one message: of a caller that was admitted before, the record or the page of a walk.
+
+Where something that is known is otherwise now, there is no answer, and the caller is found anew.
+
+Nearly always, all texts of an answer are documents. A statement that can also make them of the records costs the
+database more to get ready than to run, so documents alone are asked for first.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlalchemy import Engine
+
+from roster_service.access.known_callers import KnownCaller
+from roster_service.db.message import Call, fetch_last
+from roster_service.db.prepared import Statement
+from roster_service.query.documents import reads_documents, shelved_single_statement, single_statement
+from roster_service.query.plan import Plan, View
+from roster_service.query.run import Page, bind, has_own_words, join_texts, put_root
+from roster_service.query.walk_statements import kept_page_statement, shelved_page_statement
+from roster_service.query.walks import Walks, find_places, make_walk
+
+# So long after a document was missing, they are not asked for alone: the shelf may be empty, or on its way.
+GAP_SECONDS = 10
+REMEMBERED = 256
+
+Answer = TypeVar("Answer")
+
+
+class Gaps:
+    """The views of which one worker has found documents missing lately."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[View, float] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def note(self, view: View) -> None:
+        """Remembers that a document was missing."""
+        with self._lock:
+            self._found[view] = time.monotonic()
+            self._found.move_to_end(view)
+            if len(self._found) > REMEMBERED:
+                self._found.popitem(last=False)
+
+    def know(self, view: View) -> bool:
+        """Whether one was missing lately."""
+        return time.monotonic() - self._found.get(view, float("-inf")) < GAP_SECONDS
+
+
+def stands(engine: Engine, known: KnownCaller) -> bool:
+    """Whether the database says of the caller and the roster what is known, in one message."""
+    return fetch_last(engine, known.stands) == [(True,)]
+
+
+def recall_page(engine: Engine, plan: Plan, known: KnownCaller, walks: Walks, gaps: Gaps) -> Page | None:
+    """The page of a walk that this worker knows; None where it does not, or where something that is known is otherwise
+    now: then `run_collection` has it."""
+    caller, outline = known.caller, plan.outline
+    walk = make_walk(plan, bind(plan, caller), caller.state, caller.opening)
+    found = walks.recall(walk)
+    if found is None or has_own_words(outline):
+        return None
+    begin, end = find_places(plan, found.total)
+    if begin == end:
+        return Page((), 0, found.total) if stands(engine, known) else None
+    if not found.is_kept:
+        return None
+    walks.note_walking(walk)
+    values = {**walk.values, "walk": walk.key, "page_begin": begin, "page_end": end}
+
+    def ask(statement: Statement) -> Page | None:
+        page = join_texts(fetch_last(engine, known.readmit, Call(statement, values)) or (), found.total)
+        return page if page.records == end - begin else None
+
+    if not reads_documents(outline):
+        return ask(kept_page_statement(outline))
+    return _ask_documents(ask, shelved_page_statement(outline), kept_page_statement(outline), outline.view, gaps)
+
+
+def recall_single(engine: Engine, plan: Plan, known: KnownCaller, base_url: str, gaps: Gaps) -> str | None:
+    """The JSON text of one record; None where there is none that the caller may see, or where something that is known
+    of the caller is otherwise now: then `run_single` says which."""
+    outline, values = plan.outline, bind(plan, known.caller)
+
+    def ask(statement: Statement) -> str | None:
+        rows = fetch_last(engine, known.readmit, Call(statement, values))
+        return put_root(rows[0][0], base_url) if rows else None
+
+    shelved = shelved_single_statement(outline)
+    if shelved is None:
+        return ask(single_statement(outline))
+    return _ask_documents(ask, shelved, single_statement(outline), outline.view, gaps)
+
+
+def _ask_documents(
+    ask: Callable[[Statement], Answer | None], shelved: Statement, whole: Statement, view: View, gaps: Gaps
+) -> Answer | None:
+    """What `shelved` finds among the documents alone, else what `whole` finds."""
+    if gaps.know(view):
+        return ask(whole)
+    answer = ask(shelved)
+    if answer is None:
+        answer = ask(whole)
+        if answer is not None:
+            gaps.note(view)
+    return answer
