@@ -20,6 +20,7 @@ from roster_service.db.engine import (
     make_walking_engine,
     require_reachable,
 )
+from roster_service.db.message import Messenger
 from roster_service.db.migrate import require_current
 from roster_service.db.prepared import let_prepare
 from roster_service.db.serving_role import find_serving_role, require_serving_role
@@ -30,6 +31,7 @@ from roster_service.failures import register_failures
 from roster_service.journaling import register_journal
 from roster_service.oauth.token_endpoint import register_oauth
 from roster_service.query.params import Limits
+from roster_service.query.recalling import Recaller
 from roster_service.query.shelving import Shelving
 from roster_service.query.walks import Walks
 from roster_service.rostering import blueprints as rostering
@@ -111,7 +113,11 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app.after_request(add_common_headers)
     # Flask's own way of adding middleware; the last one is the first that sees a request.
     app.wsgi_app = EncodedIds(app.wsgi_app)  # type: ignore[method-assign]
-    app.wsgi_app = Direct(app, operations, here, journal, settings.compress_bytes)  # type: ignore[method-assign]
+    messenger = Messenger(engine)
+    app.extensions["roster_messenger"] = messenger
+    app.wsgi_app = Direct(  # type: ignore[method-assign]
+        app, operations, here, Recaller(messenger, walks), journal, settings.compress_bytes
+    )
     if settings.trusted_proxies:
         # For the client's address alone; the address of the service is a setting.
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]

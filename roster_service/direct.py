@@ -27,7 +27,7 @@ from roster_service.access.journal import Entry, Journal, Shown, mask_filter
 from roster_service.access.known_callers import KnownCaller
 from roster_service.compressing import CODINGS, choose_coding
 from roster_service.errors import RefusedRequestError
-from roster_service.query.recalling import Gaps, recall_page, recall_single, stands
+from roster_service.query.recalling import Recaller
 from roster_service.request_facts import note_asker
 from roster_service.rostering.endpoints import Shape
 from roster_service.rostering.operations import (
@@ -70,13 +70,19 @@ class Direct:
     """The middleware. `least_bytes`: answers of so many bytes are compressed; 0: none."""
 
     def __init__(
-        self, app: Flask, operations: Iterable[Operation], here: Surroundings, journal: Journal, least_bytes: int
+        self,
+        app: Flask,
+        operations: Iterable[Operation],
+        here: Surroundings,
+        recaller: Recaller,
+        journal: Journal,
+        least_bytes: int,
     ) -> None:
         self._app: WSGIApplication = app.wsgi_app
         self._here = here
+        self._recaller = recaller
         self._journal = journal
         self._least_bytes = least_bytes
-        self._gaps = Gaps()
         self._operations: Mapping[str, Mapping[Pattern, Operation]] = _index(operations)
         app.before_request(_raise_failure)
 
@@ -122,7 +128,7 @@ class Direct:
             if read is None:
                 return None
             if read[1] == asked.tag:
-                return self._show_unchanged(asked) if stands(self._here.engine, known) else None
+                return self._show_unchanged(asked) if self._recaller.stands(known) else None
         records = self._recall(asked, known)
         return None if records is None else self._show(asked, records, environ.get("HTTP_ACCEPT_ENCODING", ""))
 
@@ -140,11 +146,10 @@ class Direct:
         return None
 
     def _recall(self, asked: AdmittedRequest, known: KnownCaller) -> Records | None:
-        here = self._here
         if asked.operation.endpoint.shape is Shape.SINGLE:
-            text = recall_single(here.engine, asked.plan, known, asked.base_url, self._gaps)
+            text = self._recaller.single(asked.plan, known, asked.base_url)
             return None if text is None else show_record(asked, text)
-        page = recall_page(here.engine, asked.plan, known, here.walks, self._gaps)
+        page = self._recaller.page(asked.plan, known)
         return None if page is None else show_page(asked, page)
 
     def _show_unchanged(self, asked: AdmittedRequest) -> Answer:

@@ -7,6 +7,7 @@ the session but the plans of statements, where it may keep them.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,37 +43,53 @@ class Call:
         return spelled
 
 
-def fetch_last(engine: Engine, *calls: Call) -> Sequence[tuple[Any, ...]] | None:
-    """The rows of the last of the calls, which are sent in one message. `engine`: of `make_reading_engine`.
+class Messenger:
+    """Sends messages, over one connection of each thread, which stays its own: fetching one from a pool and giving it
+    back would cost as much as the message."""
 
-    None where the connection was dead, or its plans were made for tables or functions of another version: nothing was
-    answered, and whoever asks again gets a fresh connection. Raises DBAPIError for any other failure.
-    """
-    connection: Any = None
-    try:
-        connection = engine.raw_connection()
-        return _send(connection, engine, calls)
-    except psycopg2.Error as error:
-        driver = None if connection is None else connection.dbapi_connection
-        if driver is None or not (driver.closed or isinstance(error, FeatureNotSupported)):
-            # As SQLAlchemy has it, and without the values of the statements.
-            raise DBAPIError.instance("", None, error, psycopg2.Error, hide_parameters=True) from None
-        connection.invalidate()
-        # The others of the pool are as old as this one.
-        engine.dispose()
-        return None
-    finally:
-        if connection is not None:
-            connection.close()
+    def __init__(self, engine: Engine) -> None:
+        """`engine`: of `make_reading_engine`."""
+        self._engine = engine
+        self._opening: str = engine.get_execution_options()[MESSAGE_OPENING]
+        self._prepared = may_prepare(engine)
+        self._own = threading.local()
 
+    def fetch_last(self, *calls: Call) -> Sequence[tuple[Any, ...]] | None:
+        """The rows of the last of the calls, which are sent in one message.
 
-def _send(connection: Any, engine: Engine, calls: Sequence[Call]) -> Sequence[tuple[Any, ...]]:
-    opening = engine.get_execution_options()[MESSAGE_OPENING]
-    prepared = may_prepare(engine)
-    with connection.cursor() as cursor:
-        if prepared:
-            for call in calls:
-                plan(prepare(call.statement), connection.info, lambda text: cursor.execute(f"{opening} {text}"))
-        cursor.execute(f"{opening} {'; '.join([call.spell(cursor, prepared) for call in calls])}")
-        rows: Sequence[tuple[Any, ...]] = cursor.fetchall()
-    return rows
+        None where the connection was dead, or its plans were made for tables or functions of another version: nothing
+        was answered, and whoever asks again gets a fresh connection. Raises DBAPIError for any other failure.
+        """
+        try:
+            return self._send(calls)
+        except psycopg2.Error as error:
+            driver = getattr(self._own, "driver", None)
+            if driver is None or not (driver.closed or isinstance(error, FeatureNotSupported)):
+                # As SQLAlchemy has it, and without the values of the statements.
+                raise DBAPIError.instance("", None, error, psycopg2.Error, hide_parameters=True) from None
+            self.close()
+            # Those of the pool are as old as this one.
+            self._engine.dispose()
+            return None
+
+    def close(self) -> None:
+        """Closes the connection of this thread, if it has one."""
+        driver = getattr(self._own, "driver", None)
+        if driver is not None:
+            self._own.__dict__.clear()
+            driver.close()
+
+    def _send(self, calls: Sequence[Call]) -> Sequence[tuple[Any, ...]]:
+        own = self._own
+        if not hasattr(own, "driver"):
+            pooled = self._engine.raw_connection()
+            # Not one of those that the pool lends: a thread that waits for one would wait for ever.
+            pooled.detach()
+            own.driver, own.info = pooled.dbapi_connection, pooled.info
+        with own.driver.cursor() as cursor:
+            if self._prepared:
+                for call in calls:
+                    plan(prepare(call.statement), own.info, lambda text: cursor.execute(f"{self._opening} {text}"))
+            cursor.execute(f"{self._opening} {'; '.join([call.spell(cursor, self._prepared) for call in calls])}")
+            rows: Sequence[tuple[Any, ...]] = cursor.fetchall()
+        return rows

@@ -14,10 +14,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TypeVar
 
-from sqlalchemy import Engine
-
 from roster_service.access.known_callers import KnownCaller
-from roster_service.db.message import Call, fetch_last
+from roster_service.db.message import Call, Messenger
 from roster_service.db.prepared import Statement
 from roster_service.query.documents import reads_documents, shelved_single_statement, single_statement
 from roster_service.query.plan import Plan, View
@@ -52,60 +50,62 @@ class Gaps:
         return time.monotonic() - self._found.get(view, float("-inf")) < GAP_SECONDS
 
 
-def stands(engine: Engine, known: KnownCaller) -> bool:
-    """Whether the database says of the caller and the roster what is known, in one message."""
-    return fetch_last(engine, known.stands) == [(True,)]
+class Recaller:
+    """Asks for what one worker knows."""
 
+    def __init__(self, messenger: Messenger, walks: Walks) -> None:
+        self._messenger = messenger
+        self._walks = walks
+        self._gaps = Gaps()
 
-def recall_page(engine: Engine, plan: Plan, known: KnownCaller, walks: Walks, gaps: Gaps) -> Page | None:
-    """The page of a walk that this worker knows; None where it does not, or where something that is known is otherwise
-    now: then `run_collection` has it."""
-    caller, outline = known.caller, plan.outline
-    walk = make_walk(plan, bind(plan, caller), caller.state, caller.opening)
-    found = walks.recall(walk)
-    if found is None or has_own_words(outline):
-        return None
-    begin, end = find_places(plan, found.total)
-    if begin == end:
-        return Page((), 0, found.total) if stands(engine, known) else None
-    if not found.is_kept:
-        return None
-    walks.note_walking(walk)
-    values = {**walk.values, "walk": walk.key, "page_begin": begin, "page_end": end}
+    def stands(self, known: KnownCaller) -> bool:
+        """Whether the database says of the caller and the roster what is known."""
+        return self._messenger.fetch_last(known.stands) == [(True,)]
 
-    def ask(statement: Statement) -> Page | None:
-        page = join_texts(fetch_last(engine, known.readmit, Call(statement, values)) or (), found.total)
-        return page if page.records == end - begin else None
+    def page(self, plan: Plan, known: KnownCaller) -> Page | None:
+        """The page of a walk that this worker knows; None where it does not, or where something that is known is
+        otherwise now: then `run_collection` has it."""
+        caller, outline = known.caller, plan.outline
+        walk = make_walk(plan, bind(plan, caller), caller.state, caller.opening)
+        found = self._walks.recall(walk)
+        if found is None or has_own_words(outline):
+            return None
+        begin, end = find_places(plan, found.total)
+        if begin == end:
+            return Page((), 0, found.total) if self.stands(known) else None
+        if not found.is_kept:
+            return None
+        self._walks.note_walking(walk)
+        values = {**walk.values, "walk": walk.key, "page_begin": begin, "page_end": end}
 
-    if not reads_documents(outline):
-        return ask(kept_page_statement(outline))
-    return _ask_documents(ask, shelved_page_statement(outline), kept_page_statement(outline), outline.view, gaps)
+        def ask(statement: Statement) -> Page | None:
+            rows = self._messenger.fetch_last(known.readmit, Call(statement, values))
+            page = join_texts(rows or (), found.total)
+            return page if page.records == end - begin else None
 
+        shelved = shelved_page_statement(outline) if reads_documents(outline) else None
+        return self._ask(ask, shelved, kept_page_statement(outline), outline.view)
 
-def recall_single(engine: Engine, plan: Plan, known: KnownCaller, base_url: str, gaps: Gaps) -> str | None:
-    """The JSON text of one record; None where there is none that the caller may see, or where something that is known
-    of the caller is otherwise now: then `run_single` says which."""
-    outline, values = plan.outline, bind(plan, known.caller)
+    def single(self, plan: Plan, known: KnownCaller, base_url: str) -> str | None:
+        """The JSON text of one record; None where there is none that the caller may see, or where something that is
+        known of the caller is otherwise now: then `run_single` says which."""
+        outline, values = plan.outline, bind(plan, known.caller)
 
-    def ask(statement: Statement) -> str | None:
-        rows = fetch_last(engine, known.readmit, Call(statement, values))
-        return put_root(rows[0][0], base_url) if rows else None
+        def ask(statement: Statement) -> str | None:
+            rows = self._messenger.fetch_last(known.readmit, Call(statement, values))
+            return put_root(rows[0][0], base_url) if rows else None
 
-    shelved = shelved_single_statement(outline)
-    if shelved is None:
-        return ask(single_statement(outline))
-    return _ask_documents(ask, shelved, single_statement(outline), outline.view, gaps)
+        return self._ask(ask, shelved_single_statement(outline), single_statement(outline), outline.view)
 
-
-def _ask_documents(
-    ask: Callable[[Statement], Answer | None], shelved: Statement, whole: Statement, view: View, gaps: Gaps
-) -> Answer | None:
-    """What `shelved` finds among the documents alone, else what `whole` finds."""
-    if gaps.know(view):
-        return ask(whole)
-    answer = ask(shelved)
-    if answer is None:
-        answer = ask(whole)
-        if answer is not None:
-            gaps.note(view)
-    return answer
+    def _ask(
+        self, ask: Callable[[Statement], Answer | None], shelved: Statement | None, whole: Statement, view: View
+    ) -> Answer | None:
+        """What `shelved` finds among the documents alone, else what `whole` finds."""
+        if shelved is None or self._gaps.know(view):
+            return ask(whole)
+        answer = ask(shelved)
+        if answer is None:
+            answer = ask(whole)
+            if answer is not None:
+                self._gaps.note(view)
+        return answer

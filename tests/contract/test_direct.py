@@ -245,7 +245,7 @@ def test_nothing_of_a_message_stays_with_the_session(make_own: Callable[..., Ser
     own = make_own(prepared_statements=prepared)
     for _ in range(TIMES):
         ask(own.client, "/users/spr-student-1")
-    driver = own.app.extensions["roster_engine"].raw_connection()
+    driver = own.app.extensions["roster_messenger"]._own.driver
     with driver.cursor() as cursor:
         cursor.execute(str(SETTINGS))
         assert [tuple(value or None for value in row) for row in cursor.fetchall()] == [
@@ -253,7 +253,6 @@ def test_nothing_of_a_message_stays_with_the_session(make_own: Callable[..., Ser
         ]
         cursor.execute("SELECT count(*) FROM pg_prepared_statements")
         assert (cursor.fetchone()[0] > 0) is prepared
-    driver.close()
 
 
 def test_connections_that_died_are_not_noticed(make_own: Callable[..., Served]) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import Engine, Text, bindparam, text
 from sqlalchemy.exc import DataError, DBAPIError
 
 from roster_service.db.engine import make_reading_engine
-from roster_service.db.message import Call, fetch_last
+from roster_service.db.message import Call, Messenger
 from roster_service.db.prepared import let_prepare
 
 KEY = 7
@@ -27,40 +27,43 @@ SHORT = Call(text("SELECT set_config('statement_timeout', '500ms', true)"), {})
 
 
 @pytest.fixture(params=[True, False], ids=["prepared", "plain"])
-def reader(database_url: str, request: pytest.FixtureRequest) -> Iterator[Engine]:
-    """One session that reads."""
+def reading(database_url: str, request: pytest.FixtureRequest) -> Iterator[Engine]:
     engine = make_reading_engine(database_url, role=None, statement_seconds=30, pool_size=1)
     yield let_prepare(engine, request.param)
     engine.dispose()
 
 
-def test_the_rows_are_those_of_the_last_call(reader: Engine) -> None:
+@pytest.fixture
+def reader(reading: Engine) -> Iterator[Messenger]:
+    """One session that reads."""
+    messenger = Messenger(reading)
+    yield messenger
+    messenger.close()
+
+
+def test_the_rows_are_those_of_the_last_call(reader: Messenger) -> None:
     first = Call(text("SELECT CAST(:a AS text)").bindparams(bindparam("a", type_=Text)), {"a": "first"})
     last = Call(text("SELECT CAST(:a AS text), 7 % 4, '50 %'"), {"a": "it's 50 % \\ of :b $1", "unasked": 1})
     for _ in range(7):
-        assert fetch_last(reader, first, last) == [("it's 50 % \\ of :b $1", 3, "50 %")]
+        assert reader.fetch_last(first, last) == [("it's 50 % \\ of :b $1", 3, "50 %")]
 
 
-def test_all_of_it_is_one_reading_transaction_that_leaves_nothing(reader: Engine) -> None:
+def test_all_of_it_is_one_reading_transaction_that_leaves_nothing(reader: Messenger) -> None:
     settings = Call(text(SETTINGS), {})
     for _ in range(2):
-        assert fetch_last(reader, KEEP, settings) == [INSIDE]
-        with reader.connect() as connection:
-            assert tuple(connection.execute(text(SETTINGS)).one())[:4] == INSIDE[:4]
-        driver = reader.raw_connection()
-        with driver.cursor() as cursor:
+        assert reader.fetch_last(KEEP, settings) == [INSIDE]
+        with reader._own.driver.cursor() as cursor:
             cursor.execute(SETTINGS)
             isolation, read_only, timeout, _, granted = cursor.fetchone()
-        driver.close()
         assert (isolation, read_only, timeout, granted or None) == ("read committed", "off", "0", None)
 
 
-def test_it_cannot_write(reader: Engine) -> None:
+def test_it_cannot_write(reader: Messenger) -> None:
     with pytest.raises(DBAPIError, match="read-only transaction"):
-        fetch_last(reader, Call(text("SELECT nextval(pg_get_serial_sequence('vendors', 'id'))"), {}))
+        reader.fetch_last(Call(text("SELECT nextval(pg_get_serial_sequence('vendors', 'id'))"), {}))
 
 
-def test_what_commits_between_two_statements_is_seen_by_neither(reader: Engine, engine: Engine) -> None:
+def test_what_commits_between_two_statements_is_seen_by_neither(reader: Messenger, engine: Engine) -> None:
     found: list[object] = []
     revision = "SELECT revision FROM roster_state"
     calls = [
@@ -69,7 +72,7 @@ def test_what_commits_between_two_statements_is_seen_by_neither(reader: Engine, 
     with engine.connect() as holder, engine.connect() as other:
         before = other.scalar(text(revision))
         holder.execute(text("SELECT pg_advisory_lock(:key)"), {"key": KEY})
-        asking = threading.Thread(target=lambda: found.append(fetch_last(reader, *calls)))
+        asking = threading.Thread(target=lambda: found.append(reader.fetch_last(*calls)))
         asking.start()
         waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
         wait_until(lambda: other.scalar(waiting) == 1)
@@ -78,7 +81,7 @@ def test_what_commits_between_two_statements_is_seen_by_neither(reader: Engine, 
         holder.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": KEY})
         asking.join()
     assert found == [[(before,)]]
-    assert fetch_last(reader, calls[0]) == [(before + 1,)]
+    assert reader.fetch_last(calls[0]) == [(before + 1,)]
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
@@ -94,19 +97,47 @@ def wait_until(holds: Callable[[], bool]) -> None:
     [("SELECT 1 / CAST(:n AS integer)", DivisionByZero), ("SELECT pg_sleep(5 - CAST(:n AS integer))", QueryCanceled)],
 )
 def test_a_failure_is_told_without_values_and_the_session_goes_on(
-    reader: Engine, statement: str, kind: type[Exception]
+    reader: Messenger, statement: str, kind: type[Exception]
 ) -> None:
     with pytest.raises(DBAPIError) as caught:
-        fetch_last(reader, KEEP, SHORT, Call(text(statement), {"n": 0}))
+        reader.fetch_last(KEEP, SHORT, Call(text(statement), {"n": 0}))
     assert isinstance(caught.value.orig, kind)
     assert isinstance(caught.value, DataError) is (kind is DivisionByZero)
-    assert fetch_last(reader, Call(text("SELECT 1"), {})) == [(1,)]
+    assert reader.fetch_last(Call(text("SELECT 1"), {})) == [(1,)]
 
 
-def test_a_dead_connection_answers_nothing_and_the_next_one_does(reader: Engine, engine: Engine) -> None:
+def test_a_dead_connection_answers_nothing_and_the_next_one_does(reader: Messenger, engine: Engine) -> None:
     call = Call(text("SELECT pg_backend_pid()"), {})
-    ((pid,),) = fetch_last(reader, call) or ()
+    ((pid,),) = reader.fetch_last(call) or ()
     with engine.connect() as connection:
         assert connection.scalar(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})
-    assert fetch_last(reader, call) is None
-    assert fetch_last(reader, call) != [(pid,)]
+    assert reader.fetch_last(call) is None
+    assert reader.fetch_last(call) != [(pid,)]
+
+
+def test_each_thread_has_a_connection_that_it_keeps_and_none_of_the_pool(reader: Messenger, reading: Engine) -> None:
+    call = Call(text("SELECT pg_backend_pid()"), {})
+    found: list[object] = []
+
+    def ask() -> None:
+        found.append([reader.fetch_last(call) for _ in range(2)])
+        reader.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    with reading.connect() as connection:
+        pooled = connection.scalar(text("SELECT pg_backend_pid()"))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert all(first == second for first, second in found)  # type: ignore[misc]
+    assert len({str(pair) for pair in found}) == len(threads)
+    assert [(pooled,)] not in [pair[0] for pair in found]  # type: ignore[index]
+
+
+def test_a_connection_that_is_closed_is_made_anew(reader: Messenger) -> None:
+    call = Call(text("SELECT pg_backend_pid()"), {})
+    first = reader.fetch_last(call)
+    reader.close()
+    reader.close()
+    assert reader.fetch_last(call) != first
