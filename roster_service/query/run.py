@@ -77,7 +77,7 @@ def _count(connection: Connection, walk: Walk, walks: Walks) -> Page:
 def _meet(connection: Connection, walk: Walk, walks: Walks) -> Page:
     """The first page of a walk that nobody asked for yet."""
     values = {**walk.values, "page_limit": walk.plan.limit}
-    found, total = connection.execute(first_page_statement(walk.plan), values).one()
+    found, total = connection.execute(first_page_statement(walk.plan, wide=walk.wide), values).one()
     if total > walk.plan.limit:
         walks.share(walk, total)
     else:

@@ -10,7 +10,7 @@ import functools
 from typing import Any
 
 from oneroster_filter import Through, sqlalchemy_where
-from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, func, select, true
+from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, case, func, select, true
 from sqlalchemy.types import BigInteger
 
 from roster_service.db import json_text
@@ -51,7 +51,7 @@ def _count(outline: Outline) -> Select[int]:
 
 def _make_page(outline: Outline, wanted: ColumnElement[bool]) -> Select[str]:
     ids = (
-        matching(outline, wanted)
+        matching(outline, admits(outline), wanted)
         .order_by(*order_of(outline))
         .limit(bindparam("page_limit", type_=BigInteger))
         .offset(bindparam("page_offset", type_=BigInteger))
@@ -66,9 +66,9 @@ def records_of(outline: Outline, chosen: ColumnElement[Any]) -> Select[str]:
     return select(record_json(outline)).where(_key(outline) == func.any(chosen)).order_by(*order_of(outline))
 
 
-def matching(outline: Outline, wanted: ColumnElement[bool]) -> Select[str]:
-    """The ids of all that the caller may see, the path means, and `wanted` admits."""
-    return select(_key(outline)).where(admits(outline), wanted)
+def matching(outline: Outline, admitted: ColumnElement[bool], wanted: ColumnElement[bool]) -> Select[str]:
+    """The ids of all that the caller may see and the path means, as `admitted` says it, and that are `wanted`."""
+    return select(_key(outline)).where(admitted, wanted)
 
 
 def wanted_by(plan: Plan) -> ColumnElement[bool]:
@@ -97,6 +97,12 @@ def _record_json(view: View, fields: tuple[str, ...]) -> ColumnElement[str]:
 def admits(outline: Outline) -> ColumnElement[bool]:
     """What the caller may see, and what the path means: below whatever the caller filters."""
     return _admits(outline.view.record.table, outline.view.sight, outline.selection)
+
+
+def admits_one_by_one(outline: Outline) -> ColumnElement[bool]:
+    """The same, asked of each row that a filter has left: for whom nearly all rows are visible, a list of all of them
+    would cost more than the search."""
+    return case((admits(outline), 1), else_=0) != 0
 
 
 @functools.lru_cache(KEPT)

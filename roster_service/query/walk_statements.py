@@ -28,7 +28,7 @@ from roster_service.db.tables import CText, CTexts, roster_state
 from roster_service.db.walk_tables import walk_chunks
 from roster_service.query.documents import batches_statement, reads_documents, shelved_batches_statement
 from roster_service.query.plan import Outline, Plan
-from roster_service.query.statements import KEPT, admits, matching, order_of, records_of, wanted_by
+from roster_service.query.statements import KEPT, admits, admits_one_by_one, matching, order_of, records_of, wanted_by
 
 # How many ids a chunk has. A page of the usual size reads one or two.
 CHUNK = 1000
@@ -47,17 +47,22 @@ def forward(outline: Outline) -> Outline:
     return dataclasses.replace(outline, descending=False, fields=())
 
 
-def places(plan: Plan) -> Select[str, int]:
-    """(id, place) of every record of the plan's walk; places count from 0."""
+def places(plan: Plan, *, wide: bool = False) -> Select[str, int]:
+    """(id, place) of every record of the plan's walk; places count from 0. `wide`: see `first_page_statement`."""
     outline = forward(plan.outline)
     place = func.row_number().over(order_by=order_of(outline)) - 1
-    return matching(outline, wanted_by(plan)).add_columns(place)
+    return matching(outline, _admitted(plan, wide=wide), wanted_by(plan)).add_columns(place)
 
 
-def keeping_statement(plan: Plan) -> Select[*tuple[Any, ...]]:
+def _admitted(plan: Plan, *, wide: bool) -> ColumnElement[bool]:
+    outline = forward(plan.outline)
+    return admits_one_by_one(outline) if wide and plan.filter is not None else admits(outline)
+
+
+def keeping_statement(plan: Plan, *, wide: bool) -> Select[*tuple[Any, ...]]:
     """Keeps the ids of the walk bound as `walk`, in one pass; gives their number, their bytes, and which roster this
-    was: the columns of roster_state."""
-    found = places(plan).subquery("found")
+    was: the columns of roster_state. `wide`: see `first_page_statement`."""
+    found = places(plan, wide=wide).subquery("found")
     identifier, place = found.c
     number = cast(func.div(place, CHUNK), Integer)
     chunks = select(
@@ -83,15 +88,16 @@ def keeping_statement(plan: Plan) -> Select[*tuple[Any, ...]]:
     ).select_from(kept_sums.join(roster_state, true()))
 
 
-def first_page_statement(plan: Plan) -> Select[list[str], int]:
+def first_page_statement(plan: Plan, *, wide: bool) -> Select[list[str], int]:
     """(the ids of the first `page_limit` records, the number of all records), found in one pass.
 
     A filter is part of the statement, so it is built and planned anew for each; what the page shows of the records is
-    another statement, and the same one for all filters.
+    another statement, and the same one for all filters. `wide`: whether the caller may see whole districts, and so most
+    of what a filter leaves.
     """
     outline = plan.outline
     named = [_bare(key).label(f"key_{number}") for number, key in enumerate(order_of(outline))]
-    found = select(*named).where(admits(outline), wanted_by(plan)).cte("found")
+    found = select(*named).where(_admitted(plan, wide=wide), wanted_by(plan)).cte("found")
     keys = list(found.c)
     order = [key.desc() if outline.descending else key.asc() for key in keys]
     ids = select(keys[-1]).order_by(*order).limit(_count("page_limit"))

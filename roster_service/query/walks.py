@@ -52,6 +52,11 @@ class Walk:
     values: Mapping[str, Any]
     state: RosterState
 
+    @property
+    def wide(self) -> bool:
+        """Whether whole districts are granted to its caller."""
+        return bool(self.values["caller_districts"])
+
 
 @dataclass(frozen=True)
 class Known:
@@ -207,7 +212,7 @@ class Walks:
     def _make(self, connection: Connection, walk: Walk) -> Window | None:
         """Keeps the walk, in place of whatever is left of it; None where the roster has changed."""
         connection.execute(delete(walk_chunks).where(walk_chunks.c.walk == walk.key))
-        made = connection.execute(keeping_statement(walk.plan), {**walk.values, "walk": walk.key}).one()
+        made = connection.execute(keeping_statement(walk.plan, wide=walk.wide), {**walk.values, "walk": walk.key}).one()
         if RosterState(made.revision, made.as_of, made.deletions_since) != walk.state:
             return None
         facts = {"total": made.total, "bytes": made.bytes, "used_at": func.now()}

@@ -136,7 +136,8 @@ def test_every_walk_is_limited_to_the_caller(endpoint: Endpoint, version: Versio
     for sight in (NOTHING, ALL):
         made = make_plan(wish(filter="sourcedId!='x'"), record, sight, endpoint.selection, ids)
         reading = (kept_page_statement(made.outline), listed_page_statement(made.outline))
-        for statement in (places(made), first_page_statement(made), *reading):
+        making = (make(made, wide=wide) for make in (places, first_page_statement) for wide in (False, True))
+        for statement in (*making, *reading):
             sql, bound = compile_sql(statement)
             assert {"caller_districts", "caller_schools"} <= set(bound)
             assert_tied(sql, record)
