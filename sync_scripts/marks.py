@@ -70,14 +70,15 @@ def _make_blank(number: int, width: int, *, secret: bool) -> Blank:
     """What empties the cells of the column with this number, counted from 0, in lines of `width` cells."""
     cells = re.compile(rb"^((?:%b,){%d})%b" % (CELL, number, CELL), re.MULTILINE)
     filled = re.compile(rb"^(?:%b,){%d}[^,\n]" % (CELL, number), re.MULTILINE)
+    behind = width - number
 
     def is_filled(line: bytes) -> bool:
         # Cells are counted from the end, where nearly no line has quotes: without them, every comma ends a cell. A line
         # that has more or fewer cells leaves no mark behind.
-        last = line.rsplit(b",", width - number)[1:]
-        if any(b'"' in cell for cell in last):
+        last = line.rsplit(b",", behind)
+        if b'"' in line[len(last[0]) :]:
             return filled.match(line) is not None
-        return last[:1] != [b""]
+        return len(last) <= behind or last[1] != b""
 
     def is_empty(block: bytes, lines: list[bytes]) -> bool:
         if not secret:
