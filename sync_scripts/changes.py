@@ -31,6 +31,7 @@ from sqlalchemy import (
 
 from roster_service.db.tables import ROSTER_TABLES, CText
 from sync_scripts.incoming import Incoming, IncomingPart
+from sync_scripts.indexes import has_key
 from sync_scripts.standing import ACTIVE, TO_BE_DELETED, Ground
 from sync_scripts.temporary import analyze_temporary, create_temporary, like
 
@@ -228,9 +229,14 @@ def _write_records(connection: Connection, difference: Difference, feed_id: int,
         )
     if difference.counts.added:
         values = {KEY: rows.c.sourced_id, "feed_id": literal(feed_id), **own, **data}
-        # In the order of the primary key: its pages are filled one after the other, and later read so.
-        added = select(*values.values()).where(rows.c.change == ADDED).order_by(rows.c.sourced_id)
+        added = _order(connection, table, select(*values.values()).where(rows.c.change == ADDED), [rows.c.sourced_id])
         connection.execute(table.insert().from_select(list(values), added))
+
+
+def _order(connection: Connection, table: Table, rows: Select[Any], key: list[ColumnElement[Any]]) -> Select[Any]:
+    """The rows in the order of the table's key, so that its pages are filled one after the other; as they come, where
+    the key is made after them."""
+    return rows.order_by(*key) if has_key(connection, table) else rows
 
 
 def _write_parts(connection: Connection, difference: Difference, incoming: Incoming) -> None:
@@ -246,7 +252,7 @@ def _write_parts(connection: Connection, difference: Difference, incoming: Incom
             # Of others, the parts were not looked at, and stay.
             looked_at = select(it.owners.subquery().c.sourced_id)
             connection.execute(delete(table).where(owner.in_(stored), owner.in_(looked_at)))
-        written = select(*rows.c).order_by(*(rows.c[column.name] for column in table.primary_key))
+        written = _order(connection, table, select(*rows.c), [rows.c[column.name] for column in table.primary_key])
         if not difference.all_new:
             written = written.where(rows.c[owner.name].in_(select(changed.c.sourced_id)))
         connection.execute(table.insert().from_select([column.name for column in rows.c], written))

@@ -76,11 +76,10 @@ def check(
     refuse_if(Findings.sum(_run(connection, file, _check_duplicates(file.suspects), ground)[0] for file in single))
     findings = dict.fromkeys(staged, Findings())
     refused = dict.fromkeys(staged, 0)
-    checks = {name: list(_list_checks(connection, file.suspects, form, ground)) for name, file in staged.items()}
-    while any(checks.values()):
+    found = _run_first(connection, form, ground)
+    while any(failed for results in found.values() for _, _, failed in results):
         fallen: dict[str, list[Select[Any]]] = {}
-        for name, found in checks.items():
-            results = [(check, *_run(connection, staged[name], check, ground)) for check in found]
+        for name, results in found.items():
             findings[name] += Findings.sum(part for _, part, _ in results)
             failing = [check.failing for check, _, failed in results if failed]
             if failing:
@@ -94,17 +93,45 @@ def check(
             take_out(connection, staged[name], rows[name])
         ground = Ground(feed_id, staged, deltas, rows, absent)
         # A row that names a fallen one falls too, unless the record behind that name stands.
-        checks = {
-            name: [
-                *_list_reference_checks(file.suspects, ground, fallen),
-                *_list_rule_checks(file.suspects, form, ground, fallen),
-            ]
+        found = {
+            name: _run_all(
+                connection,
+                file,
+                (
+                    *_list_reference_checks(file.suspects, ground, fallen),
+                    *_list_rule_checks(file.suspects, form, ground, fallen),
+                ),
+                ground,
+            )
             for name, file in staged.items()
         }
     # What is wrong with a derived row is wrong in a row that it is made of, and there it has a line.
     derived = {it.file.name for it in form.derived}
     written = Findings.sum(it.in_order() for name, it in findings.items() if name not in derived)
     return Verdict(written or Findings.sum(it.in_order() for it in findings.values()), refused, ground)
+
+
+# A check, what it found, and whether that is anything.
+_Result = tuple[Check, Findings, bool]
+
+
+def _run_first(connection: Connection, form: Format, ground: Ground) -> dict[str, list[_Result]]:
+    """The checks of all files, those of cells only where one of these may be bad."""
+    found = {
+        name: _run_all(connection, file, _list_set_checks(file.suspects, form, ground), ground)
+        for name, file in ground.staged.items()
+    }
+    is_closed = not any(failed for results in found.values() for _, _, failed in results)
+    if is_closed and not any(_may_have_bad_cells(connection, file.suspects, ground) for file in ground.staged.values()):
+        return found
+    return {
+        name: [*_run_all(connection, file, _list_failing_cell_checks(connection, file.suspects), ground), *found[name]]
+        for name, file in ground.staged.items()
+    }
+
+
+def _run_all(connection: Connection, file: StagedFile, checks: Iterable[Check], ground: Ground) -> list[_Result]:
+    return [(check, *_run(connection, file, check, ground)) for check in checks]
 
 
 def _run(connection: Connection, file: StagedFile, check: Check, ground: Ground) -> tuple[Findings, bool]:
@@ -127,8 +154,7 @@ def _select_rows(file: StagedFile, header: str, *conditions: ColumnElement[bool]
     return select(file.place.label("ctid"), file[header].label("value")).where(*conditions)
 
 
-def _list_checks(connection: Connection, file: StagedFile, form: Format, ground: Ground) -> Iterator[Check]:
-    yield from _list_failing_cell_checks(connection, file)
+def _list_set_checks(file: StagedFile, form: Format, ground: Ground) -> Iterator[Check]:
     yield from _list_reference_checks(file, ground, ground.staged)
     yield from _list_rule_checks(file, form, ground, ground.staged)
     if file.file.table is not None:
@@ -138,9 +164,36 @@ def _list_checks(connection: Connection, file: StagedFile, form: Format, ground:
 # --- cells ------------------------------------------------------------------------------------------------------
 
 
+def _may_have_bad_cells(connection: Connection, file: StagedFile, ground: Ground) -> bool:
+    """Whether a cell of the file may be bad, given that every reference of all files leads somewhere."""
+    # A cell that names a row is then as good as the id of that row, and need only be there.
+    naming = [cell for cell in file.file.cells if _is_as_good_as_named(cell, file, ground)]
+    alike = [cell for cell in file.file.cells if cell.kind.few_values]
+    others = [cell for cell in file.file.cells if cell not in naming and cell not in alike]
+    bad = [
+        *(and_(file.live, file[cell.header].is_(None)) for cell in naming if cell.required),
+        *(condition for _, condition, _ in _list_cell_conditions(file, others)),
+    ]
+    asked = [exists(select(file.place).where(or_(*bad)))]
+    if alike:
+        # OFFSET keeps the database from looking at the cells of every row after all.
+        values = select(*(file[cell.header] for cell in alike)).distinct().offset(0).subquery()
+        told = StagedFile(file.file, values, ())
+        bad = [condition for _, condition, _ in _list_cell_conditions(told, alike)]
+        asked.append(exists(select(values).where(or_(*bad))))
+    return connection.scalar(select(or_(*asked))) is True
+
+
+def _is_as_good_as_named(cell: Cell, file: StagedFile, ground: Ground) -> bool:
+    if cell.refers is None or cell.many or cell.header == file.file.key or cell.refers.file not in ground.staged:
+        return False
+    named = ground.staged[cell.refers.file].file
+    return named.cell(named.key).kind is cell.kind
+
+
 def _list_failing_cell_checks(connection: Connection, file: StagedFile) -> Iterator[Check]:
     """The checks of the file's cells that some row fails."""
-    conditions = list(_list_cell_conditions(file))
+    conditions = list(_list_cell_conditions(file, file.file.cells))
     # Counting each by itself costs twice as much as asking whether there is anything to count.
     if not connection.scalar(select(exists(select(file.place).where(or_(*(bad for _, bad, _ in conditions)))))):
         return
@@ -152,9 +205,9 @@ def _list_failing_cell_checks(connection: Connection, file: StagedFile) -> Itera
             yield Check(header, _select_rows(file, header, condition), reason)
 
 
-def _list_cell_conditions(file: StagedFile) -> Iterator[tuple[str, ColumnElement[bool], str]]:
+def _list_cell_conditions(file: StagedFile, cells: Iterable[Cell]) -> Iterator[tuple[str, ColumnElement[bool], str]]:
     """(header, condition of a bad cell, reason)."""
-    for cell in file.file.cells:
+    for cell in cells:
         if cell.kind.secret:
             continue
         column = file[cell.header]

@@ -16,7 +16,6 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
-    FromClause,
     Select,
     Subquery,
     Table,
@@ -28,6 +27,7 @@ from sqlalchemy import (
     func,
     literal,
     null,
+    or_,
     select,
     type_coerce,
     union,
@@ -314,26 +314,31 @@ def _select_missing_roles(
     """(user, org, role) of enrollments whose user has no role but a guardian's at the school of the enrollment or of
     its class."""
     names = ("user_id", "class_id", "school_id", "role")
-    if owners is None:
-        enrollments: FromClause = select_current(tables.enrollments, staged, ground, *names).subquery()
-    else:
-        # A few of them, which the planner would not guess.
-        few = select_current(tables.enrollments, staged, ground, *names, only=("user_id", owners))
-        columns = [Column(name, CText) for name in ("sourced_id", *names)]
-        enrollments = create_temporary(connection, "enrollments_of_owners", columns)
-        _insert(connection, enrollments, few)
-        analyze_temporary(connection, enrollments)
+    only = None if owners is None else ("user_id", owners)
+    found = select_current(tables.enrollments, staged, ground, *names, only=only)
     classes = select_current(tables.classes, staged, ground, "school_id").subquery()
+    have = roles.alias()
+    is_belonging = have.c.role.not_in(GUARDIAN_ROLES)
+    if owners is None:
+        # One pass leaves hardly any: those without a role at their school, or in a class of another one.
+        analyze_temporary(connection, roles, have.c.user_id.name, have.c.org_id.name)
+        every = found.subquery()
+        at_its_school = and_(have.c.user_id == every.c.user_id, have.c.org_id == every.c.school_id, is_belonging)
+        seen = every.outerjoin(have, at_its_school).outerjoin(classes, classes.c.sourced_id == every.c.class_id)
+        found = select(*every.c).select_from(seen)
+        found = found.where(or_(have.c.user_id.is_(None), classes.c.school_id != every.c.school_id))
+    # A few of them, which the planner would not guess.
+    columns = [Column(name, CText) for name in ("sourced_id", *names)]
+    enrollments = create_temporary(connection, "enrollments_of_owners", columns)
+    _insert(connection, enrollments, found)
+    analyze_temporary(connection, enrollments)
     role = case(
         *((enrollments.c.role == word, literal(at_school, CText)) for word, at_school in ROLES_OF_ENROLLMENTS.items()),
         else_=enrollments.c.role,
     ).label("role")
-    have = roles.alias()
 
     def lacks(org_id: ColumnElement[str]) -> ColumnElement[bool]:
-        return ~exists().where(
-            have.c.user_id == enrollments.c.user_id, have.c.org_id == org_id, have.c.role.not_in(GUARDIAN_ROLES)
-        )
+        return ~exists().where(have.c.user_id == enrollments.c.user_id, have.c.org_id == org_id, is_belonging)
 
     # Hardly any enrollment is left after this, so that putting together equal ones costs nothing.
     of_enrollment = select(enrollments.c.user_id, enrollments.c.school_id.label("org_id"), role).where(

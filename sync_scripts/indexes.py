@@ -7,8 +7,15 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, Table, func, inspect, literal, select
 from sqlalchemy.schema import CreateIndex
 
+from roster_service.db.tables import CText
+
 # For sorting the rows of one index, until the transaction ends.
 SORT_MEMORY = "256MB"
+
+
+def has_key(connection: Connection, table: Table) -> bool:
+    """Whether there is an index of the table's primary key, which nothing but a first load goes without."""
+    return connection.scalar(select(func.to_regclass(literal(table.primary_key.name, CText)))) is not None
 
 
 def make_missing_indexes(connection: Connection, tables: Iterable[Table]) -> None:
@@ -16,7 +23,18 @@ def make_missing_indexes(connection: Connection, tables: Iterable[Table]) -> Non
     connection.execute(select(func.set_config(literal("maintenance_work_mem"), literal(SORT_MEMORY), True)))
     inspector = inspect(connection)
     for table in tables:
+        if not has_key(connection, table):
+            _make_key(connection, table)
         there = {index["name"] for index in inspector.get_indexes(table.name)}
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
             if index.name not in there:
                 connection.execute(CreateIndex(index))
+
+
+def _make_key(connection: Connection, table: Table) -> None:
+    """The primary key as a unique index: a constraint would keep readers out until the transaction ends."""
+    quote = connection.dialect.identifier_preparer
+    columns = ", ".join(map(quote.format_column, table.primary_key))
+    connection.exec_driver_sql(
+        f"CREATE UNIQUE INDEX {quote.quote(str(table.primary_key.name))} ON {quote.format_table(table)} ({columns})"
+    )

@@ -22,6 +22,8 @@ MORE_CONTROLS = re.compile(rb"\xc2[\x80-\x9f]")
 QUOTED = re.compile(rb'"(?<![^,\n]")[^"\n]*+(?:""[^"\n]*+)*+"(?![^,\n])')
 END_OF_DATA = re.compile(rb"^\\\.$", re.MULTILINE)
 LONGEST_LINE = 2**20
+# So much is read at once: memory of this size is used again, where more would be given back and asked for anew.
+PIECE = 2**18
 
 
 class ByteStream(Protocol):
@@ -62,7 +64,7 @@ class CleanLines:
         # Room for the line feed that the last line may lack.
         size -= 1
         while True:
-            block = self._stream.read(max(size - len(self._rest), 1))
+            block = self._stream.read(min(max(size - len(self._rest), 1), PIECE))
             data = self._rest + block
             if not block:
                 self._ended = True

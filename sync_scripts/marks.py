@@ -22,8 +22,6 @@ from sync_scripts.sifting import name_nature
 # A cell as it is written; the lines were searched before, so every quote in them is at its place.
 CELL = rb'(?:"(?:[^"\n]|"")*"|[^",\n]*)'
 
-# The cell behind a line's other cells, where there is none or it is empty.
-EMPTY: tuple[list[bytes], ...] = ([], [b""])
 # A block of lines, and the same lines one by one -> the block with some cells empty.
 Blank = Callable[[bytes, list[bytes]], bytes]
 
@@ -45,7 +43,7 @@ class Marker:
         return Marker(
             seed,
             tuple(
-                _make_blank(number, secret=silent[name].secret)
+                _make_blank(number, len(header.staged), secret=silent[name].secret)
                 for number, name in enumerate(header.staged)
                 if name in silent
             ),
@@ -68,20 +66,25 @@ def _split(block: bytes) -> list[bytes]:
     return lines
 
 
-def _make_blank(number: int, *, secret: bool) -> Blank:
-    """What empties the cells of the column with this number, counted from 0."""
+def _make_blank(number: int, width: int, *, secret: bool) -> Blank:
+    """What empties the cells of the column with this number, counted from 0, in lines of `width` cells."""
     cells = re.compile(rb"^((?:%b,){%d})%b" % (CELL, number, CELL), re.MULTILINE)
     filled = re.compile(rb"^(?:%b,){%d}[^,\n]" % (CELL, number), re.MULTILINE)
+    behind = width - number
+
+    def is_filled(line: bytes) -> bool:
+        # Cells are counted from the end, where nearly no line has quotes: without them, every comma ends a cell. A line
+        # that has more or fewer cells leaves no mark behind.
+        last = line.rsplit(b",", behind)
+        if b'"' in line[len(last[0]) :]:
+            return filled.match(line) is not None
+        return len(last) <= behind or last[1] != b""
 
     def is_empty(block: bytes, lines: list[bytes]) -> bool:
         if not secret:
             # Who fills a column that is not read fills it in every row; a row that is not like the first one is
             # looked at closely, and no harm is done.
             return filled.match(block) is None
-        # Without quotes, every comma ends a cell.
-        return not any(
-            filled.match(line) if b'"' in line else line.split(b",", number + 1)[number : number + 1] not in EMPTY
-            for line in lines
-        )
+        return not any(map(is_filled, lines))
 
     return lambda block, lines: block if is_empty(block, lines) else cells.sub(rb"\1", block)

@@ -26,6 +26,7 @@ from sqlalchemy import (
     or_,
     select,
     true,
+    union_all,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -38,15 +39,19 @@ from sync_scripts.formats import Part, Rule, Staged, StagedFile
 def select_items(staged: StagedFile, header: str) -> Subquery:
     """The items of a list cell, one row each: (owner, ordinal from 1, item). An item said twice counts once."""
     items = func.unnest(to_list(staged[header])).table_valued("item", with_ordinality="place").render_derived()
-    owner = staged["sourcedId"]
+    owner, filled = staged["sourcedId"], (staged.live, staged[header].is_not(None))
     place = func.row_number().over(partition_by=owner, order_by=func.min(items.c.place))
-    return (
+    # Nearly every list has one item, and putting many in order is the dear part.
+    alone = ~staged[header].contains(",") if staged.file.unique else false()
+    several = (
         select(owner.label("owner"), place.label("ordinal"), items.c.item)
         .select_from(staged.table.join(items, true()))
-        .where(staged.live, staged[header].is_not(None))
+        .where(*filled, ~alone)
         .group_by(owner, items.c.item)
-        .subquery()
     )
+    single = func.btrim(staged[header], type_=CText).label("item")
+    one = select(owner.label("owner"), literal(1).label("ordinal"), single).where(*filled, alone)
+    return union_all(one, several).subquery()
 
 
 def select_class_terms(staged: Staged) -> Select[Any]:

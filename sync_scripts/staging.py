@@ -14,6 +14,7 @@ from sqlalchemy import BigInteger, Column, Connection
 from sqlalchemy.types import NullType
 
 from roster_service.db.tables import CText
+from sync_scripts.ahead import read_ahead
 from sync_scripts.aligning import TooDifferentError
 from sync_scripts.digests import Digested
 from sync_scripts.faults import MendedLines, find_faults
@@ -253,12 +254,12 @@ def _copy(connection: Connection, source: _Source, lines: Lines, *more: Column[A
     everything = ", ".join([columns, *(quote(column.name) for column in more)])
     # FORCE_NULL: a quoted empty cell is as empty as a bare one.
     statement = f"COPY {target} ({everything}) FROM STDIN WITH (FORMAT csv, ENCODING 'UTF8', FORCE_NULL ({columns}))"
-    reader = _Reader(lines.read)
-    try:
-        with contextlib.closing(connection.connection.cursor()) as cursor:
+    with read_ahead(lines, BLOCK) as ahead, contextlib.closing(connection.connection.cursor()) as cursor:
+        reader = _Reader(ahead.read)
+        try:
             cursor.copy_expert(statement, reader, BLOCK)
-    except psycopg2.Error as error:
-        _raise_damage(error, reader, file)
+        except psycopg2.Error as error:
+            _raise_damage(error, reader, file)
     for cell in file.cells:
         if cell.kind.secret:
             connection.exec_driver_sql(f"ALTER TABLE {target} DROP COLUMN {quote(cell.header)}")

@@ -43,7 +43,9 @@ class MarkedLines:
         block = self._lines.read(size)
         rows, marks = self._marker.mark(block)
         self._marks.write(array(CODE, marks).tobytes())
-        return b"".join(map(b"%b,%d\n".__mod__, zip(rows, marks, strict=True)))
+        # The numbers are spelt all at once: a block has thousands.
+        spelt = str(marks).encode()[1:-1].split(b", ")
+        return b"%b\n" % b"\n".join(map(b",".join, zip(rows, spelt, strict=True))) if rows else b""
 
 
 def thin_out(

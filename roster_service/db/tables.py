@@ -5,7 +5,8 @@ foreign keys: a load checks references set by set before it writes, which costs 
 row, and a tombstone may outlive what it points at for a night. Account tables are small and have them.
 
 The indexes of the roster are made by the first load that brings rows, after these: building one over all rows costs a
-fifth of feeding them to it one by one, and needs no lock that a reader would feel.
+fifth of feeding them to it one by one, and needs no lock that a reader would feel. So are its primary keys, which are
+unique indexes of these names.
 """
 
 from __future__ import annotations

@@ -107,12 +107,18 @@ def test_upgrading_twice_changes_nothing(answer: Answer) -> None:
     assert upgraded["before"] == upgraded["after"]
 
 
+def is_compared(item: Any, name: str | None, kind: str, is_reflected: bool, _other: Any) -> bool:
+    """A primary key that the first load makes is a unique index of its name, which nothing declares."""
+    return not (kind == "index" and is_reflected and name == f"pk_{item.table.name}" and item.unique)
+
+
 def test_the_migrations_make_the_tables_that_the_code_declares(engine: Engine) -> None:
     with engine.connect() as connection:
         current, head = read_revisions(connection)
         # Those of the roster come with the first load.
         make_missing_indexes(connection, (*ROSTER_TABLES, *PART_TABLES))
-        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        options = {"compare_type": True, "compare_server_default": True, "include_object": is_compared}
+        context = MigrationContext.configure(connection, opts=options)
         differences = compare_metadata(context, api_keys.metadata)
     assert current == head
     assert differences == []

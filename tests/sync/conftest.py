@@ -12,6 +12,7 @@ from sqlalchemy import Engine, Table, func, select, text, update
 
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import (
+    PART_TABLES,
     ROSTER_TABLES,
     class_terms,
     metadata,
@@ -81,8 +82,10 @@ def engine(reused_engine: Engine) -> Engine:
 def empty_roster(engine: Engine) -> None:
     """Makes the database as good as new."""
     names = ", ".join(table.name for table in metadata.sorted_tables if table is not roster_state)
+    keys = ", ".join(str(table.primary_key.name) for table in (*ROSTER_TABLES, *PART_TABLES))
     with engine.begin() as connection:
         connection.execute(text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
+        connection.execute(text(f"DROP INDEX IF EXISTS {keys}"))
         connection.execute(update(roster_state).values(revision=0, as_of=func.to_timestamp(0)))
 
 

@@ -1,0 +1,79 @@
+"""The keys and indexes of the roster come with its first rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from alembic import command
+from sqlalchemy import Engine, Table, func, insert, inspect, select
+from sqlalchemy.exc import IntegrityError
+
+from roster_service.db import tables
+from roster_service.db.engine import make_engine
+from roster_service.db.migrate import make_config, upgrade
+from roster_service.db.tables import PART_TABLES, ROSTER_TABLES
+from sync_scripts.loading import load
+
+EVERY_TABLE = (*ROSTER_TABLES, *PART_TABLES)
+
+
+def find_key(engine: Engine, table: Table) -> list[str | None] | None:
+    """The columns of the unique index that stands for a primary key."""
+    found = [it for it in inspect(engine).get_indexes(table.name) if it["name"] == table.primary_key.name]
+    return found[0]["column_names"] if found and found[0]["unique"] else None
+
+
+def declared_key(table: Table) -> list[str]:
+    return [column.name for column in table.primary_key]
+
+
+@pytest.mark.parametrize("table", EVERY_TABLE, ids=lambda table: table.name)
+def test_an_empty_table_has_no_key_and_no_empty_ids(shared_engine: Engine, table: Table) -> None:
+    assert find_key(shared_engine, table) is None
+    nullable = {column["name"]: column["nullable"] for column in inspect(shared_engine).get_columns(table.name)}
+    assert not any(nullable[name] for name in declared_key(table))
+
+
+def test_the_first_rows_bring_the_key(engine: Engine, springfield: Path) -> None:
+    demographics = springfield / "demographics.csv"
+    rows = demographics.read_bytes()
+    manifest = springfield / "manifest.csv"
+    listed = manifest.read_text()
+    demographics.unlink()
+    manifest.write_text(listed.replace("file.demographics,bulk", "file.demographics,absent"))
+    load(engine, "feed", springfield)
+    assert find_key(engine, tables.demographics) is None
+    demographics.write_bytes(rows)
+    manifest.write_text(listed)
+    load(engine, "feed", springfield)
+    assert {table.name: find_key(engine, table) for table in EVERY_TABLE} == {
+        table.name: declared_key(table) for table in EVERY_TABLE
+    }
+
+
+def test_no_id_comes_twice(engine: Engine, springfield: Path) -> None:
+    load(engine, "feed", springfield)
+    again = select(tables.orgs).limit(1)
+    with engine.connect() as connection, pytest.raises(IntegrityError):
+        connection.execute(insert(tables.orgs).from_select([column.name for column in tables.orgs.c], again))
+
+
+def test_the_keys_of_a_loaded_roster_outlive_the_migration(make_database: Callable[[], str], springfield: Path) -> None:
+    engine = make_engine(make_database())
+    load(engine, "feed", springfield)
+    config = make_config()
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0010")
+    for table in EVERY_TABLE:
+        assert inspect(engine).get_pk_constraint(table.name)["constrained_columns"] == declared_key(table)
+    upgrade(engine)
+    with engine.connect() as connection:
+        filled = [table for table in EVERY_TABLE if connection.scalar(select(func.count()).select_from(table))]
+    assert filled
+    for table in filled:
+        assert inspect(engine).get_pk_constraint(table.name)["constrained_columns"] == declared_key(table)
+    assert load(engine, "feed", springfield).outcome == "unchanged"
+    engine.dispose()
