@@ -29,7 +29,7 @@ def test_a_fault_of_our_own_is_500(
     def fail(*_args: object) -> None:
         raise RuntimeError("a secret value")
 
-    for name in ("rostering.views.run_collection", "direct.recall_page"):
+    for name in ("rostering.views.run_collection", "query.recalling.Recaller.page"):
         monkeypatch.setattr(f"roster_service.{name}", fail)
     assert_failed(client.call(version, "/users", bearer=token), 500, "internal_server_error")
     assert "RuntimeError" in expected_faults.text
