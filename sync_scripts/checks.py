@@ -1,7 +1,7 @@
 """Everything that staged files are checked for, set by set: cells, duplicates, references, rules, owners.
 
-A check is a SELECT of the rows that fail it. The cells of a file are first counted all together, in one pass; the
-other checks are joins of their own. Only what fails is looked at again, for its line and its words.
+A check is a SELECT of the rows that fail it (`failing`). The checks of cells are in `cell_checks`; the others are joins
+of their own. Only what fails is looked at again, for its line and its words.
 
 An id that stands in a file twice makes the whole export worthless: no telling which row is meant. Any other row that
 fails is refused by itself: it is taken out of its file, and so is every row that then refers to nothing, until no
@@ -10,7 +10,7 @@ more fall.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,34 +19,22 @@ from sqlalchemy import (
     Connection,
     Select,
     Table,
-    and_,
     case,
     exists,
     func,
     literal,
-    or_,
     select,
     true,
 )
 
 from roster_service.db.tables import CText, feeds
-from sync_scripts.cells import is_blank, to_list
+from sync_scripts.cell_checks import list_failing_cell_checks, may_have_bad_cells
+from sync_scripts.cells import to_list
+from sync_scripts.failing import Check, Words, select_rows
 from sync_scripts.formats import Cell, Format, Reference, Staged, StagedFile
 from sync_scripts.outcasts import number_lines, set_aside, take_out
 from sync_scripts.refusals import KEPT, Findings, Refusal, refuse_if
 from sync_scripts.standing import NOTHING_SIFTED, Absent, Ground
-
-Words = Callable[[ColumnElement[str]], ColumnElement[str]]
-
-
-@dataclass(frozen=True)
-class Check:
-    """`failing` selects (ctid, value) of the rows that fail, the value being what is shown of them; `reason`: the
-    words of the refusal, made from the value where they depend on it."""
-
-    header: str
-    failing: Select[Any]
-    reason: str | Words
 
 
 @dataclass(frozen=True)
@@ -122,10 +110,10 @@ def _run_first(connection: Connection, form: Format, ground: Ground) -> dict[str
         for name, file in ground.staged.items()
     }
     is_closed = not any(failed for results in found.values() for _, _, failed in results)
-    if is_closed and not any(_may_have_bad_cells(connection, file.suspects, ground) for file in ground.staged.values()):
+    if is_closed and not any(may_have_bad_cells(connection, file.suspects, ground) for file in ground.staged.values()):
         return found
     return {
-        name: [*_run_all(connection, file, _list_failing_cell_checks(connection, file.suspects), ground), *found[name]]
+        name: [*_run_all(connection, file, list_failing_cell_checks(connection, file.suspects), ground), *found[name]]
         for name, file in ground.staged.items()
     }
 
@@ -150,76 +138,11 @@ def _run(connection: Connection, file: StagedFile, check: Check, ground: Ground)
     return Findings(total, first), True
 
 
-def _select_rows(file: StagedFile, header: str, *conditions: ColumnElement[bool]) -> Select[Any]:
-    return select(file.place.label("ctid"), file[header].label("value")).where(*conditions)
-
-
 def _list_set_checks(file: StagedFile, form: Format, ground: Ground) -> Iterator[Check]:
     yield from _list_reference_checks(file, ground, ground.staged)
     yield from _list_rule_checks(file, form, ground, ground.staged)
     if file.file.table is not None:
         yield _check_owner(file, file.file.table, ground.feed_id)
-
-
-# --- cells ------------------------------------------------------------------------------------------------------
-
-
-def _may_have_bad_cells(connection: Connection, file: StagedFile, ground: Ground) -> bool:
-    """Whether a cell of the file may be bad, given that every reference of all files leads somewhere."""
-    # A cell that names a row is then as good as the id of that row, and need only be there.
-    naming = [cell for cell in file.file.cells if _is_as_good_as_named(cell, file, ground)]
-    alike = [cell for cell in file.file.cells if cell.kind.few_values]
-    others = [cell for cell in file.file.cells if cell not in naming and cell not in alike]
-    bad = [
-        *(and_(file.live, file[cell.header].is_(None)) for cell in naming if cell.required),
-        *(condition for _, condition, _ in _list_cell_conditions(file, others)),
-    ]
-    asked = [exists(select(file.place).where(or_(*bad)))]
-    if alike:
-        # OFFSET keeps the database from looking at the cells of every row after all.
-        values = select(*(file[cell.header] for cell in alike)).distinct().offset(0).subquery()
-        told = StagedFile(file.file, values, ())
-        bad = [condition for _, condition, _ in _list_cell_conditions(told, alike)]
-        asked.append(exists(select(values).where(or_(*bad))))
-    return connection.scalar(select(or_(*asked))) is True
-
-
-def _is_as_good_as_named(cell: Cell, file: StagedFile, ground: Ground) -> bool:
-    if cell.refers is None or cell.many or cell.header == file.file.key or cell.refers.file not in ground.staged:
-        return False
-    named = ground.staged[cell.refers.file].file
-    return named.cell(named.key).kind is cell.kind
-
-
-def _list_failing_cell_checks(connection: Connection, file: StagedFile) -> Iterator[Check]:
-    """The checks of the file's cells that some row fails."""
-    conditions = list(_list_cell_conditions(file, file.file.cells))
-    # Counting each by itself costs twice as much as asking whether there is anything to count.
-    if not connection.scalar(select(exists(select(file.place).where(or_(*(bad for _, bad, _ in conditions)))))):
-        return
-    counts = connection.execute(
-        select(*(func.count().filter(condition) for _, condition, _ in conditions)).select_from(file.table)
-    ).one()
-    for (header, condition, reason), count in zip(conditions, counts, strict=True):
-        if count:
-            yield Check(header, _select_rows(file, header, condition), reason)
-
-
-def _list_cell_conditions(file: StagedFile, cells: Iterable[Cell]) -> Iterator[tuple[str, ColumnElement[bool], str]]:
-    """(header, condition of a bad cell, reason)."""
-    for cell in cells:
-        if cell.kind.secret:
-            continue
-        column = file[cell.header]
-        # Of a row that is flagged as gone, only these two are read.
-        relevant = true() if cell.header in ("sourcedId", "status") else file.live
-        blank = is_blank(column)
-        if cell.required:
-            yield cell.header, and_(relevant, blank), "must not be empty"
-        if cell.kind.check is not None:
-            bad = ~cell.kind.check(column)
-            filled = ~blank if cell.required else column.is_not(None)
-            yield cell.header, and_(relevant, filled, bad), cell.kind.wants
 
 
 # --- sets -------------------------------------------------------------------------------------------------------
@@ -235,7 +158,7 @@ def _check_duplicates(file: StagedFile) -> Check:
     first = func.min(copy.place).label("first")
     name = copy["sourcedId"].label("name")
     twice = select(name, first).group_by(name).having(func.count() > 1).subquery()
-    failing = _select_rows(file, "sourcedId", file["sourcedId"] == twice.c.name, file.place != twice.c.first)
+    failing = select_rows(file, "sourcedId", file["sourcedId"] == twice.c.name, file.place != twice.c.first)
     return Check(file.file.key, failing, "stands in this file a second time")
 
 
@@ -257,7 +180,7 @@ def _check_reference(file: StagedFile, cell: Cell, refers: Reference, ground: Gr
         failing = select(file.place.label("ctid"), name.label("value")).select_from(file.table.join(items, true()))
     else:
         name = file[cell.header]
-        failing = _select_rows(file, cell.header)
+        failing = select_rows(file, cell.header)
     # An empty item is the cell check's to refuse.
     failing = failing.where(file.live, file[cell.header].is_not(None), name != "")
     if refers.file in ground.staged:
@@ -314,7 +237,7 @@ def _check_tree(file: StagedFile, header: str, ground: Ground) -> Check:
     )
     circular = select(walk.c.start).where(walk.c.start == walk.c.above)
     return Check(
-        header, _select_rows(file, header, file.live, file["sourcedId"].in_(circular)), "leads back to the row itself"
+        header, select_rows(file, header, file.live, file["sourcedId"].in_(circular)), "leads back to the row itself"
     )
 
 
@@ -328,13 +251,13 @@ def _list_rule_checks(file: StagedFile, form: Format, ground: Ground, looked_at:
         if any(name in looked_at for name in names):
             found = {name: ground.find_standing(ground.staged[name].file) for name in names}
             standing = {name: it for name, it in found.items() if it is not None}
-            failing = _select_rows(file, rule.header, file.live, rule.breaks(ground.staged, standing))
+            failing = select_rows(file, rule.header, file.live, rule.breaks(ground.staged, standing))
             yield Check(rule.header, failing, rule.reason)
 
 
 def _check_owner(file: StagedFile, table: Table, feed_id: int) -> Check:
     """An id belongs to the feed that brought it first; another one can never overwrite its record."""
-    failing = _select_rows(file, "sourcedId", table.c.sourced_id == file["sourcedId"], table.c.feed_id != feed_id)
+    failing = select_rows(file, "sourcedId", table.c.sourced_id == file["sourcedId"], table.c.feed_id != feed_id)
 
     def explain(identifier: ColumnElement[str]) -> ColumnElement[str]:
         return (
