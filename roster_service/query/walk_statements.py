@@ -55,8 +55,8 @@ def places(plan: Plan, *, wide: bool = False) -> Select[str, int]:
 
 
 def _admitted(plan: Plan, *, wide: bool) -> ColumnElement[bool]:
-    outline = forward(plan.outline)
-    return admits_one_by_one(outline) if wide and plan.filter is not None else admits(outline)
+    admitted = admits_one_by_one if wide and plan.filter is not None else admits
+    return admitted(plan.outline)
 
 
 def keeping_statement(plan: Plan, *, wide: bool) -> Select[*tuple[Any, ...]]:
