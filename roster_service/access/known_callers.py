@@ -10,12 +10,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import Engine, Text, bindparam, text
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.access.callers import AccessToken, Caller
+from roster_service.access.leases import Lease
 from roster_service.db.message import Call
 from roster_service.db.visibility import keep_sight
 
@@ -40,11 +41,13 @@ class KnownCaller:
     `stands` asks whether the database says the same now, but for the districts and schools, which follow from the
     version of the grants: one row, one truth value. `readmit` asks the same, and lets the rest of the transaction read
     what they may; where anything is otherwise, down to the single org, the rest of the transaction sees no record.
+    `lease`: for how long the last answer of `stands` counts.
     """
 
     caller: Caller
     stands: Call
     readmit: Call
+    lease: Lease = field(default_factory=Lease, compare=False)
 
 
 class KnownCallers:

@@ -59,8 +59,15 @@ class Recaller:
         self._gaps = Gaps()
 
     def stands(self, known: KnownCaller) -> bool:
-        """Whether the database says of the caller and the roster what is known."""
-        return self._messenger.fetch_last(known.stands) == [(True,)]
+        """Whether the database says of the caller and the roster what is known, or has said so just now. For answers
+        without a record: see `roster_service.access.leases`."""
+        if known.lease.holds:
+            return True
+        asked_at = time.monotonic()
+        stands = self._messenger.fetch_last(known.stands) == [(True,)]
+        if stands:
+            known.lease.renew(asked_at)
+        return stands
 
     def page(self, plan: Plan, known: KnownCaller) -> Page | None:
         """The page of a walk that this worker knows; None where it does not, or where something that is known is

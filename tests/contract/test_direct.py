@@ -8,9 +8,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from sqlalchemy import text
 
-from roster_service.access import known_callers
+from roster_service.access import known_callers, leases
+from roster_service.access.leases import outlast_leases
+from roster_service.cli import main
 from roster_service.db.prepared import prepare
 from roster_service.db.tables import ROSTER_TABLES
 from roster_service.direct import Direct
@@ -62,6 +65,12 @@ def make_own(server_url: str, roster: Roster, served: Served) -> Iterator[Callab
         yield functools.partial(make, documents=served.client.documents)
 
 
+@pytest.fixture
+def without_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    outlast_leases()
+    monkeypatch.setattr(leases, "LEASE_SECONDS", 0)
+
+
 @contextmanager
 def only(way: str) -> Iterator[None]:
     """While every answer comes by one way: `direct`, or the `application`."""
@@ -89,9 +98,10 @@ def warm(client: RosterClient, path: str, version: str = "v1p1") -> Answer:
 
 
 def tell(served: Served, statement: str) -> None:
-    """What an administrator or a sync does meanwhile."""
+    """What an administrator or a sync does meanwhile, when their command has ended."""
     with served.engine.begin() as connection:
         connection.execute(text(statement))
+    outlast_leases()
 
 
 def shown(answer: Answer) -> tuple[int, dict[str, str], bytes]:
@@ -130,7 +140,7 @@ def test_each_path_has_its_direct_way(client: RosterClient, version: str, endpoi
 
 
 @pytest.mark.parametrize("path", ["/users/spr-student-1", "/users?limit=3&offset=3", "/users?limit=3&offset=100"])
-def test_an_answer_is_one_message(served: Served, path: str) -> None:
+def test_an_answer_is_one_message(served: Served, without_leases: None, path: str) -> None:
     for _ in range(TIMES):
         ask(served.client, path)
     with messages() as seen:
@@ -140,7 +150,9 @@ def test_an_answer_is_one_message(served: Served, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_304_is_one_message_that_names_no_table_of_the_roster(served: Served, path: str) -> None:
+def test_a_304_is_one_message_that_names_no_table_of_the_roster(
+    served: Served, without_leases: None, path: str
+) -> None:
     tag = ask(served.client, path).headers["ETag"]
     with messages() as seen:
         assert ask(served.client, path, If_None_Match=tag).status == 304
@@ -148,6 +160,48 @@ def test_a_304_is_one_message_that_names_no_table_of_the_roster(served: Served, 
     (message,) = (one for one in seen if "PREPARE" not in one)
     assert f"EXECUTE {called.name} (" in message
     assert not any(table.name in message + called.text for table in ROSTER_TABLES)
+
+
+@pytest.mark.parametrize("path", ["/users?limit=3", "/users?limit=3&offset=100"])
+def test_who_asks_again_at_once_costs_the_database_nothing(
+    make_own: Callable[..., Served], monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Where no record is shown."""
+    monkeypatch.setattr(leases, "LEASE_SECONDS", 60)
+    own = make_own()
+    tag = warm(own.client, path).headers["ETag"]
+    headers = {} if "offset" in path else {"If_None_Match": tag}
+    expected = shown(ask(own.client, path, **headers))
+    with messages() as seen:
+        assert [shown(ask(own.client, path, **headers)) for _ in range(TIMES)] == [expected] * TIMES
+    assert seen == []
+
+
+def test_a_record_is_never_shown_without_asking(
+    make_own: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "LEASE_SECONDS", 60)
+    own = make_own()
+    for path in ("/users?limit=3&offset=3", "/users/spr-student-1"):
+        tag = warm(own.client, path).headers["ETag"]
+        assert ask(own.client, path, If_None_Match=tag).status == 304
+        with messages() as seen:
+            assert ask(own.client, path).status == 200
+        assert len(seen) == 1
+
+
+def test_a_command_ends_after_the_leases(
+    make_own: Callable[..., Served], roster: Roster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long these are."""
+    monkeypatch.setattr(leases, "LEASE_SECONDS", 1.5)
+    own = make_own()
+    tag = warm(own.client, "/users?limit=3").headers["ETag"]
+    assert ask(own.client, "/users?limit=3", If_None_Match=tag).status == 304
+    client_id, _ = roster.credentials["both"]
+    done = CliRunner().invoke(main, ["client", "disable", client_id], env={"ROSTER_DATABASE_URL": own.url})
+    assert done.exit_code == 0, done.output
+    assert ask(own.client, "/users?limit=3", If_None_Match=tag).status == 401
 
 
 @pytest.mark.parametrize(("change", "status"), CHANGES)
