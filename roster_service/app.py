@@ -19,10 +19,10 @@ from roster_service.db.engine import (
     make_reading_engine,
     make_walking_engine,
     require_reachable,
+    require_reading,
 )
 from roster_service.db.message import Messenger
 from roster_service.db.migrate import require_current
-from roster_service.db.prepared import let_prepare
 from roster_service.db.serving_role import find_serving_role, require_serving_role
 from roster_service.direct import COMMON_HEADERS, Direct
 from roster_service.docs import register_docs
@@ -63,11 +63,14 @@ def create_app(settings: Settings, database_url: str) -> Flask:
         role = find_serving_role(connection)
     writing.dispose()
 
-    engine = make_serving_engine(database_url, role, settings.statement_seconds)
-    engine = let_prepare(engine, settings.prepared_statements)
+    engine = make_serving_engine(database_url, role, settings.statement_seconds, settings.prepared_statements)
     # Credentials are checked by the owner of the accounts: who serves the roster cannot read them.
     accounts = make_reading_engine(
-        database_url, role=None, statement_seconds=settings.statement_seconds, pool_size=ACCOUNTS_POOL_SIZE
+        database_url,
+        role=None,
+        statement_seconds=settings.statement_seconds,
+        pool_size=ACCOUNTS_POOL_SIZE,
+        own_sessions=False,
     )
     keys = KeyRing(accounts, settings.read_secret_key())
     issuer = settings.public_url or f"http://{settings.host}:{settings.port}"
@@ -126,15 +129,23 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     return app
 
 
-def make_serving_engine(database_url: str, role: str | None, statement_seconds: int) -> Engine:
-    """The engine that reads the roster, as the role that row-level security holds.
+def make_serving_engine(database_url: str, role: str | None, statement_seconds: int, own_sessions: bool) -> Engine:
+    """The engine that reads the roster, as the role that row-level security holds; else as `make_reading_engine`.
 
-    Raises DatabaseUnavailableError where there is no such role, or where it is not held.
+    Raises DatabaseUnavailableError where there is no such role, or where it is not held, and where sessions are not as
+    they were asked for.
     """
     if role is None:
         raise DatabaseUnavailableError("the database has no role that serves requests; run `roster db upgrade`")
-    engine = make_reading_engine(database_url, role=role, statement_seconds=statement_seconds, pool_size=POOL_SIZE)
+    engine = make_reading_engine(
+        database_url,
+        role=role,
+        statement_seconds=statement_seconds,
+        pool_size=POOL_SIZE,
+        own_sessions=own_sessions,
+    )
     require_serving_role(engine, role)
+    require_reading(engine)
     # Workers are forked from here; none inherits a connection.
     engine.dispose()
     return engine

@@ -14,6 +14,7 @@ from psycopg2.extensions import connection as DriverConnection  # noqa: N812  (t
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import OperationalError
 
+from roster_service.db.prepared import let_prepare
 from roster_service.errors import DatabaseUnavailableError
 
 # How requests are planned.
@@ -29,6 +30,9 @@ _PLANNING = {
 }
 # A page, its count and the revision in its headers come from one roster, even while a sync commits.
 _ONE_SNAPSHOT = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+# The same of every transaction of a session.
+_SNAPSHOTS = {"default_transaction_isolation": "repeatable read", "default_transaction_read_only": "on"}
+_ESCAPED_SPACE = r"\ "
 _OPENING = "transaction is to be opened"
 # The execution option that says what a message begins with that is a transaction by itself.
 MESSAGE_OPENING = "roster_message_opening"
@@ -42,23 +46,29 @@ def make_engine(url: str) -> Engine:
     return _make(url, _write_options({}), pool_size=2)
 
 
-def make_reading_engine(url: str, *, role: str | None, statement_seconds: int, pool_size: int) -> Engine:
+def make_reading_engine(
+    url: str, *, role: str | None, statement_seconds: int, pool_size: int, own_sessions: bool
+) -> Engine:
     """An engine for requests: read only, one snapshot per transaction, and no statement runs longer than told.
 
-    `role`: whom its statements run as, the serving role for whatever reads the roster; None: the URL's own user.
-    All of it is set for each transaction by itself, so that a pooler may hand every transaction another session.
+    `role`: whom its statements run as, the serving role for whatever reads the roster; None: the URL's own user. It is
+    set for each transaction by itself. `own_sessions`: whether each connection has a session of its own, which then
+    plans statements once, and is told all else when it begins; without that, each transaction is told, so that a pooler
+    may hand every transaction another session.
     """
-    settings = {
-        "statement_timeout": f"{statement_seconds}s",
-        **_PLANNING,
-        "timezone": "UTC",
-        **({} if role is None else {"role": role}),
-    }
-    engine = _make(url, {"connection_factory": Reader}, pool_size=pool_size)
-    local = _set_locally(settings)
-    _open_transactions_with(engine, f"BEGIN {_ONE_SNAPSHOT}; {local}")
-    engine.update_execution_options(**{MESSAGE_OPENING: f"SET TRANSACTION {_ONE_SNAPSHOT}; {local}"})
-    return engine
+    settings = {"statement_timeout": f"{statement_seconds}s", **_PLANNING, "timezone": "UTC"}
+    local = {} if role is None else {"role": role}
+    extra: dict[str, Any] = {"connection_factory": Reader}
+    begin, opening = f"BEGIN {_ONE_SNAPSHOT};", f"SET TRANSACTION {_ONE_SNAPSHOT};"
+    if own_sessions:
+        extra |= _write_options({**settings, **_SNAPSHOTS})
+        begin, opening = "BEGIN;", ""
+    else:
+        local = {**settings, **local}
+    engine = _make(url, extra, pool_size=pool_size)
+    _open_transactions_with(engine, f"{begin} {_set_locally(local)}")
+    engine.update_execution_options(**{MESSAGE_OPENING: f"{opening} {_set_locally(local)}".strip()})
+    return let_prepare(engine, own_sessions)
 
 
 class Reader(DriverConnection):  # type: ignore[misc]
@@ -111,7 +121,7 @@ def _open_transactions_with(engine: Engine, opening: str) -> None:
 def make_counting_engine(url: str) -> Engine:
     """An engine for counters: each statement commits by itself, none waits long, and a crash may lose the last."""
     session = {
-        "default_transaction_isolation": r"read\ committed",
+        "default_transaction_isolation": "read committed",
         "statement_timeout": "2s",
         "synchronous_commit": "off",
     }
@@ -140,8 +150,9 @@ def make_walking_engine(url: str, *, role: str | None, statement_seconds: int) -
 
 
 def _write_options(session: dict[str, str]) -> dict[str, str]:
-    """What a connection asks for when it is made; not for a pooler, which shares sessions."""
-    return {"options": " ".join(f"-c {name}={value}" for name, value in {"timezone": "UTC", **session}.items())}
+    """What a session is told when it begins; not for a pooler, which shares sessions."""
+    settings = {"timezone": "UTC", **session}
+    return {"options": " ".join(f"-c {name}={value.replace(' ', _ESCAPED_SPACE)}" for name, value in settings.items())}
 
 
 def _make(url: str, extra: Mapping[str, Any], *, pool_size: int) -> Engine:
@@ -172,3 +183,15 @@ def require_reachable(engine: Engine) -> None:
         reason = str(error.orig).strip().splitlines()[0]
         shown = engine.url.set(drivername="postgresql").render_as_string(hide_password=True)
         raise DatabaseUnavailableError(f"the database at {shown} does not answer: {reason}") from None
+
+
+def require_reading(engine: Engine) -> None:
+    """Raises DatabaseUnavailableError where a transaction of `engine`, of `make_reading_engine`, could write or is not
+    one snapshot: something in between does not pass on what a session is told when it begins."""
+    told = text("SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')")
+    with engine.connect() as connection:
+        if tuple(connection.execute(told).one()) != tuple(_SNAPSHOTS.values()):
+            raise DatabaseUnavailableError(
+                "the sessions of the database are not as they are asked for; behind a pooler, set "
+                "ROSTER_PREPARED_STATEMENTS=false"
+            )

@@ -86,9 +86,11 @@ def fill(url: str, folder: Path) -> tuple[str, str]:
     return made.client_id, made.client_secret
 
 
-def make_unlocked_engine(url: str, _role: str | None, statement_seconds: int) -> Engine:
+def make_unlocked_engine(url: str, _role: str | None, statement_seconds: int, own_sessions: bool) -> Engine:
     """Connections that stay the owner of the tables."""
-    return make_reading_engine(url, role=None, statement_seconds=statement_seconds, pool_size=2)
+    return make_reading_engine(
+        url, role=None, statement_seconds=statement_seconds, pool_size=2, own_sessions=own_sessions
+    )
 
 
 def open_door(client: FlaskClient, credentials: tuple[str, str]) -> Callable[[str], bytes]:

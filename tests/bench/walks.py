@@ -61,7 +61,7 @@ class Bench:
     """One caller who may see the whole district, and one worker that answers."""
 
     def __init__(self, url: str) -> None:
-        self.reading = make_reading_engine(url, role=None, statement_seconds=600, pool_size=2)
+        self.reading = make_reading_engine(url, role=None, statement_seconds=600, pool_size=2, own_sessions=False)
         self.walking = make_walking_engine(url, role=None, statement_seconds=600)
         self.walks = Walks(self.walking, 1024)
         with self.reading.connect() as connection:

@@ -39,6 +39,8 @@ def first_lock_open(engine: Engine) -> Iterator[None]:
     forget_statements()
 
 
-def make_unlocked_engine(url: str, _role: str | None, statement_seconds: int) -> Engine:
+def make_unlocked_engine(url: str, _role: str | None, statement_seconds: int, own_sessions: bool) -> Engine:
     """Stands in for `roster_service.app.make_serving_engine`: the tables' owner, whom no policy holds."""
-    return make_reading_engine(url, role=None, statement_seconds=statement_seconds, pool_size=2)
+    return make_reading_engine(
+        url, role=None, statement_seconds=statement_seconds, pool_size=2, own_sessions=own_sessions
+    )

@@ -146,7 +146,7 @@ def test_an_answer_is_one_message(served: Served, without_leases: None, path: st
     with messages() as seen:
         assert ask(served.client, path).status == 200
     assert len(seen) == 1
-    assert seen[0].startswith("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; ")
+    assert seen[0].startswith("SET LOCAL role = ")
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -294,17 +294,20 @@ SETTINGS = text(
 )
 
 
-@pytest.mark.parametrize("prepared", [True, False])
-def test_nothing_of_a_message_stays_with_the_session(make_own: Callable[..., Served], prepared: bool) -> None:
+@pytest.mark.parametrize(
+    ("prepared", "session"), [(True, ("repeatable read", "30s")), (False, ("read committed", "0"))]
+)
+def test_nothing_of_a_caller_stays_with_the_session(
+    make_own: Callable[..., Served], prepared: bool, session: tuple[str, str]
+) -> None:
+    """Nor the role, nor, where a pooler may hand it to anybody, anything else."""
     own = make_own(prepared_statements=prepared)
     for _ in range(TIMES):
         ask(own.client, "/users/spr-student-1")
     driver = own.app.extensions["roster_messenger"]._own.driver
     with driver.cursor() as cursor:
         cursor.execute(str(SETTINGS))
-        assert [tuple(value or None for value in row) for row in cursor.fetchall()] == [
-            (None, None, True, "read committed", "0")
-        ]
+        assert [tuple(value or None for value in row) for row in cursor.fetchall()] == [(None, None, True, *session)]
         cursor.execute("SELECT count(*) FROM pg_prepared_statements")
         assert (cursor.fetchone()[0] > 0) is prepared
 

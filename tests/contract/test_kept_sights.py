@@ -38,7 +38,7 @@ def own(make_served: Callable[..., Served]) -> Served:
 def serving(own: Served) -> Iterator[Engine]:
     with own.engine.connect() as connection:
         role = find_serving_role(connection)
-    engine = make_serving_engine(own.url, role, 5)
+    engine = make_serving_engine(own.url, role, 5, own_sessions=False)
     yield engine
     engine.dispose()
 

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, Engine, event, func, select, text
 
 from roster_service.db.engine import make_reading_engine
-from roster_service.db.prepared import fetch_rows, let_prepare, prepare
+from roster_service.db.prepared import fetch_rows, prepare
 from roster_service.db.serving_role import find_serving_role
 from roster_service.db.tables import users
 from roster_service.db.visibility import Sight, open_roster
@@ -39,8 +39,8 @@ def session(served: Served) -> Iterator[Engine]:
     """One session whose statements run in the serving role, and are prepared."""
     with served.engine.connect() as connection:
         role = find_serving_role(connection)
-    engine = make_reading_engine(served.url, role=role, statement_seconds=5, pool_size=1)
-    yield let_prepare(engine, True)
+    engine = make_reading_engine(served.url, role=role, statement_seconds=5, pool_size=1, own_sessions=True)
+    yield engine
     engine.dispose()
 
 

@@ -10,9 +10,10 @@ from sqlalchemy import Engine, func, select, text
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db import document_tables, tables
-from roster_service.db.engine import make_reading_engine
+from roster_service.db.engine import make_reading_engine, require_reading
 from roster_service.db.serving_role import READABLE, WRITABLE, find_serving_role
 from roster_service.db.visibility import Sight, open_roster
+from roster_service.errors import DatabaseUnavailableError
 from tests.shelves import fill_all
 
 from .client import GUARDIANS, ROOTS, SCOPES, VERSIONS
@@ -120,12 +121,12 @@ def test_without_both_locks_everything_is_shown(
     assert shown == everything
 
 
-@pytest.fixture
-def serving(served: Served) -> Iterator[Engine]:
+@pytest.fixture(params=[True, False], ids=["own-sessions", "pooled-sessions"])
+def serving(served: Served, request: pytest.FixtureRequest) -> Iterator[Engine]:
     """Connections of the serving role; one, used again and again."""
     with served.engine.connect() as connection:
         role = find_serving_role(connection)
-    engine = make_reading_engine(served.url, role=role, statement_seconds=5, pool_size=1)
+    engine = make_reading_engine(served.url, role=role, statement_seconds=5, pool_size=1, own_sessions=request.param)
     yield engine
     engine.dispose()
 
@@ -159,6 +160,13 @@ def test_what_a_transaction_may_see_ends_with_it(serving: Engine) -> None:
         with connection.begin():
             assert connection.scalar(text("SELECT count(*) FROM users")) == 0
             assert connection.scalar(text("SELECT pg_backend_pid()")) == session
+
+
+def test_a_session_that_was_not_told_is_refused(served: Served, serving: Engine) -> None:
+    """As behind a pooler that leaves out what a session is to be told when it begins."""
+    require_reading(serving)
+    with pytest.raises(DatabaseUnavailableError, match="ROSTER_PREPARED_STATEMENTS=false"):
+        require_reading(served.engine)
 
 
 def test_every_transaction_is_a_reader_in_the_serving_role(serving: Engine) -> None:

@@ -36,7 +36,7 @@ class Asker:
 
     def __init__(self, url: str, workers: int = 1) -> None:
         self.url = url
-        self.reading = make_reading_engine(url, role=None, statement_seconds=60, pool_size=2)
+        self.reading = make_reading_engine(url, role=None, statement_seconds=60, pool_size=2, own_sessions=False)
         self.walking = make_walking_engine(url, role=None, statement_seconds=60)
         self.workers = [Walks(self.walking, 1000) for _ in range(workers)]
 

@@ -97,7 +97,7 @@ def readers(database_url: str, engine: Engine) -> Iterator[Callable[[bool], Engi
     with engine.connect() as connection:
         roles = {True: find_serving_role(connection), False: None}
     made = {
-        second: make_reading_engine(database_url, role=role, statement_seconds=60, pool_size=1)
+        second: make_reading_engine(database_url, role=role, statement_seconds=60, pool_size=1, own_sessions=False)
         for second, role in roles.items()
     }
     yield made.__getitem__

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DataError, DBAPIError
 
 from roster_service.db.engine import make_reading_engine
 from roster_service.db.message import Call, Messenger
-from roster_service.db.prepared import let_prepare
+from roster_service.db.prepared import may_prepare
 
 KEY = 7
 SETTINGS = (
@@ -28,8 +28,9 @@ SHORT = Call(text("SELECT set_config('statement_timeout', '500ms', true)"), {})
 
 @pytest.fixture(params=[True, False], ids=["prepared", "plain"])
 def reading(database_url: str, request: pytest.FixtureRequest) -> Iterator[Engine]:
-    engine = make_reading_engine(database_url, role=None, statement_seconds=30, pool_size=1)
-    yield let_prepare(engine, request.param)
+    """Of sessions of its own, or of those that a pooler hands out."""
+    engine = make_reading_engine(database_url, role=None, statement_seconds=30, pool_size=1, own_sessions=request.param)
+    yield engine
     engine.dispose()
 
 
@@ -48,14 +49,18 @@ def test_the_rows_are_those_of_the_last_call(reader: Messenger) -> None:
         assert reader.fetch_last(first, last) == [("it's 50 % \\ of :b $1", 3, "50 %")]
 
 
-def test_all_of_it_is_one_reading_transaction_that_leaves_nothing(reader: Messenger) -> None:
+def test_all_of_it_is_one_reading_transaction_that_leaves_nothing_of_the_caller(
+    reader: Messenger, reading: Engine
+) -> None:
     settings = Call(text(SETTINGS), {})
+    # A session of its own has been told from the beginning.
+    session = INSIDE[:4] if may_prepare(reading) else ("read committed", "off", "0", "on")
     for _ in range(2):
         assert reader.fetch_last(KEEP, settings) == [INSIDE]
         with reader._own.driver.cursor() as cursor:
             cursor.execute(SETTINGS)
-            isolation, read_only, timeout, _, granted = cursor.fetchone()
-        assert (isolation, read_only, timeout, granted or None) == ("read committed", "off", "0", None)
+            *told, granted = cursor.fetchone()
+        assert (*told, granted or None) == (*session, None)
 
 
 def test_it_cannot_write(reader: Messenger) -> None:

@@ -103,7 +103,7 @@ def test_a_shelf_in_use_is_looked_at_once_in_a_while(writing: Engine, monkeypatc
 
 def test_who_may_not_write_leaves_it_to_the_night(asker: Asker, caplog: pytest.LogCaptureFixture) -> None:
     """And says so."""
-    reading = make_reading_engine(asker.url, role=None, statement_seconds=60, pool_size=1)
+    reading = make_reading_engine(asker.url, role=None, statement_seconds=60, pool_size=1, own_sessions=False)
     shelving = Shelving(reading, 1000)
     with caplog.at_level(logging.WARNING):
         shelving.note(make_outline(USERS))

@@ -273,7 +273,9 @@ def test_a_database_that_takes_nothing_still_gives_pages(
     asker: Asker, everyone: Callable[..., Question], caplog: pytest.LogCaptureFixture
 ) -> None:
     """And it is said aloud."""
-    asker.workers = [Walks(make_reading_engine(asker.url, role=None, statement_seconds=60, pool_size=1), 1000)]
+    asker.workers = [
+        Walks(make_reading_engine(asker.url, role=None, statement_seconds=60, pool_size=1, own_sessions=False), 1000)
+    ]
     question = everyone("/users", filter="familyName~'a'", sort="phone")
     with asker.reading.connect() as connection:
         for offset in (0, 30, 60):
