@@ -36,6 +36,8 @@ class Caller:
     state: RosterState
     # A hash of what row-level security was told.
     opening: str
+    # Whether the database keeps of these grants that they open every user; False: perhaps they do.
+    everyone: bool
 
     @property
     def sight(self) -> Sight:
@@ -147,4 +149,5 @@ def find_caller(connection: Connection, token: AccessToken) -> Caller:
         grant_version=token.grant_version,
         state=RosterState(row.revision, row.as_of, row.deletions_since),
         opening=row.opening,
+        everyone=row.everyone,
     )

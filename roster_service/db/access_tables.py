@@ -5,7 +5,7 @@ The counters are UNLOGGED: they change with every request, and after a crash nob
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Date, ForeignKey, Identity, Index, Integer, LargeBinary, Table, text
+from sqlalchemy import BigInteger, Boolean, Column, Date, ForeignKey, Identity, Index, Integer, LargeBinary, Table, text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 
 from roster_service.db.tables import CText, Stamp, metadata
@@ -79,7 +79,7 @@ audit = Table(
     Index(None, "at"),
 )
 
-# Which orgs a list of grants opens, for as long as the roster stays as it is. Functions of the migrations alone read it
+# What a list of grants opens, for as long as the roster stays as it is. Functions of the migrations alone read it
 # and write it; what is lost in a crash is worked out again.
 sights = Table(
     "sights",
@@ -93,5 +93,8 @@ sights = Table(
     Column("shown_orgs", CText, nullable=False),
     # A hash of both.
     Column("hash", CText, nullable=False),
+    # Whether every user and every record of demographics is open: to who may see guardians, and to who may not.
+    Column("everyone", Boolean, nullable=False),
+    Column("everyone_but_guardians", Boolean, nullable=False),
     prefixes=["UNLOGGED"],
 )

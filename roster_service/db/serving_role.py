@@ -34,6 +34,7 @@ STATE = ("SELECT (revision, as_of, deletions_since) ON roster_state", f"SELECT (
 CALLABLE = (
     "set_sight(text[], text[], boolean)",
     "keep_sight(text[], text[])",
+    "grants_every_org(text[], text[])",
     "admit_client(text, numeric, numeric, text, boolean)",
     "find_key_holder(bytea)",
     "client_stands(text, numeric, numeric, text, integer, bigint, timestamptz, timestamptz)",

@@ -27,6 +27,7 @@ from typing import Any
 
 from sqlalchemy import (
     BindParameter,
+    Boolean,
     ColumnElement,
     Connection,
     FromClause,
@@ -100,18 +101,21 @@ class Opening:
     granted_orgs: str
     shown_orgs: str
     guardians: str
+    everyone: str
 
 
 _READ_OPENING = text(
     "SELECT coalesce(nullif(current_setting('roster.granted_districts', true), ''), '{}'), "
     "coalesce(nullif(current_setting('roster.granted_orgs', true), ''), '{}'), "
     "coalesce(nullif(current_setting('roster.shown_orgs', true), ''), '{}'), "
-    "coalesce(nullif(current_setting('roster.guardians', true), ''), 'false')"
+    "coalesce(nullif(current_setting('roster.guardians', true), ''), 'false'), "
+    "coalesce(nullif(current_setting('roster.everyone', true), ''), 'false')"
 )
 _REPEAT_OPENING = text(
     "SELECT set_config('roster.granted_districts', :granted_districts, true), "
     "set_config('roster.granted_orgs', :granted_orgs, true), "
-    "set_config('roster.shown_orgs', :shown_orgs, true), set_config('roster.guardians', :guardians, true)"
+    "set_config('roster.shown_orgs', :shown_orgs, true), set_config('roster.guardians', :guardians, true), "
+    "set_config('roster.everyone', :everyone, true)"
 )
 
 
@@ -172,6 +176,13 @@ def org_id_is_shown(org_id: ColumnElement[str]) -> ColumnElement[bool]:
 def org_id_is_granted(org_id: ColumnElement[str]) -> ColumnElement[bool]:
     """Whether the people, classes and enrollments of the org with this id are visible."""
     return org_id.in_(granted_orgs())
+
+
+def every_org_is_granted() -> ColumnElement[bool]:
+    """Whether there is no org but those that are granted: asked once a statement, of a function that row-level security
+    hides no org from."""
+    asked = func.grants_every_org(caller_districts(), caller_schools(), type_=Boolean)
+    return select(asked).scalar_subquery()
 
 
 def role_is_visible(role: FromClause, sight: Sight) -> ColumnElement[bool]:

@@ -73,7 +73,7 @@ class Recaller:
         """The page of a walk that this worker knows; None where it does not, or where something that is known is
         otherwise now: then `run_collection` has it."""
         caller, outline = known.caller, plan.outline
-        walk = make_walk(plan, bind(plan, caller), caller.state, caller.opening)
+        walk = make_walk(plan, bind(plan, caller), caller.state, caller.opening, everyone=caller.everyone)
         found = self._walks.recall(walk)
         if found is None or has_own_words(outline):
             return None

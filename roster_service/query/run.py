@@ -50,7 +50,8 @@ class Page:
 
 def run_collection(connection: Connection, plan: Plan, caller: Caller, walks: Walks) -> Page:
     """The page of a collection."""
-    return fetch_page(connection, make_walk(plan, bind(plan, caller), caller.state, caller.opening), walks)
+    walk = make_walk(plan, bind(plan, caller), caller.state, caller.opening, everyone=caller.everyone)
+    return fetch_page(connection, walk, walks)
 
 
 def fetch_page(connection: Connection, walk: Walk, walks: Walks) -> Page:
@@ -77,7 +78,7 @@ def _count(connection: Connection, walk: Walk, walks: Walks) -> Page:
 def _meet(connection: Connection, walk: Walk, walks: Walks) -> Page:
     """The first page of a walk that nobody asked for yet."""
     values = {**walk.values, "page_limit": walk.plan.limit}
-    found, total = connection.execute(first_page_statement(walk.plan, wide=walk.wide), values).one()
+    found, total = connection.execute(first_page_statement(walk.plan, walk.reach), values).one()
     if total > walk.plan.limit:
         walks.share(walk, total)
     else:

@@ -7,16 +7,17 @@ around the whole filter, so that an OR inside it cannot reach past them.
 from __future__ import annotations
 
 import functools
+from enum import Enum
 from typing import Any
 
 from oneroster_filter import Through, sqlalchemy_where
-from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, case, func, select, true
+from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, case, func, or_, select, true
 from sqlalchemy.types import BigInteger
 
-from roster_service.db import json_text
-from roster_service.db.visibility import Sight, row_is_visible
+from roster_service.db import json_text, tables
+from roster_service.db.visibility import Sight, every_org_is_granted, row_is_visible
 from roster_service.query.plan import Outline, Plan, View
-from roster_service.query.selections import Selection, path_id
+from roster_service.query.selections import Selection, everything, path_id
 from roster_service.schemas.kinds import Source
 
 RECORD = path_id("sourcedId")
@@ -24,6 +25,8 @@ RECORD = path_id("sourcedId")
 
 # Building a statement costs more than running it: those without a filter, nearly all, are built once.
 KEPT = 512
+# The tables whose rows are open through the roles of a user.
+_PEOPLE = (tables.users, tables.demographics)
 
 
 def page_statement(plan: Plan) -> Select[str]:
@@ -99,15 +102,48 @@ def admits(outline: Outline) -> ColumnElement[bool]:
     return _admits(outline.view.record.table, outline.view.sight, outline.selection)
 
 
-def admits_one_by_one(outline: Outline) -> ColumnElement[bool]:
-    """The same, asked of each row that a filter has left: for whom nearly all rows are visible, a list of all of them
-    would cost more than the search."""
-    return case((admits(outline), 1), else_=0) != 0
+class Reach(Enum):
+    """How much of the roster is open to a caller, as far as it shapes a statement; what is open follows from the grants
+    in any case."""
+
+    # Single schools.
+    SCHOOLS = "schools"
+    # Whole districts, and so most of what a filter leaves.
+    DISTRICTS = "districts"
+    # Every user and all demographics, by what the database keeps of the grants.
+    EVERYONE = "everyone"
+
+
+def admits_of(outline: Outline, reach: Reach, *, filtered: bool) -> ColumnElement[bool]:
+    """The same as `admits`, in the form that costs least for a caller of this reach. `filtered`: whether the caller
+    filters as well."""
+    if (
+        reach is Reach.EVERYONE
+        and outline.view.record.table in _PEOPLE
+        and (filtered or outline.selection is everything)
+    ):
+        return _one_by_one(_admits_everyone(outline.view.record.table, outline.view.sight, outline.selection))
+    if reach is not Reach.SCHOOLS and filtered:
+        return _one_by_one(admits(outline))
+    return admits(outline)
+
+
+def _one_by_one(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    """The condition, asked of each row that a filter has left: for whom nearly all rows are visible, a list of all of
+    them would cost more than the search."""
+    return case((condition, 1), else_=0) != 0
 
 
 @functools.lru_cache(KEPT)
 def _admits(table: Table, sight: Sight, selection: Selection) -> ColumnElement[bool]:
     return and_(row_is_visible(table, table, sight), selection(sight))
+
+
+@functools.lru_cache(KEPT)
+def _admits_everyone(table: Table, sight: Sight, selection: Selection) -> ColumnElement[bool]:
+    """As `_admits`, for a caller to whom everyone is said to be open: where every org is indeed granted, no row is
+    asked."""
+    return and_(or_(every_org_is_granted(), row_is_visible(table, table, sight)), selection(sight))
 
 
 def _filter(plan: Plan) -> ColumnElement[bool]:

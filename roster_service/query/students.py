@@ -59,7 +59,8 @@ def find_students(connection: Connection, holder: KeyHolder, wish: StudentsWish,
         found = connection.execute(_SCHOOLS, values).scalar_one()
         if found < len(set(wish.schools)):
             raise _refuse("not every school of `schools` is granted to you in this district")
-    return fetch_page(connection, make_walk(make_students_plan(wish), values, holder.state, opening), walks)
+    walk = make_walk(make_students_plan(wish), values, holder.state, opening, everyone=False)
+    return fetch_page(connection, walk, walks)
 
 
 def _make_sight(wish: StudentsWish) -> Sight:

@@ -28,7 +28,7 @@ from roster_service.db.tables import CText, CTexts, roster_state
 from roster_service.db.walk_tables import walk_chunks
 from roster_service.query.documents import batches_statement, reads_documents, shelved_batches_statement
 from roster_service.query.plan import Outline, Plan
-from roster_service.query.statements import KEPT, admits, admits_one_by_one, matching, order_of, records_of, wanted_by
+from roster_service.query.statements import KEPT, Reach, admits, admits_of, matching, order_of, records_of, wanted_by
 
 # How many ids a chunk has. A page of the usual size reads one or two.
 CHUNK = 1000
@@ -47,22 +47,18 @@ def forward(outline: Outline) -> Outline:
     return dataclasses.replace(outline, descending=False, fields=())
 
 
-def places(plan: Plan, *, wide: bool = False) -> Select[str, int]:
-    """(id, place) of every record of the plan's walk; places count from 0. `wide`: see `first_page_statement`."""
+def places(plan: Plan, reach: Reach) -> Select[str, int]:
+    """(id, place) of every record of the plan's walk; places count from 0. `reach`: the caller's."""
     outline = forward(plan.outline)
     place = func.row_number().over(order_by=order_of(outline)) - 1
-    return matching(outline, _admitted(plan, wide=wide), wanted_by(plan)).add_columns(place)
+    admitted = admits_of(plan.outline, reach, filtered=plan.filter is not None)
+    return matching(outline, admitted, wanted_by(plan)).add_columns(place)
 
 
-def _admitted(plan: Plan, *, wide: bool) -> ColumnElement[bool]:
-    admitted = admits_one_by_one if wide and plan.filter is not None else admits
-    return admitted(plan.outline)
-
-
-def keeping_statement(plan: Plan, *, wide: bool) -> Select[*tuple[Any, ...]]:
+def keeping_statement(plan: Plan, reach: Reach) -> Select[*tuple[Any, ...]]:
     """Keeps the ids of the walk bound as `walk`, in one pass; gives their number, their bytes, and which roster this
-    was: the columns of roster_state. `wide`: see `first_page_statement`."""
-    found = places(plan, wide=wide).subquery("found")
+    was: the columns of roster_state. `reach`: the caller's."""
+    found = places(plan, reach).subquery("found")
     identifier, place = found.c
     number = cast(func.div(place, CHUNK), Integer)
     chunks = select(
@@ -88,16 +84,16 @@ def keeping_statement(plan: Plan, *, wide: bool) -> Select[*tuple[Any, ...]]:
     ).select_from(kept_sums.join(roster_state, true()))
 
 
-def first_page_statement(plan: Plan, *, wide: bool) -> Select[list[str], int]:
+def first_page_statement(plan: Plan, reach: Reach) -> Select[list[str], int]:
     """(the ids of the first `page_limit` records, the number of all records), found in one pass.
 
     A filter is part of the statement, so it is built and planned anew for each; what the page shows of the records is
-    another statement, and the same one for all filters. `wide`: whether the caller may see whole districts, and so most
-    of what a filter leaves.
+    another statement, and the same one for all filters. `reach`: the caller's.
     """
     outline = plan.outline
     named = [_bare(key).label(f"key_{number}") for number, key in enumerate(order_of(outline))]
-    found = select(*named).where(_admitted(plan, wide=wide), wanted_by(plan)).cte("found")
+    admitted = admits_of(outline, reach, filtered=plan.filter is not None)
+    found = select(*named).where(admitted, wanted_by(plan)).cte("found")
     keys = list(found.c)
     order = [key.desc() if outline.descending else key.asc() for key in keys]
     ids = select(keys[-1]).order_by(*order).limit(_count("page_limit"))

@@ -28,7 +28,7 @@ from roster_service.access.roster_state import RosterState
 from roster_service.db.walk_tables import walk_chunks, walks
 from roster_service.query.plan import Outline, Plan
 from roster_service.query.shelving import Shelving
-from roster_service.query.statements import KEPT
+from roster_service.query.statements import KEPT, Reach
 from roster_service.query.walk_eviction import Bounds, evict
 from roster_service.query.walk_statements import forward, keeping_statement, places, window_statement
 
@@ -45,17 +45,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Walk:
-    """A collection in its order. `values`: what its statements are bound to."""
+    """A collection in its order. `values`: what its statements are bound to; `reach`: its caller's."""
 
     key: bytes
     plan: Plan
     values: Mapping[str, Any]
     state: RosterState
-
-    @property
-    def wide(self) -> bool:
-        """Whether whole districts are granted to its caller."""
-        return bool(self.values["caller_districts"])
+    reach: Reach
 
 
 @dataclass(frozen=True)
@@ -74,9 +70,10 @@ class Window:
     total: int
 
 
-def make_walk(plan: Plan, values: Mapping[str, Any], state: RosterState, opening: str) -> Walk:
+def make_walk(plan: Plan, values: Mapping[str, Any], state: RosterState, opening: str, *, everyone: bool) -> Walk:
     """The walk that a plan's page is a part of. `values`: what the plan's statements are bound to; `opening`: what
-    row-level security was told. Both locks count: with either of them open, nobody gets another one's walk."""
+    row-level security was told. Both locks count: with either of them open, nobody gets another one's walk. `everyone`:
+    whether every user is known to be open to the caller, which decides how the walk is found, and not what is in it."""
     outline = forward(plan.outline)
     # Who only counts asks for no order.
     outline = outline if plan.limit else dataclasses.replace(outline, sort=None)
@@ -84,14 +81,15 @@ def make_walk(plan: Plan, values: Mapping[str, Any], state: RosterState, opening
     # It stands in the records, and decides nothing.
     asked.pop("base_url", None)
     facts = (state, opening, _describe(outline, plan.filter), sorted(asked.items()))
-    return Walk(hashlib.sha256(repr(facts).encode()).digest(), plan, values, state)
+    reach = Reach.EVERYONE if everyone else Reach.DISTRICTS if values["caller_districts"] else Reach.SCHOOLS
+    return Walk(hashlib.sha256(repr(facts).encode()).digest(), plan, values, state, reach)
 
 
 @functools.lru_cache(KEPT)
 def _describe(outline: Outline, filter_: Any) -> str:
     """The statement itself says everything; nothing that changes it can be forgotten."""
     plan = Plan(outline, path_ids=(), filter=filter_, limit=0, offset=0, notices=())
-    compiled = places(plan).compile(dialect=postgresql.dialect())  # type: ignore[no-untyped-call]
+    compiled = places(plan, Reach.SCHOOLS).compile(dialect=postgresql.dialect())  # type: ignore[no-untyped-call]
     return repr((str(compiled), sorted(compiled.params.items())))
 
 
@@ -212,7 +210,7 @@ class Walks:
     def _make(self, connection: Connection, walk: Walk) -> Window | None:
         """Keeps the walk, in place of whatever is left of it; None where the roster has changed."""
         connection.execute(delete(walk_chunks).where(walk_chunks.c.walk == walk.key))
-        made = connection.execute(keeping_statement(walk.plan, wide=walk.wide), {**walk.values, "walk": walk.key}).one()
+        made = connection.execute(keeping_statement(walk.plan, walk.reach), {**walk.values, "walk": walk.key}).one()
         if RosterState(made.revision, made.as_of, made.deletions_since) != walk.state:
             return None
         facts = {"total": made.total, "bytes": made.bytes, "used_at": func.now()}

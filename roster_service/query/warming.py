@@ -125,4 +125,5 @@ def _walks_of(
     values = {"caller_districts": list(client.districts), "caller_schools": list(client.schools)}
     for listing, sight in _openings(client, listings):
         plan = make_plan(wish, listing.record, sight, listing.selection, {})
-        yield make_walk(plan, values, state, open_roster(connection, client.districts, client.schools, sight))
+        opening = open_roster(connection, client.districts, client.schools, sight)
+        yield make_walk(plan, values, state, opening, everyone=False)

@@ -212,7 +212,7 @@ def measure_contains(bench: Bench) -> Iterator[Result]:
     with psycopg2.connect(bench.place.url) as connection, connection.cursor() as cursor:
         for number in range(ROUNDS + 1):
             # Another text each time, whatever earlier runs asked for: its second clause refuses nobody.
-            wish = quote(f"familyName~'smi' AND identifier!='{asked_at + number}'")
+            wish = quote(f"familyName~'smi' AND sourcedId!='{asked_at + number}'")
             asked = bench.ours(f"/users?limit=100&filter={wish}")
             own.append(seconds_of(partial(bench.place.servers["ours"].fetch, asked.target, asked.headers)))
             other.append(seconds_of(partial(cursor.execute, bare, ("%smi%",))))

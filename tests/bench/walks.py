@@ -88,7 +88,9 @@ class Bench:
         plan = self.plan(path, limit, offset, **more)
         with self.reading.connect() as connection:
             opening = open_roster(connection, self.districts, (), SIGHT)
-            return fetch_page(connection, make_walk(plan, self.values(plan), self.state, opening), self.walks)
+            return fetch_page(
+                connection, make_walk(plan, self.values(plan), self.state, opening, everyone=False), self.walks
+            )
 
     def forget(self) -> None:
         """Makes everything cold."""

@@ -343,8 +343,8 @@ def test_a_function_that_a_migration_replaced_is_planned_anew(make_own: Callable
             own,
             "ALTER FUNCTION admit_client RENAME TO former; CREATE FUNCTION admit_client(text, numeric, numeric, text, "
             "boolean, OUT vendor integer, OUT districts text[], OUT schools text[], OUT revision bigint, "
-            "OUT as_of timestamptz, OUT deletions_since timestamptz, OUT opening text, OUT added text) "
-            "RETURNS SETOF record LANGUAGE sql SECURITY DEFINER AS "
+            "OUT as_of timestamptz, OUT deletions_since timestamptz, OUT opening text, OUT everyone boolean, "
+            "OUT added text) RETURNS SETOF record LANGUAGE sql SECURITY DEFINER AS "
             "$$ SELECT former.*, 'new' FROM former($1, $2, $3, $4, $5) $$",
         )
         with only("application"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Callable, Iterator, Sequence
 
@@ -44,13 +45,17 @@ def serving(own: Served) -> Iterator[Engine]:
 
 
 def open_all(serving: Engine) -> dict[str, object]:
-    """What each list of grants opens, with guardians and without: the settings, and the hash that is told of them."""
+    """What each list of grants opens, with guardians and without: the settings, and the hash that is told of them.
+
+    But for the one that says that no user need be asked for: that is known of nothing but what is kept.
+    """
     found: dict[str, object] = {}
     for name, granted in GRANTED.items():
         for guardians in (True, False):
             with serving.connect() as connection:
                 told = open_roster(connection, *granted, Sight(guardians, frozenset()))
-                found[f"{name}, {guardians}"] = (told, read_opening(connection))
+                opening = dataclasses.replace(read_opening(connection), everyone="")
+                found[f"{name}, {guardians}"] = (told, opening)
     assert len({told for told, _ in found.values()}) == len(found) - 2  # type: ignore[misc]
     return found
 
@@ -81,6 +86,71 @@ def test_what_is_kept_is_what_would_be_worked_out(own: Served, serving: Engine) 
     # So it is indeed read from there.
     run(own.engine, "UPDATE sights SET granted_orgs = '{x}'")
     assert open_all(serving) != worked_out
+
+
+ADD_USER = (
+    "INSERT INTO users (sourced_id, feed_id, status, date_last_modified, enabled_user, given_name, family_name) "
+    "SELECT 'alone', feed_id, status, date_last_modified, true, 'A', 'B' FROM users WHERE sourced_id = 'spr-student-1'"
+)
+ADD_ROLE = (
+    "INSERT INTO user_roles (user_id, ordinal, org_id, role, role_type, origin) "
+    "VALUES ('alone', 1, '{org}', '{role}', 'primary', 'export')"
+)
+ADD_DEMOGRAPHICS = (
+    "INSERT INTO demographics (sourced_id, feed_id, status, date_last_modified) "
+    "SELECT 'alone', feed_id, status, date_last_modified FROM users WHERE sourced_id = 'spr-student-1'"
+)
+# What was added to the roster -> to whom everyone is open then, with every org granted: to who may see guardians, and
+# to who may not.
+EVERYONE = {
+    "nothing": ((), True),
+    "a user without a role": ((ADD_USER,), False),
+    "a user of an org that is not there": ((ADD_USER, ADD_ROLE.format(org="gone", role="student")), False),
+    "a user with a role": ((ADD_USER, ADD_ROLE.format(org="spr-high", role="student")), True),
+    "demographics of nobody": ((ADD_DEMOGRAPHICS,), False),
+}
+
+
+@pytest.mark.parametrize(("added", "everyone"), EVERYONE.values(), ids=EVERYONE)
+def test_everyone_is_open_where_no_user_is_hidden(
+    own: Served, serving: Engine, added: Sequence[str], everyone: bool
+) -> None:
+    """From when it is kept: until then each user is asked for."""
+    guardians = "SELECT DISTINCT user_id FROM user_roles WHERE role IN ('guardian', 'parent', 'relative')"
+    with own.engine.connect() as connection:
+        have_guardians = connection.execute(text(guardians)).first() is not None
+    assert have_guardians
+    run(own.engine, *added, MOVE_ON)
+    for kept in (False, True):
+        if kept:
+            keep_all(own.engine)
+        for name, granted in GRANTED.items():
+            for sees_guardians in (True, False):
+                with serving.connect() as connection:
+                    open_roster(connection, *granted, Sight(sees_guardians, frozenset()))
+                    told = read_opening(connection).everyone
+                    seen = connection.execute(text("SELECT count(*) FROM users")).scalar_one()
+                assert told == str(kept and everyone and sees_guardians and name == "two districts").lower()
+                if told == "true":
+                    with own.engine.connect() as connection:
+                        assert seen == connection.execute(text("SELECT count(*) FROM users")).scalar_one()
+    run(own.engine, f"DELETE FROM users WHERE sourced_id IN ({guardians})", MOVE_ON)
+    keep_all(own.engine)
+    with serving.connect() as connection:
+        open_roster(connection, *GRANTED["two districts"], Sight(False, frozenset()))
+        assert read_opening(connection).everyone == str(everyone).lower()
+
+
+def test_whoever_hears_that_everyone_is_open_holds_it_against_the_orgs(own: Served) -> None:
+    """The first lock is told by the second one what it need not ask, and does not believe it."""
+    own.client.call("v1p1", "/users", vendor="springfield")
+    run(own.engine, "UPDATE sights SET everyone = true")
+    total = {vendor: own.client.call("v1p1", "/users", vendor=vendor).total for vendor in ("springfield", "both")}
+    assert 0 < total["springfield"] < total["both"]
+    sql = "status='active' OR sourcedId!='x'"
+    found = own.client.call("v1p1", "/users", {"filter": sql, "limit": "1000"}, vendor="springfield")
+    assert found.total == total["springfield"]
+    assert all(not sourced_id.startswith("shv") for sourced_id in found.ids)
 
 
 def test_of_another_roster_nothing_counts(own: Served, serving: Engine) -> None:

@@ -70,7 +70,10 @@ def make_page_walk(connection: Connection, question: Question, limit: int, offse
         "base_url": "http://localhost",
         **{f"path_{name}": value for name, value in plan.path_ids},
     }
-    return make_walk(plan, values, read_state(connection), make_opening(connection, values))
+    # So it is with both districts, for every user here has a role; with one of them, the statement must find out.
+    everyone = bool(question.districts)
+    opening = make_opening(connection, values)
+    return make_walk(plan, values, read_state(connection), opening, everyone=everyone)
 
 
 def make_opening(connection: Connection, values: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from roster_service.query.documents import single_statement
 from roster_service.query.params import Wish
 from roster_service.query.plan import Plan, make_plan
 from roster_service.query.selections import everything
-from roster_service.query.statements import count_statement, page_statement
+from roster_service.query.statements import Reach, count_statement, page_statement
 from roster_service.query.walk_statements import (
     first_page_statement,
     kept_page_statement,
@@ -136,7 +136,7 @@ def test_every_walk_is_limited_to_the_caller(endpoint: Endpoint, version: Versio
     for sight in (NOTHING, ALL):
         made = make_plan(wish(filter="sourcedId!='x'"), record, sight, endpoint.selection, ids)
         reading = (kept_page_statement(made.outline), listed_page_statement(made.outline))
-        making = (make(made, wide=wide) for make in (places, first_page_statement) for wide in (False, True))
+        making = (make(made, reach) for make in (places, first_page_statement) for reach in Reach)
         for statement in (*making, *reading):
             sql, bound = compile_sql(statement)
             assert {"caller_districts", "caller_schools"} <= set(bound)

@@ -26,6 +26,7 @@ PLAIN: dict[str, Any] = {
     "values": {"caller_districts": ["a", "b"], "caller_schools": ["c"], "base_url": "http://one"},
     "state": STATE,
     "opening": "what row-level security was told",
+    "everyone": False,
 }
 
 
@@ -36,7 +37,7 @@ def key_of(**changed: Any) -> bytes:
         for name, value in PLAIN.items()
     }
     made = make_plan(wish(**facts["wish"]), v1p2.User, facts["sight"], facts["selection"], {})
-    return make_walk(made, facts["values"], facts["state"], facts["opening"]).key
+    return make_walk(made, facts["values"], facts["state"], facts["opening"], everyone=facts["everyone"]).key
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,7 @@ def key_of(**changed: Any) -> bytes:
         pytest.param({"wish": {"descending": True}}, id="direction"),
         pytest.param({"values": {"base_url": "http://two"}}, id="address"),
         pytest.param({"values": {"caller_districts": ["b", "a"]}}, id="order-of-the-grants"),
+        pytest.param({"everyone": True}, id="how-it-is-found"),
     ],
 )
 def test_one_walk(changed: dict[str, Any]) -> None:

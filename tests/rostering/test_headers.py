@@ -90,6 +90,7 @@ CALLER = Caller(
     grant_version=3,
     state=RosterState(7, datetime(2026, 11, 21, tzinfo=UTC), datetime(2026, 11, 14, tzinfo=UTC)),
     opening="what row-level security was told",
+    everyone=False,
 )
 
 CHANGES = [
