@@ -6,6 +6,7 @@ that no server setting changes what a statement means.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,7 +33,8 @@ _PLANNING = {
 _ONE_SNAPSHOT = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 # The same of every transaction of a session.
 _SNAPSHOTS = {"default_transaction_isolation": "repeatable read", "default_transaction_read_only": "on"}
-_ESCAPED_SPACE = r"\ "
+# In what a session is told when it begins.
+_SPECIAL, _ESCAPED = re.compile(r"[\\\s]"), r"\\\g<0>"
 _OPENING = "transaction is to be opened"
 # The execution option that says what a message begins with that is a transaction by itself.
 MESSAGE_OPENING = "roster_message_opening"
@@ -51,23 +53,27 @@ def make_reading_engine(
 ) -> Engine:
     """An engine for requests: read only, one snapshot per transaction, and no statement runs longer than told.
 
-    `role`: whom its statements run as, the serving role for whatever reads the roster; None: the URL's own user. It is
-    set for each transaction by itself. `own_sessions`: whether each connection has a session of its own, which then
-    plans statements once, and is told all else when it begins; without that, each transaction is told, so that a pooler
-    may hand every transaction another session.
+    `role`: whom its statements run as, the serving role for whatever reads the roster; None: the URL's own user.
+    `own_sessions`: whether each connection has a session of its own, which is then told all this when it begins, and
+    plans statements once; without that, each transaction is told, so that a pooler may hand every transaction another
+    session.
     """
-    settings = {"statement_timeout": f"{statement_seconds}s", **_PLANNING, "timezone": "UTC"}
-    local = {} if role is None else {"role": role}
+    settings = {
+        "statement_timeout": f"{statement_seconds}s",
+        **_PLANNING,
+        "timezone": "UTC",
+        **({} if role is None else {"role": role}),
+    }
     extra: dict[str, Any] = {"connection_factory": Reader}
-    begin, opening = f"BEGIN {_ONE_SNAPSHOT};", f"SET TRANSACTION {_ONE_SNAPSHOT};"
+    begin, opening = "BEGIN;", ""
     if own_sessions:
         extra |= _write_options({**settings, **_SNAPSHOTS})
-        begin, opening = "BEGIN;", ""
     else:
-        local = {**settings, **local}
+        local = _set_locally(settings)
+        begin, opening = f"BEGIN {_ONE_SNAPSHOT}; {local}", f"SET TRANSACTION {_ONE_SNAPSHOT}; {local}"
     engine = _make(url, extra, pool_size=pool_size)
-    _open_transactions_with(engine, f"{begin} {_set_locally(local)}")
-    engine.update_execution_options(**{MESSAGE_OPENING: f"{opening} {_set_locally(local)}".strip()})
+    _open_transactions_with(engine, begin)
+    engine.update_execution_options(**{MESSAGE_OPENING: opening})
     return let_prepare(engine, own_sessions)
 
 
@@ -152,7 +158,7 @@ def make_walking_engine(url: str, *, role: str | None, statement_seconds: int) -
 def _write_options(session: dict[str, str]) -> dict[str, str]:
     """What a session is told when it begins; not for a pooler, which shares sessions."""
     settings = {"timezone": "UTC", **session}
-    return {"options": " ".join(f"-c {name}={value.replace(' ', _ESCAPED_SPACE)}" for name, value in settings.items())}
+    return {"options": " ".join(f"-c {name}={_SPECIAL.sub(_ESCAPED, value)}" for name, value in settings.items())}
 
 
 def _make(url: str, extra: Mapping[str, Any], *, pool_size: int) -> Engine:
