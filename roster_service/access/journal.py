@@ -8,6 +8,7 @@ request does not wait for that either.
 from __future__ import annotations
 
 import atexit
+import json
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from oneroster_filter import fold_tree, parse
-from sqlalchemy import Connection, Engine, delete, func, insert
+from sqlalchemy import JSON, Connection, Engine, Text, bindparam, cast, column, delete, func, insert, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -131,12 +132,21 @@ def write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
     connection.execute(adding.on_conflict_do_update(index_elements=names[:4], set_=sums_of))
     shown = [_to_audit(entry, entry.shown) for entry in entries if entry.shown is not None]
     if shown:
-        connection.execute(insert(audit), shown)
+        connection.execute(_ADD_SHOWN, {"shown": json.dumps(shown)})
+
+
+# As one text: bound one by one, the values would cost more than the rows.
+_SHOWN = (
+    func.json_to_recordset(cast(bindparam("shown", type_=Text), JSON))
+    .table_valued(*(column(it.name, it.type) for it in audit.c if it.identity is None))
+    .render_derived(with_types=True)
+)
+_ADD_SHOWN = insert(audit).from_select([it.name for it in _SHOWN.c], select(*_SHOWN.c))
 
 
 def _to_audit(entry: Entry, shown: Shown) -> dict[str, Any]:
     return {
-        "at": entry.at,
+        "at": entry.at.isoformat(),
         "vendor_id": entry.vendor_id,
         "caller": entry.caller,
         "method": entry.method,
