@@ -10,9 +10,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from sqlalchemy import Engine, Text, bindparam, text
+from sqlalchemy import BindParameter, Engine, Text, bindparam, func, select
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.access.callers import AccessToken, Caller
@@ -23,13 +25,22 @@ from roster_service.db.visibility import keep_sight
 # Each takes about a kilobyte, and more for a vendor with many single schools.
 KEPT_CALLERS = 1024
 
-_FACTS = ":client, :client_version, :grant_version, :key_id"
-_STATE = ":vendor, :revision, :as_of, :deletions_since"
-_TEXTS = (bindparam("client", type_=Text), bindparam("key_id", type_=Text))
-_STANDS = text(f"SELECT client_stands({_FACTS}, {_STATE})").bindparams(*_TEXTS)
-_READMIT = text(f"SELECT readmit_client({_FACTS}, :guardians, {_STATE}, :opening)").bindparams(
-    *_TEXTS, bindparam("opening", type_=Text)
-)
+_CLIENT = ("client", "client_version", "grant_version", "key_id")
+_STATE = ("vendor", "revision", "as_of", "deletions_since")
+_TEXTS = ("client", "key_id", "opening")
+
+
+def _bind(*names: str) -> list[BindParameter[Any]]:
+    return [bindparam(name, type_=Text if name in _TEXTS else None) for name in names]
+
+
+def bind_facts() -> list[BindParameter[Any]]:
+    """The facts of a known caller, as the functions that look up something for one take them."""
+    return _bind(*_CLIENT, "guardians", *_STATE)
+
+
+_STANDS = select(func.client_stands(*_bind(*_CLIENT, *_STATE)))
+_READMIT = select(func.readmit_client(*bind_facts(), *_bind("opening")))
 
 _log = logging.getLogger(__name__)
 
@@ -41,10 +52,11 @@ class KnownCaller:
     `stands` asks whether the database says the same now, but for the districts and schools, which follow from the
     version of the grants: one row, one truth value. `readmit` asks the same, and lets the rest of the transaction read
     what they may; where anything is otherwise, down to the single org, the rest of the transaction sees no record.
-    `lease`: for how long the last answer of `stands` counts.
+    `lease`: for how long the last answer of `stands` counts. `facts`: what statements with `bind_facts` are bound to.
     """
 
     caller: Caller
+    facts: Mapping[str, Any]
     stands: Call
     readmit: Call
     lease: Lease = field(default_factory=Lease, compare=False)
@@ -79,7 +91,7 @@ class KnownCallers:
             "opening": caller.opening,
         }
         with self._lock:
-            self._known[token] = KnownCaller(caller, Call(_STANDS, facts), Call(_READMIT, facts))
+            self._known[token] = KnownCaller(caller, facts, Call(_STANDS, facts), Call(_READMIT, facts))
             self._known.move_to_end(token)
             if len(self._known) > KEPT_CALLERS:
                 self._known.popitem(last=False)

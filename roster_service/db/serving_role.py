@@ -38,6 +38,7 @@ CALLABLE = (
     "admit_client(text, numeric, numeric, text, boolean)",
     "find_key_holder(bytea)",
     "client_stands(text, numeric, numeric, text, integer, bigint, timestamptz, timestamptz)",
+    "recall_document(text, numeric, numeric, text, boolean, integer, bigint, timestamptz, timestamptz, text, text)",
     "readmit_client(text, numeric, numeric, text, boolean, integer, bigint, timestamptz, timestamptz, text)",
 )
 

@@ -242,6 +242,12 @@ def document_is_visible(sight: Sight) -> ColumnElement[bool]:
     return granted if sight.guardians else granted & ~documents.c.needs_guardians
 
 
+def document_is_visible_by_district(document: FromClause, sight: Sight) -> ColumnElement[bool]:
+    """The same of `document`, of a document that needs no more than a whole district; false for others."""
+    granted = document.c.district_id == any_(caller_districts())
+    return granted if sight.guardians else granted & ~document.c.needs_guardians
+
+
 _VISIBLE: Mapping[Table, Callable[[FromClause, Sight], ColumnElement[bool]]] = {
     tables.orgs: lambda org, _sight: org_is_shown(org),
     tables.academic_sessions: _session_is_visible,

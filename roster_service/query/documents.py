@@ -15,6 +15,7 @@ import hashlib
 from typing import Any
 
 from sqlalchemy import (
+    Boolean,
     ColumnElement,
     FromClause,
     Integer,
@@ -32,12 +33,13 @@ from sqlalchemy import (
 from sqlalchemy import cast as sql_cast
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from roster_service.access.known_callers import bind_facts
 from roster_service.db import json_text
 from roster_service.db.document_tables import documents, shelves
 from roster_service.db.needs import has_documents, needs_of
 from roster_service.db.prepared import prepare
 from roster_service.db.tables import CText, CTexts, roster_state
-from roster_service.db.visibility import document_is_visible
+from roster_service.db.visibility import document_is_visible, document_is_visible_by_district
 from roster_service.query.plan import Outline, View
 from roster_service.query.selections import everything
 from roster_service.query.statements import KEPT, RECORD, admits, record_json
@@ -192,6 +194,18 @@ def shelved_single_statement(outline: Outline) -> Select[str] | None:
     if not reads_documents(outline) or outline.selection is not everything:
         return None
     return select(documents.c.body).where(_is_document(outline.view, documents.c.sourced_id == RECORD))
+
+
+@functools.lru_cache(KEPT)
+def recalled_single_statement(outline: Outline) -> Select[str] | None:
+    """The same, for a caller with whole districts and no single schools, admitted by the very function that finds the
+    document; bound to the facts of a known caller as well."""
+    if shelved_single_statement(outline) is None:
+        return None
+    key = json_text.constant(key_of(outline.view))
+    columns = (column("body", CText), column("district_id", CText), column("needs_guardians", Boolean))
+    recalled = func.recall_document(*bind_facts(), key, RECORD).table_valued(*columns, name="recalled")
+    return select(recalled.c.body).where(document_is_visible_by_district(recalled, outline.view.sight))
 
 
 @functools.lru_cache(KEPT)

@@ -17,7 +17,12 @@ from typing import TypeVar
 from roster_service.access.known_callers import KnownCaller
 from roster_service.db.message import Call, Messenger
 from roster_service.db.prepared import Statement
-from roster_service.query.documents import reads_documents, shelved_single_statement, single_statement
+from roster_service.query.documents import (
+    reads_documents,
+    recalled_single_statement,
+    shelved_single_statement,
+    single_statement,
+)
 from roster_service.query.plan import Plan, View
 from roster_service.query.run import Page, bind, has_own_words, join_texts, put_root
 from roster_service.query.walk_statements import kept_page_statement, shelved_page_statement
@@ -96,13 +101,18 @@ class Recaller:
     def single(self, plan: Plan, known: KnownCaller, base_url: str) -> str | None:
         """The JSON text of one record; None where there is none that the caller may see, or where something that is
         known of the caller is otherwise now: then `run_single` says which."""
-        outline, values = plan.outline, bind(plan, known.caller)
+        outline, caller = plan.outline, known.caller
+        values = {**known.facts, **bind(plan, caller)}
+        # Finds the document and admits the caller at once, where that is simple.
+        at_once = recalled_single_statement(outline) if caller.districts and not caller.schools else None
 
         def ask(statement: Statement) -> str | None:
-            rows = self._messenger.fetch_last(known.readmit, Call(statement, values))
+            call = Call(statement, values)
+            rows = self._messenger.fetch_last(*((call,) if statement is at_once else (known.readmit, call)))
             return put_root(rows[0][0], base_url) if rows else None
 
-        return self._ask(ask, shelved_single_statement(outline), single_statement(outline), outline.view)
+        shelved = shelved_single_statement(outline) if at_once is None else at_once
+        return self._ask(ask, shelved, single_statement(outline), outline.view)
 
     def _ask(
         self, ask: Callable[[Statement], Answer | None], shelved: Statement | None, whole: Statement, view: View

@@ -71,6 +71,7 @@ def _open_first_lock(patch: pytest.MonkeyPatch) -> None:
         "org_is_shown": lambda _org: true(),
         "role_is_visible": lambda _role, _sight: true(),
         "document_is_visible": lambda _sight: true(),
+        "document_is_visible_by_district": lambda _document, _sight: true(),
         "granted_orgs": lambda: select(org.alias().c.sourced_id),
     }
     for name, opened in always.items():

@@ -9,7 +9,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql import ClauseElement
 
 from roster_service.db.visibility import MetadataOf, Sight
-from roster_service.query.documents import single_statement
+from roster_service.query.documents import recalled_single_statement, single_statement
 from roster_service.query.params import Wish
 from roster_service.query.plan import Plan, make_plan
 from roster_service.query.selections import everything
@@ -126,6 +126,11 @@ def test_every_path_is_limited_to_the_caller(endpoint: Endpoint, version: Versio
             sql, bound = compile_sql(statement)
             assert {"caller_districts", "caller_schools"} <= set(bound)
             assert_tied(sql, record)
+        recalled = recalled_single_statement(made.outline)
+        if recalled is not None:
+            sql, bound = compile_sql(recalled)
+            assert "WHERE recalled.district_id = ANY (%(caller_districts)s" in sql
+            assert ("AND NOT recalled.needs_guardians" in sql) is (sight is NOTHING)
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.path)

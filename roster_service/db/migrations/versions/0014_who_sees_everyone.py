@@ -154,6 +154,29 @@ BEGIN
 END
 $$
 """
+# The document of one record, for a caller with whole districts, in one look and without opening the roster: what the
+# caller was granted is asked here, and held against the document as the policy of 0007 does.
+RECALL_DOCUMENT = """
+CREATE FUNCTION recall_document(
+    client text, secret_version numeric, rights_version numeric, signed_by text, guardians boolean,
+    known_vendor integer, known_revision bigint, known_as_of timestamptz, known_deletions_since timestamptz,
+    shelf_key text, record text
+) RETURNS TABLE (body text, district_id text, needs_guardians boolean)
+LANGUAGE plpgsql STABLE ROWS 1 SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    granted text[];
+BEGIN
+    SELECT {granted_districts} INTO granted FROM {standing} found
+    WHERE (found.vendor, found.revision, found.as_of, found.deletions_since)
+        = (known_vendor, known_revision, known_as_of, known_deletions_since);
+    RETURN QUERY SELECT kept.body, kept.district_id, kept.needs_guardians
+    FROM shelves held JOIN documents kept ON kept.shelf = held.id
+    WHERE held.key = shelf_key AND held.revision = known_revision AND kept.sourced_id = record
+    AND kept.district_id = ANY (granted) AND (guardians OR NOT kept.needs_guardians);
+END
+$$
+"""
 # For the first lock, which sees no more orgs than the second one shows.
 GRANTS_EVERY_ORG = """
 CREATE FUNCTION grants_every_org(districts text[], schools text[]) RETURNS boolean
@@ -165,8 +188,11 @@ $$
 """
 PLACE = "roster_service.db.migrations.versions"
 ADMIT_ARGUMENTS = "admit_client(text, numeric, numeric, text, boolean)"
-EVERY_ORG_ARGUMENTS = "grants_every_org(text[], text[])"
-STANDING_ARGUMENTS = "standing_client(text, numeric, numeric, text)"
+NEW = (
+    "standing_client(text, numeric, numeric, text)",
+    "grants_every_org(text[], text[])",
+    "recall_document(text, numeric, numeric, text, boolean, integer, bigint, timestamptz, timestamptz, text, text)",
+)
 
 # As in 0004, but for the question whether everyone is open: it is asked once a statement, and then of no row.
 POLICY = """
@@ -218,7 +244,8 @@ def upgrade() -> None:
     op.execute(CLIENT_STANDS.format(**parts))
     op.execute(READMIT_CLIENT.format(**parts, told=TOLD.format(districts="sight.districts")))
     op.execute(GRANTS_EVERY_ORG.format(**parts))
-    for signature in (STANDING_ARGUMENTS, ADMIT_ARGUMENTS, EVERY_ORG_ARGUMENTS):
+    op.execute(RECALL_DOCUMENT.format(**parts))
+    for signature in (ADMIT_ARGUMENTS, *NEW):
         op.execute(f"REVOKE ALL ON FUNCTION {signature} FROM PUBLIC")
     for table in PEOPLE:
         op.execute(POLICY.format(table=table, everyone=ASKED_ONCE))
@@ -235,7 +262,7 @@ def downgrade() -> None:
         op.execute(f"DROP FUNCTION {signature}")
         op.execute(getattr(import_module(f"{PLACE}.{migration}"), name).format(**parts))
         op.execute(f"REVOKE ALL ON FUNCTION {signature} FROM PUBLIC")
-    for signature in (STANDING_ARGUMENTS, EVERY_ORG_ARGUMENTS):
+    for signature in NEW:
         op.execute(f"DROP FUNCTION {signature}")
     op.execute("DELETE FROM sights")
     op.drop_column("sights", "everyone")
