@@ -180,7 +180,7 @@ $$
 # For the first lock, which sees no more orgs than the second one shows.
 GRANTS_EVERY_ORG = """
 CREATE FUNCTION grants_every_org(districts text[], schools text[]) RETURNS boolean
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
     SELECT NOT EXISTS (
         SELECT FROM orgs WHERE NOT (coalesce(district_id = ANY (districts), false) OR sourced_id = ANY (schools))
     )
