@@ -38,6 +38,9 @@ _SPECIAL, _ESCAPED = re.compile(r"[\\\s]"), r"\\\g<0>"
 _OPENING = "transaction is to be opened"
 # The execution option that says what a message begins with that is a transaction by itself.
 MESSAGE_OPENING = "roster_message_opening"
+FORGETFUL_SESSIONS = (
+    "the sessions of the database are not as they are asked for; behind a pooler, set ROSTER_PREPARED_STATEMENTS=false"
+)
 
 
 def make_engine(url: str) -> Engine:
@@ -197,7 +200,4 @@ def require_reading(engine: Engine) -> None:
     told = text("SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')")
     with engine.connect() as connection:
         if tuple(connection.execute(told).one()) != tuple(_SNAPSHOTS.values()):
-            raise DatabaseUnavailableError(
-                "the sessions of the database are not as they are asked for; behind a pooler, set "
-                "ROSTER_PREPARED_STATEMENTS=false"
-            )
+            raise DatabaseUnavailableError(FORGETFUL_SESSIONS)

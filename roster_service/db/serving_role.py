@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from roster_service.db import tables
 from roster_service.db.document_tables import documents, shelves
+from roster_service.db.engine import FORGETFUL_SESSIONS
 from roster_service.db.walk_tables import walk_chunks, walks
 from roster_service.errors import DatabaseUnavailableError
 
@@ -118,16 +119,18 @@ def _grant(connection: Connection, role: str) -> None:
 
 
 def require_serving_role(engine: Engine, role: str) -> None:
-    """Raises DatabaseUnavailableError where the connections of `engine` cannot become the role, or where row-level
-    security would not hold them."""
+    """Raises DatabaseUnavailableError where the connections of `engine` cannot become the role or are not in it, or
+    where row-level security would not hold them."""
     advice = f'`GRANT {quote_name(role)} TO "the service\'s user"`, or run `roster db upgrade` as that user'
     try:
         with engine.connect() as connection:
-            held = connection.execute(
+            user, held = connection.execute(
                 text("SELECT current_user, bool_and(row_security_active(name)) FROM unnest(:names) AS name"),
                 {"names": [table.name for table in READABLE]},
             ).one()
     except DBAPIError:
         raise DatabaseUnavailableError(f"the service cannot become the role {role}; {advice}") from None
-    if tuple(held) != (role, True):
+    if user != role:
+        raise DatabaseUnavailableError(FORGETFUL_SESSIONS)
+    if not held:
         raise DatabaseUnavailableError(f"row-level security does not hold the role {role}; run `roster db upgrade`")

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from roster_service.db import document_tables, tables
 from roster_service.db.engine import make_reading_engine, require_reading
 from roster_service.db.prepared import may_prepare
-from roster_service.db.serving_role import READABLE, WRITABLE, find_serving_role
+from roster_service.db.serving_role import READABLE, WRITABLE, find_serving_role, require_serving_role
 from roster_service.db.visibility import Sight, open_roster
 from roster_service.errors import DatabaseUnavailableError
 from tests.shelves import fill_all
@@ -165,9 +165,13 @@ def test_what_a_transaction_may_see_ends_with_it(serving: Engine) -> None:
 
 def test_a_session_that_was_not_told_is_refused(served: Served, serving: Engine) -> None:
     """As behind a pooler that leaves out what a session is to be told when it begins."""
+    role = find_serving_role_of(serving)
     require_reading(serving)
+    require_serving_role(serving, role)
     with pytest.raises(DatabaseUnavailableError, match="ROSTER_PREPARED_STATEMENTS=false"):
         require_reading(served.engine)
+    with pytest.raises(DatabaseUnavailableError, match="ROSTER_PREPARED_STATEMENTS=false"):
+        require_serving_role(served.engine, role)
 
 
 def test_every_transaction_is_a_reader_in_the_serving_role(serving: Engine) -> None:
