@@ -13,7 +13,6 @@ import click
 from rich.console import Console
 from sqlalchemy import Engine
 
-from roster_service.access.leases import outlast_leases
 from roster_service.db.embedded import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.migrate import require_current
@@ -31,8 +30,7 @@ WIDTH = 120
 
 @contextlib.contextmanager
 def open_roster(settings: Settings) -> Iterator[Engine]:
-    """A writing engine on the migrated database of the settings. When the block has ended, no worker goes any longer
-    by what was before."""
+    """A writing engine on the migrated database of the settings."""
     with open_database(settings) as url:
         engine = make_engine(url)
         try:
@@ -40,7 +38,6 @@ def open_roster(settings: Settings) -> Iterator[Engine]:
             require_current(engine)
             yield engine
         finally:
-            outlast_leases()
             engine.dispose()
 
 

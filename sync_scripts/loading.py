@@ -19,6 +19,7 @@ import psycopg2
 from sqlalchemy import Connection, Engine, Table, func, select
 from sqlalchemy.exc import DBAPIError
 
+from roster_service.access.leases import outlast_leases
 from roster_service.db.held import HELD, drop_export, keep_export
 from roster_service.db.tables import ROSTER_TABLES, user_roles, users
 from roster_service.errors import DatabaseUnavailableError
@@ -132,7 +133,8 @@ def load(
     `engine` may write (`roster_service.db.engine.make_engine`); its database is migrated. Raises RefusedExportError
     where the export is refused, LockedError while another run is under way, CommandError for a feed that cannot take
     it, DatabaseUnavailableError where the database gives up; in all of these cases nothing has changed. A run that
-    would do too much changes nothing either: its report says `held`.
+    would do too much changes nothing either: its report says `held`. Where something has changed, no worker goes any
+    longer by what was before.
     """
     require_feed_name(feed_name)
     run = _Order(engine, feed_name, path, family, options, time.monotonic())
@@ -149,6 +151,8 @@ def load(
         raise
     for export in kept:
         drop_export(export)
+    if report.revision is not None:
+        outlast_leases()
     return report
 
 

@@ -32,6 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import INTERVAL
 
+from roster_service.access.leases import outlast_leases
 from roster_service.db.tables import (
     CText,
     Stamp,
@@ -130,6 +131,8 @@ def purge(engine: Engine, retention_days: int) -> dict[str, int]:
             known = roster_state.c.deletions_since
             since = func.greatest(known, literal(cutoff, Stamp), type_=Stamp)
             connection.execute(update(roster_state).values(revision=roster_state.c.revision + 1, deletions_since=since))
+    if any(purged.values()):
+        outlast_leases()
     return purged
 
 
