@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from alembic import command
-from sqlalchemy import Engine, Table, func, insert, inspect, select
+from sqlalchemy import Engine, Table, func, insert, inspect, select, text
 from sqlalchemy.exc import IntegrityError
 
 from roster_service.db import tables
@@ -77,3 +77,11 @@ def test_the_keys_of_a_loaded_roster_outlive_the_migration(make_database: Callab
         assert inspect(engine).get_pk_constraint(table.name)["constrained_columns"] == declared_key(table)
     assert load(engine, "feed", springfield).outcome == "unchanged"
     engine.dispose()
+
+
+def test_the_planner_is_told_of_enrollments_of_a_user_and_takes_no_sample(engine: Engine, springfield: Path) -> None:
+    load(engine, "feed", springfield)
+    guess = "SELECT n_distinct FROM pg_stats WHERE tablename = 'enrollments' AND attname = 'user_id'"
+    with engine.connect() as connection:
+        # Below zero: a share of the rows, so that it grows with them.
+        assert connection.scalar(text(guess)) == pytest.approx(-0.1)
