@@ -38,19 +38,36 @@ class Alignment:
         # The places of the old marks from here to `FAR`, counted from here; made once they are needed.
         self._far: dict[int, int] | None = None
         self.gone: array[int] = array(CODE)
+        # How many of the old marks are done with.
+        self.place = 0
 
-    def find_new(self, marks: list[int]) -> list[int]:
-        """The places of those of the next new lines, by their marks, that are not among the old ones."""
+    def find_new(self, marks: list[int], *, is_last: bool) -> tuple[list[int], int]:
+        """(the places of those of the next new lines, by their marks, that are not among the old ones; how many lines
+        that settles). What comes behind the others may settle what they are: those that are left are to come again, at
+        the beginning of the next ones, unless these are the last."""
         found: list[int] = []
         place, count = 0, len(marks)
         self._read_ahead(count + FAR)
         while place < count:
             place = self._skip_equal(marks, place)
-            if place < count:
-                place = self._meet_again(marks, place, found)
-                self._require_likeness(len(found))
+            met = self._meet_again(marks, place, found, is_last=is_last) if place < count else place
+            self._require_likeness(len(found))
+            if met is None:
+                break
+            place = met
         self._came += len(found)
-        return found
+        return found, place
+
+    def pass_over(self, came: int, went: int, count: int) -> array[int]:
+        """The next old marks, `count` of them, which the next new lines are known to have too. Before them, `came` new
+        lines that were not settled are not among the old ones, and `went` old ones have gone."""
+        self._came += came
+        self._read_ahead(went + count)
+        self._lose(went)
+        self._require_likeness(0)
+        passed = array(CODE, self._ahead[self._at : self._at + count])
+        self._advance(count)
+        return passed
 
     def end(self) -> None:
         """After the last new line: what is left of the old ones has gone."""
@@ -75,23 +92,29 @@ class Alignment:
             self._advance(at - self._at)
         return place
 
-    def _meet_again(self, marks: list[int], place: int, found: list[int]) -> int:
+    def _meet_again(self, marks: list[int], place: int, found: list[int], *, is_last: bool) -> int | None:
         """Finds the next line of both; what stands before it in the new list is added to `found`, what stands before it
-        in the old one has gone. Returns its place, or that of the next line to look at where there is none nearby."""
+        in the old one has gone. Returns its place, or that of the next line to look at where there is none nearby; None
+        where the lines behind these have to be seen."""
         end = min(place + NEAR, len(marks))
         near = {mark: step for step, mark in enumerate(self._ahead[self._at : self._at + NEAR])}
         if self._far is None and near.keys().isdisjoint(marks[place:end]):
+            if end < place + NEAR and not is_last:
+                return None
             self._far = {mark: step for step, mark in enumerate(self._ahead[self._at : self._at + FAR])}
         known = near if self._far is None else self._far
         for number in range(place, end):
             step = known.get(marks[number])
             if step is not None:
                 found.extend(range(place, number))
-                self.gone.extend(self._ahead[self._at : self._at + step])
-                self._advance(step)
+                self._lose(step)
                 return number
         found.extend(range(place, end))
         return end
+
+    def _lose(self, steps: int) -> None:
+        self.gone.extend(self._ahead[self._at : self._at + steps])
+        self._advance(steps)
 
     def _require_likeness(self, coming: int) -> None:
         if self._came + coming + len(self.gone) > self._most:
@@ -99,6 +122,7 @@ class Alignment:
 
     def _advance(self, steps: int) -> None:
         self._at += steps
+        self.place += steps
         if steps:
             self._far = None
 

@@ -10,7 +10,7 @@ more fall.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,8 @@ class Verdict:
     findings: Findings
     refused: Mapping[str, int]
     ground: Ground
+    # Files of which nobody has looked whether an id comes twice, and no row was refused.
+    unproved: tuple[StagedFile, ...] = ()
 
 
 def check(
@@ -54,17 +56,23 @@ def check(
     feed_id: int,
     deltas: frozenset[str] = frozenset(),
     absent: Absent = NOTHING_SIFTED,
+    keyless: Container[Table] = (),
 ) -> Verdict:
     """Checks the rows of the staged files that may differ from what is stored, and takes those that fail out of them.
+    `keyless`: the tables whose keys are made after the rows, which then prove that no id comes twice.
 
     Raises RefusedExportError for ids that stand in a file twice.
     """
     ground = Ground(feed_id, staged, deltas, {}, absent)
-    single = (file for file in staged.values() if file.file.unique and _has_duplicates(connection, file.suspects))
-    refuse_if(Findings.sum(_run(connection, file, _check_duplicates(file.suspects), ground)[0] for file in single))
+    unproved = tuple(file for file in staged.values() if file.file.table in keyless and _stands_alone(file, form))
+    refuse_duplicates(connection, (file for file in staged.values() if file not in unproved), ground)
     findings = dict.fromkeys(staged, Findings())
     refused = dict.fromkeys(staged, 0)
     found = _run_first(connection, form, ground)
+    if any(failed for results in found.values() for _, _, failed in results):
+        # Of two rows with one id, one may be taken out.
+        refuse_duplicates(connection, unproved, ground)
+        unproved = ()
     while any(failed for results in found.values() for _, _, failed in results):
         fallen: dict[str, list[Select[Any]]] = {}
         for name, results in found.items():
@@ -96,7 +104,22 @@ def check(
     # What is wrong with a derived row is wrong in a row that it is made of, and there it has a line.
     derived = {it.file.name for it in form.derived}
     written = Findings.sum(it.in_order() for name, it in findings.items() if name not in derived)
-    return Verdict(written or Findings.sum(it.in_order() for it in findings.values()), refused, ground)
+    told = written or Findings.sum(it.in_order() for it in findings.values())
+    return Verdict(told, refused, ground, unproved)
+
+
+def refuse_duplicates(connection: Connection, files: Iterable[StagedFile], ground: Ground) -> None:
+    """Raises RefusedExportError for ids that stand in one of the files twice."""
+    single = (file for file in files if file.file.unique and _has_duplicates(connection, file.suspects))
+    refuse_if(Findings.sum(_run(connection, file, _check_duplicates(file.suspects), ground)[0] for file in single))
+
+
+def _stands_alone(file: StagedFile, form: Format) -> bool:
+    """Whether no other row says anything of the records of a file: then two with one id do no harm but to its key."""
+    named = (cell.refers.file for other in form.all_files for cell in other.cells if cell.refers is not None)
+    return (
+        file.file.is_plain and file.file.name not in named and all(it.owner is not file.file.table for it in form.parts)
+    )
 
 
 # A check, what it found, and whether that is anything.

@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import BinaryIO
 
 from sqlalchemy import Connection, select, update
+from xxhash import xxh3_128
 
 from roster_service.db.tables import feeds
 from sync_scripts.formats import CsvFile, Format
@@ -25,7 +26,7 @@ class Digested:
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
-        self._sum = hashlib.sha256()
+        self._sum = xxh3_128()
 
     def read(self, size: int) -> bytes:
         """At most so many bytes."""

@@ -25,19 +25,20 @@ from roster_service.db.tables import ROSTER_TABLES, user_roles, users
 from roster_service.errors import DatabaseUnavailableError
 from roster_service.settings import Settings
 from sync_scripts.changes import Counts, Difference, compare, write
-from sync_scripts.checks import Verdict, check
+from sync_scripts.checks import Verdict, check, refuse_duplicates
 from sync_scripts.deriving import derive
 from sync_scripts.digests import is_known, make_digest, note_digest
 from sync_scripts.families import ONEROSTER, Family
 from sync_scripts.formats import Format
 from sync_scripts.holding import Limits, find_excess, read_limits
 from sync_scripts.incoming import prepare
-from sync_scripts.indexes import make_missing_indexes
+from sync_scripts.indexes import has_key
 from sync_scripts.known_lines import keep_marks
 from sync_scripts.manifest import Contents
 from sync_scripts.notices import list_notices
 from sync_scripts.own_rows import note_rows, refuse_unknown
 from sync_scripts.package import open_package
+from sync_scripts.proving import find_unproved, make_indexes
 from sync_scripts.refusals import NO_FINDINGS, Findings, RefusedExportError
 from sync_scripts.report import TYPES, Report
 from sync_scripts.runs import (
@@ -213,11 +214,13 @@ def _run(
     files = sifted.files
     with watch.step("check"):
         refuse_unknown(connection, files, feed_id, contents.deltas)
-        verdict = check(connection, files, form, feed_id, contents.deltas, sifted.absent)
+        keyless = frozenset(table for table in form.tables if not has_key(connection, table))
+        verdict = check(connection, files, form, feed_id, contents.deltas, sifted.absent, keyless)
     with watch.step("prepare"):
         incoming = prepare(connection, files, form, verdict.ground)
     with watch.step("compare"):
         differences = compare(connection, incoming, verdict.ground)
+        unproved = find_unproved(connection, verdict, differences)
     report = Report(
         feed=run.feed_name,
         format=form.name,
@@ -240,8 +243,10 @@ def _run(
     if not options.allow_mass_delete:
         limits = read_limits(connection, feed_id, Limits.of(options.settings))
         if excess := tuple(find_excess(report.counts, limits)):
+            refuse_duplicates(connection, unproved, verdict.ground)
             return dataclasses.replace(report, outcome=HELD, message="; ".join(excess)), feed_id
     if options.dry_run:
+        refuse_duplicates(connection, unproved, verdict.ground)
         return report, feed_id
     note_digest(connection, feed_id, None if report.findings else make_digest(contents, form, stage.digests))
 
@@ -261,7 +266,7 @@ def _run(
         write(connection, differences, incoming, feed_id, stamp)
         remember()
     with watch.step("index"):
-        make_missing_indexes(connection, _list_written(differences, form))
+        make_indexes(connection, _list_written(differences, form), unproved, verdict.ground)
     with watch.step("analyze"):
         _analyze(connection, _list_written([it for it in differences if _is_upset(it)], form))
     return dataclasses.replace(report, stamp=stamp, revision=advance_state(connection, stamp)), feed_id

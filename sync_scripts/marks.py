@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import repeat
+from typing import NamedTuple
 
 from xxhash import xxh3_64_intdigest
 
@@ -26,13 +27,22 @@ CELL = rb'(?:"(?:[^"\n]|"")*"|[^",\n]*)'
 Blank = Callable[[bytes, list[bytes]], bytes]
 
 
+class Marked(NamedTuple):
+    """Lines, their marks, each below 2**63, and whether a secret stands in any of them."""
+
+    lines: list[bytes]
+    marks: list[int]
+    has_secrets: bool
+
+
 @dataclass(frozen=True)
 class Marker:
-    """Marks the lines of one file. `seed`: what the file is and how it is read; `blank`: makes the cells of a block of
-    lines empty that have no part in a mark."""
+    """Marks the lines of one file. `seed`: what the file is and how it is read; `blank_secrets` and `blank_unread`
+    make the cells of a block of lines empty that have no part in a mark."""
 
     seed: int
-    blank: tuple[Blank, ...]
+    blank_secrets: tuple[Blank, ...]
+    blank_unread: tuple[Blank, ...]
 
     @staticmethod
     def of(file: CsvFile, header: Header, form: Format) -> Marker:
@@ -40,23 +50,27 @@ class Marker:
         nature = name_nature(form, *header.staged, "", *header.metadata_keys)
         seed = int.from_bytes(hashlib.sha256(nature.encode()).digest()[:8])
         silent = {cell.header: cell.kind for cell in file.cells if cell.kind.secret or cell.kind is UNREAD}
-        return Marker(
-            seed,
-            tuple(
-                _make_blank(number, len(header.staged), secret=silent[name].secret)
-                for number, name in enumerate(header.staged)
-                if name in silent
-            ),
-        )
+        blank: dict[bool, list[Blank]] = {True: [], False: []}
+        for number, name in enumerate(header.staged):
+            if name in silent:
+                secret = silent[name].secret
+                blank[secret].append(_make_blank(number, len(header.staged), secret=secret))
+        return Marker(seed, tuple(blank[True]), tuple(blank[False]))
 
-    def mark(self, block: bytes) -> tuple[list[bytes], list[int]]:
-        """(the lines of a block, their marks); a mark is below 2**63."""
+    def mark(self, block: bytes) -> Marked:
+        """The lines of a block, with their marks."""
         lines = _split(block)
-        told = block
-        for blank in self.blank:
-            told = blank(told, lines)
+        open_told = _empty(self.blank_secrets, block, lines)
+        told = _empty(self.blank_unread, open_told, lines)
         marked = lines if told is block else _split(told)
-        return lines, [mark >> 1 for mark in map(xxh3_64_intdigest, marked, repeat(self.seed))]
+        marks = [mark >> 1 for mark in map(xxh3_64_intdigest, marked, repeat(self.seed))]
+        return Marked(lines, marks, open_told is not block)
+
+
+def _empty(blank: tuple[Blank, ...], block: bytes, lines: list[bytes]) -> bytes:
+    for make_empty in blank:
+        block = make_empty(block, lines)
+    return block
 
 
 def _split(block: bytes) -> list[bytes]:

@@ -40,7 +40,7 @@ from roster_service.db.tables import CText, feeds
 from sync_scripts.cells import UNREAD, to_list
 from sync_scripts.formats import Format, Staged, StagedFile
 from sync_scripts.standing import ACTIVE, NOTHING_SIFTED, Absent, Ground
-from sync_scripts.temporary import MARK, PLACE, STORED_ID, analyze_temporary, create_temporary, like
+from sync_scripts.temporary import MARK, PLACE, STORED_ID, analyze_temporary, create_temporary, index_temporary, like
 
 # Goes up when a check or a conversion changes: every row is then looked at once more.
 RULES = 1
@@ -142,6 +142,7 @@ def _sift_file(
     missing = connection.execute(absent.insert().from_select(["sourced_id"], alone)).rowcount
     connection.execute(made.delete().where(made.c[PLACE].is_(None)))
     analyze_temporary(connection, made)
+    index_temporary(connection, absent, "sourced_id")
     analyze_temporary(connection, absent)
     fresh = StagedFile(file.file, made, file.metadata_keys)
     total = connection.scalar(select(func.count()).select_from(file.table)) or 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +16,7 @@ from sqlalchemy.types import NullType
 
 from roster_service.db.tables import CText
 from sync_scripts.ahead import read_ahead
-from sync_scripts.aligning import TooDifferentError
+from sync_scripts.aligning import CODE, TooDifferentError
 from sync_scripts.digests import Digested
 from sync_scripts.faults import MendedLines, find_faults
 from sync_scripts.formats import CsvFile, Format, Staged, StagedFile, name_metadata_column
@@ -28,7 +29,7 @@ from sync_scripts.package import UNREADABLE, Package
 from sync_scripts.quirks import tell_place
 from sync_scripts.refusals import Findings, Refusal, RefusedExportError, refuse_if
 from sync_scripts.temporary import MARK, PLACE, analyze_temporary, create_temporary
-from sync_scripts.thinning import Lines, MarkedLines, Numbers, thin_out
+from sync_scripts.thinning import LineMarks, Lines, MarkedLines, Numbers, thin_out
 
 # No line is longer than half of it.
 BLOCK = 2 * LONGEST_LINE
@@ -53,8 +54,8 @@ class Stage:
     notices: tuple[str, ...]
     # Of each file that the export brings, by its name.
     digests: Mapping[str, bytes]
-    # The marks of all lines of the files that have any.
-    marks: Mapping[str, BinaryIO]
+    # What is known of all lines of the files whose lines have marks.
+    marks: Mapping[str, LineMarks]
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def stage_files(connection: Connection, contents: Contents, night: Night) -> Sta
     findings = Findings()
     staged: dict[str, StagedFile] = {}
     digests: dict[str, bytes] = {}
-    marks: dict[str, BinaryIO] = {}
+    marks: dict[str, LineMarks] = {}
     notices: list[str] = [*told]
     for file in contents.files:
         source = _Source(contents.package, file, headers[file.name])
@@ -169,13 +170,13 @@ def _find_faults(source: _Source) -> Findings:
 
 @dataclass(frozen=True)
 class _Found:
-    """A staged file, the digest of its bytes, its rows, how many of them were mended, and the marks of its lines."""
+    """A staged file, the digest of its bytes, its rows, how many of them were mended, and what is known of them."""
 
     file: StagedFile
     digest: bytes
     rows: int
     mended: int = 0
-    marks: BinaryIO | None = None
+    marks: LineMarks | None = None
 
 
 def _stage_file(connection: Connection, source: _Source, night: Night | None) -> _Found:
@@ -211,16 +212,17 @@ def _stage_once(connection: Connection, source: _Source, night: Night | None) ->
 
 def _copy_marked(
     connection: Connection, source: _Source, lines: CleanLines, night: Night
-) -> tuple[StagedFile, BinaryIO]:
-    """(the staged file, the marks of all its lines)."""
+) -> tuple[StagedFile, LineMarks]:
+    """(the staged file, what is known of all its lines)."""
     name = source.file.name
-    marker, marks = Marker.of(source.file, source.header, night.form), night.make_spool()
-    old = night.make_spool()
-    if name in night.whole or not night.trusted or not fetch_marks(connection, night.feed_id, name, old):
-        return _copy(connection, source, MarkedLines(lines, marker, marks), Column(MARK, BigInteger)), marks
+    marker, found = Marker.of(source.file, source.header, night.form), LineMarks(night.make_spool(), array(CODE))
+    is_whole = name in night.whole or not night.trusted
+    old = None if is_whole else fetch_marks(connection, night.feed_id, name, night.make_spool())
+    if old is None:
+        return _copy(connection, source, MarkedLines(lines, marker, found), Column(MARK, BigInteger)), found
     new = night.make_spool()
     try:
-        gone = thin_out(lines, marker, old, marks, new, BLOCK)
+        gone = thin_out(lines, marker, old, found, new, BLOCK)
     except SuspectBytesError:
         raise DamagedFileError(source.file.file_name, "cannot be read") from None
     new.seek(0)
@@ -229,7 +231,7 @@ def _copy_marked(
     with contextlib.closing(connection.connection.cursor()) as cursor:
         cursor.copy_expert(f"COPY pg_temp.{_quote(connection, table.name)} FROM STDIN", Numbers(gone))
     analyze_temporary(connection, table)
-    return replace(file, gone=table), marks
+    return replace(file, gone=table), found
 
 
 def _quote(connection: Connection, name: str) -> str:

@@ -43,6 +43,13 @@ def analyze_temporary(connection: Connection, table: Table, *names: str) -> None
     connection.exec_driver_sql(f"ANALYZE pg_temp.{quote(table.name)}{columns}")
 
 
+def index_temporary(connection: Connection, table: Table, name: str) -> None:
+    """Makes a unique index of a column of a table that was just filled: however far off the planner's guess of the rows
+    that it looks up there, it never reads the whole table for each of them."""
+    quote = connection.dialect.identifier_preparer.quote_identifier
+    connection.exec_driver_sql(f"CREATE UNIQUE INDEX ON pg_temp.{quote(table.name)} ({quote(name)})")
+
+
 class TupleId(UserDefinedType[Any]):
     """PostgreSQL's `tid`: where a row lies, which for a staged row is its place in the file."""
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import io
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
 from sync_scripts.aligning import CODE, WIDTH, Alignment
+from sync_scripts.lines import CleanLines
 from sync_scripts.marks import Marker
 from sync_scripts.outcasts import HEADER_LINES
+from sync_scripts.spans import UNKNOWN, FreshSpans, KnownSpans, cut_spans, hash_span
 
 # Bytes of a signed 64-bit number, and the end of its line.
 LONGEST_NUMBER = 21
@@ -29,45 +32,120 @@ class Lines(Protocol):
         """The next lines, at most `size` bytes of them; empty at the end."""
 
 
+@dataclass(frozen=True)
+class LineMarks:
+    """What is known of the lines of a file: their marks in their order, as `Alignment` reads them, and their spans."""
+
+    marks: BinaryIO
+    spans: array[int]
+
+
 class MarkedLines:
     """All lines, each with its mark as one more cell."""
 
-    def __init__(self, lines: Lines, marker: Marker, marks: BinaryIO) -> None:
-        """`marks`: takes the marks of all lines, as `Alignment` reads them."""
+    def __init__(self, lines: CleanLines, marker: Marker, found: LineMarks) -> None:
+        """`found`: takes what is known of the lines."""
         self._lines = lines
         self._marker = marker
-        self._marks = marks
+        self._found = found
 
     def read(self, size: int) -> bytes:
         """The next lines; `size` counts the bytes without marks."""
         block = self._lines.read(size)
-        rows, marks = self._marker.mark(block)
-        self._marks.write(array(CODE, marks).tobytes())
+        rows, marks, has_secrets = self._marker.mark(block)
+        self._found.marks.write(array(CODE, marks).tobytes())
+        self._found.spans.extend(cut_spans(rows, self._lines.raw, self._marker.seed, has_secrets=has_secrets))
         # The numbers are spelt all at once: a block has thousands.
         spelt = str(marks).encode()[1:-1].split(b", ")
         return b"%b\n" % b"\n".join(map(b",".join, zip(rows, spelt, strict=True))) if rows else b""
 
 
 def thin_out(
-    lines: Lines, marker: Marker, old: BinaryIO, marks: BinaryIO, new: BinaryIO, block_bytes: int
+    lines: CleanLines, marker: Marker, old: LineMarks, found: LineMarks, new: BinaryIO, block_bytes: int
 ) -> array[int]:
     """Writes those of the lines that are new into `new`, each with its mark and the number of its line in the file as
-    two more cells. `old`: the marks of the last time; `marks` takes those of now. Returns the marks that are gone.
+    two more cells. `old`: what was known the last time; `found` takes what is known now. Returns the marks that are
+    gone.
 
     Raises TooDifferentError where it is better to take the whole file.
     """
-    count = old.seek(0, io.SEEK_END) // WIDTH
-    old.seek(0)
-    alignment = Alignment(old, LEAST + int(count * MOST_SHARE))
-    first = HEADER_LINES + 1
-    while block := lines.read(block_bytes):
-        rows, found = marker.mark(block)
-        marks.write(array(CODE, found).tobytes())
-        places = alignment.find_new(found)
-        new.writelines(b"%b,%d,%d\n" % (rows[place], found[place], first + place) for place in places)
-        first += len(found)
-    alignment.end()
-    return alignment.gone
+    walk = _Walk(lines, marker, old, found, new)
+    while walk.pass_over() or walk.read(block_bytes):
+        pass
+    return walk.end()
+
+
+class _Walk:
+    """The way along the lines of a file and what was known of them, from the first to the last."""
+
+    def __init__(self, lines: CleanLines, marker: Marker, old: LineMarks, found: LineMarks, new: BinaryIO) -> None:
+        kept = old.marks.seek(0, io.SEEK_END) // WIDTH
+        old.marks.seek(0)
+        self._lines = lines
+        self._marker = marker
+        self._alignment = Alignment(old.marks, LEAST + int(kept * MOST_SHARE))
+        self._known = KnownSpans(old.spans)
+        self._marks = found.marks
+        self._spans = FreshSpans(found.spans, marker.seed)
+        self._new = new
+        # Lines that were read and are not settled, with their marks, and the number of the first of them, or else of
+        # the next line.
+        self._rows: list[bytes] = []
+        self._waiting: list[int] = []
+        self._number = HEADER_LINES + 1
+
+    def pass_over(self) -> bool:
+        """Leaves out lines that come again in whole spans, from here on; says whether there are any."""
+        begun = place = self._alignment.place
+        went, passed = 0, 0
+        while True:
+            ahead, count, size, mark = self._known.find(place)
+            data = None if size == UNKNOWN or (passed and ahead) else self._lines.peek(size)
+            if data is None or hash_span(data, self._marker.seed) != mark:
+                break
+            # Whatever the last time stood between here and the span has gone.
+            place += ahead + count
+            passed += count
+            went = place - begun - passed
+            self._lines.pass_over(count, size)
+            self._spans.repeat(count, size, mark)
+        if passed:
+            came = len(self._waiting)
+            self._settle(range(came), came)
+            self._marks.write(self._alignment.pass_over(came, went, passed).tobytes())
+            self._number += passed
+        return passed > 0
+
+    def read(self, block_bytes: int) -> bool:
+        """Looks at the next lines: as many as lead to where the next span begins, if none came and none went. Says
+        whether there are any."""
+        ahead, count, _, _ = self._known.find(self._alignment.place)
+        block = self._lines.take(ahead or count) if ahead or count else self._lines.read(block_bytes)
+        if not block:
+            return False
+        rows, marks, has_secrets = self._marker.mark(block)
+        self._marks.write(array(CODE, marks).tobytes())
+        self._spans.add(rows, self._lines.raw, has_secrets=has_secrets)
+        self._rows += rows
+        self._waiting += marks
+        self._settle(*self._alignment.find_new(self._waiting, is_last=False))
+        return True
+
+    def end(self) -> array[int]:
+        """After the last line: the marks that are gone."""
+        self._settle(*self._alignment.find_new(self._waiting, is_last=True))
+        self._spans.end()
+        self._alignment.end()
+        return self._alignment.gone
+
+    def _settle(self, places: Iterable[int], count: int) -> None:
+        """Writes the new ones, by their places, of those that wait; the first `count` wait no longer."""
+        self._new.writelines(
+            b"%b,%d,%d\n" % (self._rows[place], self._waiting[place], self._number + place) for place in places
+        )
+        del self._rows[:count]
+        del self._waiting[:count]
+        self._number += count
 
 
 class Numbers:

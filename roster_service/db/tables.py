@@ -100,6 +100,8 @@ feed_lines = Table(
     Column("number", Integer, primary_key=True),
     # Signed 64-bit numbers, in the order of the lines.
     Column("marks", LargeBinary, nullable=False),
+    # What is known of some lines together: three numbers each, how many they are, their bytes and their hash.
+    Column("spans", LargeBinary, nullable=False, server_default=text("''")),
     prefixes=["UNLOGGED"],
 )
 

@@ -21,10 +21,15 @@ OLD, FRESH = MARKS[: 5 * NEAR], MARKS[5 * NEAR :]
 def align(old: list[int], new: list[int], block: int, most: int = 10**9) -> tuple[list[int], list[int]]:
     """(new marks that are not among the old ones, old ones that are gone), the new ones handed over in blocks."""
     alignment = Alignment(io.BytesIO(array(CODE, old).tobytes()), most)
-    found = []
-    for begin in range(0, len(new), block):
-        part = new[begin : begin + block]
-        found += [part[place] for place in alignment.find_new(part)]
+    found: list[int] = []
+    waiting: list[int] = []
+    parts = [new[begin : begin + block] for begin in range(0, len(new), block)]
+    for part in [*parts, []]:
+        waiting += part
+        places, settled = alignment.find_new(waiting, is_last=not part)
+        found += [waiting[place] for place in places]
+        del waiting[:settled]
+    assert not waiting
     alignment.end()
     return found, list(alignment.gone)
 

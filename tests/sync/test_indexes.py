@@ -7,14 +7,18 @@ from pathlib import Path
 
 import pytest
 from alembic import command
-from sqlalchemy import Engine, Table, func, insert, inspect, select
+from sqlalchemy import Engine, Table, func, insert, inspect, select, text
 from sqlalchemy.exc import IntegrityError
 
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.migrate import make_config, upgrade
 from roster_service.db.tables import PART_TABLES, ROSTER_TABLES
-from sync_scripts.loading import load
+from sync_scripts.loading import Options, load
+from sync_scripts.refusals import RefusedExportError
+
+from .bending import Bend, both, cell, rows_of
+from .conftest import state
 
 EVERY_TABLE = (*ROSTER_TABLES, *PART_TABLES)
 
@@ -60,6 +64,43 @@ def test_no_id_comes_twice(engine: Engine, springfield: Path) -> None:
         connection.execute(insert(tables.orgs).from_select([column.name for column in tables.orgs.c], again))
 
 
+def repeat_row(file: str, **cells: str) -> Bend:
+    """The first row of a file once more, with other cells."""
+
+    def change(rows: list[list[str]]) -> None:
+        rows.append([cells.get(name, cell) for name, cell in zip(rows[0], rows[1], strict=True)])
+
+    return rows_of(file, change)
+
+
+TWICE: dict[str, Bend] = {
+    "the same row": repeat_row("enrollments"),
+    "the same id": repeat_row("demographics", sex="male"),
+    "once gone": repeat_row("enrollments", status="tobedeleted"),
+    "once refused": repeat_row("enrollments", role="nobody"),
+    "beside a refused row": both(repeat_row("enrollments"), cell("users", 3, "enabledUser", "x")),
+    "in files of which others speak": repeat_row("classes"),
+}
+
+
+@pytest.mark.parametrize("options", [Options(), Options(dry_run=True)], ids=["loaded", "dry run"])
+@pytest.mark.parametrize("bend", TWICE.values(), ids=TWICE)
+def test_a_first_load_refuses_what_any_other_refuses(
+    make_database: Callable[[], str], engine: Engine, springfield: Path, bend: Bend, options: Options
+) -> None:
+    load(engine, "feed", springfield)
+    bend(springfield)
+    told = []
+    for each in (engine, make_engine(make_database())):
+        before = state(each)
+        with pytest.raises(RefusedExportError) as refused:
+            load(each, "feed", springfield, options=options)
+        told.append(str(refused.value.findings))
+        assert state(each) == before
+    assert told[0] == told[1]
+    assert "stands in this file a second time" in told[0]
+
+
 def test_the_keys_of_a_loaded_roster_outlive_the_migration(make_database: Callable[[], str], springfield: Path) -> None:
     engine = make_engine(make_database())
     load(engine, "feed", springfield)
@@ -77,3 +118,11 @@ def test_the_keys_of_a_loaded_roster_outlive_the_migration(make_database: Callab
         assert inspect(engine).get_pk_constraint(table.name)["constrained_columns"] == declared_key(table)
     assert load(engine, "feed", springfield).outcome == "unchanged"
     engine.dispose()
+
+
+def test_the_planner_is_told_of_enrollments_of_a_user_and_takes_no_sample(engine: Engine, springfield: Path) -> None:
+    load(engine, "feed", springfield)
+    guess = "SELECT n_distinct FROM pg_stats WHERE tablename = 'enrollments' AND attname = 'user_id'"
+    with engine.connect() as connection:
+        # Below zero: a share of the rows, so that it grows with them.
+        assert connection.scalar(text(guess)) == pytest.approx(-0.1)

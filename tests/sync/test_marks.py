@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import io
+from array import array
 
 import pytest
 
+from sync_scripts.aligning import CODE
 from sync_scripts.formats import CsvFile, Format
 from sync_scripts.headers import read_header
 from sync_scripts.lines import CleanLines
 from sync_scripts.marks import Marker
 from sync_scripts.oneroster import VERSIONS
-from sync_scripts.thinning import MarkedLines, thin_out
+from sync_scripts.thinning import LineMarks, MarkedLines, thin_out
 
 FORM = VERSIONS["1.1"]
 USERS = FORM.file("users")
@@ -29,7 +31,7 @@ def make_marker(header: str = HEADER, form: Format = FORM, file: CsvFile = USERS
 
 
 def mark(*rows: str) -> list[int]:
-    return make_marker().mark("".join(f"{line}\n" for line in rows).encode())[1]
+    return make_marker().mark("".join(f"{line}\n" for line in rows).encode()).marks
 
 
 SAME = {
@@ -79,7 +81,7 @@ def test_a_secret_never_reaches_a_mark_wherever_it_stands() -> None:
 def test_another_format_or_header_makes_other_marks() -> None:
     block = f"{row()}\n".encode()
     others = [make_marker(form=VERSIONS["1.2"]), make_marker(header=HEADER.replace("metadata.note", "metadata.nota"))]
-    marks = [marker.mark(block)[1][0] for marker in (make_marker(), *others)]
+    marks = [marker.mark(block).marks[0] for marker in (make_marker(), *others)]
     assert len(set(marks)) == len(marks)
 
 
@@ -90,13 +92,13 @@ def test_lines_bear_their_marks_and_only_new_ones_their_numbers() -> None:
     def lines(rows: list[str]) -> CleanLines:
         return CleanLines(io.BytesIO("\r\n".join((HEADER, *rows, "")).encode()))
 
-    kept = io.BytesIO()
+    kept = LineMarks(io.BytesIO(), array(CODE))
     staged = MarkedLines(lines(old), make_marker(), kept).read(10_000).decode().splitlines()
     assert staged == [f"{line},{number}" for line, number in zip(old, mark(*old), strict=True)]
-    kept.seek(0)
-    marks, fresh = io.BytesIO(), io.BytesIO()
-    gone = thin_out(lines(new), make_marker(), kept, marks, fresh, 10_000)
+    found, fresh = LineMarks(io.BytesIO(), array(CODE)), io.BytesIO()
+    gone = thin_out(lines(new), make_marker(), kept, found, fresh, 10_000)
     # The header is line 1.
     assert fresh.getvalue().decode() == f"{new[2]},{mark(new[2])[0]},4\n"
     assert list(gone) == mark(old[2])
-    assert marks.getvalue() == b"".join(number.to_bytes(8, "little") for number in mark(*new))
+    assert isinstance(found.marks, io.BytesIO)
+    assert found.marks.getvalue() == b"".join(number.to_bytes(8, "little") for number in mark(*new))

@@ -184,8 +184,8 @@ def staged_lines(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     thin = staging.thin_out
 
-    def count(lines: Any, marker: Any, old: BinaryIO, marks: BinaryIO, new: BinaryIO, size: int) -> Any:
-        gone = thin(lines, marker, old, marks, new, size)
+    def count(lines: Any, marker: Any, old: Any, known: Any, new: BinaryIO, size: int) -> Any:
+        gone = thin(lines, marker, old, known, new, size)
         rows = new.tell() and (new.seek(0), new.read().count(b"\n"))[1]
         found.setdefault(str(marker.seed), []).append(rows)
         return gone
