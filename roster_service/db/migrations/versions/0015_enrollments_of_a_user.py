@@ -6,8 +6,8 @@ Heeded from the table's next ANALYZE on.
 
 from alembic import op
 
-revision = "0016"
-down_revision = "0013"
+revision = "0015"
+down_revision = "0014"
 branch_labels = None
 depends_on = None
 
