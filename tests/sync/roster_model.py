@@ -419,7 +419,8 @@ class _Load:
             profiles = {part.key: part.said for part in self.parts["userProfiles"] if part.user == key}
             user["profiles"] = tuple((key, *said) for key, said in sorted(profiles.items(), key=str))
             mine = [part for part in self.parts["roles"] if part.user == key]
-            if self.version == "1.2" and all(part.key is not None for part in mine):
+            # Those that 1.2 brought keep their order, whatever comes after it.
+            if all(part.key is not None for part in mine):
                 home = user["primaryOrg"]
                 mine.sort(key=lambda part: _order_of_role(part, home))
             user["roles"] = tuple((*part.said, "export") for part in mine)

@@ -250,9 +250,14 @@ def exports_of_parts(draw: st.DrawFn, feed: str) -> Export:
     return _make_export(feed, "1.2", modes, edits)
 
 
-def whole_export(feed: str) -> Export:
-    """The district as it is at first, in 1.2."""
-    return _make_export(feed, "1.2", dict.fromkeys(FILES["1.2"], BULK), [])
+def whole_export(feed: str, *edits: Edit) -> Export:
+    """The district as it is at first, in 1.2, but for the edits."""
+    return _make_export(feed, "1.2", dict.fromkeys(FILES["1.2"], BULK), list(edits))
+
+
+def empty_delta(feed: str, version: str, name: str) -> Export:
+    """A delta of one file without a row."""
+    return _make_export(feed, version, {**dict.fromkeys(FILES[version], ABSENT), name: DELTA}, [])
 
 
 def _make_export(feed: str, version: str, modes: dict[str, str], edits: list[Edit]) -> Export:
