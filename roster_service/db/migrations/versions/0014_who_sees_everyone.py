@@ -182,7 +182,7 @@ GRANTS_EVERY_ORG = """
 CREATE FUNCTION grants_every_org(districts text[], schools text[]) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
     SELECT NOT EXISTS (
-        SELECT FROM orgs WHERE NOT (coalesce(district_id = ANY (districts), false) OR sourced_id = ANY (schools))
+        SELECT FROM orgs WHERE (district_id = ANY (districts) OR sourced_id = ANY (schools)) IS NOT TRUE
     )
 $$
 """
@@ -220,8 +220,8 @@ FORMER = {
 
 
 def upgrade() -> None:
-    """Forgets the sights that are kept: they are kept anew."""
-    op.execute("DELETE FROM sights")
+    """Forgets the sights that are kept: they are kept anew. Nobody keeps one meanwhile."""
+    op.execute("TRUNCATE sights")
     op.add_column("sights", sa.Column("everyone", sa.Boolean(), nullable=False))
     op.add_column("sights", sa.Column("everyone_but_guardians", sa.Boolean(), nullable=False))
     own = {"districts": "own.districts", "schools": "own.schools"}
@@ -255,6 +255,7 @@ def downgrade() -> None:
     """Asks of each user again."""
     for table in PEOPLE:
         op.execute(POLICY.format(table=table, everyone=""))
+    role = op.get_bind().scalar(sa.text("SELECT quote_ident(serving_role) FROM roster_state"))
     kept = import_module(f"{PLACE}.0011_kept_sights")
     parts = {"schema": _schema(), "key": kept.KEY, "opened": kept.OPENED}
     op.execute(kept.SET_SIGHT.format(**parts))
@@ -262,9 +263,11 @@ def downgrade() -> None:
         op.execute(f"DROP FUNCTION {signature}")
         op.execute(getattr(import_module(f"{PLACE}.{migration}"), name).format(**parts))
         op.execute(f"REVOKE ALL ON FUNCTION {signature} FROM PUBLIC")
+        if role is not None:
+            op.execute(f"GRANT EXECUTE ON FUNCTION {signature} TO {role}")
     for signature in NEW:
         op.execute(f"DROP FUNCTION {signature}")
-    op.execute("DELETE FROM sights")
+    op.execute("TRUNCATE sights")
     op.drop_column("sights", "everyone")
     op.drop_column("sights", "everyone_but_guardians")
 
