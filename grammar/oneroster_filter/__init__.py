@@ -35,12 +35,14 @@ if TYPE_CHECKING:
     from oneroster_filter.sql_constructs import add_sqlite_functions as add_sqlite_functions
     from oneroster_filter.sql_constructs import folded as folded
     from oneroster_filter.sql_where import Columns as Columns
+    from oneroster_filter.sql_where import FilterValue as FilterValue
     from oneroster_filter.sql_where import Source as Source
     from oneroster_filter.sql_where import Through as Through
     from oneroster_filter.sql_where import sqlalchemy_where as sqlalchemy_where
 
 SQLALCHEMY = {
     "Columns": "sql_where",
+    "FilterValue": "sql_where",
     "Source": "sql_where",
     "Through": "sql_where",
     "add_sqlite_functions": "sql_constructs",

@@ -43,6 +43,12 @@ class Through:
     wrap: Callable[[Condition], Condition]
 
 
+class FilterValue(sa.BindParameter[Any]):
+    """A value of a filter, bound in the condition made of it: tells it from the constants of the columns."""
+
+    inherit_cache = True
+
+
 Source: TypeAlias = "sa.ColumnExpressionArgument[Any] | Through"
 Columns: TypeAlias = "Mapping[str, Source] | Callable[[str], Source]"
 Comparison: TypeAlias = Callable[[Any, Any], Condition]
@@ -100,8 +106,8 @@ def _through(clause: TypedClause, source: Through, comparisons: Comparisons) -> 
     return source.wrap(comparisons[clause.type.kind, clause.operator](source.element, clause.value))
 
 
-def _bound(value: object, type_: TypeEngine[Any]) -> sa.BindParameter[Any]:
-    return sa.bindparam(None, value, type_=type_, unique=True)
+def _bound(value: object, type_: TypeEngine[Any]) -> FilterValue:
+    return FilterValue(None, value, type_=type_, unique=True)
 
 
 def _text(value: str) -> sa.BindParameter[Any]:

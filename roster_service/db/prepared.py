@@ -37,7 +37,7 @@ PLANS = "roster_plans"
 
 # A bound value, a list that the statement spells, a percent sign.
 _PLACE = re.compile(r"%\((?P<value>\w+)\)s|__\[POSTCOMPILE_(?P<list>\w+)\]|%%")
-_DIALECT = make_dialect()  # type: ignore[no-untyped-call]
+DIALECT = make_dialect()  # type: ignore[no-untyped-call]
 # The execution option of connections that may prepare.
 _MAY_PREPARE = "roster_may_prepare"
 
@@ -61,7 +61,7 @@ class Prepared:
 @functools.lru_cache(KEPT_TEXTS)
 def prepare(statement: Statement) -> Prepared:
     """The prepared form of a statement that is kept by its maker: another object is another statement."""
-    compiled: SQLCompiler = statement.compile(dialect=_DIALECT)
+    compiled: SQLCompiler = statement.compile(dialect=DIALECT)
     own = {name: value for name, value in compiled.params.items() if not compiled.binds[name].required}
     places: dict[str, int] = {}
 

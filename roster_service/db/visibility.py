@@ -35,6 +35,7 @@ from sqlalchemy import (
     Table,
     any_,
     bindparam,
+    case,
     exists,
     func,
     literal_column,
@@ -98,6 +99,8 @@ class Opening:
     """What one transaction may read, as row-level security was told."""
 
     granted_districts: str
+    granted_schools: str
+    districts_above: str
     granted_orgs: str
     shown_orgs: str
     guardians: str
@@ -106,6 +109,8 @@ class Opening:
 
 _READ_OPENING = text(
     "SELECT coalesce(nullif(current_setting('roster.granted_districts', true), ''), '{}'), "
+    "coalesce(nullif(current_setting('roster.granted_schools', true), ''), '{}'), "
+    "coalesce(nullif(current_setting('roster.districts_above', true), ''), '{}'), "
     "coalesce(nullif(current_setting('roster.granted_orgs', true), ''), '{}'), "
     "coalesce(nullif(current_setting('roster.shown_orgs', true), ''), '{}'), "
     "coalesce(nullif(current_setting('roster.guardians', true), ''), 'false'), "
@@ -113,6 +118,8 @@ _READ_OPENING = text(
 )
 _REPEAT_OPENING = text(
     "SELECT set_config('roster.granted_districts', :granted_districts, true), "
+    "set_config('roster.granted_schools', :granted_schools, true), "
+    "set_config('roster.districts_above', :districts_above, true), "
     "set_config('roster.granted_orgs', :granted_orgs, true), "
     "set_config('roster.shown_orgs', :shown_orgs, true), set_config('roster.guardians', :guardians, true), "
     "set_config('roster.everyone', :everyone, true)"
@@ -138,6 +145,15 @@ def has_row(row: FromClause, *conditions: ColumnElement[bool]) -> ColumnElement[
     return exists(select(literal_column("1")).select_from(row).where(*conditions).correlate_except(row))
 
 
+def of_each_row(condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    """The same condition, which PostgreSQL evaluates for each row that the other conditions leave.
+
+    PostgreSQL takes a bare EXISTS for a join, and may begin with everything that is visible to find the rows of one
+    class. It cannot look into a CASE, so the other conditions drive the plan.
+    """
+    return case((condition, 1), else_=0) != 0
+
+
 def caller_districts() -> BindParameter[Any]:
     """The bound list of the districts that the caller may see whole."""
     return bindparam("caller_districts", type_=CTexts)
@@ -151,9 +167,7 @@ def caller_schools() -> BindParameter[Any]:
 def granted_orgs() -> Select[str]:
     """The ids of the orgs whose people, classes and enrollments are visible."""
     org = tables.orgs.alias()
-    return select(org.c.sourced_id).where(
-        or_(org.c.district_id == any_(caller_districts()), org.c.sourced_id == any_(caller_schools()))
-    )
+    return select(org.c.sourced_id).where(_is_granted(org))
 
 
 def org_is_shown(org: FromClause) -> ColumnElement[bool]:
@@ -170,12 +184,20 @@ def org_is_shown(org: FromClause) -> ColumnElement[bool]:
 def org_id_is_shown(org_id: ColumnElement[str]) -> ColumnElement[bool]:
     """Whether the org with this id is visible."""
     org = tables.orgs.alias()
-    return org_id.in_(select(org.c.sourced_id).where(org_is_shown(org)))
+    return has_row(org, org.c.sourced_id == org_id, org_is_shown(org))
 
 
 def org_id_is_granted(org_id: ColumnElement[str]) -> ColumnElement[bool]:
-    """Whether the people, classes and enrollments of the org with this id are visible."""
-    return org_id.in_(granted_orgs())
+    """Whether the people, classes and enrollments of the org with this id are visible.
+
+    Written as EXISTS: PostgreSQL then looks up the orgs of a few rows, and makes a list of all granted orgs for many.
+    """
+    org = tables.orgs.alias()
+    return has_row(org, org.c.sourced_id == org_id, _is_granted(org))
+
+
+def _is_granted(org: FromClause) -> ColumnElement[bool]:
+    return or_(org.c.district_id == any_(caller_districts()), org.c.sourced_id == any_(caller_schools()))
 
 
 def every_org_is_granted() -> ColumnElement[bool]:

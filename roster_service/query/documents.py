@@ -42,7 +42,7 @@ from roster_service.db.tables import CText, CTexts, roster_state
 from roster_service.db.visibility import document_is_visible, document_is_visible_by_district
 from roster_service.query.plan import Outline, View
 from roster_service.query.selections import everything
-from roster_service.query.statements import KEPT, RECORD, admits, record_json
+from roster_service.query.statements import KEPT, RECORD, Driver, admits, record_json
 from roster_service.schemas.versions import VERSIONS
 
 # Stands for the root of refs. JSON writes this character as an escape, so it is nowhere else in a text.
@@ -160,7 +160,7 @@ def _mixed(outline: Outline, batch: FromClause, *, backwards: bool) -> Select[st
     live = (
         select(record_json(outline).label("body"))
         .select_from(table)
-        .where(table.c.sourced_id == missing, admits(outline))
+        .where(table.c.sourced_id == missing, admits(outline, Driver.FILTER))
         .correlate(documents, page)
         .lateral("live")
     )
@@ -213,7 +213,7 @@ def single_statement(outline: Outline) -> Select[str]:
     """The JSON text of the one record whose sourcedId is bound as `path_sourcedId`; no row where there is none."""
     table = outline.view.record.table
     live = record_json(outline).label("body")
-    asked = select(live).where(table.c.sourced_id == RECORD, admits(outline))
+    asked = select(live).where(table.c.sourced_id == RECORD, admits(outline, Driver.FILTER))
     if not reads_documents(outline):
         return asked
     found = select(documents.c.body).where(_is_document(outline.view, documents.c.sourced_id == RECORD))

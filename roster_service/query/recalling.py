@@ -24,7 +24,8 @@ from roster_service.query.documents import (
     single_statement,
 )
 from roster_service.query.plan import Plan, View
-from roster_service.query.run import Page, bind, has_own_words, join_texts, put_root
+from roster_service.query.run import Page, bind, join_texts, put_root
+from roster_service.query.statements import has_own_words
 from roster_service.query.walk_statements import kept_page_statement, shelved_page_statement
 from roster_service.query.walks import Walks, find_places, make_walk
 

@@ -13,10 +13,15 @@ from sqlalchemy import Connection, Select
 from roster_service.access.callers import Caller
 from roster_service.db.prepared import fetch_rows
 from roster_service.db.visibility import read_opening, repeat_opening
-from roster_service.query.documents import BASE, single_statement
+from roster_service.query.documents import BASE, reads_documents, single_statement
+from roster_service.query.first_page import find_first_page
 from roster_service.query.plan import Outline, Plan
-from roster_service.query.statements import count_statement, page_statement
-from roster_service.query.walk_statements import first_page_statement, kept_page_statement, listed_page_statement
+from roster_service.query.statements import count_statement, has_own_words, is_narrow, page_statement
+from roster_service.query.walk_statements import (
+    kept_page_statement,
+    listed_page_statement,
+    shelved_listed_page_statement,
+)
 from roster_service.query.walks import Known, Walk, Walks, find_places, make_walk
 
 # Makes the statement of an outline.
@@ -60,10 +65,13 @@ def fetch_page(connection: Connection, walk: Walk, walks: Walks) -> Page:
     Who asks for a first page, or only counts, is answered in one pass, and nothing is written: many go no further.
     Who asks for more walks: the walk is kept, and this page and all others are read from it.
     """
-    known = walks.find(connection, walk)
-    if known is None and walk.plan.limit == 0:
+    plan = walk.plan
+    # A first page of few records costs less than asking the database whether another worker has counted them.
+    is_short = plan.offset == 0 and is_narrow(plan)
+    known = walks.recall(walk) if is_short else walks.find(connection, walk)
+    if known is None and plan.limit == 0:
         return _count(connection, walk, walks)
-    if known is None and walk.plan.offset == 0:
+    if plan.offset == 0 and (known is None or (is_short and plan.limit > 0 and not known.is_kept)):
         return _meet(connection, walk, walks)
     page = None if known is None else _read_kept(connection, walk, known, walks)
     return page or _keep(connection, walk, walks) or _live(connection, walk)
@@ -77,17 +85,23 @@ def _count(connection: Connection, walk: Walk, walks: Walks) -> Page:
 
 def _meet(connection: Connection, walk: Walk, walks: Walks) -> Page:
     """The first page of a walk that nobody asked for yet."""
-    values = {**walk.values, "page_limit": walk.plan.limit}
-    found, total = connection.execute(first_page_statement(walk.plan, walk.reach), values).one()
-    if total > walk.plan.limit:
+    plan = walk.plan
+    first = find_first_page(plan, walk.reach)
+    values = {**walk.values, **first.values, "page_limit": plan.limit}
+    rows = (
+        fetch_rows(connection, first.statement, values)
+        if first.is_kept
+        else connection.execute(first.statement, values).all()
+    )
+    found, total = tuple(rows[0])
+    if total > plan.limit and not is_narrow(plan):
         walks.share(walk, total)
     else:
         # There is no next page to ask for. Other workers need not hear of it.
         walks.remember(walk, Known(total, is_kept=False))
     # In the order of the walk, which descending pages have from its end.
     ids = found[::-1] if walk.plan.outline.descending else found
-    asked = {**walk.values, "page_ids": ids}
-    return join_texts(_fetch_rows(connection, listed_page_statement, walk.plan.outline, asked) if ids else (), total)
+    return _read_listed(connection, walk, ids, total)
 
 
 def _read_kept(connection: Connection, walk: Walk, known: Known, walks: Walks) -> Page | None:
@@ -110,10 +124,24 @@ def _keep(connection: Connection, walk: Walk, walks: Walks) -> Page | None:
     if window is None:
         return None
     # What was kept just now is newer than what this connection sees, so the ids are handed over.
-    values = {**walk.values, "page_ids": list(window.ids)}
-    rows = _fetch_rows(connection, listed_page_statement, walk.plan.outline, values) if window.ids else ()
-    page = join_texts(rows, window.total)
+    page = _read_listed(connection, walk, list(window.ids), window.total)
     return page if page.records == len(window.ids) else None
+
+
+def _read_listed(connection: Connection, walk: Walk, ids: Sequence[str], total: int) -> Page:
+    """The page of the records with these ids.
+
+    Nearly always all of them are documents, and a statement that can also make them of the records takes longer to get
+    ready than to run: documents alone are asked for first.
+    """
+    if not ids:
+        return Page((), 0, total)
+    outline, values = walk.plan.outline, {**walk.values, "page_ids": ids}
+    if reads_documents(outline):
+        page = join_texts(_fetch_rows(connection, shelved_listed_page_statement, outline, values), total)
+        if page.records == len(ids):
+            return page
+    return join_texts(_fetch_rows(connection, listed_page_statement, outline, values), total)
 
 
 def _live(connection: Connection, walk: Walk) -> Page:
@@ -138,11 +166,6 @@ def run_single(connection: Connection, plan: Plan, caller: Caller, base_url: str
 def put_root(text: str, base_url: str) -> str:
     """The text of a record, with refs that are built on `base_url`."""
     return text.replace(BASE, _escape(base_url))
-
-
-def has_own_words(outline: Outline) -> bool:
-    """Whether a caller's own words stand in the statements: a sort on `metadata` names what the caller likes."""
-    return outline.sort is not None and "." in outline.sort
 
 
 def _fetch_rows(

@@ -9,11 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import BindParameter, ColumnElement, FromClause, Text, any_, bindparam, or_, select, true
-from sqlalchemy.dialects.postgresql import array
+from sqlalchemy import BindParameter, ColumnElement, FromClause, Text, bindparam, or_, select, true, union
 
 from roster_service.db import tables
-from roster_service.db.visibility import Sight, has_row, org_is_shown, role_is_visible, row_is_visible, user_is_visible
+from roster_service.db.visibility import (
+    Sight,
+    has_row,
+    of_each_row,
+    org_is_shown,
+    role_is_visible,
+    row_is_visible,
+    user_is_visible,
+)
 from roster_service.db.vocabulary import TERM_TYPES
 
 # The condition that picks a path's records, below what the caller may see and above what the caller filters.
@@ -72,16 +79,18 @@ def users_with_role(role: str) -> Selection:
 def _is_school(org_id: ColumnElement[str]) -> ColumnElement[bool]:
     """Whether this is a school that the caller may see: below another's there is nothing, not even what they share."""
     school = tables.orgs.alias()
-    return has_row(school, school.c.sourced_id == org_id, school.c.type == "school", org_is_shown(school))
+    return of_each_row(has_row(school, school.c.sourced_id == org_id, school.c.type == "school", org_is_shown(school)))
 
 
 def _is_term(session_id: ColumnElement[str], sight: Sight) -> ColumnElement[bool]:
     session = tables.academic_sessions.alias()
-    return has_row(
-        session,
-        session.c.sourced_id == session_id,
-        session.c.type.in_(TERM_TYPES),
-        row_is_visible(tables.academic_sessions, session, sight),
+    return of_each_row(
+        has_row(
+            session,
+            session.c.sourced_id == session_id,
+            session.c.type.in_(TERM_TYPES),
+            row_is_visible(tables.academic_sessions, session, sight),
+        )
     )
 
 
@@ -91,8 +100,7 @@ def terms_of_school(sight: Sight) -> ColumnElement[bool]:
     of_school = (
         select(link.c.session_id)
         .join_from(link, taught, taught.c.sourced_id == link.c.class_id)
-        .where(taught.c.school_id == SCHOOL, taught.c.status == "active")
-        .where(row_is_visible(tables.classes, taught, sight))
+        .where(_is_taught_at_school(taught, sight))
     )
     parents = select(used.c.parent_id).where(used.c.sourced_id.in_(of_school))
     return (
@@ -111,15 +119,21 @@ def grading_periods_of_term(sight: Sight) -> ColumnElement[bool]:
 
 def courses_of_school(sight: Sight) -> ColumnElement[bool]:
     """The courses that a school offers itself or teaches a class of."""
-    taught = tables.classes.alias()
-    teaches = has_row(
-        taught,
-        taught.c.course_id == _courses.sourced_id,
-        taught.c.school_id == SCHOOL,
-        taught.c.status == "active",
-        row_is_visible(tables.classes, taught, sight),
+    taught, offered = tables.classes.alias(), tables.courses.alias()
+    ids = union(
+        select(offered.c.sourced_id).where(offered.c.org_id == SCHOOL),
+        select(taught.c.course_id).where(_is_taught_at_school(taught, sight)),
     )
-    return _is_school(SCHOOL) & or_(_courses.org_id == SCHOOL, teaches)
+    return _is_school(SCHOOL) & _courses.sourced_id.in_(ids)
+
+
+def _is_taught_at_school(taught: FromClause, sight: Sight) -> ColumnElement[bool]:
+    """Whether a row of classes is an active class of the school of the path that the caller may see."""
+    return (
+        (taught.c.school_id == SCHOOL)
+        & (taught.c.status == "active")
+        & of_each_row(row_is_visible(tables.classes, taught, sight))
+    )
 
 
 def classes_of_school(_sight: Sight) -> ColumnElement[bool]:
@@ -135,7 +149,8 @@ def classes_of_course(_sight: Sight) -> ColumnElement[bool]:
 def classes_of_term(sight: Sight) -> ColumnElement[bool]:
     """The classes of a term."""
     link = tables.class_terms.alias()
-    return _is_term(TERM, sight) & has_row(link, link.c.session_id == TERM, link.c.class_id == _classes.sourced_id)
+    of_term = select(link.c.class_id).where(link.c.session_id == TERM)
+    return _is_term(TERM, sight) & _classes.sourced_id.in_(of_term)
 
 
 def classes_of_user(parameter: str, role: str | None) -> Selection:
@@ -143,19 +158,17 @@ def classes_of_user(parameter: str, role: str | None) -> Selection:
 
     def select_classes(sight: Sight) -> ColumnElement[bool]:
         enrolled = tables.enrollments.alias()
-        return has_row(
-            enrolled,
-            enrolled.c.class_id == _classes.sourced_id,
-            enrolled.c.user_id == path_id(parameter),
-            _holds(enrolled, role, sight),
+        of_user = select(enrolled.c.class_id).where(
+            enrolled.c.user_id == path_id(parameter), _holds(enrolled, role, sight)
         )
+        return _classes.sourced_id.in_(of_user)
 
     return select_classes
 
 
 def _holds(enrolled: FromClause, role: str | None, sight: Sight) -> ColumnElement[bool]:
     """Whether an enrollment counts: active, visible, and in the role that is asked for."""
-    condition = (enrolled.c.status == "active") & row_is_visible(tables.enrollments, enrolled, sight)
+    condition = (enrolled.c.status == "active") & of_each_row(row_is_visible(tables.enrollments, enrolled, sight))
     return condition if role is None else condition & (enrolled.c.role == role)
 
 
@@ -164,14 +177,10 @@ def users_of_school(role: str) -> Selection:
 
     def select_users(sight: Sight) -> ColumnElement[bool]:
         held = tables.user_roles.alias()
-        at_school = has_row(
-            held,
-            held.c.user_id == _users.sourced_id,
-            held.c.org_id == SCHOOL,
-            held.c.role == role,
-            role_is_visible(held, sight),
+        at_school = select(held.c.user_id).where(
+            held.c.org_id == SCHOOL, held.c.role == role, of_each_row(role_is_visible(held, sight))
         )
-        return _is_school(SCHOOL) & at_school
+        return _is_school(SCHOOL) & _users.sourced_id.in_(at_school)
 
     return select_users
 
@@ -181,19 +190,16 @@ def users_of_class(role: str) -> Selection:
 
     def select_users(sight: Sight) -> ColumnElement[bool]:
         enrolled = tables.enrollments.alias()
-        return has_row(
-            enrolled,
-            enrolled.c.user_id == _users.sourced_id,
-            enrolled.c.class_id == CLASS,
-            _holds(enrolled, role, sight),
-        )
+        of_class = select(enrolled.c.user_id).where(enrolled.c.class_id == CLASS, _holds(enrolled, role, sight))
+        return _users.sourced_id.in_(of_class)
 
     return select_users
 
 
 def _class_is_of_school() -> ColumnElement[bool]:
     taught = tables.classes.alias()
-    return _is_school(SCHOOL) & has_row(taught, taught.c.sourced_id == CLASS, taught.c.school_id == SCHOOL)
+    of_school = has_row(taught, taught.c.sourced_id == CLASS, taught.c.school_id == SCHOOL)
+    return _is_school(SCHOOL) & of_each_row(of_school)
 
 
 def users_of_class_of_school(role: str) -> Selection:
@@ -204,9 +210,7 @@ def users_of_class_of_school(role: str) -> Selection:
 
 def enrollments_of_school(_sight: Sight) -> ColumnElement[bool]:
     """The enrollments at a school."""
-    # Written as a list of one: by an equality the planner would know the school of all that is joined with it, take
-    # every join for narrow, and visit the enrollments of each class of the district.
-    return _is_school(SCHOOL) & (_enrollments.school_id == any_(array([SCHOOL])))
+    return _is_school(SCHOOL) & (_enrollments.school_id == SCHOOL)
 
 
 def enrollments_of_class_of_school(_sight: Sight) -> ColumnElement[bool]:

@@ -10,12 +10,21 @@ import functools
 from enum import Enum
 from typing import Any
 
-from oneroster_filter import Through, sqlalchemy_where
-from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, case, func, or_, select, true
+from oneroster_filter import (
+    FieldType,
+    Kind,
+    Operator,
+    Through,
+    TypedClause,
+    TypedExpr,
+    fold_tree,
+    sqlalchemy_where,
+)
+from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, func, or_, select, true
 from sqlalchemy.types import BigInteger
 
 from roster_service.db import json_text, tables
-from roster_service.db.visibility import Sight, every_org_is_granted, row_is_visible
+from roster_service.db.visibility import Sight, every_org_is_granted, of_each_row, row_is_visible
 from roster_service.query.plan import Outline, Plan, View
 from roster_service.query.selections import Selection, everything, path_id
 from roster_service.schemas.kinds import Source
@@ -34,27 +43,31 @@ def page_statement(plan: Plan) -> Select[str]:
 
     The page's ids are found first, so that skipped records cost no JSON.
     """
-    return _page(plan.outline) if plan.filter is None else _make_page(plan.outline, _filter(plan))
+    if plan.filter is None:
+        return _page(plan.outline, find_driver(plan))
+    return _make_page(plan.outline, find_driver(plan), filter_condition(plan))
 
 
 def count_statement(plan: Plan) -> Select[int]:
     """How many records the caller would see on all pages together."""
-    return _count(plan.outline) if plan.filter is None else _make_count(plan.outline, _filter(plan))
+    if plan.filter is None:
+        return _count(plan.outline, find_driver(plan))
+    return _make_count(plan.outline, find_driver(plan), filter_condition(plan))
 
 
 @functools.lru_cache(KEPT)
-def _page(outline: Outline) -> Select[str]:
-    return _make_page(outline, true())
+def _page(outline: Outline, driver: Driver) -> Select[str]:
+    return _make_page(outline, driver, true())
 
 
 @functools.lru_cache(KEPT)
-def _count(outline: Outline) -> Select[int]:
-    return _make_count(outline, true())
+def _count(outline: Outline, driver: Driver) -> Select[int]:
+    return _make_count(outline, driver, true())
 
 
-def _make_page(outline: Outline, wanted: ColumnElement[bool]) -> Select[str]:
+def _make_page(outline: Outline, driver: Driver, wanted: ColumnElement[bool]) -> Select[str]:
     ids = (
-        matching(outline, admits(outline), wanted)
+        matching(outline, admits(outline, driver), wanted)
         .order_by(*order_of(outline))
         .limit(bindparam("page_limit", type_=BigInteger))
         .offset(bindparam("page_offset", type_=BigInteger))
@@ -76,11 +89,11 @@ def matching(outline: Outline, admitted: ColumnElement[bool], wanted: ColumnElem
 
 def wanted_by(plan: Plan) -> ColumnElement[bool]:
     """The filter of a plan as a condition; true where it has none."""
-    return true() if plan.filter is None else _filter(plan)
+    return true() if plan.filter is None else filter_condition(plan)
 
 
-def _make_count(outline: Outline, wanted: ColumnElement[bool]) -> Select[int]:
-    return select(func.count()).select_from(outline.view.record.table).where(admits(outline), wanted)
+def _make_count(outline: Outline, driver: Driver, wanted: ColumnElement[bool]) -> Select[int]:
+    return select(func.count()).select_from(outline.view.record.table).where(admits(outline, driver), wanted)
 
 
 def _key(outline: Outline) -> ColumnElement[str]:
@@ -97,9 +110,19 @@ def _record_json(view: View, fields: tuple[str, ...]) -> ColumnElement[str]:
     return json_text.object_json((name, view.fields[name].json(view.sight)) for name in fields)
 
 
-def admits(outline: Outline) -> ColumnElement[bool]:
-    """What the caller may see, and what the path means: below whatever the caller filters."""
-    return _admits(outline.view.record.table, outline.view.sight, outline.selection)
+class Driver(Enum):
+    """Where PostgreSQL begins to look for the records of a collection.
+
+    The conditions are the same for all drivers. They differ in form, and the form decides the plan: a condition that is
+    asked of each row (`of_each_row`) never comes first.
+    """
+
+    # What the caller may see: nothing else says which records are few.
+    VISIBILITY = "visibility"
+    # The parent that the path names: the enrollments of one class.
+    PATH = "path"
+    # The filter: it compares an indexed column for equality, or the caller may see nearly all that it leaves.
+    FILTER = "filter"
 
 
 class Reach(Enum):
@@ -114,29 +137,69 @@ class Reach(Enum):
     EVERYONE = "everyone"
 
 
-def admits_of(outline: Outline, reach: Reach, *, filtered: bool) -> ColumnElement[bool]:
-    """The same as `admits`, in the form that costs least for a caller of this reach. `filtered`: whether the caller
-    filters as well."""
-    if (
-        reach is Reach.EVERYONE
-        and outline.view.record.table in _PEOPLE
-        and (filtered or outline.selection is everything)
-    ):
-        return _one_by_one(_admits_everyone(outline.view.record.table, outline.view.sight, outline.selection))
-    if reach is not Reach.SCHOOLS and filtered:
-        return _one_by_one(admits(outline))
-    return admits(outline)
+def find_driver(plan: Plan) -> Driver:
+    """Where a plan's statements begin, as far as the plan alone says."""
+    if plan.path_ids:
+        return Driver.PATH
+    is_selective = plan.filter is not None and _is_selective(plan.outline.view, plan.filter)
+    return Driver.FILTER if is_selective else Driver.VISIBILITY
 
 
-def _one_by_one(condition: ColumnElement[bool]) -> ColumnElement[bool]:
-    """The condition, asked of each row that a filter has left: for whom nearly all rows are visible, a list of all of
-    them would cost more than the search."""
-    return case((condition, 1), else_=0) != 0
+def is_narrow(plan: Plan) -> bool:
+    """Whether the path or the filter leaves few records."""
+    return find_driver(plan) is not Driver.VISIBILITY
+
+
+def _is_selective(view: View, typed: TypedExpr) -> bool:
+    """Whether a filter leaves few records: it compares a text that an index begins with for equality."""
+    indexed = _leading_columns(view.record.table)
+
+    def is_equality(clause: TypedClause) -> bool:
+        if clause.operator is not Operator.EQUAL or clause.type != FieldType(Kind.TEXT):
+            return False
+        return find_source(view, clause.field) in indexed
+
+    return fold_tree(typed, is_equality, any, all)
+
+
+@functools.cache
+def _leading_columns(table: Table) -> frozenset[Any]:
+    """The columns that an index of the table begins with."""
+    indexes = (tuple(index.columns) for index in table.indexes)
+    return frozenset(columns[0] for columns in (tuple(table.primary_key), *indexes))
+
+
+def admits(outline: Outline, driver: Driver) -> ColumnElement[bool]:
+    """What the caller may see, and what the path means: below whatever the caller filters."""
+    return _admits(outline.view.record.table, outline.view.sight, outline.selection, driver)
+
+
+def admits_of(plan: Plan, reach: Reach) -> ColumnElement[bool]:
+    """The same, in the form that costs least for a plan and a caller of this reach."""
+    return admits_for(plan.outline, find_driver(plan), reach, is_filtered=plan.filter is not None)
+
+
+def admits_for(outline: Outline, driver: Driver, reach: Reach, *, is_filtered: bool) -> ColumnElement[bool]:
+    """The same, of all plans that have so much in common."""
+    if driver is not Driver.VISIBILITY or reach is Reach.SCHOOLS:
+        return admits(outline, driver)
+    table, sight, selection = outline.view.record.table, outline.view.sight, outline.selection
+    if reach is Reach.EVERYONE and table in _PEOPLE and (is_filtered or selection is everything):
+        return of_each_row(_admits_everyone(table, sight, selection))
+    # Of whom nearly all rows are visible, a list of all of them would cost more than the search.
+    return admits(outline, Driver.FILTER if is_filtered else driver)
 
 
 @functools.lru_cache(KEPT)
-def _admits(table: Table, sight: Sight, selection: Selection) -> ColumnElement[bool]:
-    return and_(row_is_visible(table, table, sight), selection(sight))
+def _admits(table: Table, sight: Sight, selection: Selection, driver: Driver) -> ColumnElement[bool]:
+    visible, selected = row_is_visible(table, table, sight), selection(sight)
+    match driver:
+        case Driver.VISIBILITY:
+            return and_(visible, selected)
+        case Driver.PATH:
+            return and_(selected, of_each_row(visible))
+        case Driver.FILTER:
+            return of_each_row(and_(visible, selected))
 
 
 @functools.lru_cache(KEPT)
@@ -146,7 +209,8 @@ def _admits_everyone(table: Table, sight: Sight, selection: Selection) -> Column
     return and_(or_(every_org_is_granted(), row_is_visible(table, table, sight)), selection(sight))
 
 
-def _filter(plan: Plan) -> ColumnElement[bool]:
+def filter_condition(plan: Plan) -> ColumnElement[bool]:
+    """The filter of a plan as a condition, its values bound in it."""
     if plan.filter is None:
         raise TypeError("the plan has no filter")
     find = functools.partial(find_source, plan.outline.view)
@@ -163,6 +227,11 @@ def order_of(outline: Outline) -> list[ColumnElement[Any]]:
             raise TypeError(f"{outline.sort} has several values a record")
         keys.insert(0, source)
     return [key.desc() if outline.descending else key.asc() for key in keys]
+
+
+def has_own_words(outline: Outline) -> bool:
+    """Whether a caller's own words stand in the statements: a sort on `metadata` names what the caller likes."""
+    return outline.sort is not None and "." in outline.sort
 
 
 def find_source(view: View, path: str) -> Source:

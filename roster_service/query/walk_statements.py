@@ -28,7 +28,17 @@ from roster_service.db.tables import CText, CTexts, roster_state
 from roster_service.db.walk_tables import walk_chunks
 from roster_service.query.documents import batches_statement, reads_documents, shelved_batches_statement
 from roster_service.query.plan import Outline, Plan
-from roster_service.query.statements import KEPT, Reach, admits, admits_of, matching, order_of, records_of, wanted_by
+from roster_service.query.statements import (
+    KEPT,
+    Driver,
+    Reach,
+    admits,
+    admits_of,
+    matching,
+    order_of,
+    records_of,
+    wanted_by,
+)
 
 # How many ids a chunk has. A page of the usual size reads one or two.
 CHUNK = 1000
@@ -51,8 +61,7 @@ def places(plan: Plan, reach: Reach) -> Select[str, int]:
     """(id, place) of every record of the plan's walk; places count from 0. `reach`: the caller's."""
     outline = forward(plan.outline)
     place = func.row_number().over(order_by=order_of(outline)) - 1
-    admitted = admits_of(plan.outline, reach, filtered=plan.filter is not None)
-    return matching(outline, admitted, wanted_by(plan)).add_columns(place)
+    return matching(outline, admits_of(plan, reach), wanted_by(plan)).add_columns(place)
 
 
 def keeping_statement(plan: Plan, reach: Reach) -> Select[*tuple[Any, ...]]:
@@ -84,35 +93,12 @@ def keeping_statement(plan: Plan, reach: Reach) -> Select[*tuple[Any, ...]]:
     ).select_from(kept_sums.join(roster_state, true()))
 
 
-def first_page_statement(plan: Plan, reach: Reach) -> Select[list[str], int]:
-    """(the ids of the first `page_limit` records, the number of all records), found in one pass.
-
-    A filter is part of the statement, so it is built and planned anew for each; what the page shows of the records is
-    another statement, and the same one for all filters. `reach`: the caller's.
-    """
-    outline = plan.outline
-    named = [_bare(key).label(f"key_{number}") for number, key in enumerate(order_of(outline))]
-    admitted = admits_of(outline, reach, filtered=plan.filter is not None)
-    found = select(*named).where(admitted, wanted_by(plan)).cte("found")
-    keys = list(found.c)
-    order = [key.desc() if outline.descending else key.asc() for key in keys]
-    ids = select(keys[-1]).order_by(*order).limit(_count("page_limit"))
-    total = select(func.count()).select_from(found).scalar_subquery()
-    return select(func.array(ids.scalar_subquery(), type_=CTexts), total)
-
-
-def _bare(key: Any) -> ColumnElement[Any]:
-    """A sort key without its direction."""
-    element: ColumnElement[Any] = key.element
-    return element
-
-
 def texts_of(outline: Outline, ids: ColumnElement[Any], *, backwards: bool) -> Select[str, int]:
     """(JSON texts, joined by commas; how many they are) in each row, for the records whose ids are in the list `ids`,
     in order. `backwards`: the order is that of the list from its end."""
     if reads_documents(outline):
         return batches_statement(outline, ids, backwards=backwards)
-    return records_of(outline, ids).where(admits(outline)).add_columns(literal_column("1"))
+    return records_of(outline, ids).where(admits(outline, Driver.FILTER)).add_columns(literal_column("1"))
 
 
 @functools.lru_cache(KEPT)
@@ -135,6 +121,12 @@ def listed_page_statement(outline: Outline) -> Select[str, int]:
     """The texts, as `texts_of` has them, of the records whose ids are in the list bound as `page_ids`, in the order of
     their walk."""
     return texts_of(outline, bindparam("page_ids", type_=CTexts), backwards=outline.descending)
+
+
+@functools.lru_cache(KEPT)
+def shelved_listed_page_statement(outline: Outline) -> Select[str, int]:
+    """Those of them that are documents; for outlines that read these."""
+    return shelved_batches_statement(outline, bindparam("page_ids", type_=CTexts), backwards=outline.descending)
 
 
 @functools.cache

@@ -80,17 +80,26 @@ def make_walk(plan: Plan, values: Mapping[str, Any], state: RosterState, opening
     asked = {name: sorted(value) if isinstance(value, list) else value for name, value in values.items()}
     # It stands in the records, and decides nothing.
     asked.pop("base_url", None)
-    facts = (state, opening, _describe(outline, plan.filter), sorted(asked.items()))
+    facts = (state, opening, _describe(outline), _describe_filter(plan), sorted(asked.items()))
     reach = Reach.EVERYONE if everyone else Reach.DISTRICTS if values["caller_districts"] else Reach.SCHOOLS
     return Walk(hashlib.sha256(repr(facts).encode()).digest(), plan, values, state, reach)
 
 
 @functools.lru_cache(KEPT)
-def _describe(outline: Outline, filter_: Any) -> str:
-    """The statement itself says everything; nothing that changes it can be forgotten."""
-    plan = Plan(outline, path_ids=(), filter=filter_, limit=0, offset=0, notices=())
+def _describe(outline: Outline) -> str:
+    """The statement without a filter says everything of an outline; nothing that changes it can be forgotten."""
+    plan = Plan(outline, path_ids=(), filter=None, limit=0, offset=0, notices=())
     compiled = places(plan, Reach.SCHOOLS).compile(dialect=postgresql.dialect())  # type: ignore[no-untyped-call]
     return repr((str(compiled), sorted(compiled.params.items())))
+
+
+def _describe_filter(plan: Plan) -> object:
+    """The filter as it was typed, and what decides which values it is held against: its SQL follows from these."""
+    if plan.filter is None:
+        return None
+    view = plan.outline.view
+    metadata = sorted(kind.value for kind in view.sight.metadata)
+    return plan.filter, view.record.__module__, view.record.__qualname__, view.sight.guardians, metadata
 
 
 def find_places(plan: Plan, total: int) -> tuple[int, int]:

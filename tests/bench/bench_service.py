@@ -2,8 +2,9 @@
 
     python -m tests.bench.bench_service [--out bench.json] [--plot bench.png] [--rows WORD]
 
-From the environment: STUDENTS (191,000, which make 388,000 users and 1,400,000 enrollments), ROUNDS (5, of which the
-medians count), SECONDS (2, of each measurement), BENCH_HOME (a folder in which the data are kept for the next run).
+From the environment: STUDENTS (191,000, which make 388,000 users and 1,400,000 enrollments), SMALL_STUDENTS (20,000,
+of the smaller district), ROUNDS (5, of which the medians count), SECONDS (2, of each measurement), BENCH_HOME (a folder
+in which the data are kept for the next run).
 Contestants take turns, so that a change of the machine's pace meets both.
 """
 
@@ -31,10 +32,12 @@ from sqlalchemy import text
 from roster_service.schemas.versions import V1P1
 from tests.bench.limits import store_answers
 from tests.bench.load import Job, measure_rate, name_generator
+from tests.bench.look_ups import measure_look_ups
 from tests.bench.place import Place, Server, open_place
 from tests.bench.report import Result, draw, show
 
 STUDENTS = int(os.environ.get("STUDENTS", "191000"))
+SMALL_STUDENTS = int(os.environ.get("SMALL_STUDENTS", "20000"))
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 SECONDS = float(os.environ.get("SECONDS", "2"))
 CONNECTIONS = (1, 8)
@@ -237,6 +240,14 @@ def measure_memory(bench: Bench) -> Iterator[Result]:
     yield Result("memory of a worker after walks at limit=10000", largest, 200, "MB", largest / 200, 1, at_least=False)
 
 
+def measure_small(bench: Bench) -> Iterator[Result]:
+    """Nested paths and look-ups, beside a single record and beside a smaller district on a server of its own."""
+    home = os.environ.get("BENCH_HOME")
+    with open_place(SMALL_STUDENTS, None if home is None else Path(home) / "small") as small:
+        make_ready(small)
+        yield from measure_look_ups(bench.place, small)
+
+
 ROWS: dict[str, Row] = {
     "pages": measure_pages,
     "single": measure_single,
@@ -245,6 +256,7 @@ ROWS: dict[str, Row] = {
     "delta": measure_delta,
     "contains": measure_contains,
     "walk": measure_walk,
+    "look-ups": measure_small,
     "memory": measure_memory,
 }
 

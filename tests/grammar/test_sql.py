@@ -12,6 +12,7 @@ from oneroster_filter import (
     OPERATORS,
     ColumnError,
     FieldType,
+    FilterValue,
     Kind,
     Operator,
     Through,
@@ -160,6 +161,14 @@ def test_a_database_may_have_a_way_of_its_own_to_look_for_a_text() -> None:
     assert search("status~'A%'") == "has_text(users.status, %(param_1)s)"
     for other in ("grades~'09'", "status='a'"):
         assert search(other) == sql(where(other), "postgresql")
+
+
+def test_values_are_told_from_the_constants_of_their_columns() -> None:
+    column = sa.case((USERS.c.status == "x", "y"), else_=USERS.c.status)
+    condition = where("status='a' AND status!='b'", {"status": column})
+
+    values = [bound.value for bound in sa.sql.visitors.iterate(condition) if isinstance(bound, FilterValue)]
+    assert values == ["a", "b"]
 
 
 def test_another_collation_is_not_the_same_sql() -> None:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import re
 
 import pytest
+from oneroster_filter import Kind
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql import ClauseElement
 
 from roster_service.db.visibility import MetadataOf, Sight
 from roster_service.query.documents import recalled_single_statement, single_statement
+from roster_service.query.first_page import bind_filter, find_first_page
 from roster_service.query.params import Wish
 from roster_service.query.plan import Plan, make_plan
 from roster_service.query.selections import everything
 from roster_service.query.statements import Reach, count_statement, page_statement
-from roster_service.query.walk_statements import (
-    first_page_statement,
-    kept_page_statement,
-    listed_page_statement,
-    places,
-)
+from roster_service.query.walk_statements import kept_page_statement, listed_page_statement, places
 from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
 from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.records import Record
@@ -141,8 +138,9 @@ def test_every_walk_is_limited_to_the_caller(endpoint: Endpoint, version: Versio
     for sight in (NOTHING, ALL):
         made = make_plan(wish(filter="sourcedId!='x'"), record, sight, endpoint.selection, ids)
         reading = (kept_page_statement(made.outline), listed_page_statement(made.outline))
-        making = (make(made, reach) for make in (places, first_page_statement) for reach in Reach)
-        for statement in (*making, *reading):
+        making = [places(made, reach) for reach in Reach]
+        first = [find_first_page(made, reach).statement for reach in Reach]
+        for statement in (*making, *first, *reading):
             sql, bound = compile_sql(statement)
             assert {"caller_districts", "caller_schools"} <= set(bound)
             assert_tied(sql, record)
@@ -156,6 +154,52 @@ def test_every_filter_and_sort_is_tied_to_its_own_record(record: type[Record]) -
         made = plan(record, ALL, filter=f"{path}!='{values[kind.kind.value]}'", sort=path)
         for statement in (page_statement(made), count_statement(made)):
             assert_tied(compile_sql(statement)[0], record)
+
+
+@RECORDS
+def test_plans_that_differ_in_values_share_the_statement_of_their_first_page(record: type[Record]) -> None:
+    """Where the filter says which records are few; its values are bound by name, and stand nowhere in the text."""
+    one, other = (
+        plan(record, filter=f"sourcedId='{value}' AND status!='{value}'")
+        for value in ("planted", "x'y".replace("'", "''"))
+    )
+    first = find_first_page(one, Reach.DISTRICTS)
+    assert find_first_page(other, Reach.DISTRICTS).statement is first.statement
+    assert first.is_kept
+    assert dict(first.values) == {"filter_0": "planted", "filter_1": "planted"}
+    sql, bound = compile_sql(first.statement)
+    assert "planted" not in f"{sql}{bound}"
+    assert {"filter_0", "filter_1"} <= set(bound)
+    assert_tied(sql, record)
+
+
+@pytest.mark.parametrize(
+    ("text", "path_ids"),
+    [
+        pytest.param("status='active'", {}, id="column-without-an-index"),
+        pytest.param("familyName>'a'", {}, id="no-equality"),
+        pytest.param("sourcedId='a' OR status='active'", {}, id="or-with-a-broad-clause"),
+        pytest.param("roles.role='student'", {}, id="list"),
+    ],
+)
+def test_a_broad_filter_is_planned_with_its_values(text: str, path_ids: dict[str, str]) -> None:
+    broad = make_plan(wish(filter=text), v1p2.User, NOTHING, everything, path_ids)
+    assert not find_first_page(broad, Reach.DISTRICTS).is_kept
+
+
+@RECORDS
+def test_every_value_of_a_filter_is_bound_as_the_driver_takes_it(record: type[Record]) -> None:
+    """A list becomes an array; every kind and operator gives the values in the order of the names in the SQL."""
+    values = {"text": "x", "flag": "true", "instant": "2026-01-01", "day": "2026-01-01", "texts": "x,y"}
+    for name, kind in plan(record, ALL).outline.view.filter_types.items():
+        made = plan(record, ALL, filter=f"{name.replace('*', 'key')}!='{values[kind.kind.value]}'")
+        shape, bound = bind_filter(made)
+        names = set(re.findall(r"%\((filter_\d+)\)s", str(shape.condition.compile(dialect=postgresql.dialect()))))
+        assert names == set(bound)
+        assert not any(isinstance(value, tuple) for value in bound.values())
+        if kind.kind is Kind.TEXT:
+            # Of a word that 1.1 narrows, the other constants of the SQL stay where they are.
+            assert set(bound.values()) == {"x"}
 
 
 def assert_tied(sql: str, record: type[Record]) -> None:

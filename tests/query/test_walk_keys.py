@@ -13,7 +13,7 @@ from roster_service.db.visibility import MetadataOf, Sight
 from roster_service.query.plan import make_plan
 from roster_service.query.selections import everything, users_with_role
 from roster_service.query.walks import make_walk
-from roster_service.schemas import v1p2
+from roster_service.schemas import v1p1, v1p2
 
 from .test_statements import wish
 
@@ -27,6 +27,7 @@ PLAIN: dict[str, Any] = {
     "state": STATE,
     "opening": "what row-level security was told",
     "everyone": False,
+    "record": v1p2.User,
 }
 
 
@@ -36,7 +37,7 @@ def key_of(**changed: Any) -> bytes:
         name: value | changed.get(name, {}) if isinstance(value, dict) else changed.get(name, value)
         for name, value in PLAIN.items()
     }
-    made = make_plan(wish(**facts["wish"]), v1p2.User, facts["sight"], facts["selection"], {})
+    made = make_plan(wish(**facts["wish"]), facts["record"], facts["sight"], facts["selection"], {})
     return make_walk(made, facts["values"], facts["state"], facts["opening"], everyone=facts["everyone"]).key
 
 
@@ -70,6 +71,7 @@ def test_one_walk(changed: dict[str, Any]) -> None:
         pytest.param({"sight": Sight(guardians=False, metadata=frozenset({MetadataOf.STUDENTS}))}, id="guardians"),
         pytest.param({"sight": Sight(guardians=True, metadata=frozenset({MetadataOf.GUARDIANS}))}, id="metadata"),
         pytest.param({"selection": TEACHERS}, id="another-role"),
+        pytest.param({"record": v1p1.User}, id="a-filter-of-another-version"),
         pytest.param({"selection": everything}, id="another-path"),
         pytest.param({"wish": {"filter": "metadata.a='c'"}}, id="value"),
         pytest.param({"wish": {"filter": "metadata.c='b'"}}, id="key-of-metadata"),
