@@ -60,8 +60,9 @@ imports: $(VENV)/.test ## Check that imports only point down
 audit: $(VENV)/.test ## Ask the public list of vulnerabilities about every installed package
 	@$(BIN)/python -m tests.audit
 
-alone: $(VENV)/.test ## Prove that the filter library builds, installs and works with lark alone
+alone: $(VENV)/.test ## Prove that the filter library and the service build, install in a clean environment and work there
 	@sh tests/grammar/alone.sh $(BIN)/python
+	@sh tests/cli/alone.sh $(BIN)/python
 
 $(VENV)/.bench: $(VENV)/.test
 	@echo "Installing what the benchmarks compare with ..."

@@ -25,13 +25,21 @@ def make_config() -> Config:
     return config
 
 
-def read_revisions(connection: Connection) -> tuple[str | None, str | None]:
-    """(revision of the database, or None where it has no tables yet; newest revision of this version)."""
-    head = ScriptDirectory.from_config(make_config()).get_current_head()
+def read_revisions(connection: Connection) -> tuple[str | None, str]:
+    """(revision of the database, or None where it has no tables yet; newest revision of this version).
+
+    Raises DatabaseUnavailableError where the installation has no revisions: without them, any database would seem new.
+    """
+    scripts = ScriptDirectory.from_config(make_config())
+    head = scripts.get_current_head()
+    if head is None:
+        raise DatabaseUnavailableError(
+            f"this installation has no migrations in {scripts.versions}; install the service again"
+        )
     return MigrationContext.configure(connection).get_current_revision(), head
 
 
-def upgrade(engine: Engine) -> tuple[str | None, str | None]:
+def upgrade(engine: Engine) -> tuple[str | None, str]:
     """Migrates to the newest revision and makes the role that serves requests, in one transaction.
 
     Returns (revision before, revision after).

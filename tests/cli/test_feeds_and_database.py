@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +16,7 @@ from alembic.migration import MigrationContext
 from click.testing import CliRunner
 from sqlalchemy import Engine
 
+import roster_service
 from roster_service.cli import main
 from roster_service.db.access_tables import api_keys
 from roster_service.db.migrate import read_revisions
@@ -105,6 +110,23 @@ def test_what_cannot_be_set_is_refused(
 def test_upgrading_twice_changes_nothing(answer: Answer) -> None:
     upgraded = answer("db", "upgrade")
     assert upgraded["before"] == upgraded["after"]
+
+
+def test_an_installation_without_migrations_refuses_to_upgrade(server_url: str, tmp_path: Path) -> None:
+    package = Path(roster_service.__file__).parent
+    shutil.copytree(package, tmp_path / package.name, ignore=shutil.ignore_patterns("0*.py", "__pycache__"))
+    changed = {**os.environ, **make_environment(database_url=server_url), "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", "from roster_service.cli import main; main()", "db", "upgrade"],
+        env={name: value for name, value in changed.items() if value is not None},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    folder = tmp_path / package.name / "db" / "migrations" / "versions"
+    reason = f"this installation has no migrations in {folder}; install the service again"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"roster: {reason}\n")
 
 
 def is_compared(item: Any, name: str | None, kind: str, is_reflected: bool, _other: Any) -> bool:

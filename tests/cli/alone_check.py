@@ -1,0 +1,62 @@
+"""Run by `alone.sh` where nothing but the wheels is installed: serves the demo and makes one call of each interface."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+
+def find_free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def ask(url: str, headers: dict[str, str], body: bytes | None = None) -> Any:
+    """The JSON of an answer."""
+    with urlopen(Request(url, body, headers)) as answer:
+        return json.load(answer)
+
+
+def check(root: str, demo: dict[str, str]) -> None:
+    """Asks for a token and with it for the schools, and logs in as the vendor."""
+    login = b64encode(f"{demo['client_id']}:{demo['client_secret']}".encode()).decode()
+    form = {"grant_type": "client_credentials", "scope": "v1p2/roster.readonly"}
+    token = ask(f"{root}/oauth/token", {"Authorization": f"Basic {login}"}, urlencode(form).encode())["access_token"]
+    schools = ask(f"{root}/ims/oneroster/rostering/v1p2/schools", {"Authorization": f"Bearer {token}"})
+    assert schools["orgs"], schools
+    account = json.dumps({"email": demo["email"], "password": demo["password"]}).encode()
+    headers = {"x-api-key": demo["api_key"], "Content-Type": "application/json"}
+    assert ask(f"{root}/v1/login", headers, account)["token"]
+
+
+def main(roster: str) -> None:
+    """Runs the command `roster` in the current folder, calls it, and stops it."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith("ROSTER_")}
+    environment = {**others, "ROSTER_PORT": str(find_free_port()), "ROSTER_WORKERS": "1"}
+    with subprocess.Popen([roster, "run", "--json"], env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            line = process.stdout.readline()
+            assert line, "`roster run` did not start; the lines above say why"
+            known = json.loads(line)
+            check(known["url"], known["demo"])
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
+    assert process.returncode == 0, process.returncode
+    assert not Path("var/postgres/postmaster.pid").exists()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
