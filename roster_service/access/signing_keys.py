@@ -84,7 +84,8 @@ def _read_signing_key(connection: Connection, seal: Fernet) -> RSAKey:
         pem = seal.decrypt(bytes(row.private_sealed))
     except InvalidToken:
         raise SettingError(
-            "the signing key was sealed with another ROSTER_SECRET_KEY than the one that is set"
+            "the signing key was sealed with another ROSTER_SECRET_KEY than the one that is set, or kept in the data "
+            "folder; set the one that sealed it"
         ) from None
     return RSAKey.import_key(pem, {"kid": row.key_id, "use": "sig", "alg": ALGORITHM})
 
@@ -95,10 +96,14 @@ def make_seal(secret_key: str) -> Fernet:
 
 
 def ensure_signing_key(connection: Connection, secret_key: str) -> None:
-    """Makes the first signing key where there is none."""
+    """Makes the first signing key where there is none.
+
+    Raises SettingError where the newest one was sealed with another secret key: no token could be signed.
+    """
     connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": KEY_LOCK})
     if connection.execute(select(signing_keys.c.key_id).where(signing_keys.c.retired_at.is_(None))).first() is None:
         add_signing_key(connection, secret_key)
+    _read_signing_key(connection, make_seal(secret_key))
 
 
 def add_signing_key(connection: Connection, secret_key: str) -> str:
@@ -117,7 +122,6 @@ def rotate_signing_key(connection: Connection, secret_key: str, lasting: timedel
     Raises SettingError where the service's secret key is another one: the service could not open the new key.
     """
     ensure_signing_key(connection, secret_key)
-    _read_signing_key(connection, make_seal(secret_key))
     ends = func.now() + lasting
     longer = or_(signing_keys.c.retired_at.is_(None), signing_keys.c.retired_at > ends)
     connection.execute(update(signing_keys).where(longer).values(retired_at=ends))

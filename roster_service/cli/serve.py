@@ -16,6 +16,7 @@ from types import FrameType
 import click
 
 from roster_service.access.scopes import TOKEN_PATH
+from roster_service.access.signing_keys import ensure_signing_key
 from roster_service.cli.console import as_json, read_settings
 from roster_service.cli.demo import DemoAccount, prepare_demo
 from roster_service.db.embedded import open_database
@@ -58,6 +59,9 @@ def run(demo: bool | None, as_json: bool) -> None:
         if is_embedded:
             upgrade(engine)
         require_current(engine)
+        # Each worker checks it too; here it is one sentence, before any of them starts.
+        with engine.begin() as connection:
+            ensure_signing_key(connection, settings.read_secret_key())
         wants_demo = is_embedded if demo is None else demo
         account = prepare_demo(engine, url, settings.home) if wants_demo else None
         engine.dispose()

@@ -16,7 +16,9 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
+from sqlalchemy import Engine
 
+from roster_service.access.signing_keys import add_signing_key
 from tests.cli.conftest import make_environment
 
 PROJECT = Path(__file__).parents[2]
@@ -112,6 +114,33 @@ def test_a_database_that_cannot_be_used_is_one_sentence(
     )
     assert done.returncode == 1
     assert re.fullmatch(f"roster: {reason}\n", done.stderr)
+
+
+SERVERS = {"roster run": COMMAND, "gunicorn": [sys.executable, "-m", "gunicorn", "wsgi:app"]}
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_secret_key_that_opens_no_signing_key_stops_the_start(engine: Engine, free_port: int, server: str) -> None:
+    with engine.begin() as connection:
+        add_signing_key(connection, "the secret key that sealed the signing key")
+    settings = {
+        "database_url": engine.url.render_as_string(hide_password=False),
+        "secret_key": "another secret key, of enough characters",
+        "port": str(free_port),
+        "workers": "2",
+    }
+    environment = environment_of(**settings) | {"GUNICORN_CMD_ARGS": f"--bind 127.0.0.1:{free_port}"}
+    with subprocess.Popen(SERVERS[server], env=environment, cwd=PROJECT, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            _, told = process.communicate(timeout=60)
+        finally:
+            process.send_signal(signal.SIGINT)
+    sentences = {line for line in told.splitlines() if line.startswith("roster: ")}
+    assert process.returncode != 0
+    assert sentences == {
+        "roster: the signing key was sealed with another ROSTER_SECRET_KEY than the one that is set, or kept in the "
+        "data folder; set the one that sealed it"
+    }
 
 
 def test_a_taken_port_is_one_sentence(database_url: str) -> None:
