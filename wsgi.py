@@ -1,5 +1,6 @@
 """gunicorn's entry, `gunicorn wsgi:app`. Settings come from the environment; `roster run` starts it with them."""
 
+import atexit
 import contextlib
 import os
 import sys
@@ -15,6 +16,7 @@ try:
     settings = Settings.from_environ(os.environ)
     # Kept open until the worker ends.
     database = contextlib.ExitStack()
+    atexit.register(database.close)
     app = create_app(settings, database.enter_context(open_database(settings)))
 except RosterServiceError as error:
     # gunicorn reads exit code 4 as "the application failed to load", and stops instead of trying for ever.

@@ -64,13 +64,13 @@ def server_url() -> Iterator[str]:
     if given:
         yield given
         return
-    with tempfile.TemporaryDirectory(prefix="roster-test-", ignore_cleanup_errors=True) as folder:
-        # The server runs as a user of its own where the tests run as root.
-        Path(folder).chmod(0o755)
-        with open_embedded(Path(folder)) as url:
-            # Nothing here has to survive a power cut.
-            administer(url, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
-            yield url
+    with (
+        tempfile.TemporaryDirectory(prefix="roster-test-", ignore_cleanup_errors=True) as folder,
+        open_embedded(Path(folder)) as url,
+    ):
+        # Nothing here has to survive a power cut.
+        administer(url, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+        yield url
 
 
 def administer(server_url: str, *statements: str) -> None:

@@ -59,7 +59,6 @@ def serving(environment: dict[str, str], *options: str) -> Iterator[tuple[subpro
 
 
 def test_the_embedded_service_starts_stops_and_starts_again_on_its_data(tmp_path: Path, free_port: int) -> None:
-    tmp_path.chmod(0o755)
     environment = environment_of(home=str(tmp_path), port=str(free_port), workers="1")
     with serving(environment) as (process, printed):
         script = printed[printed.index("# OneRoster 1.1") :]

@@ -73,8 +73,6 @@ class OwnServer:
 def server() -> Iterator[OwnServer]:
     """A server that is thrown away."""
     with tempfile.TemporaryDirectory(prefix="roster-fault-", ignore_cleanup_errors=True) as folder:
-        # The server runs as a user of its own where the tests run as root.
-        Path(folder).chmod(0o755)
         made = OwnServer(Path(folder))
         administer(made.url, "CREATE DATABASE roster")
         engine = make_engine(url_of(made.url, "roster"))

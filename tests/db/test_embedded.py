@@ -1,0 +1,237 @@
+"""The embedded PostgreSQL beside the other users of the machine, and beside other processes of its own user."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import URL
+
+from roster_service.db import postgres_programs
+from roster_service.db.embedded import open_embedded
+from roster_service.db.postgres_programs import INSTALLATION, LIBRARIES, WHEEL
+from roster_service.errors import DatabaseUnavailableError
+from tests.db.another_process import ask
+
+PROJECT = Path(__file__).parents[2]
+ANOTHER_USER = 65534
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+
+# Below a temporary folder; the path of a socket has 108 bytes at most.
+PATHS = {
+    "short": Path('a home: "$100" & 5%'),
+    "with a comma": Path("a,home"),
+    "long": Path("x" * 60, "y" * 60, "home"),
+}
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A temporary folder that only its owner can enter, with a short path."""
+    with tempfile.TemporaryDirectory(prefix="roster-test-") as made:
+        yield Path(made)
+
+
+@pytest.fixture(params=PATHS)
+def home(request: pytest.FixtureRequest, folder: Path) -> Path:
+    """A data folder that does not exist yet."""
+    return folder / PATHS[request.param]
+
+
+class Another:
+    """Another process, which opens the server until it is told to end."""
+
+    def __init__(self, action: str, argument: object, uid: int) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.db.another_process", str(uid), action, str(argument)],
+            cwd=PROJECT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def read(self) -> Any:
+        """What it printed: the process id of the server, or why there is none."""
+        assert self._process.stdout is not None
+        return json.loads(self._process.stdout.readline())
+
+    def close(self) -> None:
+        """Lets it close the server."""
+        self._process.communicate()
+
+    def kill(self) -> None:
+        """Gives it no time to close anything."""
+        self._process.send_signal(signal.SIGKILL)
+        self._process.communicate()
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Another]]:
+    """Starts other processes; all have ended at the end."""
+    with contextlib.ExitStack() as stack:
+
+        def make(action: str, argument: object, uid: int = os.getuid()) -> Another:
+            made = Another(action, argument, uid)
+            stack.callback(made.close)
+            return made
+
+        yield make
+
+
+def to_url(host: Path) -> str:
+    """The address of a server whose socket lies in a folder."""
+    return URL.create("postgresql", "postgres", database="postgres", query={"host": str(host)}).render_as_string()
+
+
+def modes_above(*paths: Path) -> dict[Path, int]:
+    """The modes of all folders above the paths that exist."""
+    above = {folder for path in paths for folder in path.resolve().parents if folder.exists()}
+    return {folder: stat.S_IMODE(folder.stat().st_mode) for folder in above}
+
+
+def test_no_folder_above_changes_its_mode(home: Path) -> None:
+    home.parent.mkdir(parents=True, exist_ok=True)
+    above = (home, Path(str(distribution(WHEEL).locate_file(INSTALLATION))))
+    before = modes_above(*above)
+    with open_embedded(home) as url:
+        assert ask(url)
+        assert modes_above(*above) == before
+    assert modes_above(*above) == before
+
+
+@as_root
+def test_another_local_user_cannot_connect(folder: Path, home: Path, start: Callable[..., Another]) -> None:
+    home.mkdir(parents=True)
+    # Nothing above the cluster keeps anyone away.
+    for above in (folder, *folder.rglob("*")):
+        above.chmod(0o755)
+    link = folder / "link"
+    link.symlink_to(home / "postgres")
+    with open_embedded(home) as url:
+        for reached in (url, to_url(link)):
+            assert start("connect", reached).read() == ask(url)
+            assert "Permission denied" in start("connect", reached, ANOTHER_USER).read()
+
+
+@as_root
+def test_another_local_user_runs_a_server_of_their_own(folder: Path, start: Callable[..., Another]) -> None:
+    folder.chmod(0o755)
+    theirs = folder / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, ANOTHER_USER, ANOTHER_USER)
+    with open_embedded(folder / "ours") as url:
+        assert start("hold", theirs, ANOTHER_USER).read() not in (ask(url), None)
+        assert (theirs / "postgres").stat().st_uid == ANOTHER_USER
+
+
+@as_root
+def test_the_cluster_of_another_user_is_refused_with_a_remedy(folder: Path, start: Callable[..., Another]) -> None:
+    folder.chmod(0o755)
+    with open_embedded(folder):
+        refused = start("hold", folder, ANOTHER_USER).read()
+    assert refused == (
+        f"this user may not use {folder / 'postgres' / 'PG_VERSION'}: start the service as the user that owns "
+        f"{folder / 'postgres'}, or name another data folder with ROSTER_HOME"
+    )
+
+
+@as_root
+def test_root_opens_the_server_of_its_owner(folder: Path, start: Callable[..., Another]) -> None:
+    """`sudo roster ...` in the data folder of another user changes no owner."""
+    os.chown(folder, ANOTHER_USER, ANOTHER_USER)
+    for uid in (ANOTHER_USER, 0, ANOTHER_USER):
+        other = start("hold", folder, uid)
+        assert isinstance(other.read(), int)
+        other.close()
+    owned = [path.stat().st_uid for path in (folder / "postgres").rglob("*")]
+    assert set(owned) == {ANOTHER_USER}
+
+
+@as_root
+def test_root_serves_where_the_servers_user_can_enter_no_folder_above(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the data folder nor the programs, as in a clone below a `/root` of mode 0700."""
+    wheel = distribution(WHEEL)
+    for part in (INSTALLATION, LIBRARIES, f"{WHEEL.replace('-', '_')}-{wheel.version}.dist-info"):
+        shutil.copytree(str(wheel.locate_file(part)), folder / "packages" / part)
+    monkeypatch.syspath_prepend(folder / "packages")
+    with tempfile.TemporaryDirectory(prefix="roster-copies-") as copies:
+        Path(copies).chmod(0o755)
+        monkeypatch.setattr(postgres_programs, "COPIES", Path(copies, "copies"))
+        for _ in range(2):
+            with open_embedded(folder) as url:
+                program = Path(f"/proc/{ask(url)}/exe").readlink()
+                assert program.is_relative_to(copies)
+                assert program.stat().st_uid == 0
+                assert folder.stat().st_mode & 0o777 == 0o700
+        assert len(list(Path(copies, "copies").iterdir())) == 1
+
+
+def test_a_path_that_is_too_long_for_any_socket_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = folder / PATHS["long"]
+    home.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(home))
+    with (
+        pytest.raises(DatabaseUnavailableError, match="name another folder with ROSTER_HOME or TMPDIR"),
+        open_embedded(home),
+    ):
+        pass
+    assert [path.name for path in home.iterdir()] == ["postgres"]
+
+
+# What becomes of two other processes that hold the server of a third.
+ENDS = {
+    "all close it": (Another.close, Another.close),
+    "one is killed": (Another.kill, Another.close),
+    "the last one is killed": (Another.close, Another.kill),
+    "all are killed": (Another.kill, Another.kill),
+}
+
+
+@pytest.fixture(scope="module")
+def made_home() -> Iterator[Path]:
+    """A data folder that has a cluster."""
+    with tempfile.TemporaryDirectory(prefix="roster-test-") as made:
+        with open_embedded(Path(made)):
+            pass
+        yield Path(made)
+
+
+@pytest.mark.parametrize("ends", ENDS.values(), ids=ENDS)
+def test_the_last_one_that_closes_it_stops_the_server(
+    made_home: Path, start: Callable[..., Another], ends: tuple[Callable[[Another], None], ...]
+) -> None:
+    """Nobody waits for those that were killed, and the server that they leave behind is joined."""
+    claim = made_home / "postgres" / "postmaster.pid"
+    others = [start("hold", made_home) for _ in ends]
+    servers = {other.read() for other in others}
+    for other, end in zip(others, ends, strict=True):
+        assert claim.exists()
+        end(other)
+    is_left = ends[-1] is Another.kill
+    assert claim.exists() == is_left
+    with open_embedded(made_home) as url, open_embedded(made_home) as again:
+        assert ({ask(url), ask(again)} == servers) == is_left
+    assert not claim.exists()
+
+
+def test_all_that_start_at_once_have_one_server(folder: Path, start: Callable[..., Another]) -> None:
+    others = [start("hold", folder) for _ in range(3)]
+    assert len({other.read() for other in others}) == 1
+    for other in others:
+        other.close()
+    assert [path.name for path in folder.iterdir()] == ["postgres"]
+    assert not (folder / "postgres" / "postmaster.pid").exists()
