@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -27,6 +28,11 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON v
 def read_settings() -> Settings:
     """The settings of the environment."""
     return Settings.from_environ(os.environ)
+
+
+def tell_new(cluster: Path) -> None:
+    """Says where a database is about to be made; for the commands that may make one."""
+    click.echo(f"Making a database in {cluster} ...", err=True)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import click
 
 from roster_service import __version__
 from roster_service.cli.accounts import client, vendor
-from roster_service.cli.console import as_json, read_settings, show
+from roster_service.cli.console import as_json, read_settings, show, tell_new
 from roster_service.cli.feeds import feed
 from roster_service.cli.journal import audit, usage
 from roster_service.cli.keys import keys
@@ -46,8 +46,8 @@ def db() -> None:
 @db.command("upgrade")
 @as_json
 def db_upgrade(as_json: bool) -> None:
-    """Bring the database to the tables of this version."""
-    with open_database(read_settings()) as url:
+    """Bring the database to the tables of this version; where there is no embedded one yet, it is made."""
+    with open_database(read_settings(), tell_new) as url:
         engine = make_engine(url)
         require_reachable(engine)
         before, after = upgrade(engine)

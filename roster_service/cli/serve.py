@@ -17,7 +17,7 @@ import click
 
 from roster_service.access.scopes import TOKEN_PATH
 from roster_service.access.signing_keys import ensure_signing_key
-from roster_service.cli.console import as_json, read_settings
+from roster_service.cli.console import as_json, read_settings, tell_new
 from roster_service.cli.demo import DemoAccount, prepare_demo
 from roster_service.db.embedded import open_database
 from roster_service.db.engine import make_engine, require_reachable
@@ -53,7 +53,7 @@ def run(demo: bool | None, as_json: bool) -> None:
     # A stop that is asked for while the database starts must still end the database.
     for ending in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ending, _stop)
-    with open_database(settings) as url:
+    with open_database(settings, tell_new) as url:
         engine = make_engine(url)
         require_reachable(engine)
         if is_embedded:

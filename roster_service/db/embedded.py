@@ -16,7 +16,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sqlalchemy import URL
@@ -35,18 +35,31 @@ SERVER_OPTIONS = f"-h '' -k . -p {PORT} -c unix_socket_permissions=0700"
 PATIENCE_SECONDS = 60
 
 
+# Told the folder of a cluster that is about to be made; one that raises stops that.
+OnNew = Callable[[Path], None]
+
+
+def refuse_new(cluster: Path) -> None:
+    """Raises DatabaseUnavailableError: a command that is run in another folder than the service's shall not find an
+    empty database there."""
+    raise DatabaseUnavailableError(
+        f"there is no database in {cluster}: name the service's data folder with ROSTER_HOME, or its own PostgreSQL "
+        "with ROSTER_DATABASE_URL; `roster run` makes a new database"
+    )
+
+
 @contextlib.contextmanager
-def open_database(settings: Settings) -> Iterator[str]:
-    """Yields the database URL: the one that is set, else that of the embedded server, started if it is not running."""
+def open_database(settings: Settings, on_new: OnNew = refuse_new) -> Iterator[str]:
+    """Yields the database URL: the one that is set, else that of the embedded server, as `open_embedded`."""
     if settings.database_url is not None:
         yield settings.database_url
         return
-    with open_embedded(settings.home) as url:
+    with open_embedded(settings.home, on_new) as url:
         yield url
 
 
 @contextlib.contextmanager
-def open_embedded(home: Path) -> Iterator[str]:
+def open_embedded(home: Path, on_new: OnNew = lambda _cluster: None) -> Iterator[str]:
     """Starts (or joins) the embedded server whose files lie in `home/postgres`, and yields its URL.
 
     Raises DatabaseUnavailableError where it cannot be started.
@@ -54,7 +67,7 @@ def open_embedded(home: Path) -> Iterator[str]:
     with contextlib.ExitStack() as stack:
         cluster = home.resolve() / "postgres"
         try:
-            url = _open(cluster, stack)
+            url = _open(cluster, on_new, stack)
         except PermissionError as error:
             raise DatabaseUnavailableError(
                 f"this user may not use {error.filename}: start the service as the user that owns {cluster}, "
@@ -65,10 +78,11 @@ def open_embedded(home: Path) -> Iterator[str]:
         yield url
 
 
-def _open(cluster: Path, stack: contextlib.ExitStack) -> str:
-    programs = find_programs(cluster)
+def _open(cluster: Path, on_new: OnNew, stack: contextlib.ExitStack) -> str:
     if not has_cluster(cluster):
-        _make(cluster, programs)
+        on_new(cluster)
+        _make(cluster, find_programs(cluster))
+    programs = find_programs(cluster)
     host = stack.enter_context(_find_host(cluster))
     stack.enter_context(_use(cluster, programs, host))
     url = URL.create("postgresql", SUPERUSER, database=SUPERUSER, query={"host": str(host), "port": str(PORT)})

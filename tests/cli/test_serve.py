@@ -65,6 +65,7 @@ def test_the_embedded_service_starts_stops_and_starts_again_on_its_data(tmp_path
         pasted = subprocess.run(["sh", "-e"], input=script, capture_output=True, text=True, check=True)
         answers = [json.loads(line) for line in pasted.stdout.splitlines()]
     assert process.returncode == 0
+    assert printed.startswith(f"Making a database in {tmp_path / 'postgres'} ...\n")
     assert not (tmp_path / "postgres" / "postmaster.pid").exists()
     *rostered, queried = answers
     assert [list(answer) for answer in rostered] == [["orgs"], ["users"], ["orgs"], ["users"]]
