@@ -103,7 +103,7 @@ class Direct:
 
     def _admit(self, environ: WSGIEnvironment) -> tuple[AdmittedRequest, KnownCaller] | None:
         """What is asked, and by whom; None where the request is for the application."""
-        sent = environ.get("RAW_URI", "").partition("?")[0]
+        sent = environ.get("RAW_URI", "").partition("?")[0].removesuffix("/")
         found = self._find(sent) if environ["REQUEST_METHOD"] == "GET" and not environ.get("SCRIPT_NAME") else None
         host = environ.get("HTTP_HOST")
         if found is None or host is None:

@@ -32,7 +32,8 @@ def register_rostering(app: Flask, here: Surroundings) -> list[Operation]:
             operations.append(Operation(endpoint, version, here.limits))
             view = blueprint.doc(**document(endpoint, version, here))(make_view(operations[-1], here))
             rule = endpoint.path.replace("{", "<id:").replace("}", ">")
-            blueprint.add_url_rule(rule, endpoint=endpoint.name, view_func=view, methods=["GET"])
+            # A trailing slash is taken as if it were not there, without a redirect.
+            blueprint.add_url_rule(rule, endpoint=endpoint.name, view_func=view, methods=["GET"], strict_slashes=False)
         api = make_api(app, version)
         api.register_blueprint(blueprint)
         if version in DISCOVERY_PATHS:

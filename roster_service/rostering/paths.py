@@ -60,5 +60,6 @@ def raw_path(environ: WSGIEnvironment) -> str:
 
 
 def show_raw(sent: str) -> str:
-    """A path as it was sent, percent-encoded; its commas too, because clients split `Link` on commas."""
-    return sent.replace(",", "%2C")
+    """A path as it was sent, percent-encoded; its commas too, because clients split `Link` on commas. Without the one
+    slash that may end it, so that links and tags are the same with it and without it."""
+    return sent.removesuffix("/").replace(",", "%2C")

@@ -185,7 +185,7 @@ def test_refusals_come_in_order(client: RosterClient, version: str, endpoint: En
 @each_version
 @pytest.mark.parametrize(
     "path",
-    ["", "/", "/resources", "/orgs/", "/orgs//", "/users/spr-student-1/", "/users/a/classes/b", "/Users", "/lineItems"],
+    ["", "/", "/resources", "/orgs//", "/users/spr-student-1//", "/users/a/classes/b", "/Users", "/lineItems"],
 )
 def test_an_unknown_path_is_a_404(client: RosterClient, version: str, path: str) -> None:
     answer = client.call(version, path)

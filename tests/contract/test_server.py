@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -18,8 +19,9 @@ import pytest
 
 from roster_service.cli.serve import REQUEST_LINE_BYTES
 
-from .client import ROOTS
+from .client import ROOTS, VERSIONS
 from .conftest import SECRET_KEY, Served
+from .paths import ENDPOINTS
 
 ROOT = ROOTS["v1p1"]
 PROJECT = Path(__file__).parent.parent.parent
@@ -53,12 +55,13 @@ class Server:
     port: int
     token: str
 
-    def get(self, target: str, method: str = "GET") -> Reply:
+    def get(self, target: str, method: str = "GET", headers: Mapping[str, str] | None = None) -> Reply:
         """A request with exactly this target in its first line."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             connection.putrequest(method, target, skip_accept_encoding=True)
-            connection.putheader("Authorization", f"Bearer {self.token}")
+            for name, text in {"Authorization": f"Bearer {self.token}", **(headers or {})}.items():
+                connection.putheader(name, text)
             connection.endheaders()
             response = connection.getresponse()
             return Reply(response.status, dict(response.getheaders()), response.read())
@@ -113,6 +116,36 @@ def test_an_address_with_its_host_is_read(server: Server) -> None:
     """Proxies may send the absolute form (RFC 9112, section 3.2.2)."""
     target = f"http://roster.example{ROOT}/classes/spr-class%2Fstats@1?fields=sourcedId"
     assert server.get(target).json == {"class": {"sourcedId": "spr-class/stats@1"}}
+
+
+# A worker answers in one way what it asked before, and in another what it did not.
+TIMES = 3
+# Of the answer itself, whatever was asked.
+OWN_HEADERS = {"Date", "X-Request-Id"}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("endpoint", [pytest.param(item, id=item.template) for item in ENDPOINTS])
+def test_a_trailing_slash_changes_nothing(server: Server, served: Served, version: str, endpoint: Any) -> None:
+    """No redirect, the same records, and the same links and tag, none of which has the slash."""
+    own = dataclasses.replace(server, token=served.client.token(version))
+    query = "?fields=sourcedId" if endpoint.single else "?limit=1&fields=sourcedId,nothing"
+    plain, slashed = (
+        [own.get(f"{ROOTS[version]}{endpoint.address}{end}{query}") for _ in range(TIMES)] for end in ("", "/")
+    )
+    assert [reply.status for reply in slashed] == [200] * TIMES
+    for one, other in zip(plain, slashed, strict=True):
+        assert one.body == other.body
+        assert [one.headers | dict.fromkeys(OWN_HEADERS, "")] == [other.headers | dict.fromkeys(OWN_HEADERS, "")]
+        assert f"{endpoint.address}/?" not in other.headers.get("Link", "")
+    known = {"If-None-Match": slashed[0].headers["ETag"]}
+    assert own.get(f"{ROOTS[version]}{endpoint.address}/{query}", headers=known).status == 304
+
+
+@pytest.mark.parametrize("path", ["/users//", "/users/spr-student-1//", "//users/", "/schools//students/"])
+def test_two_slashes_in_a_row_are_an_empty_id(server: Server, path: str) -> None:
+    reply = server.get(ROOT + path)
+    assert (reply.status, reply.json["statusInfoSet"]["imsx_codeMinor"]) == (404, "unknownobject")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "BREW"])

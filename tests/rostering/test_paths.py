@@ -18,9 +18,11 @@ SENT = [
     pytest.param("/a/b%25", "/a/b%25", "/a/b%25", id="percent"),
     pytest.param("/a/%41", "/a/A", "/a/%41", id="letter"),
     pytest.param("/a/b,c", "/a/b,c", "/a/b%2Cc", id="comma"),
-    pytest.param("/a//b/", "/a//b/", "/a//b/", id="empty-segments"),
+    pytest.param("/a//b", "/a//b", "/a//b", id="empty-segment"),
+    pytest.param("/a/b/", "/a/b/", "/a/b", id="trailing-slash"),
+    pytest.param("/a/b//", "/a/b//", "/a/b/", id="empty-segment-at-the-end"),
     pytest.param("/a/%C3%A9", "/a/\u00c3\u00a9", "/a/%C3%A9", id="letter-beyond-ascii"),
-    pytest.param("/", "/", "/", id="root"),
+    pytest.param("/", "/", "", id="root"),
 ]
 
 
