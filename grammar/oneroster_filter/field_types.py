@@ -48,13 +48,16 @@ class FieldTypes(Mapping[str, FieldType]):
             for `FieldType(kind)`.
     """
 
-    __slots__ = ("_hash", "_types")
+    __slots__ = ("_deepest", "_hash", "_types")
 
     def __init__(self, types: Mapping[str, FieldType | Kind]) -> None:
         self._types = {
             name: type_ if isinstance(type_, FieldType) else FieldType(type_) for name, type_ in types.items()
         }
         self._hash = hash(frozenset(self._types.items()))
+        # How many names lead to the open prefix with the most of them. Further names of a field are not looked at: a
+        # caller chooses how many there are, and each look joins all of those before it.
+        self._deepest = max((name.count(".") for name in self._types if name.endswith(f".{ANY_KEY}")), default=0)
 
     def __getitem__(self, name: str) -> FieldType:
         return self._types[name]
@@ -94,7 +97,7 @@ class FieldTypes(Mapping[str, FieldType]):
         """
         names = tuple(field.split("."))
         if field not in self._types:
-            for depth in range(1, len(names)):
+            for depth in range(1, min(len(names), self._deepest + 1)):
                 if ".".join((*names[:depth], ANY_KEY)) in self._types:
                     return (*names[:depth], ".".join(names[depth:]))
         return names

@@ -7,6 +7,8 @@ from enum import StrEnum
 from typing import Annotated, Any, List, Literal, NotRequired, Optional, TypedDict  # noqa: UP035
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from marshmallow import Schema, fields
 from oneroster_filter import FieldType, FieldTypes, Kind, UnknownFieldError, check, field_types, parse
 
@@ -227,3 +229,46 @@ def test_a_path_leads_to_the_field(field: str, path: tuple[str, ...]) -> None:
     types = {"status": TEXT, "class.sourcedId": TEXT, "metadata.*": TEXT, "metadata.a.b": TEXT}
     assert check(parse(f"{field}='x'"), types).path == path
     assert FieldTypes(types).path(field) == path
+
+
+NAMES = st.lists(st.sampled_from("ab"), min_size=1, max_size=5).map(".".join)
+
+
+@given(st.sets(NAMES), st.sets(NAMES), NAMES)
+def test_the_nearest_open_prefix_counts_unless_the_field_has_a_name_of_its_own(
+    own: set[str], open_: set[str], field: str
+) -> None:
+    types = FieldTypes(dict.fromkeys(own, Kind.DAY) | {f"{name}.*": Kind.TEXT for name in open_})
+    below = [name for name in open_ if field.startswith(f"{name}.")]
+    nearest = min(below, key=len, default=None)
+    if field in own or nearest is None:
+        assert types.path(field) == tuple(field.split("."))
+    else:
+        assert types.path(field) == (*nearest.split("."), field.removeprefix(f"{nearest}."))
+    assert types.find(field) == (DAY if field in own else TEXT if below else None)
+
+
+class Counted(dict[str, FieldType]):
+    """Types that count the characters of the names that they are asked for."""
+
+    asked = 0
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.asked += len(name)
+        return super().get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        self.asked += len(str(name))
+        return super().__contains__(name)
+
+
+@pytest.mark.parametrize("lookup", ["find", "path"])
+@pytest.mark.parametrize("names", [10, 1_000, 30_000])
+@pytest.mark.parametrize("first", ["a", "metadata", "metadata.deep"])
+def test_a_long_name_costs_what_it_is_long(lookup: str, names: int, first: str) -> None:
+    """Whoever names a field chooses how many dots it has."""
+    types = FieldTypes({"status": Kind.TEXT, "metadata.deep.*": Kind.TEXT, "roles.*": Kind.TEXT})
+    types._types = counted = Counted(types._types)
+    field = ".".join([first, *["a"] * names])
+    getattr(types, lookup)(field)
+    assert 0 < counted.asked <= 8 * len(field)
