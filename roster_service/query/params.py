@@ -13,6 +13,10 @@ from typing import Any
 
 from roster_service.errors import Problem, RefusedRequestError
 
+# Characters. A key of `metadata` is a name as well; all fields of a record together take less than 500.
+LONGEST_SORT = 512
+LONGEST_FIELDS = 4096
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -53,6 +57,13 @@ def _read_number(name: str, text: str, most: int) -> int:
 MAX_OFFSET = 2**63 - 1
 
 
+def _require_length(name: str, texts: Sequence[str], longest: int) -> None:
+    """Refuses a parameter whose texts have more characters together than it takes."""
+    length = sum(map(len, texts))
+    if length > longest:
+        raise refuse(name, f"has {length} characters; at most {longest} are taken")
+
+
 def _read_limit(texts: Sequence[str], limits: Limits) -> int:
     return _read_number("limit", texts[0], limits.max_limit)
 
@@ -70,6 +81,7 @@ def _read_filter(texts: Sequence[str], limits: Limits) -> str | None:
 
 
 def _read_sort(texts: Sequence[str], _limits: Limits) -> str | None:
+    _require_length("sort", texts, LONGEST_SORT)
     return texts[0]
 
 
@@ -80,6 +92,7 @@ def _read_order(texts: Sequence[str], _limits: Limits) -> bool:
 
 
 def _read_fields(texts: Sequence[str], _limits: Limits) -> tuple[str, ...]:
+    _require_length("fields", texts, LONGEST_FIELDS)
     names = tuple(name.strip(" ") for text in texts for name in text.split(","))
     if not all(names):
         raise RefusedRequestError(Problem.BLANK_SELECTION, "the parameter `fields` has a blank name in it")
@@ -119,7 +132,7 @@ FILTER = Parameter(
 SORT = Parameter(
     "sort",
     _read_sort,
-    {"type": "string"},
+    {"type": "string", "maxLength": LONGEST_SORT},
     "The field to sort by; ties, and records without a sort, go by `sourcedId`. An unknown field is ignored, "
     "with a warning.",
 )
@@ -128,7 +141,8 @@ FIELDS = Parameter(
     "fields",
     _read_fields,
     {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "[^, ]"}},
-    "The fields to return, as a comma list. Unknown names are ignored, with a warning.",
+    f"The fields to return, as a comma list of at most {LONGEST_FIELDS} characters. Unknown names are ignored, with a "
+    "warning.",
     repeatable=True,
 )
 

@@ -6,6 +6,7 @@ import json
 import socket
 from http.client import HTTPConnection
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -59,11 +60,33 @@ def test_a_long_path_or_header_is_refused(client: RosterClient, vendor: VendorCl
     assert vendor.send("/v1/students", {}, headers={"x-api-key": long}).outcome == (403, "Forbidden")
 
 
-def test_a_long_sort_or_fields_is_ignored_with_a_short_warning(client: RosterClient) -> None:
-    for name in ("sort", "fields"):
-        answer = client.call("v1p2", "/orgs", {name: "x," * MANY + "x"})
-        assert answer.status == 200
-        assert len(answer.description) < 2_000
+# The longest text that each parameter takes, one that is longer by a character, and the word of its refusal.
+BOUNDS: list[Any] = [
+    pytest.param("limit", "10000", "10001", "invaliddata", id="limit"),
+    pytest.param("offset", "9" * 18, "9" * 19 + "0", "invaliddata", id="offset"),
+    pytest.param("filter", f"name!='{'x' * 4088}'", f"name!='{'x' * 4089}'", "invalid_filter_field", id="filter"),
+    pytest.param("filter", f"name!='{'é' * 4088}'", f"name!='{'é' * 4089}'", "invalid_filter_field", id="letters"),
+    pytest.param("sort", "x" * 512, "x" * 513, "invaliddata", id="sort"),
+    pytest.param("sort", "a." * 255 + "a", "a." * 10_000 + "a", "invaliddata", id="dots"),
+    pytest.param("orderBy", "desc", "desc" * 5_000, "invaliddata", id="orderBy"),
+    pytest.param("fields", "x" * 4096, "x" * 4097, "invaliddata", id="fields"),
+    pytest.param("fields", "x," * 2047 + "x", "x," * 2048 + "x", "invaliddata", id="many-fields"),
+]
+
+
+@pytest.mark.parametrize(("name", "longest", "longer", "minor"), BOUNDS)
+def test_every_parameter_has_a_longest_text(server: Server, name: str, longest: str, longer: str, minor: str) -> None:
+    taken = server.get(f"{ROOTS['v1p1']}/orgs?{urlencode({name: longest})}")
+    assert (taken.status, len(taken.json.get("statusInfoSet", {}).get("imsx_description", "")) < 2_000) == (200, True)
+    refused = server.get(f"{ROOTS['v1p1']}/orgs?{urlencode({name: longer})}")
+    assert (refused.status, refused.json["statusInfoSet"]["imsx_codeMinor"]) == (400, minor)
+    assert len(refused.body) < 2_000
+
+
+def test_a_repeated_parameter_is_as_long_as_all_of_its_texts(server: Server) -> None:
+    half = urlencode({"fields": "x" * 2048})
+    taken, refused = (server.get(f"{ROOTS['v1p1']}/orgs?{half}&{half}{more}") for more in ("", "x"))
+    assert (taken.status, refused.status) == (200, 400)
 
 
 def test_many_parameters_are_refused(client: RosterClient) -> None:
