@@ -27,6 +27,7 @@ from roster_service.access.journal import Entry, Journal, Shown, mask_filter
 from roster_service.access.known_callers import KnownCaller
 from roster_service.compressing import CODINGS, choose_coding
 from roster_service.errors import RefusedRequestError
+from roster_service.query.params import LONGEST_KEPT
 from roster_service.query.recalling import Recaller
 from roster_service.request_facts import note_asker
 from roster_service.rostering.endpoints import Shape
@@ -107,6 +108,9 @@ class Direct:
         found = self._find(sent) if environ["REQUEST_METHOD"] == "GET" and not environ.get("SCRIPT_NAME") else None
         host = environ.get("HTTP_HOST")
         if found is None or host is None:
+            return None
+        if len(host) + len(environ.get("HTTP_ACCEPT_ENCODING", "")) > LONGEST_KEPT:
+            # What is worked out of these two is remembered.
             return None
         operation, path_ids = found
         root_url = self._here.root_url(_host_url(environ["wsgi.url_scheme"], host))

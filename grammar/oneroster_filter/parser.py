@@ -22,6 +22,9 @@ MAX_CLAUSES = 2
 REMEMBERED = 1024
 """How many texts `parse` remembers: the filters of an ordinary day, in a few megabytes at worst."""
 
+LONGEST_REMEMBERED = 512
+"""Longer texts are read each time: they are few, and whoever sends them chooses how much would be remembered."""
+
 _LARK = Lark.open_from_package(__package__, "filter.lark", start="any_of", parser="lalr", lexer=FilterLexer)
 _PLACES = {
     "FIELD": Place.FIELD,
@@ -37,7 +40,8 @@ _OPERATORS = {operator.value: operator for operator in Operator}
 def parse(text: str, *, max_length: int = MAX_LENGTH, max_clauses: int = MAX_CLAUSES) -> Expr:
     """Read a filter. Nothing is known yet of the fields: see `check`.
 
-    The latest texts are remembered, for all threads together, so that reading one again costs next to nothing.
+    The latest texts of up to `LONGEST_REMEMBERED` characters are remembered, for all threads together, so that reading
+    one again costs next to nothing.
 
     Args:
         text: The filter, percent-decoded: `status='active' AND role='teacher'`.
@@ -53,7 +57,8 @@ def parse(text: str, *, max_length: int = MAX_LENGTH, max_clauses: int = MAX_CLA
     """
     if not isinstance(text, str):
         raise refuse("not-text", found=type(text).__name__)
-    return _remembered(text, max_length, max_clauses)
+    read_text = _remembered if len(text) <= LONGEST_REMEMBERED else read
+    return read_text(text, max_length, max_clauses)
 
 
 def read(text: str, max_length: int, max_clauses: int) -> Expr:

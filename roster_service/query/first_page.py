@@ -52,13 +52,19 @@ def find_first_page(plan: Plan, reach: Reach) -> FirstPage:
     What does not say which records are few is planned with its values: how many it leaves depends on them.
     """
     outline, driver = dataclasses.replace(plan.outline, fields=()), find_driver(plan)
-    if driver is Driver.VISIBILITY or has_own_words(outline):
+    if driver is Driver.VISIBILITY or has_own_words(outline) or _names_own_field(plan):
         admitted = admits_for(outline, driver, reach, is_filtered=plan.filter is not None)
         return FirstPage(_make_statement(outline, admitted, wanted_by(plan)), {}, is_kept=False)
     if plan.filter is None:
         return FirstPage(_plain_statement(outline, driver, reach), {}, is_kept=True)
     shape, values = bind_filter(plan)
     return FirstPage(_shaped_statement(outline, driver, reach, shape), values, is_kept=True)
+
+
+def _names_own_field(plan: Plan) -> bool:
+    """Whether the filter names a key of `metadata`: the caller's own word, which nothing keeps."""
+    known = plan.outline.view.filter_types
+    return plan.filter is not None and any(clause.field not in known for clause in clauses(plan.filter))
 
 
 @dataclass(frozen=True)

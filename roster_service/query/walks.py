@@ -86,11 +86,12 @@ def make_walk(plan: Plan, values: Mapping[str, Any], state: RosterState, opening
 
 
 @functools.lru_cache(KEPT)
-def _describe(outline: Outline) -> str:
-    """The statement without a filter says everything of an outline; nothing that changes it can be forgotten."""
+def _describe(outline: Outline) -> bytes:
+    """A hash of the statement without a filter, which says everything of an outline; nothing that changes it can be
+    forgotten."""
     plan = Plan(outline, path_ids=(), filter=None, limit=0, offset=0, notices=())
     compiled = places(plan, Reach.SCHOOLS).compile(dialect=postgresql.dialect())  # type: ignore[no-untyped-call]
-    return repr((str(compiled), sorted(compiled.params.items())))
+    return hashlib.sha256(repr((str(compiled), sorted(compiled.params.items()))).encode()).digest()
 
 
 def _describe_filter(plan: Plan) -> object:

@@ -15,7 +15,14 @@ from roster_service.access.callers import Caller
 from roster_service.access.roster_state import RosterState, make_state_headers
 from roster_service.db.visibility import Sight
 from roster_service.errors import Problem, RefusedRequestError
-from roster_service.query.params import COLLECTION_PARAMETERS, SINGLE_PARAMETERS, Limits, Parameter, read_wish
+from roster_service.query.params import (
+    COLLECTION_PARAMETERS,
+    LONGEST_KEPT,
+    SINGLE_PARAMETERS,
+    Limits,
+    Parameter,
+    read_wish,
+)
 from roster_service.query.plan import Plan, make_plan
 from roster_service.query.run import Page
 from roster_service.rostering.endpoints import Endpoint, Shape
@@ -112,12 +119,14 @@ class Operation:
             return Draft(pairs, wish.filter, make_plan(wish, record, sight, endpoint.selection, {}))
 
         self._read_draft = read_draft
+        self._read_long_draft = read_draft.__wrapped__
 
     def admit(self, caller: Caller, address: Address, path_ids: Mapping[str, str]) -> AdmittedRequest:
         """What is asked, where the caller may ask it. Raises RefusedRequestError for the version of the token, its
         scopes, and the parameters, in this order."""
         self._require_access(caller)
-        draft = self._read_draft(address.query, caller.sight)
+        read_draft = self._read_draft if len(address.query) <= LONGEST_KEPT else self._read_long_draft
+        draft = read_draft(address.query, caller.sight)
         plan = dataclasses.replace(draft.plan, path_ids=tuple(path_ids.items())) if path_ids else draft.plan
         return AdmittedRequest(self, caller, plan, draft, address)
 

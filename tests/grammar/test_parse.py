@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 from oneroster_filter import And, Clause, Expr, LimitError, Operator, Or, all_of, any_of, clauses, parse
-from oneroster_filter.parser import REMEMBERED, _remembered
+from oneroster_filter.parser import LONGEST_REMEMBERED, REMEMBERED, _remembered
 
 
 def eq(field: str, value: str) -> Clause:
@@ -132,6 +132,14 @@ def test_a_hundred_thousand_spaces_are_passed_over_once() -> None:
 
 def test_a_repeated_text_is_not_read_again() -> None:
     assert parse("a='remembered'") is parse("a='remembered'")
+
+
+@pytest.mark.parametrize(("length", "remembered"), [(LONGEST_REMEMBERED, True), (LONGEST_REMEMBERED + 1, False)])
+def test_a_long_text_is_not_remembered(length: int, remembered: bool) -> None:
+    text = f"a='{'x' * (length - 4)}'"
+    first, again = parse(text), parse(text)
+    assert first == again
+    assert (first is again) is remembered
 
 
 def test_what_is_remembered_is_bounded() -> None:
