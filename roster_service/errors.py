@@ -7,6 +7,9 @@ these reasons to its own words and codes, so a reason is named once and shaped w
 from __future__ import annotations
 
 import enum
+import traceback
+
+IN_LOG = "the service failed; the failure is in its log"
 
 
 class Problem(enum.Enum):
@@ -64,3 +67,10 @@ class SlowedRequestError(RefusedRequestError):
     def __init__(self, description: str, seconds: int) -> None:
         super().__init__(Problem.RATE, description)
         self.seconds = seconds
+
+
+def describe_fault(error: BaseException) -> str:
+    """The kind of a fault, the place, and those of the faults behind it. Not their words, which can quote values."""
+    places = "".join(traceback.format_tb(error.__traceback__))
+    behind = error.__cause__ or error.__context__
+    return f"{type(error).__name__}\n{places}" + (f"after {describe_fault(behind)}" if behind is not None else "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import traceback
 
 from flask import Flask, Response, jsonify, request
 from psycopg2.errors import QueryCanceled
@@ -11,13 +10,11 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
 
-from roster_service.errors import Problem, RefusedRequestError
+from roster_service.errors import IN_LOG, Problem, RefusedRequestError, describe_fault
 from roster_service.rostering import blueprints as rostering
 from roster_service.vendor import answers as vendor
 
 log = logging.getLogger(__name__)
-
-IN_LOG = "the service failed; the failure is in its log"
 
 
 def register_failures(app: Flask) -> None:
@@ -72,13 +69,6 @@ def on_fault(error: Exception) -> Response:
     """A fault of our own."""
     log.error("fault: %s", describe_fault(error))
     return answer_failure(Problem.INTERNAL, IN_LOG, 500)
-
-
-def describe_fault(error: BaseException) -> str:
-    """The kind of a fault, the place, and those of the faults behind it. Not their words, which can quote values."""
-    places = "".join(traceback.format_tb(error.__traceback__))
-    behind = error.__cause__ or error.__context__
-    return f"{type(error).__name__}\n{places}" + (f"after {describe_fault(behind)}" if behind is not None else "")
 
 
 def answer_failure(problem: Problem, description: str, status: int) -> Response:

@@ -30,9 +30,8 @@ START_SECONDS = 60
 STOP_SECONDS = 20
 # One request at a time in each worker: a proxy in front keeps the connections of slow clients, and threads beside
 # each other in one interpreter have been measured to answer fewer requests, not more.
-WORKER_CLASS = "sync"
-# The longest request line in bytes; 0: gunicorn sets no limit. Its largest one is less than a percent-encoded filter
-# can have, and what it answers beyond is HTML: the service itself refuses what is too long, in its own envelope.
+WORKER_CLASS = "roster_service.gunicorn_worker.Worker"
+# 0: gunicorn sets no limit to the request line; the worker does.
 REQUEST_LINE_BYTES = 0
 # The longest header in bytes: a permission token names every single school that is granted.
 HEADER_BYTES = 65_536

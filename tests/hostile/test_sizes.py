@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import select
 import socket
 from http.client import HTTPConnection
 from typing import Any
@@ -10,6 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from roster_service.gunicorn_worker import LINE_BYTES
 from tests.contract.client import ROOTS, RosterClient
 from tests.contract.test_server import Server, server
 from tests.vendor.client import Account, VendorClient
@@ -18,6 +21,7 @@ __all__ = ["server"]
 
 ROOT = ROOTS["v1p2"]
 MANY = 20_000
+CHUNK = 65_536
 
 BODIES: list[Any] = [
     pytest.param(b"[" * 60_000, id="deep lists"),
@@ -95,14 +99,28 @@ def test_many_parameters_are_refused(client: RosterClient) -> None:
     assert client.ask_token("&".join(["scope=x"] * MANY)).status in (400, 401, 413)
 
 
-def send_raw(server: Server, head: bytes) -> bytes:
-    """The first line of what gunicorn answers to these bytes; empty where it hangs up."""
+def send_raw(server: Server, head: bytes) -> tuple[bytes, int]:
+    """What is answered to these bytes, and how many of them were sent until then; empty where the server hangs up."""
+    sent, answer = 0, b""
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
-        connection.sendall(head)
-        try:
-            return connection.recv(65_536).partition(b"\r\n")[0]
-        except ConnectionResetError:
-            return b""
+        # What waits in this process's own buffer counts as sent.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, CHUNK)
+        with contextlib.suppress(ConnectionError):
+            while sent < len(head) and not select.select([connection], [], [], 0)[0]:
+                sent += connection.send(head[sent : sent + CHUNK])
+            while part := connection.recv(CHUNK):
+                answer += part
+    return answer, sent
+
+
+def assert_refused_as_unreadable(answer: bytes) -> None:
+    """Nothing, or the envelope of the rostering interface."""
+    if answer:
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert head.splitlines()[0] == b"HTTP/1.1 400 Bad Request"
+        assert b"Content-Type: application/json" in head.splitlines()
+        assert json.loads(body)["statusInfoSet"]["imsx_codeMinor"] == "invaliddata"
+        assert len(body) < 500
 
 
 HEADS: list[Any] = [
@@ -116,13 +134,42 @@ HEADS: list[Any] = [
     ),
     pytest.param(b"POST /v1/login HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n", id="a negative length"),
     pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\r\n\r\n", id="TLS to a plain port"),
+    pytest.param(b"nonsense\r\n\r\n", id="no request line"),
+    pytest.param(b"GET / HTTP/9.9\r\nHost: x\r\n\r\n", id="another version"),
 ]
+
+
+MEGABYTES = 16 * 2**20
+ENDLESS: list[Any] = [
+    pytest.param(f"GET {ROOT}/users?filter=".encode() + b"x" * MEGABYTES, id="line"),
+    pytest.param(b"GET " + b"x/" * (MEGABYTES // 2), id="path"),
+    pytest.param(b"G" * MEGABYTES, id="method"),
+    pytest.param(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * MEGABYTES, id="header"),
+    pytest.param(b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: %060000d\r\n" % (n, n) for n in range(90)), id="headers"),
+]
+
+
+@pytest.mark.parametrize("head", ENDLESS)
+def test_a_head_without_an_end_is_refused_before_it_is_there(server: Server, head: bytes) -> None:
+    """Reading all of it takes a worker's time that grows with the square of its length."""
+    answer, sent = send_raw(server, head)
+    # The kernel takes some of it that nobody reads.
+    assert sent < len(head) // 2
+    assert_refused_as_unreadable(answer)
+    assert server.get(f"{ROOTS['v1p1']}/orgs").status == 200
+
+
+@pytest.mark.parametrize(("length", "minor"), [(LINE_BYTES, "invalid_filter_field"), (LINE_BYTES + 1, "invaliddata")])
+def test_the_longest_request_line_is_read(server: Server, length: int, minor: str) -> None:
+    start, end = f"{ROOTS['v1p1']}/users?filter=", " HTTP/1.1"
+    reply = server.get(start + "x" * (length - len("GET " + start + end)))
+    assert (reply.status, reply.json["statusInfoSet"]["imsx_codeMinor"]) == (400, minor)
 
 
 @pytest.mark.parametrize("head", HEADS)
 def test_a_head_that_no_server_takes_is_refused_and_the_next_is_answered(server: Server, head: bytes) -> None:
-    line = send_raw(server, head)
-    assert line == b"" or line.split()[1][:1] == b"4", line
+    answer, _ = send_raw(server, head)
+    assert_refused_as_unreadable(answer)
     assert server.get(f"{ROOTS['v1p1']}/orgs").status == 200
 
 
