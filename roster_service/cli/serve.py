@@ -31,6 +31,7 @@ STOP_SECONDS = 20
 # One request at a time in each worker: a proxy in front keeps the connections of slow clients, and threads beside
 # each other in one interpreter have been measured to answer fewer requests, not more.
 WORKER_CLASS = "roster_service.gunicorn_worker.Worker"
+LOGGER_CLASS = "roster_service.gunicorn_logger.Logger"
 # 0: gunicorn sets no limit to the request line; the worker does.
 REQUEST_LINE_BYTES = 0
 # The longest header in bytes: a permission token names every single school that is granted.
@@ -108,7 +109,8 @@ def make_server_command(settings: Settings, application: str) -> list[str]:
     command = [sys.executable, "-m", "gunicorn", application]
     command += ["--bind", f"{settings.host}:{settings.port}"]
     command += ["--workers", str(settings.workers), "--worker-class", WORKER_CLASS]
-    command += ["--log-level", "warning", "--limit-request-line", str(REQUEST_LINE_BYTES)]
+    command += ["--logger-class", LOGGER_CLASS, "--log-level", "warning"]
+    command += ["--limit-request-line", str(REQUEST_LINE_BYTES)]
     command += ["--limit-request-field_size", str(HEADER_BYTES)]
     return command
 

@@ -1,0 +1,144 @@
+"""What gunicorn logs of requests that end badly: kinds and places, at every log level, and nothing of the request."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import psutil
+import pytest
+from sqlalchemy import text
+
+from tests.contract.client import ROOTS
+from tests.contract.conftest import Served
+from tests.contract.test_server import Reply, Server, serving
+
+ROOT = ROOTS["v1p1"]
+PUPIL = "Wolkenstein"
+QUERY = f"filter=familyName='{PUPIL}'"
+# Every line that gunicorn has, and its access log, which no operator has to ask for by the options of `roster run`.
+LOUDEST = ("--log-level", "debug", "--access-logfile", "-")
+
+
+@dataclass
+class Run:
+    """A gunicorn, and what it writes. `begin`: where that of the running test begins."""
+
+    server: Server
+    pid: int
+    path: Path
+    begin: int = 0
+
+    def wait_for(self, words: str) -> str:
+        """What it has written in this test, as soon as these words stand there."""
+        deadline = time.monotonic() + 30
+        while words not in self.read() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return self.read()
+
+    def read(self) -> str:
+        """What it has written in this test until now."""
+        return self.path.read_bytes()[self.begin :].decode()
+
+
+@pytest.fixture(scope="module")
+def started(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """The gunicorn of this module."""
+    path = tmp_path_factory.mktemp("server") / "log"
+    with path.open("wb") as output, serving(served, *LOUDEST, output=output) as (server, process):
+        yield Run(server, process.pid, path)
+
+
+@pytest.fixture
+def run(started: Run) -> Run:
+    """The same, with a worker that answers; which, when it ends badly, another one replaces."""
+    assert started.server.get(f"{ROOT}/users?{QUERY}").status == 200
+    started.begin = started.path.stat().st_size
+    return started
+
+
+def assert_silent(log: str) -> None:
+    """Neither the pupil nor a query string."""
+    lines = [line for line in log.splitlines() if PUPIL.lower() in line.lower() or "filter=" in line]
+    assert lines == []
+
+
+# What is sent, and the kind of its refusal.
+HEADS: list[Any] = [
+    pytest.param(f"GET {ROOT}/users?{QUERY} AND x HTTP/1.1\r\n\r\n", "InvalidHTTPVersion", id="space"),
+    pytest.param(f"{PUPIL}\r\n\r\n", "InvalidRequestLine", id="line"),
+    pytest.param(f"GET users?{QUERY} HTTP/1.1\r\n\r\n", "InvalidRequestLine", id="no-slash"),
+    pytest.param(f"GET {ROOT}/users?{QUERY}\xe9 HTTP/1.1\r\n\r\n", "InvalidRequestLine", id="letter"),
+    pytest.param(f"{PUPIL} / HTTP/1.1\r\n\r\n", "InvalidRequestMethod", id="method"),
+    pytest.param(f"GET /?{QUERY}{'x' * 70_000} HTTP/1.1\r\n\r\n", "LimitRequestLine", id="long-line"),
+    pytest.param(f"GET /?{QUERY} HTTP/1.1\r\n{PUPIL}\r\n\r\n", "InvalidHeader", id="no-colon"),
+    pytest.param(f"GET /?{QUERY} HTTP/1.1\r\n{PUPIL} X: x\r\n\r\n", "InvalidHeaderName", id="header-name"),
+    pytest.param(f"GET /?{QUERY} HTTP/1.1\r\nX: {PUPIL}\x00\r\n\r\n", "InvalidHeader", id="header-value"),
+    pytest.param(f"GET /?{QUERY} HTTP/1.1\r\nX: {PUPIL}\r\n {PUPIL}\r\n\r\n", "ObsoleteFolding", id="folding"),
+    pytest.param(f"GET /?{QUERY} HTTP/1.1\r\nX: {PUPIL * 9000}\r\n\r\n", "LimitRequestHeaders", id="long-header"),
+    pytest.param(f"GET /?{QUERY} HTTP/1.1\r\nExpect: {PUPIL}\r\n\r\n", "ExpectationFailed", id="expectation"),
+    pytest.param(
+        f"POST /?{QUERY} HTTP/1.1\r\nTransfer-Encoding: {PUPIL}\r\n\r\n", "UnsupportedTransferCoding", id="coding"
+    ),
+    pytest.param(
+        f"POST /oauth/token?{QUERY} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
+        f"Content-Type: application/x-www-form-urlencoded\r\n\r\n{PUPIL}\r\n",
+        "InvalidChunkSize",
+        id="chunk",
+    ),
+    pytest.param(f"GET {ROOT}/users?{QUERY}", "NoMoreData", id="gone-in-the-line"),
+    pytest.param(f"GET {ROOT}/users?{QUERY} HTTP/1.1\r\nX: {PUPIL}", "NoMoreData", id="gone-in-a-header"),
+]
+
+
+@pytest.mark.parametrize(("head", "kind"), HEADS)
+def test_a_request_that_cannot_be_read_is_logged_by_its_kind(run: Run, head: str, kind: str) -> None:
+    with socket.create_connection(("127.0.0.1", run.server.port), timeout=30) as connection:
+        connection.sendall(head.encode("latin-1"))
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(65_536):
+            pass
+    log = run.wait_for(kind)
+    assert kind in log
+    assert_silent(log)
+
+
+def test_a_request_whose_worker_is_ended_is_logged_by_its_place(served: Served, run: Run) -> None:
+    """As gunicorn ends a worker that takes too long."""
+    replies: list[Reply] = []
+    # Whatever a worker knows, the records of a page are read.
+    target = f"{ROOT}/users?filter=" + quote(f"familyName!='{PUPIL}'")
+    asking = threading.Thread(target=lambda: replies.append(run.server.get(target)))
+    waiting = text("SELECT count(*) FROM pg_locks WHERE relation = 'users'::regclass AND NOT granted")
+    with served.engine.connect() as connection:
+        connection.execute(text("LOCK TABLE users IN ACCESS EXCLUSIVE MODE"))
+        asking.start()
+        while asking.is_alive() and not connection.scalar(waiting):
+            time.sleep(0.05)
+        (worker,) = psutil.Process(run.pid).children()
+        worker.send_signal(signal.SIGABRT)
+    # The lock is gone, and the worker comes back from the database.
+    asking.join()
+    assert [reply.status for reply in replies] == [500]
+    assert replies[0].json["statusInfoSet"]["imsx_codeMinor"] == "internal_server_error"
+    log = run.wait_for("SystemExit")
+    assert "SystemExit" in log
+    assert_silent(log)
+
+
+def test_an_answered_request_is_not_logged(run: Run) -> None:
+    """gunicorn's access log has query strings; the access log of the service, which has none, is in the database."""
+    assert run.server.get(f"{ROOT}/users?{QUERY}").status == 200
+    assert run.server.get(f"{ROOT}/users?{QUERY}%20OR").status == 400
+    # A worker begins the next request when it has logged the one before.
+    assert run.server.get("/docs").status == 200
+    log = run.wait_for("GET /docs")
+    assert "GET /docs" in log
+    assert_silent(log)
