@@ -48,6 +48,10 @@ class DatabaseUnavailableError(RosterServiceError):
     """The database cannot be reached, or its tables are not the ones that this version needs."""
 
 
+class StorageError(RosterServiceError):
+    """A file that the service itself has to write cannot be written: the disk is full, or a right is missing."""
+
+
 class CommandError(RosterServiceError):
     """An operator asked for something that cannot be done: an unknown vendor, a name already taken."""
 
@@ -74,3 +78,9 @@ def describe_fault(error: BaseException) -> str:
     places = "".join(traceback.format_tb(error.__traceback__))
     behind = error.__cause__ or error.__context__
     return f"{type(error).__name__}\n{places}" + (f"after {describe_fault(behind)}" if behind is not None else "")
+
+
+def name_fault(error: BaseException) -> str:
+    """The kind of a fault in a line, with the words of the operating system where it has some: these quote no value."""
+    words = f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
+    return type(error).__name__ + words

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 import click
 from rich.console import Console
@@ -20,6 +21,7 @@ from roster_service.settings import Settings
 from sync_scripts.exits import HELP, code_of, exit_on_refusal
 from sync_scripts.families import Family
 from sync_scripts.loading import Options, load
+from sync_scripts.output import survive_lost_output
 from sync_scripts.progress import Tell, show_steps, tell_steps
 from sync_scripts.refusals import Findings, RefusedExportError, write_rejects
 from sync_scripts.report import Report
@@ -55,7 +57,11 @@ def make_command(family: Family) -> click.Command:
     @click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
     @click.option("--allow-mass-delete", is_flag=True, help="Do not hold the run, however much vanishes or changes.")
     @click.option(
-        "--rejects", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write refusals as CSV."
+        "--rejects",
+        # Opened before anything else is done.
+        type=click.File("w", encoding="utf-8", lazy=False),
+        metavar="FILE",
+        help="Write refusals as CSV.",
     )
     @click.option("--approves", type=int, hidden=True)
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -64,7 +70,7 @@ def make_command(family: Family) -> click.Command:
         feed_name: str,
         dry_run: bool,
         allow_mass_delete: bool,
-        rejects: Path | None,
+        rejects: TextIO | None,
         approves: int | None,
         as_json: bool,
         path: Path,
@@ -83,7 +89,8 @@ def make_command(family: Family) -> click.Command:
                 )
                 report = load(engine, feed_name, path, family=family, options=options)
                 found.append(report.findings)
-        _print(report, as_json=as_json)
+        with survive_lost_output():
+            _print(report, as_json=as_json)
         sys.exit(code_of(report))
 
     return main
@@ -94,8 +101,9 @@ def _show(*, quiet: bool) -> contextlib.AbstractContextManager[Tell]:
 
 
 @contextlib.contextmanager
-def _reject_into(path: Path | None) -> Iterator[list[Findings]]:
-    """Writes the findings that are put into the list, or the reasons for which the export is refused."""
+def _reject_into(out: TextIO | None) -> Iterator[list[Findings]]:
+    """Writes the findings that are put into the list, or the reasons for which the export is refused. The run has ended
+    by then: a file that takes no more is told, and changes nothing."""
     found: list[Findings] = []
     try:
         yield found
@@ -103,8 +111,11 @@ def _reject_into(path: Path | None) -> Iterator[list[Findings]]:
         found.append(error.findings)
         raise
     finally:
-        if path is not None:
-            write_rejects(path, Findings.sum(found))
+        if out is not None:
+            try:
+                write_rejects(out, Findings.sum(found))
+            except OSError as error:
+                click.echo(f"{out.name} cannot be written: {error.strerror}", err=True)
 
 
 def _print(report: Report, *, as_json: bool) -> None:

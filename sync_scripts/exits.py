@@ -11,7 +11,16 @@ from collections.abc import Iterator
 import click
 
 from roster_service.db.held import HELD
-from roster_service.errors import CommandError, DatabaseUnavailableError, RosterServiceError, SettingError
+from roster_service.errors import (
+    CommandError,
+    DatabaseUnavailableError,
+    RosterServiceError,
+    SettingError,
+    StorageError,
+    describe_fault,
+    name_fault,
+)
+from sync_scripts.output import survive_lost_output
 from sync_scripts.refusals import SHOWN, RefusedExportError
 from sync_scripts.report import Report
 from sync_scripts.runs import LockedError
@@ -26,6 +35,7 @@ class Exit(enum.IntEnum):
     HELD = 3
     LOCKED = 4
     UNAVAILABLE = 5
+    FAILED = 6
 
 
 # code, its name in JSON, what it means
@@ -36,6 +46,7 @@ MEANINGS = {
     Exit.HELD: ("held", "too much would vanish or change; nothing was changed until the run is approved"),
     Exit.LOCKED: ("locked", "another run is under way; nothing was changed"),
     Exit.UNAVAILABLE: ("unavailable", "a setting is wrong, or the database cannot be used"),
+    Exit.FAILED: ("failed", "a run broke off: a disk is full, or the program is at fault; it changed nothing"),
 }
 CODES: dict[type[RosterServiceError], Exit] = {
     RefusedExportError: Exit.REFUSED,
@@ -43,6 +54,7 @@ CODES: dict[type[RosterServiceError], Exit] = {
     LockedError: Exit.LOCKED,
     SettingError: Exit.UNAVAILABLE,
     DatabaseUnavailableError: Exit.UNAVAILABLE,
+    StorageError: Exit.FAILED,
 }
 # For the end of --help; \b keeps click from filling the lines.
 HELP = "\b\nExit codes:\n" + "\n".join(f"  {code:d}  {meaning}" for code, (_, meaning) in MEANINGS.items())
@@ -55,36 +67,52 @@ def code_of(report: Report) -> Exit:
     return Exit.PARTIAL if report.refused else Exit.LOADED
 
 
-def code_of_error(error: RosterServiceError) -> Exit:
-    """How an error of ours ends a script. StopIteration for one that no script raises."""
-    return next(code for kind, code in CODES.items() if isinstance(error, kind))
+def code_of_error(error: BaseException) -> Exit:
+    """How an error ends a script; one that nobody expects is a fault of the program."""
+    return next((code for kind, code in CODES.items() if isinstance(error, kind)), Exit.FAILED)
 
 
-def tell_error(error: RosterServiceError) -> dict[str, object]:
-    """An error of ours as one object, ready for json.dumps."""
+def tell_error(error: BaseException) -> dict[str, object]:
+    """An error as one object, ready for json.dumps."""
     told: dict[str, object] = {"outcome": MEANINGS[code_of_error(error)][0]}
     if isinstance(error, RefusedExportError):
         refusals = [refusal.to_json() for refusal in error.findings.first[:SHOWN]]
         return {**told, "total": error.findings.total, "refusals": refusals}
-    return {**told, "message": str(error)}
+    return {**told, "message": _find_words(error)}
+
+
+def _find_words(error: BaseException) -> str:
+    """The sentence of an error of ours; any other one has words that may quote a row."""
+    return str(error) if isinstance(error, RosterServiceError) else name_fault(error)
+
+
+def print_fault(error: BaseException) -> None:
+    """On standard error: where in the program a fault is. Of an error of ours that is no news."""
+    if not isinstance(error, RosterServiceError):
+        with survive_lost_output():
+            click.echo(describe_fault(error), err=True)
 
 
 @contextlib.contextmanager
 def exit_on_refusal(*, as_json: bool) -> Iterator[None]:
-    """Ends the script with a code of the table, and with words instead of a traceback, where an error of ours is
-    raised inside. `as_json`: one JSON object on standard output; else text on standard error."""
+    """Ends the script with a code of the table, and with words instead of a traceback that quotes a row, where an error
+    is raised inside or somebody stops it. `as_json`: one JSON object on standard output; else text on standard error.
+    """
     try:
         yield
-    except tuple(CODES) as error:
-        if as_json:
-            click.echo(json.dumps(tell_error(error), ensure_ascii=False))
-        else:
-            click.echo(_to_text(error), err=True)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (whatever it is, it has a code)
+        with survive_lost_output():
+            if as_json:
+                click.echo(json.dumps(tell_error(error), ensure_ascii=False))
+            else:
+                click.echo(_to_text(error), err=True)
+        print_fault(error)
         sys.exit(code_of_error(error))
 
 
-def _to_text(error: RosterServiceError) -> str:
+def _to_text(error: BaseException) -> str:
     if isinstance(error, RefusedExportError):
         total = error.findings.total
         return f"refused for {total} {'reason' if total == 1 else 'reasons'}; nothing was changed\n{error}"
-    return str(error)
+    words = _find_words(error)
+    return words if code_of_error(error) != Exit.FAILED else f"failed: {words}; nothing was changed"

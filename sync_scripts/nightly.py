@@ -28,7 +28,7 @@ from roster_service.query.warming import warm, warm_documents
 from roster_service.rostering.endpoints import list_listings
 from roster_service.settings import Settings
 from sync_scripts.command import open_roster
-from sync_scripts.exits import CODES, HELP, MEANINGS, Exit, code_of, code_of_error, exit_on_refusal, tell_error
+from sync_scripts.exits import HELP, Exit, code_of, code_of_error, exit_on_refusal, print_fault, tell_error
 from sync_scripts.families import FAMILIES
 from sync_scripts.loading import Options, load
 from sync_scripts.progress import Tell, is_step, open_bars, print_line, tell_steps
@@ -100,14 +100,11 @@ def _guard(work: Callable[[], Exit], place: dict[str, str], tell: Tell) -> Exit:
     """Does the work; whatever goes wrong with it is told, and stays its own affair."""
     try:
         return work()
-    except tuple(CODES) as error:
-        code = code_of_error(error)
-        told = tell_error(error)
     except Exception as error:  # noqa: BLE001  (a mistake of ours must not cost the other feeds their night)
-        # Its words may quote a row.
-        code, told = Exit.UNAVAILABLE, {"outcome": MEANINGS[Exit.UNAVAILABLE][0], "message": type(error).__name__}
-    tell({**place, **told, "exit": code})
-    return code
+        code = code_of_error(error)
+        tell({**place, **tell_error(error), "exit": code})
+        print_fault(error)
+        return code
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 
 from sync_scripts.loading import STEPS
+from sync_scripts.output import survive_lost_output
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -23,7 +24,8 @@ def tell_steps(tell: Tell, feed_name: str) -> Callable[[str, float], None]:
 
 def print_line(told: dict[str, Any], *, err: bool) -> None:
     """One object as one line, on standard error or on standard output."""
-    click.echo(json.dumps(told, ensure_ascii=False), err=err)
+    with survive_lost_output():
+        click.echo(json.dumps(told, ensure_ascii=False), err=err)
 
 
 def is_step(told: dict[str, Any]) -> bool:

@@ -52,6 +52,7 @@ from roster_service.db.tables import (
 from roster_service.settings import Settings
 from sync_scripts.command import open_roster
 from sync_scripts.exits import HELP, exit_on_refusal
+from sync_scripts.output import survive_lost_output
 from sync_scripts.report import TYPES
 from sync_scripts.runs import NOW, record_purge, take_lock
 from sync_scripts.standing import TO_BE_DELETED
@@ -176,11 +177,12 @@ def main(as_json: bool) -> None:
         settings = Settings.from_environ(os.environ)
         with open_roster(settings) as engine:
             purged = purge(engine, settings.retention_days)
-        if as_json:
-            click.echo(json.dumps({"outcome": "purged", "purged": purged}))
-        else:
-            told = ", ".join(f"{count:,} {name}" for name, count in purged.items() if count)
-            click.echo(f"purged: {told or 'nothing'}")
+        with survive_lost_output():
+            if as_json:
+                click.echo(json.dumps({"outcome": "purged", "purged": purged}))
+            else:
+                told = ", ".join(f"{count:,} {name}" for name, count in purged.items() if count)
+                click.echo(f"purged: {told or 'nothing'}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import functools
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TextIO
 
 from roster_service.errors import RosterServiceError
 
@@ -105,11 +105,11 @@ def cut_value(value: str) -> str:
 REJECTS_HEADER = ("file", "line", "column", "value", "reason")
 
 
-def write_rejects(path: Path, findings: Findings) -> None:
-    """Writes the findings that are kept as a CSV file; one without findings has the header alone."""
-    with path.open("w", encoding="utf-8", newline="") as out:
-        writer = csv.writer(out)
-        writer.writerow(REJECTS_HEADER)
-        for refusal in findings.first:
-            told = refusal.to_json()
-            writer.writerow(["" if told[name] is None else told[name] for name in REJECTS_HEADER])
+def write_rejects(out: TextIO, findings: Findings) -> None:
+    """Writes the findings that are kept as CSV; without findings, the header alone."""
+    writer = csv.writer(out)
+    writer.writerow(REJECTS_HEADER)
+    for refusal in findings.first:
+        told = refusal.to_json()
+        writer.writerow(["" if told[name] is None else told[name] for name in REJECTS_HEADER])
+    out.flush()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import os
 import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,6 +17,7 @@ from sqlalchemy import BigInteger, Column, Connection
 from sqlalchemy.types import NullType
 
 from roster_service.db.tables import CText
+from roster_service.errors import StorageError
 from sync_scripts.ahead import read_ahead
 from sync_scripts.aligning import CODE, TooDifferentError
 from sync_scripts.digests import Digested
@@ -74,8 +77,29 @@ class Night:
         return replace(self, whole=self.whole.union(names))
 
     def make_spool(self) -> BinaryIO:
-        """A file of bytes that is gone with the run."""
-        return self.closing.enter_context(tempfile.TemporaryFile())
+        """A file of bytes that is gone with the run. Making and writing it raise StorageError."""
+        with _blame_temporary_folder(), tempfile.TemporaryFile(buffering=0) as made:
+            return self.closing.enter_context(io.BufferedRandom(_Spool(os.dup(made.fileno()), "r+b")))
+
+
+class _Spool(io.FileIO):
+    """What is written says by itself that it cannot be: an OSError would pass for one of the export's files."""
+
+    def write(self, data: Any, /) -> int:
+        with _blame_temporary_folder():
+            return super().write(data)
+
+
+@contextlib.contextmanager
+def _blame_temporary_folder() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        # There may be none.
+        place = f" {tempfile.tempdir}" if tempfile.tempdir else ""
+        raise StorageError(
+            f"the temporary folder{place} cannot be written ({error.strerror}); make room, or name another in TMPDIR"
+        ) from None
 
 
 def stage_files(connection: Connection, contents: Contents, night: Night) -> Stage:
@@ -273,6 +297,8 @@ def _copy(connection: Connection, source: _Source, lines: Lines, *more: Column[A
 def _raise_damage(error: psycopg2.Error, reader: _Reader, file: CsvFile) -> None:
     if isinstance(reader.failure, UNREADABLE):
         raise DamagedFileError(file.file_name, "is truncated or damaged") from None
+    if reader.failure is not None and not isinstance(reader.failure, SuspectBytesError):
+        raise reader.failure
     if reader.failure is None and not (error.pgcode or "").startswith(DATA_EXCEPTION):
         # The database itself has failed.
         raise error
@@ -281,7 +307,8 @@ def _raise_damage(error: psycopg2.Error, reader: _Reader, file: CsvFile) -> None
 
 
 class _Reader:
-    """What COPY reads from; remembers what went wrong, because the driver only passes its words on."""
+    """What COPY reads from; remembers what went wrong, because the driver only passes words on, and these to the log
+    of the database."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._read = read
@@ -290,6 +317,6 @@ class _Reader:
     def read(self, size: int) -> bytes:
         try:
             return self._read(size)
-        except (SuspectBytesError, *UNREADABLE) as error:
+        except Exception as error:  # noqa: BLE001  (raised again where the driver has let go)
             self.failure = error
-            raise
+            raise SuspectBytesError from None

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from sqlalchemy import Engine, insert, update
+from sqlalchemy import Connection, Engine, insert, update
 
 from roster_service.cli.feeds import FORMATS
 from roster_service.db import tables
+from sync_scripts.deriving import derive
 from sync_scripts.exits import Exit
 from sync_scripts.families import FAMILIES
+from sync_scripts.formats import Format, Staged
 from sync_scripts.loading import STEPS
 from sync_scripts.nightly import main
 from sync_scripts.runs import take_lock
@@ -84,14 +86,24 @@ def test_one_failure_does_not_stop_the_others(
 
 
 @pytest.mark.usefixtures("folders")
-def test_a_mistake_of_ours_is_told_without_its_words(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise ValueError("a row of somebody")
+def test_a_crash_costs_one_feed_its_night_and_quotes_no_row(
+    engine: Engine, night: Night, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = "North Campus"
 
-    monkeypatch.setattr("sync_scripts.nightly.load", fail)
+    def fail(connection: Connection, staged: Staged, form: Format, feed_name: str) -> Staged:
+        if feed_name == "shelbyville":
+            raise ValueError(cell)
+        return derive(connection, staged, form, feed_name)
+
+    monkeypatch.setattr("sync_scripts.loading.derive", fail)
     code, lines = night()
-    assert code == Exit.UNAVAILABLE
-    assert [line["message"] for line in lines if "message" in line] == ["ValueError", "ValueError"]
+    assert code == Exit.FAILED
+    ends = {line.get("feed"): line for line in lines if "exit" in line}
+    assert ends["shelbyville"] == {"feed": "shelbyville", "outcome": "failed", "message": "ValueError", "exit": 6}
+    assert ends["springfield"]["outcome"] == "done"
+    assert len(snapshot(engine, tables.users)) == 15
+    assert cell not in json.dumps(lines)
 
 
 @pytest.mark.usefixtures("folders")
