@@ -2,7 +2,7 @@
 
 A chain of steps, each a function of its own module: digest -> stage -> sift -> check -> prepare -> compare ->
 write. Every step before the last only reads the roster; whatever goes wrong, nothing of the run remains but its row
-in sync_runs.
+in sync_runs, which is there from its start.
 """
 
 from __future__ import annotations
@@ -15,14 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psycopg2
 from sqlalchemy import Connection, Engine, Table, func, select
-from sqlalchemy.exc import DBAPIError
 
 from roster_service.access.leases import outlast_leases
-from roster_service.db.held import HELD, drop_export, keep_export
+from roster_service.db.held import HELD, drop_export
 from roster_service.db.tables import ROSTER_TABLES, user_roles, users
-from roster_service.errors import DatabaseUnavailableError
 from roster_service.settings import Settings
 from sync_scripts.changes import Counts, Difference, compare, write
 from sync_scripts.checks import Verdict, check, refuse_duplicates
@@ -39,20 +36,9 @@ from sync_scripts.notices import list_notices
 from sync_scripts.own_rows import note_rows, refuse_unknown
 from sync_scripts.package import open_package
 from sync_scripts.proving import find_unproved, make_indexes
-from sync_scripts.refusals import NO_FINDINGS, Findings, RefusedExportError
 from sync_scripts.report import TYPES, Report
-from sync_scripts.runs import (
-    advance_state,
-    approve,
-    next_stamp,
-    open_feed,
-    record_run,
-    require_feed_name,
-    seconds_ago,
-    set_kept_export,
-    supersede,
-    take_lock,
-)
+from sync_scripts.run_record import RunRecord, record_end, record_hold, record_run, tell_database_errors
+from sync_scripts.runs import advance_state, hold_lock, next_stamp, open_feed, require_feed_name
 from sync_scripts.settling import Settled, settle
 from sync_scripts.sifting import Sifted, can_trust, find_unkept, renew_fingerprints, says_everything, sift
 from sync_scripts.staging import DamagedFileError, Night, Stage, find_damage, stage_files
@@ -123,7 +109,6 @@ class _Order:
     path: Path
     family: Family
     options: Options
-    begun: float
 
 
 def load(
@@ -138,18 +123,13 @@ def load(
     longer by what was before.
     """
     require_feed_name(feed_name)
-    run = _Order(engine, feed_name, path, family, options, time.monotonic())
-    try:
-        report, kept = _load(run)
-    except RefusedExportError as error:
-        message = f"refused for {error.findings.total} {'reason' if error.findings.total == 1 else 'reasons'}"
-        _remember(run, "refused", message, error.findings)
-        raise
-    except DatabaseUnavailableError as error:
-        # Where even that fails, the database is away, and the exit code alone says so.
-        with contextlib.suppress(DatabaseUnavailableError):
-            _remember(run, "failed", str(error))
-        raise
+    run = _Order(engine, feed_name, path, family, options)
+    with tell_database_errors(), engine.connect() as connection, hold_lock(connection, feed_name):
+        if options.dry_run:
+            report, kept = _load(connection, run, None)
+        else:
+            with record_run(engine, feed_name, family.name, path) as record, tell_database_errors():
+                report, kept = _load(connection, run, record)
     for export in kept:
         drop_export(export)
     if report.revision is not None:
@@ -157,56 +137,39 @@ def load(
     return report
 
 
-def _load(run: _Order) -> tuple[Report, list[str]]:
-    """(the report, exports of older held runs that nobody needs any more)."""
+def _load(connection: Connection, run: _Order, record: RunRecord | None) -> tuple[Report, list[str]]:
+    """(the report, exports of older held runs that nobody needs any more). `record`: None where none is left."""
     with open_package(run.path) as package:
         form, contents = run.family.read(package)
         try:
-            with (
-                contextlib.ExitStack() as spools,
-                _transaction(run.engine) as connection,
-                connection.begin() as transaction,
-            ):
-                report, feed_id = _run(connection, run, form, contents, spools)
-                if run.options.dry_run:
-                    transaction.rollback()
-                    return report, []
-                if report.outcome != HELD:
-                    return _close(connection, report, feed_id, run)
+            # What cannot be closed any more is known before the transaction ends.
+            with connection.begin() as transaction, contextlib.ExitStack() as spools:
+                report = _run(connection, run, record, form, contents, spools)
+                if record is not None and report.outcome != HELD:
+                    return record_end(connection, record, report, run.options.approves)
                 transaction.rollback()
         except DamagedFileError as error:
             raise find_damage(contents.package, contents.files, error) from None
-    return _hold(run, report)
-
-
-@contextmanager
-def _transaction(engine: Engine) -> Iterator[Connection]:
-    """A connection; where the database gives up on it, that is said in our own words."""
-    try:
-        with engine.connect() as connection:
-            yield connection
-    except (DBAPIError, psycopg2.Error) as error:
-        raise _to_unavailable(error) from None
-
-
-def _to_unavailable(error: DBAPIError | psycopg2.Error) -> DatabaseUnavailableError:
-    """The server's first words; whatever else it says may quote a row."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    words = cause.diag.message_primary if isinstance(cause, psycopg2.Error) else None
-    return DatabaseUnavailableError(f"the database gave up: {words or type(cause).__name__}")
+    return (report, []) if record is None else record_hold(run.engine, record, report, run.path, run.options.settings)
 
 
 def _run(
-    connection: Connection, run: _Order, form: Format, contents: Contents, spools: contextlib.ExitStack
-) -> tuple[Report, int]:
+    connection: Connection,
+    run: _Order,
+    record: RunRecord | None,
+    form: Format,
+    contents: Contents,
+    spools: contextlib.ExitStack,
+) -> Report:
     options = run.options
     watch = Stopwatch(options.tell)
-    take_lock(connection, run.feed_name)
     connection.execute(select(*(func.set_config(name, value, True) for name, value in PLANNING.items())))
-    feed_id, is_new = open_feed(connection, run.feed_name, run.family.name)
+    feed_id, is_new = (
+        open_feed(connection, run.feed_name, run.family.name) if record is None else (record.feed_id, record.is_new)
+    )
     with watch.step("digest"):
         if is_known(connection, feed_id, contents, form):
-            return _tell_known(connection, run, form, contents, feed_id, watch), feed_id
+            return _tell_known(connection, run, form, contents, feed_id, watch)
     # Beside a delta, what follows from several files cannot be told from their changes alone.
     whole = frozenset(file.name for file in contents.files) if contents.deltas else frozenset()
     night = Night(form, feed_id, can_trust(connection, feed_id), whole, spools)
@@ -244,10 +207,10 @@ def _run(
         limits = read_limits(connection, feed_id, Limits.of(options.settings))
         if excess := tuple(find_excess(report.counts, limits)):
             refuse_duplicates(connection, unproved, verdict.ground)
-            return dataclasses.replace(report, outcome=HELD, message="; ".join(excess)), feed_id
+            return dataclasses.replace(report, outcome=HELD, message="; ".join(excess))
     if options.dry_run:
         refuse_duplicates(connection, unproved, verdict.ground)
-        return report, feed_id
+        return report
     note_digest(connection, feed_id, None if report.findings else make_digest(contents, form, stage.digests))
 
     def remember() -> None:
@@ -260,7 +223,7 @@ def _run(
 
     if report.outcome == "unchanged":
         remember()
-        return report, feed_id
+        return report
     with watch.step("write"):
         stamp = next_stamp(connection)
         write(connection, differences, incoming, feed_id, stamp)
@@ -269,7 +232,7 @@ def _run(
         make_indexes(connection, _list_written(differences, form), unproved, verdict.ground)
     with watch.step("analyze"):
         _analyze(connection, _list_written([it for it in differences if _is_upset(it)], form))
-    return dataclasses.replace(report, stamp=stamp, revision=advance_state(connection, stamp)), feed_id
+    return dataclasses.replace(report, stamp=stamp, revision=advance_state(connection, stamp))
 
 
 def _stage_and_sift(
@@ -348,48 +311,3 @@ def _analyze(connection: Connection, tables: list[Table]) -> None:
     """Tells the planner about tables: right after a load its guesses are far off."""
     for table in tables:
         connection.exec_driver_sql(f"ANALYZE {connection.dialect.identifier_preparer.format_table(table)}")
-
-
-# --- what remains of a run --------------------------------------------------------------------------------------
-
-
-def _close(connection: Connection, report: Report, feed_id: int, run: _Order) -> tuple[Report, list[str]]:
-    """Records a run that went through, in its own transaction."""
-    approved = [] if run.options.approves is None else approve(connection, feed_id, run.options.approves)
-    started = seconds_ago(time.monotonic() - run.begun)
-    number = record_run(connection, report.findings, feed_id=feed_id, started_at=started, **report.to_row())
-    superseded = supersede(connection, feed_id, number)
-    return dataclasses.replace(report, run=number), approved + superseded
-
-
-def _hold(run: _Order, report: Report) -> tuple[Report, list[str]]:
-    """Records a held run, and keeps its export. Returns the exports of older held runs, which it supersedes."""
-    started = seconds_ago(time.monotonic() - run.begun)
-    with _transaction(run.engine) as connection, connection.begin():
-        feed_id, _ = open_feed(connection, run.feed_name, run.family.name)
-        number = record_run(connection, report.findings, feed_id=feed_id, started_at=started, **report.to_row())
-        superseded = supersede(connection, feed_id, number)
-        kept = keep_export(run.path, run.options.settings.home, number)
-        set_kept_export(connection, number, str(kept))
-    return dataclasses.replace(report, run=number), superseded
-
-
-def _remember(run: _Order, outcome: str, message: str, findings: Findings = NO_FINDINGS) -> None:
-    """Records a run that came to nothing."""
-    if run.options.dry_run:
-        return
-    with _transaction(run.engine) as connection, connection.begin():
-        feed_id, _ = open_feed(connection, run.feed_name, run.family.name)
-        record_run(
-            connection,
-            findings,
-            feed_id=feed_id,
-            format=run.family.name,
-            source=str(run.path),
-            started_at=seconds_ago(time.monotonic() - run.begun),
-            outcome=outcome,
-            message=message,
-            refused=findings.total,
-            counts={},
-            seconds={},
-        )

@@ -54,7 +54,7 @@ from sync_scripts.command import open_roster
 from sync_scripts.exits import HELP, exit_on_refusal
 from sync_scripts.output import survive_lost_output
 from sync_scripts.report import TYPES
-from sync_scripts.runs import NOW, record_purge, take_lock
+from sync_scripts.runs import NOW, hold_lock, record_purge
 from sync_scripts.standing import TO_BE_DELETED
 from sync_scripts.temporary import analyze_temporary, create_temporary
 
@@ -121,8 +121,7 @@ def purge(engine: Engine, retention_days: int) -> dict[str, int]:
     advances where any did, and from then on `deletions_since` says how old a consumer's last pull may be. Raises
     LockedError while a sync is under way.
     """
-    with engine.begin() as connection:
-        take_lock(connection, "purge")
+    with engine.connect() as connection, hold_lock(connection, "purge"), connection.begin():
         cutoff = connection.execute(select(NOW - _days(retention_days))).scalar_one()
         found = {TYPES.get(grave.table.name, grave.table.name): _empty(connection, grave, cutoff) for grave in GRAVES}
         purged = {name: sum(by_feed.values()) for name, by_feed in found.items()}

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, func, insert, select, text, type_coerce, update
-from sqlalchemy.dialects.postgresql import INTERVAL
+from sqlalchemy import Connection, and_, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as insert_or_skip
+from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.db.held import HELD, close_held
+from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, SYNC_LOCK, find_holder
 from roster_service.db.tables import Stamp, feeds, roster_state, sync_refusals, sync_runs
 from roster_service.errors import CommandError, RosterServiceError
 from sync_scripts.refusals import Findings
 
-# Two numbers, as pg_locks shows them: "Rost", "sync".
-LOCK_CLASS, LOCK_OBJECT = 0x526F7374, 0x73796E63
 APPLICATION_NAME = "roster sync: "
 FEED_NAME_LENGTH = 63
 # Among the counts of a type: the records that the purge after the run removed.
@@ -28,25 +28,45 @@ class LockedError(RosterServiceError):
     """Another run is writing the roster."""
 
 
-def take_lock(connection: Connection, feed_name: str) -> None:
-    """Keeps every other run out until the transaction ends: stamps then become visible in the order in which they are
-    given. Raises LockedError, naming the other run, where one is under way."""
-    connection.execute(select(func.set_config("application_name", APPLICATION_NAME + feed_name, True)))
-    key = {"class": LOCK_CLASS, "object": LOCK_OBJECT}
-    if connection.scalar(text("SELECT pg_try_advisory_xact_lock(:class, :object)"), key):
-        return
-    holder = connection.execute(
-        text(
-            "SELECT a.application_name, a.pid, to_char(a.xact_start, 'HH24:MI:SS') FROM pg_locks l "
-            "JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'advisory' AND l.granted AND l.classid = :class "
-            "AND l.objid = :object AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-        ),
-        key,
-    ).first()
+@contextmanager
+def hold_lock(connection: Connection, feed_name: str) -> Iterator[None]:
+    """Keeps every other run out until the block ends, over all transactions of the connection in it: stamps then become
+    visible in the order in which they are given. Raises LockedError, naming the other run, where one is under way.
+
+    The lock is the session's, so it is gone with the process, whatever ends that. Whoever has it knows that no other
+    run is under way, and marks those that still say so as interrupted.
+    """
+    with connection.begin():
+        connection.execute(select(func.set_config("application_name", APPLICATION_NAME + feed_name, False)))
+        if not connection.scalar(text("SELECT pg_try_advisory_lock(:class, :object)"), SYNC_LOCK):
+            raise LockedError(_name_holder(connection))
+    try:
+        with connection.begin():
+            found = update(sync_runs).where(sync_runs.c.outcome == RUNNING)
+            connection.execute(found.values(outcome=INTERRUPTED, message=INTERRUPTED_WORDS))
+        yield
+    finally:
+        _release_lock(connection)
+
+
+def _name_holder(connection: Connection) -> str:
+    holder = find_holder(connection)
     who = (
-        "another sync" if holder is None else f"another sync ({holder[0]}, process {holder[1]}, since {holder[2]} UTC)"
+        "another sync"
+        if holder is None
+        else f"another sync ({holder.application_name}, process {holder.pid}, since {holder.since} UTC)"
     )
-    raise LockedError(f"{who} is under way; try again when it is done")
+    return f"{who} is under way; try again when it is done"
+
+
+def _release_lock(connection: Connection) -> None:
+    try:
+        with connection.begin():
+            connection.execute(text("SELECT pg_advisory_unlock(:class, :object)"), SYNC_LOCK)
+            connection.execute(text("RESET application_name"))
+    except SQLAlchemyError:
+        # It goes with the session.
+        connection.invalidate()
 
 
 def require_feed_name(name: str) -> None:
@@ -81,21 +101,27 @@ def advance_state(connection: Connection, stamp: datetime) -> int:
     return revision
 
 
-def record_run(connection: Connection, findings: Findings, **values: Any) -> int:
-    """Adds the row of a run to sync_runs, and what was refused; `values`: its columns but the id and the end. Returns
-    its id."""
-    row = insert(sync_runs).values(finished_at=NOW, **values).returning(sync_runs.c.id)
-    identifier: int = connection.execute(row).scalar_one()
-    if findings:
+def begin_run(connection: Connection, feed_id: int, family: str, source: str) -> int:
+    """Adds the row of a run that starts; returns its number. `family`: of formats; which of them, its end says."""
+    row = insert(sync_runs).values(
+        feed_id=feed_id, format=family, source=source, started_at=NOW, outcome=RUNNING, counts={}, seconds={}
+    )
+    number: int = connection.execute(row.returning(sync_runs.c.id)).scalar_one()
+    return number
+
+
+def end_run(connection: Connection, number: int, findings: Findings, **values: Any) -> None:
+    """Writes how a run ended, and what was refused; `values`: columns of sync_runs. One that has ended stays as it
+    is; one whose connection died may pass for interrupted by now."""
+    open_ended = sync_runs.c.outcome.in_((RUNNING, INTERRUPTED))
+    row = update(sync_runs).where(sync_runs.c.id == number, open_ended)
+    ended = connection.execute(row.values(finished_at=NOW, **values)).rowcount
+    if ended and findings:
         told = [refusal.to_json() for refusal in findings.first]
         connection.execute(
             insert(sync_refusals),
-            [
-                {"run_id": identifier, "number": number, "header": it.pop("column"), **it}
-                for number, it in enumerate(told, 1)
-            ],
+            [{"run_id": number, "number": place, "header": it.pop("column"), **it} for place, it in enumerate(told, 1)],
         )
-    return identifier
 
 
 def record_purge(connection: Connection, feed_id: int, purged: Mapping[str, int]) -> None:
@@ -120,11 +146,6 @@ def record_purge(connection: Connection, feed_id: int, purged: Mapping[str, int]
 def set_kept_export(connection: Connection, run_id: int, path: str) -> None:
     """Remembers where the export of a held run is kept."""
     connection.execute(update(sync_runs).where(sync_runs.c.id == run_id).values(kept_export=path))
-
-
-def seconds_ago(seconds: float) -> ColumnElement[datetime]:
-    """An instant of the past, by the database's clock."""
-    return NOW - type_coerce(func.make_interval(0, 0, 0, 0, 0, 0, seconds), INTERVAL)
 
 
 def supersede(connection: Connection, feed_id: int, by: int) -> list[str]:

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row, select
 
 from roster_service.cli.console import as_json, make_table, open_accounts, show
 from roster_service.db.held import HELD, close_held, drop_export
+from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, find_interrupted
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
 
@@ -28,7 +29,9 @@ class Run:
     run: int
     feed: str
     outcome: str
-    finished: str
+    started: str
+    # None while it is running, and for one that was interrupted.
+    finished: str | None
     counts: dict[str, Any]
     refused: int
     message: str | None
@@ -53,20 +56,23 @@ def list_runs(connection: Connection) -> list[Run]:
     rows = (
         select(sync_runs, feeds.c.name).join(feeds, feeds.c.id == sync_runs.c.feed_id).order_by(sync_runs.c.id.desc())
     )
+    interrupted = find_interrupted(connection)
     held = connection.execute(rows.where(sync_runs.c.outcome == HELD)).all()
     others = connection.execute(rows.where(sync_runs.c.outcome != HELD).limit(SHOWN)).all()
-    return [
-        Run(
-            row.id,
-            row.name,
-            row.outcome,
-            row.finished_at.isoformat(timespec="seconds"),
-            row.counts,
-            row.refused,
-            row.message,
-        )
-        for row in (*held, *others)
-    ]
+    return [_to_run(row, row.outcome == RUNNING and row.id in interrupted) for row in (*held, *others)]
+
+
+def _to_run(row: Row[Any], is_interrupted: bool) -> Run:
+    return Run(
+        row.id,
+        row.name,
+        INTERRUPTED if is_interrupted else row.outcome,
+        row.started_at.isoformat(timespec="seconds"),
+        row.finished_at and row.finished_at.isoformat(timespec="seconds"),
+        row.counts,
+        row.refused,
+        INTERRUPTED_WORDS if is_interrupted else row.message,
+    )
 
 
 def _to_row(item: Run) -> dict[str, str]:
@@ -79,7 +85,8 @@ def _to_row(item: Run) -> dict[str, str]:
         "run": str(item.run),
         "feed": item.feed,
         "outcome": item.outcome,
-        "finished": item.finished,
+        "started": item.started,
+        "finished": item.finished or "-",
         "records": told or "-",
         "message": item.message or "",
     }

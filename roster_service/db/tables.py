@@ -113,7 +113,8 @@ sync_runs = Table(
     Column("format", CText, nullable=False),
     Column("source", CText, nullable=False),
     Column("started_at", Stamp, nullable=False),
-    Column("finished_at", Stamp, nullable=False),
+    # Empty until it ends, and of a run whose process was killed.
+    Column("finished_at", Stamp),
     # All changes of a run carry this one dateLastModified; empty where the run changed nothing.
     Column("stamp", Stamp),
     Column("outcome", CText, nullable=False),
@@ -126,7 +127,9 @@ sync_runs = Table(
     # The export of a held run, kept until it is approved or discarded.
     Column("kept_export", CText),
     CheckConstraint(
-        "outcome IN ('done', 'unchanged', 'held', 'approved', 'discarded', 'refused', 'failed')", name="outcome"
+        "outcome IN ('running', 'done', 'unchanged', 'held', 'approved', 'discarded', 'refused', 'failed', "
+        "'interrupted')",
+        name="outcome",
     ),
 )
 

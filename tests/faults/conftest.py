@@ -72,11 +72,12 @@ def start(engine: Engine, path: Path) -> subprocess.Popen[bytes]:
 
 
 @contextlib.contextmanager
-def watching(engine: Engine) -> Iterator[Callable[[], str | None]]:
-    """Gives a function that names what the sync's connection is doing; None: there is none."""
+def watching(engine: Engine, condition: str = "true") -> Iterator[Callable[[], str | None]]:
+    """Gives a function that names what the sync's connection is doing; None: there is none for which the condition
+    holds."""
     query = text(
         "SELECT query FROM pg_stat_activity "
-        "WHERE application_name LIKE 'roster sync:%' AND datname = current_database()"
+        f"WHERE application_name LIKE 'roster sync:%' AND datname = current_database() AND {condition}"
     )
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         yield lambda: connection.scalar(query)

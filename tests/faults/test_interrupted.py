@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 from datetime import UTC, datetime, timedelta
@@ -9,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from sqlalchemy import Engine, func, select, text, update
 
+from roster_service.cli import main as roster
 from roster_service.db import tables
 from sync_scripts.exits import Exit
 from sync_scripts.loading import load
@@ -35,6 +38,38 @@ def test_killed_at_any_moment(
             pass
     load(engine, "feed", nights[1])
     assert read_roster(engine) == rosters[1]
+
+
+def test_a_killed_run_is_shown_as_interrupted(
+    engine: Engine, nights: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By whether it still holds the lock of the sync, and not by how long ago it began."""
+    monkeypatch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
+
+    def show() -> tuple[str, str | None]:
+        done = CliRunner().invoke(roster, ["sync", "status", "--json"])
+        run = json.loads(done.stdout)[0]
+        return run["outcome"], run["finished"]
+
+    load(engine, "feed", nights[0])
+    with engine.connect() as blocker:
+        blocker.execute(text("LOCK TABLE users IN ACCESS EXCLUSIVE MODE"))
+        process = start(engine, nights[1])
+        with watching(engine, "wait_event_type = 'Lock'") as waits:
+            while waits() is None:
+                assert process.poll() is None
+        assert show() == ("running", None)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    with watching(engine) as watch:
+        while watch() is not None:
+            pass
+    assert show() == ("interrupted", None)
+    report = load(engine, "feed", nights[1])
+    assert report.outcome == "done"
+    with engine.connect() as connection:
+        rows = connection.execute(select(tables.sync_runs.c.id, tables.sync_runs.c.outcome).order_by("id")).all()
+    assert [tuple(row) for row in rows] == [(1, "done"), (2, "interrupted"), (report.run, "done")]
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))

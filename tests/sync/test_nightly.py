@@ -20,7 +20,7 @@ from sync_scripts.families import FAMILIES
 from sync_scripts.formats import Format, Staged
 from sync_scripts.loading import STEPS
 from sync_scripts.nightly import main
-from sync_scripts.runs import take_lock
+from sync_scripts.runs import hold_lock
 
 from .bending import Bend, cell_of, with_row
 from .conftest import SHELBYVILLE, SPRINGFIELD, snapshot
@@ -119,8 +119,7 @@ def test_what_cannot_be_made_ready_costs_nobody_the_night(night: Night, monkeypa
 
 @pytest.mark.usefixtures("folders")
 def test_a_run_that_is_under_way_is_named(engine: Engine, night: Night) -> None:
-    with engine.begin() as other:
-        take_lock(other, "the other")
+    with engine.connect() as other, hold_lock(other, "the other"):
         code, lines = night()
     assert code == Exit.LOCKED
     assert all("roster sync: the other" in line["message"] for line in lines if line.get("step") != "warm")

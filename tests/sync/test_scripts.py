@@ -19,7 +19,7 @@ from roster_service.db.tables import feeds, sync_refusals, sync_runs, users
 from sync_scripts.exits import CODES, MEANINGS, Exit
 from sync_scripts.load_oneroster import main
 from sync_scripts.loading import STEPS
-from sync_scripts.runs import take_lock
+from sync_scripts.runs import hold_lock
 
 from .bending import both, cell, column, header, with_row
 from .conftest import snapshot
@@ -141,8 +141,7 @@ def test_a_dry_run_changes_nothing(engine: Engine, springfield: Path) -> None:
 
 @pytest.mark.usefixtures("settings")
 def test_locked(engine: Engine, springfield: Path) -> None:
-    with engine.begin() as other:
-        take_lock(other, "other")
+    with engine.connect() as other, hold_lock(other, "other"):
         result = run("--feed", "springfield", "--json", springfield)
     assert result.exit_code == Exit.LOCKED
     assert json.loads(result.stdout)["outcome"] == "locked"
