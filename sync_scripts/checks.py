@@ -11,7 +11,8 @@ more fall.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import (
@@ -31,10 +32,10 @@ from roster_service.db.tables import CText, feeds
 from sync_scripts.cell_checks import list_failing_cell_checks, may_have_bad_cells
 from sync_scripts.cells import to_list
 from sync_scripts.failing import Check, Words, select_rows
-from sync_scripts.formats import Cell, Format, Reference, Staged, StagedFile
+from sync_scripts.formats import Cell, Format, Reference, StagedFile
 from sync_scripts.outcasts import number_lines, set_aside, take_out
 from sync_scripts.refusals import KEPT, Findings, Refusal, refuse_if
-from sync_scripts.standing import NOTHING_SIFTED, Absent, Ground
+from sync_scripts.standing import Ground
 
 
 @dataclass(frozen=True)
@@ -49,21 +50,13 @@ class Verdict:
     unproved: tuple[StagedFile, ...] = ()
 
 
-def check(
-    connection: Connection,
-    staged: Staged,
-    form: Format,
-    feed_id: int,
-    deltas: frozenset[str] = frozenset(),
-    absent: Absent = NOTHING_SIFTED,
-    keyless: Container[Table] = (),
-) -> Verdict:
-    """Checks the rows of the staged files that may differ from what is stored, and takes those that fail out of them.
-    `keyless`: the tables whose keys are made after the rows, which then prove that no id comes twice.
+def check(connection: Connection, form: Format, ground: Ground, keyless: Container[Table] = ()) -> Verdict:
+    """Checks the staged rows of the ground that may differ from what is stored, and takes those that fail out of their
+    files. `keyless`: the tables whose keys are made after the rows, which then prove that no id comes twice.
 
     Raises RefusedExportError for ids that stand in a file twice.
     """
-    ground = Ground(feed_id, staged, deltas, {}, absent)
+    staged = ground.staged
     unproved = tuple(file for file in staged.values() if file.file.table in keyless and _stands_alone(file, form))
     refuse_duplicates(connection, (file for file in staged.values() if file not in unproved), ground)
     findings = dict.fromkeys(staged, Findings())
@@ -87,7 +80,7 @@ def check(
             refused[name] += count
         for name in fallen:
             take_out(connection, staged[name], rows[name])
-        ground = Ground(feed_id, staged, deltas, rows, absent)
+        ground = replace(ground, refused=rows)
         # A row that names a fallen one falls too, unless the record behind that name stands.
         found = {
             name: _run_all(
@@ -101,11 +94,7 @@ def check(
             )
             for name, file in staged.items()
         }
-    # What is wrong with a derived row is wrong in a row that it is made of, and there it has a line.
-    derived = {it.file.name for it in form.derived}
-    written = Findings.sum(it.in_order() for name, it in findings.items() if name not in derived)
-    told = written or Findings.sum(it.in_order() for it in findings.values())
-    return Verdict(told, refused, ground, unproved)
+    return Verdict(Findings.sum(it.in_order() for it in findings.values()), refused, ground, unproved)
 
 
 def refuse_duplicates(connection: Connection, files: Iterable[StagedFile], ground: Ground) -> None:
@@ -165,7 +154,10 @@ def _list_set_checks(file: StagedFile, form: Format, ground: Ground) -> Iterator
     yield from _list_reference_checks(file, ground, ground.staged)
     yield from _list_rule_checks(file, form, ground, ground.staged)
     if file.file.table is not None:
-        yield _check_owner(file, file.file.table, ground.feed_id)
+        yield _check_owner(file, file.file.table, ground.feed_id, lambda key: key)
+    subject = file.file.subject
+    if subject is not None and subject.identify is not None:
+        yield _check_owner(file, subject.table, ground.feed_id, partial(subject.identify, ground.feed_name))
 
 
 # --- sets -------------------------------------------------------------------------------------------------------
@@ -278,16 +270,18 @@ def _list_rule_checks(file: StagedFile, form: Format, ground: Ground, looked_at:
             yield Check(rule.header, failing, rule.reason)
 
 
-def _check_owner(file: StagedFile, table: Table, feed_id: int) -> Check:
-    """An id belongs to the feed that brought it first; another one can never overwrite its record."""
-    failing = select_rows(file, "sourcedId", table.c.sourced_id == file["sourcedId"], table.c.feed_id != feed_id)
+def _check_owner(file: StagedFile, table: Table, feed_id: int, identify: Words) -> Check:
+    """An id belongs to the feed that brought it first; another one can never overwrite its record. `identify`: the id
+    of the record from the key of the row."""
+    own_id = identify(file["sourcedId"])
+    failing = select_rows(file, "sourcedId", table.c.sourced_id == own_id, table.c.feed_id != feed_id)
 
-    def explain(identifier: ColumnElement[str]) -> ColumnElement[str]:
+    def explain(key: ColumnElement[str]) -> ColumnElement[str]:
         return (
             select(func.concat("belongs to the feed ", feeds.c.name))
             .join(table, table.c.feed_id == feeds.c.id)
-            .where(table.c.sourced_id == identifier)
+            .where(table.c.sourced_id == identify(key))
             .scalar_subquery()
         )
 
-    return Check("sourcedId", failing, explain)
+    return Check(file.file.key, failing, explain)

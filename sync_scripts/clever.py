@@ -6,13 +6,16 @@ per contact), so their ids come back; what a person is, the first of their rows 
 
 from __future__ import annotations
 
-from sqlalchemy import literal
+from sqlalchemy import Table, literal
 
+from roster_service.db import tables
 from roster_service.db.vocabulary import Vocabulary
 from sync_scripts import clever_people as people
+from sync_scripts import clever_retained as retained
 from sync_scripts import clever_rows as rows
-from sync_scripts.cells import DAY, ID, NAME, SECRET, TEXT, UNREAD, Kind, word_of
-from sync_scripts.formats import Cell, CsvFile, Derived, DerivedRows, Format, Reference, loosen
+from sync_scripts.cells import DAY, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, Kind, word_of
+from sync_scripts.deriving import make_id
+from sync_scripts.formats import Cell, CsvFile, Derived, DerivedRows, Format, Reference, RetainedRows, Subject, loosen
 from sync_scripts.oneroster import ONEROSTER_1_2
 from sync_scripts.oneroster_parts import PARTS_WITHOUT_PROFILES
 
@@ -22,8 +25,8 @@ EITHER_DAY = Kind(
     lambda cell: DAY.check(cell) | DAY.tolerates[0].holds(cell) if DAY.check else literal(True),
     rows.read_day,
 )
-YES_NO = word_of(Vocabulary(("Y", "N")), {"Yes": "Y", "No": "N", "true": "Y", "false": "N", "1": "Y", "0": "N"})
-GENDER = word_of(Vocabulary(("F", "M", "X")), {"Female": "F", "Male": "M", "Other": "X"})
+YES_NO = word_of(Vocabulary(tuple(people.FLAGS)))
+GENDER = word_of(Vocabulary(tuple(people.SEXES)))
 
 TO_SCHOOL = Reference("schools")
 TO_TEACHER = Reference("teachers")
@@ -31,21 +34,42 @@ SCHOOL = Cell("School_id", ID, required=True, refers=TO_SCHOOL)
 
 
 def _file(
-    name: str, *cells: Cell, key: str, unique: bool = True, required: bool = True, written_as: str | None = None
+    name: str,
+    subject: Subject,
+    *cells: Cell,
+    key: str,
+    unique: bool = True,
+    required: bool = True,
+    written_as: str | None = None,
 ) -> CsvFile:
     return CsvFile(
-        name, cells, None, required, ordered=False, own_prefix="ext.", key=key, unique=unique, written_as=written_as
+        name,
+        cells,
+        None,
+        required,
+        ordered=False,
+        own_prefix="ext.",
+        key=key,
+        unique=unique,
+        written_as=written_as,
+        subject=subject,
     )
+
+
+def _describe(table: Table, kind: str) -> Subject:
+    """Records whose ids are made of this kind and the key of a row."""
+    return Subject(table, lambda feed, key: make_id(feed, kind, key))
 
 
 def _unread(*headers: str) -> tuple[Cell, ...]:
     return tuple(Cell(header, UNREAD) for header in headers)
 
 
-def _staff(name: str, email: str, title: str, *, key: str) -> CsvFile:
+def _staff(name: str, kind: str, email: str, title: str, *, key: str) -> CsvFile:
     """`staff.csv`, and `admins.csv`, which it has taken the place of."""
     return _file(
         name,
+        _describe(tables.users, kind),
         SCHOOL,
         Cell(key, ID, required=True),
         Cell(email, NAME),
@@ -64,6 +88,7 @@ def _staff(name: str, email: str, title: str, *, key: str) -> CsvFile:
 FILES = (
     _file(
         "schools",
+        _describe(tables.orgs, "school"),
         Cell("School_id", ID, required=True),
         Cell("School_name", TEXT, required=True),
         Cell("School_number", NAME),
@@ -73,6 +98,7 @@ FILES = (
     ),
     _file(
         "students",
+        _describe(tables.users, "student"),
         SCHOOL,
         Cell("Student_id", ID, required=True),
         Cell("Student_number", NAME),
@@ -80,7 +106,7 @@ FILES = (
         Cell("First_name", TEXT, required=True),
         Cell("Middle_name", TEXT),
         Cell("Last_name", NAME, required=True),
-        Cell("Grade", TEXT),
+        Cell("Grade", TEXTS),
         Cell("Gender", GENDER),
         Cell("DOB", EITHER_DAY),
         Cell("Race", TEXT),
@@ -101,6 +127,7 @@ FILES = (
     ),
     _file(
         "teachers",
+        _describe(tables.users, "teacher"),
         SCHOOL,
         Cell("Teacher_id", ID, required=True),
         Cell("Teacher_number", NAME),
@@ -117,16 +144,17 @@ FILES = (
     ),
     _file(
         "sections",
+        _describe(tables.classes, "section"),
         SCHOOL,
         Cell("Section_id", ID, required=True),
         *(Cell(header, ID, required=number == 0, refers=TO_TEACHER) for number, header in enumerate(rows.TEACHERS)),
         Cell("Name", TEXT),
         Cell("Section_number", TEXT),
-        Cell("Grade", TEXT),
+        Cell("Grade", TEXTS),
         Cell("Course_name", TEXT),
         Cell("Course_number", TEXT),
-        Cell("Period", TEXT),
-        Cell("Subject", TEXT),
+        Cell("Period", TEXTS),
+        Cell("Subject", TEXTS),
         Cell("Term_name", TEXT),
         Cell("Term_start", EITHER_DAY),
         Cell("Term_end", EITHER_DAY),
@@ -135,6 +163,7 @@ FILES = (
     ),
     _file(
         "seats",
+        Subject(tables.enrollments),
         SCHOOL,
         Cell("Section_id", ID, required=True, refers=Reference("sections")),
         Cell("Student_id", ID, required=True, refers=Reference("students")),
@@ -142,16 +171,16 @@ FILES = (
         unique=False,
         written_as="enrollments",
     ),
-    _staff("staff", "Staff_email", "Title", key="Staff_id"),
-    _staff("admins", "Admin_email", "Admin_title", key="Staff_id"),
+    _staff("staff", "staff", "Staff_email", "Title", key="Staff_id"),
+    _staff("admins", "admin", "Admin_email", "Admin_title", key="Staff_id"),
 )
 
 # Clever needs neither a user name nor a term.
 _OPTIONAL = ("username", "termSourcedIds")
 
 
-def _derived(name: str, select_rows: DerivedRows, *files: str) -> Derived:
-    return Derived(loosen(ONEROSTER_1_2.file(name), *_OPTIONAL), files, select_rows)
+def _derived(name: str, select_rows: DerivedRows, retain: RetainedRows, *files: str) -> Derived:
+    return Derived(loosen(ONEROSTER_1_2.file(name), *_OPTIONAL), files, select_rows, retain)
 
 
 CLEVER = Format(
@@ -159,14 +188,14 @@ CLEVER = Format(
     FILES,
     PARTS_WITHOUT_PROFILES,
     derived=(
-        _derived("orgs", rows.select_orgs, "schools"),
-        _derived("academicSessions", rows.select_sessions, "sections"),
-        _derived("courses", rows.select_courses, "sections"),
-        _derived("classes", rows.select_classes, "sections"),
-        _derived("users", people.select_users, "students", "teachers"),
-        _derived("roles", people.select_roles, "students", "teachers"),
-        _derived("enrollments", rows.select_enrollments, "seats", "sections"),
-        _derived("demographics", people.select_demographics, "students"),
+        _derived("orgs", rows.select_orgs, retained.retain_orgs, "schools"),
+        _derived("academicSessions", rows.select_sessions, retained.retain_sessions, "sections"),
+        _derived("courses", rows.select_courses, retained.retain_courses, "sections"),
+        _derived("classes", rows.select_classes, retained.retain_classes, "sections"),
+        _derived("users", people.select_users, retained.retain_users, "students", "teachers"),
+        _derived("roles", people.select_roles, retained.retain_roles, "students", "teachers"),
+        _derived("enrollments", rows.select_enrollments, retained.retain_enrollments, "seats", "sections"),
+        _derived("demographics", people.select_demographics, retained.retain_demographics, "students"),
     ),
     # Files that later versions of Clever have beside these.
     skipped=frozenset({"attendance", "contacts", "resources", "terms"}),

@@ -12,6 +12,7 @@ from sqlalchemy import Select, Subquery, case, func, null, or_, select, union_al
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db.tables import CText
+from sync_scripts.cells import is_blank
 from sync_scripts.clever_rows import read_day, select_first, to_text
 from sync_scripts.deriving import make_id
 from sync_scripts.formats import Staged, StagedFile
@@ -38,7 +39,16 @@ SEXES: Mapping[str, str] = {
     "X": "other",
     "Other": "other",
 }
-YES = ("Y", "Yes", "true", "1")
+FLAGS: Mapping[str, str] = {
+    "Y": "true",
+    "Yes": "true",
+    "true": "true",
+    "1": "true",
+    "N": "false",
+    "No": "false",
+    "false": "false",
+    "0": "false",
+}
 # What a contact is, by what the export calls the relationship, in lower case; else a guardian.
 CONTACT_ROLES: Mapping[str, tuple[str, ...]] = {
     "parent": ("parent", "mother", "father", "stepmother", "stepfather", "parent/guardian"),
@@ -76,7 +86,7 @@ def _list_contacts(staged: Staged, feed: str) -> Subquery:
             students["Contact_phone"].label("phone"),
             students["Contact_email"].label("email"),
         )
-        .where(students["Contact_sis_id"].is_not(None), students["Contact_name"].is_not(None))
+        .where(students["Contact_sis_id"].is_not(None), ~is_blank(students["Contact_name"]))
         .subquery()
     )
 
@@ -182,12 +192,12 @@ def select_demographics(staged: Staged, feed: str) -> Select[Any]:
     race = func.lower(students["Race"])
     known = [students[header].is_not(None) for header in ("DOB", "Gender", "Race", "Hispanic_Latino")]
     sexes = [(students["Gender"] == word, to_text(sex)) for word, sex in SEXES.items()]
-    hispanic = students["Hispanic_Latino"]
+    hispanic = [(students["Hispanic_Latino"] == word, to_text(flag)) for word, flag in FLAGS.items()]
     return select_first(
         students,
         make_id(feed, "student", students["Student_id"]).label("sourcedId"),
         read_day(students["DOB"]).label("birthDate"),
-        case(*sexes, else_=students["Gender"]).label("sex"),
+        case(*sexes).label("sex"),
         *(case((race.in_(words), to_text("true"))).label(header) for header, words in RACES.items()),
-        case((hispanic.in_(YES), "true"), (hispanic.is_not(None), "false")).label("hispanicOrLatinoEthnicity"),
+        case(*hispanic).label("hispanicOrLatinoEthnicity"),
     ).where(or_(*known))

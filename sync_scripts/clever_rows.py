@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Select, Subquery, case, cast, func, litera
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db.tables import CText
-from sync_scripts.cells import DAY
+from sync_scripts.cells import DAY, is_blank
 from sync_scripts.deriving import make_id
 from sync_scripts.formats import Staged, StagedFile
 from sync_scripts.quirks import SQLText
@@ -35,6 +35,15 @@ def to_text(value: str) -> ColumnElement[str]:
 def select_first(file: StagedFile, *columns: ColumnElement[Any]) -> Select[Any]:
     """One row per id of a file: the first."""
     return select(*columns).ext(distinct_on(file["sourcedId"])).order_by(file["sourcedId"], file["ctid"])
+
+
+def _filled(cell: SQLText) -> SQLText:
+    """A cell that says something; one of spaces says nothing."""
+    return case((~is_blank(cell), cell))
+
+
+def _first_filled(file: StagedFile, *headers: str) -> SQLText:
+    return func.coalesce(*(_filled(file[header]) for header in headers), type_=CText)
 
 
 # --- orgs, sessions, courses, classes ---------------------------------------------------------------------------
@@ -65,7 +74,7 @@ def _list_terms(staged: Staged, feed: str) -> Subquery:
     """(ctid of the section, id, title, first day, last day) of every section that names a whole term. The id follows
     from what the term is, because Clever has none; it may stand in a comma list, so it is a digest."""
     sections = staged["sections"]
-    title = sections["Term_name"]
+    title = _filled(sections["Term_name"])
     begin, end = read_day(sections["Term_start"]), read_day(sections["Term_end"])
     digest = func.md5(title.concat("/").concat(begin).concat("/").concat(end), type_=CText)
     good = (DAY.check(begin), DAY.check(end)) if DAY.check else ()
@@ -100,8 +109,9 @@ def select_sessions(staged: Staged, feed: str) -> Select[Any]:
 def _course_id(sections: StagedFile, feed: str) -> ColumnElement[str]:
     """By the number, else by the name; a section that has neither is a course of its own."""
     return func.coalesce(
-        make_id(feed, "course", sections["Course_number"]),
-        make_id(feed, "course-name", func.md5(sections["Course_name"], type_=CText)),
+        # An id has no spaces at its end.
+        make_id(feed, "course", func.rtrim(_filled(sections["Course_number"]), type_=CText)),
+        make_id(feed, "course-name", func.md5(_filled(sections["Course_name"]), type_=CText)),
         make_id(feed, "course-section", sections["Section_id"]),
         type_=CText,
     )
@@ -111,7 +121,7 @@ def select_courses(staged: Staged, feed: str) -> Select[Any]:
     """The courses that the sections name, at the district."""
     sections = staged["sections"]
     identifier = _course_id(sections, feed)
-    title = func.coalesce(sections["Course_name"], sections["Course_number"], sections["Name"], sections["Section_id"])
+    title = _first_filled(sections, "Course_name", "Course_number", "Name", "Section_id")
     return (
         select(
             identifier.label("sourcedId"),
@@ -128,7 +138,7 @@ def select_classes(staged: Staged, feed: str) -> Select[Any]:
     """The sections."""
     sections = staged["sections"]
     terms = _list_terms(staged, feed)
-    title = func.coalesce(sections["Name"], sections["Course_name"], sections["Section_number"], sections["Section_id"])
+    title = _first_filled(sections, "Name", "Course_name", "Section_number", "Section_id")
     kind = case((func.lower(sections["Subject"]) == HOMEROOM, "homeroom"), else_="scheduled")
     return select(
         make_id(feed, "section", sections["Section_id"]).label("sourcedId"),

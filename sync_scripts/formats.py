@@ -7,7 +7,7 @@ change of the record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -61,6 +61,15 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Subject:
+    """What the rows of a file that others are derived from describe: records of `table`. `identify` makes the id of
+    the record from the name of the feed and the key of the row; None: it does not follow from these alone."""
+
+    table: Table
+    identify: Callable[[str, ColumnElement[str]], ColumnElement[str]] | None = None
+
+
+@dataclass(frozen=True)
 class CsvFile:
     """A file of an export: its columns in their order, and the roster table that its rows are records of.
 
@@ -82,6 +91,8 @@ class CsvFile:
     kept_in: Table | None = None
     # The name in the export, where it is not the name among the staged files.
     written_as: str | None = None
+    # Of a file that has no `table`, because others are derived from it.
+    subject: Subject | None = None
 
     @property
     def file_name(self) -> str:
@@ -208,16 +219,20 @@ class Rule:
 
 
 DerivedRows = Callable[[Staged, str], Select[Any]]
+RetainedRows = Callable[[Staged, str], Iterable[Select[Any]]]
 
 
 @dataclass(frozen=True)
 class Derived:
     """A file that no export brings: its rows are made of the staged `files`, as the same texts that OneRoster has.
-    `rows` gets these files, and the name of the feed; columns that it leaves out are empty."""
+    `rows` gets these files, and the name of the feed; columns that it leaves out are empty. `retained` gets the refused
+    rows instead, of the files that have some, and selects under the headers of `file` which stored records they may
+    have said."""
 
     file: CsvFile
     files: tuple[str, ...]
     rows: DerivedRows
+    retained: RetainedRows
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,10 +23,10 @@ from roster_service.db.tables import ROSTER_TABLES, user_roles, users
 from roster_service.settings import Settings
 from sync_scripts.changes import Counts, Difference, compare, write
 from sync_scripts.checks import Verdict, check, refuse_duplicates
-from sync_scripts.deriving import derive
+from sync_scripts.deriving import Derivation, derive, name_sources
 from sync_scripts.digests import is_known, make_digest, note_digest
 from sync_scripts.families import ONEROSTER, Family
-from sync_scripts.formats import Format
+from sync_scripts.formats import Format, StagedFile
 from sync_scripts.holding import Limits, find_excess, read_limits
 from sync_scripts.incoming import prepare
 from sync_scripts.indexes import has_key
@@ -42,7 +42,7 @@ from sync_scripts.runs import advance_state, hold_lock, next_stamp, open_feed, r
 from sync_scripts.settling import Settled, settle
 from sync_scripts.sifting import Sifted, can_trust, find_unkept, renew_fingerprints, says_everything, sift
 from sync_scripts.staging import DamagedFileError, Night, Stage, find_damage, stage_files
-from sync_scripts.standing import ACTIVE
+from sync_scripts.standing import ACTIVE, NOTHING_SIFTED, Ground
 
 # What a run goes through; one that changes nothing ends after the sixth, one of a known export after the first.
 STEPS = ("digest", "stage", "sift", "check", "prepare", "compare", "write", "index", "analyze")
@@ -173,12 +173,16 @@ def _run(
     # Beside a delta, what follows from several files cannot be told from their changes alone.
     whole = frozenset(file.name for file in contents.files) if contents.deltas else frozenset()
     night = Night(form, feed_id, can_trust(connection, feed_id), whole, spools)
-    stage, settled, sifted = _stage_and_sift(connection, run, contents, night, watch)
+    staged = _stage_and_sift(connection, run, contents, night, watch)
+    stage, sifted = staged.stage, staged.sifted
     files = sifted.files
     with watch.step("check"):
         refuse_unknown(connection, files, feed_id, contents.deltas)
         keyless = frozenset(table for table in form.tables if not has_key(connection, table))
-        verdict = check(connection, files, form, feed_id, contents.deltas, sifted.absent, keyless)
+        ground = Ground(feed_id, files, contents.deltas, staged.refused, sifted.absent)
+        verdict = check(connection, form, ground, keyless)
+        if staged.source is not None:
+            verdict = _add_source(staged.source, verdict, form)
     with watch.step("prepare"):
         incoming = prepare(connection, files, form, verdict.ground)
     with watch.step("compare"):
@@ -198,8 +202,8 @@ def _run(
             *([f"the feed {run.feed_name} is new"] if is_new else []),
             *contents.notices,
             *stage.notices,
-            *settled.notices,
-            *list_notices(connection, form, files, incoming, feed_id),
+            *staged.settled.notices,
+            *list_notices(connection, form, {**staged.settled.files, **files}, incoming, feed_id),
         ),
         dry_run=options.dry_run,
     )
@@ -235,23 +239,47 @@ def _run(
     return dataclasses.replace(report, stamp=stamp, revision=advance_state(connection, stamp))
 
 
-def _stage_and_sift(
-    connection: Connection, run: _Order, contents: Contents, night: Night, watch: Stopwatch
-) -> tuple[Stage, Settled, Sifted]:
+@dataclass(frozen=True)
+class _Staged:
+    """An export in temporary tables: as its files were staged and settled, and as its records are sifted. Where these
+    are derived from its files: the `source`, what the checks made of the files, and the derived rows that count as
+    `refused`."""
+
+    stage: Stage
+    settled: Settled
+    sifted: Sifted
+    source: Verdict | None
+    refused: Mapping[str, StagedFile]
+
+
+def _stage_and_sift(connection: Connection, run: _Order, contents: Contents, night: Night, watch: Stopwatch) -> _Staged:
     """The export in temporary tables; where lines were left out that turn out to be needed, once more with these."""
     with watch.step("stage"):
         attempt = connection.begin_nested()
         stage = stage_files(connection, contents, night)
         settled = settle(connection, stage.files, contents.deltas)
-        whole = derive(connection, settled.files, night.form, run.feed_name)
+        source, derived = None, Derivation(settled.files, {})
+        if night.form.derived:
+            ground = Ground(night.feed_id, settled.files, frozenset(), {}, NOTHING_SIFTED, run.feed_name)
+            source = check(connection, night.form, ground)
+            derived = derive(connection, night.form, source.ground)
     with watch.step("sift"):
-        sifted = sift(connection, whole, night.form, night.feed_id, contents.deltas, trusted=night.trusted)
+        sifted = sift(connection, derived.files, night.form, night.feed_id, contents.deltas, trusted=night.trusted)
     if not sifted.partial:
         attempt.commit()
-        return stage, settled, sifted
+        return _Staged(stage, settled, sifted, source, derived.refused)
     # The temporary tables go with it.
     attempt.rollback()
     return _stage_and_sift(connection, run, contents, night.without(*sifted.partial), watch)
+
+
+def _add_source(source: Verdict, derived: Verdict, form: Format) -> Verdict:
+    """The verdict on derived files, with what was found in the files that they are made of."""
+    return dataclasses.replace(
+        derived,
+        findings=source.findings + name_sources(derived.findings, form),
+        refused={**source.refused, **derived.refused},
+    )
 
 
 def _tell_known(
@@ -288,11 +316,19 @@ def _count(differences: list[Difference], verdict: Verdict, form: Format) -> dic
     """The counts per type. Rows of files without records of their own count with the records they are parts of."""
     counts = {it.table: it.counts for it in differences}
     for name, refused in verdict.refused.items():
-        own = form.file(name).table
-        table = next((part.owner for part in form.parts if name in part.files), None) if own is None else own
-        if refused and table in counts:
-            counts[table] = dataclasses.replace(counts[table], refused=counts[table].refused + refused)
+        table = _find_counted(form, name)
+        if refused:
+            count = counts.get(table, Counts())
+            counts[table] = dataclasses.replace(count, refused=count.refused + refused)
     return {TYPES.get(table.name, table.name): count for table, count in counts.items()}
+
+
+def _find_counted(form: Format, name: str) -> Table:
+    """The table with whose records the rows of a file count."""
+    file = form.file(name)
+    if file.table is not None:
+        return file.table
+    return next(part.owner for part in form.parts if name in part.files) if file.subject is None else file.subject.table
 
 
 def _list_written(differences: list[Difference], form: Format) -> list[Table]:

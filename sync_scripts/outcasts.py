@@ -23,9 +23,7 @@ def set_aside(
     """
     columns = file.columns
     if aside is None:
-        place = Column(PLACE, file.place_type)
-        made = create_temporary(connection, f"refused_{file.file.name}", [place, *like(columns)])
-        aside = StagedFile(file.file, made, file.metadata_keys)
+        aside = make_aside(connection, file)
     bad = union_all(*(select(found.subquery().c.ctid) for found in failing)).subquery()
     rows = select(file.place, *columns).where(file.place.in_(select(bad.c.ctid)))
     names = [PLACE, *(column.name for column in columns)]
@@ -33,6 +31,13 @@ def set_aside(
     added = connection.execute(insert(refused).from_select(names, rows)).rowcount
     analyze_temporary(connection, refused)
     return aside, added
+
+
+def make_aside(connection: Connection, file: StagedFile) -> StagedFile:
+    """An empty table for the refused rows of a file."""
+    place = Column(PLACE, file.place_type)
+    made = create_temporary(connection, f"refused_{file.file.name}", [place, *like(file.columns)])
+    return StagedFile(file.file, made, file.metadata_keys)
 
 
 def take_out(connection: Connection, file: StagedFile, aside: StagedFile) -> None:

@@ -7,41 +7,71 @@ any order. Sessions, courses and names are optional there, and made up for where
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from sqlalchemy import Table
+
+from roster_service.db import tables, vocabulary
+from sync_scripts import sds_retained as retained
 from sync_scripts import sds_rows as rows
 from sync_scripts.cells import DAY, FLAG, ID, IDS, NAME, SECRET, TEXT, TEXTS, UNREAD, YEAR, word_of
-from sync_scripts.formats import Cell, CsvFile, Derived, DerivedRows, Format, Reference, loosen
+from sync_scripts.formats import Cell, CsvFile, Derived, DerivedRows, Format, Reference, RetainedRows, Subject, loosen
 from sync_scripts.oneroster import ONEROSTER_1_2
 from sync_scripts.oneroster_parts import PARTS_WITHOUT_PROFILES
 
 _PREFIX = "sds_"
 
 
-def _to(name: str, *, tree: bool = False) -> Reference:
-    return Reference(_PREFIX + name, tree=tree, written_as=name)
+# Any other word is an extension.
+ORG_TYPE = replace(TEXT, tolerates=word_of(vocabulary.ORG_TYPES).tolerates)
+
+
+def _to(name: str, *types: str, tree: bool = False) -> Reference:
+    return Reference(_PREFIX + name, types, tree=tree, written_as=name)
+
+
+def _describe(table: Table) -> Subject:
+    """Records with the ids that the export has."""
+    return Subject(table, lambda _feed, key: key)
 
 
 TO_ORG = _to("orgs")
+TO_SCHOOL = _to("orgs", "school")
 TO_USER = _to("users")
 TO_CLASS = _to("classes")
 TO_SESSION = _to("academicSessions")
 SOURCED_ID = Cell("sourcedId", ID, required=True)
 
 
-def _file(name: str, *cells: Cell, key: str = "sourcedId", unique: bool = True, required: bool = True) -> CsvFile:
+def _file(
+    name: str, subject: Subject, *cells: Cell, key: str = "sourcedId", unique: bool = True, required: bool = True
+) -> CsvFile:
     """A file of the export. Its name among the staged files is not that of the file of OneRoster."""
-    return CsvFile(_PREFIX + name, cells, None, required, ordered=False, key=key, unique=unique, written_as=name)
+    return CsvFile(
+        _PREFIX + name,
+        cells,
+        None,
+        required,
+        ordered=False,
+        key=key,
+        unique=unique,
+        written_as=name,
+        subject=subject,
+    )
 
 
 FILES = (
     _file(
         "orgs",
+        _describe(tables.orgs),
         SOURCED_ID,
         Cell("name", TEXT, required=True),
-        Cell("type", TEXT, required=True),
+        Cell("type", ORG_TYPE, required=True),
         Cell("parentSourcedId", ID, refers=_to("orgs", tree=True)),
     ),
     _file(
         "users",
+        _describe(tables.users),
         SOURCED_ID,
         Cell("username", NAME, required=True),
         Cell("givenName", TEXT),
@@ -54,11 +84,12 @@ FILES = (
     ),
     _file(
         "roles",
+        Subject(tables.users),
         Cell("userSourcedId", ID, required=True, refers=TO_USER),
         Cell("orgSourcedId", ID, required=True, refers=TO_ORG),
         Cell("role", TEXT, required=True),
         Cell("sessionSourcedId", ID, refers=TO_SESSION),
-        Cell("grade", TEXT),
+        Cell("grade", TEXTS),
         Cell("isPrimary", FLAG),
         Cell("roleStartDate", DAY),
         Cell("roleEndDate", DAY),
@@ -67,8 +98,9 @@ FILES = (
     ),
     _file(
         "classes",
+        _describe(tables.classes),
         SOURCED_ID,
-        Cell("orgSourcedId", ID, required=True, refers=TO_ORG),
+        Cell("orgSourcedId", ID, required=True, refers=TO_SCHOOL),
         Cell("title", TEXT, required=True),
         Cell("code", TEXT),
         Cell("sessionSourcedIds", IDS, refers=TO_SESSION, many=True),
@@ -77,6 +109,7 @@ FILES = (
     ),
     _file(
         "enrollments",
+        Subject(tables.enrollments),
         Cell("classSourcedId", ID, required=True, refers=TO_CLASS),
         Cell("userSourcedId", ID, required=True, refers=TO_USER),
         Cell("role", TEXT, required=True),
@@ -86,6 +119,7 @@ FILES = (
     ),
     _file(
         "academicSessions",
+        _describe(tables.academic_sessions),
         SOURCED_ID,
         Cell("title", TEXT, required=True),
         Cell("type", TEXT, required=True),
@@ -96,6 +130,7 @@ FILES = (
     ),
     _file(
         "courses",
+        _describe(tables.courses),
         SOURCED_ID,
         Cell("orgSourcedId", ID, required=True, refers=TO_ORG),
         Cell("title", TEXT, required=True),
@@ -107,6 +142,7 @@ FILES = (
     ),
     _file(
         "demographics",
+        _describe(tables.demographics),
         Cell("userSourcedId", ID, required=True, refers=TO_USER),
         Cell("sex", word_of(rows.SEXES)),
         Cell("birthDate", DAY),
@@ -120,6 +156,7 @@ FILES = (
     ),
     _file(
         "relationships",
+        Subject(tables.users),
         Cell("userSourcedId", ID, required=True, refers=TO_USER),
         Cell("relationshipUserSourcedId", ID, required=True, refers=TO_USER),
         Cell("relationshipRole", TEXT, required=True),
@@ -130,9 +167,9 @@ FILES = (
 )
 
 
-def _derived(name: str, select_rows: DerivedRows, *files: str) -> Derived:
+def _derived(name: str, select_rows: DerivedRows, retain: RetainedRows, *files: str) -> Derived:
     file = loosen(ONEROSTER_1_2.file(name), "termSourcedIds")
-    return Derived(file, tuple(_PREFIX + it for it in files), select_rows)
+    return Derived(file, tuple(_PREFIX + it for it in files), select_rows, retain)
 
 
 SDS = Format(
@@ -140,14 +177,16 @@ SDS = Format(
     FILES,
     PARTS_WITHOUT_PROFILES,
     derived=(
-        _derived("orgs", rows.select_orgs, "orgs"),
-        _derived("academicSessions", rows.select_sessions, "academicSessions"),
-        _derived("courses", rows.select_courses, "classes"),
-        _derived("classes", rows.select_classes, "classes"),
-        _derived("users", rows.select_users, "users", "roles"),
-        _derived("roles", rows.select_roles, "users", "roles", "orgs"),
-        _derived("enrollments", rows.select_enrollments, "enrollments", "classes"),
-        _derived("demographics", rows.select_demographics, "demographics"),
+        _derived("orgs", rows.select_orgs, retained.retain_ids("sds_orgs"), "orgs"),
+        _derived(
+            "academicSessions", rows.select_sessions, retained.retain_ids("sds_academicSessions"), "academicSessions"
+        ),
+        _derived("courses", rows.select_courses, retained.retain_courses, "classes"),
+        _derived("classes", rows.select_classes, retained.retain_ids("sds_classes"), "classes"),
+        _derived("users", rows.select_users, retained.retain_users, "users", "roles"),
+        _derived("roles", rows.select_roles, retained.retain_roles, "users", "roles", "orgs"),
+        _derived("enrollments", rows.select_enrollments, retained.retain_enrollments, "enrollments", "classes"),
+        _derived("demographics", rows.select_demographics, retained.retain_ids("sds_demographics"), "demographics"),
     ),
     skipped=frozenset({"userFlags"}),
 )

@@ -12,10 +12,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, case, func, literal, null, select, union_all
 from sqlalchemy.dialects.postgresql import distinct_on
 
-from roster_service.db import vocabulary
+from roster_service.db import tables, vocabulary
 from roster_service.db.tables import CText
 from roster_service.db.vocabulary import Vocabulary
-from sync_scripts.cells import to_list
+from sync_scripts.cells import TEXT, to_list
 from sync_scripts.deriving import make_id
 from sync_scripts.formats import Staged
 
@@ -135,8 +135,10 @@ def select_users(staged: Staged, feed: str) -> Select[Any]:
     return select(
         users["sourcedId"].label("sourcedId"),
         _text("true").label("enabledUser"),
-        func.coalesce(users["givenName"], users["username"]).label("givenName"),
-        func.coalesce(users["familyName"], users["username"]).label("familyName"),
+        *(
+            func.coalesce(TEXT.convert(users[header]), users["username"]).label(header)
+            for header in ("givenName", "familyName")
+        ),
         *(users[header].label(header) for header in ("username", "email", "phone", "sms")),
         agents.label("agentSourcedIds"),
         select(grades).where(roles["userSourcedId"] == users["sourcedId"]).scalar_subquery().label("grades"),
@@ -148,7 +150,9 @@ def select_roles(staged: Staged, feed: str) -> Select[Any]:
     their relationships say, at the orgs of whom they belong to."""
     roles, orgs = staged["sds_roles"], staged["sds_orgs"]
     whens = [(roles["role"] == word, _text(said)) for word, said in ROLES.items()]
-    at_school = func.lower(orgs["type"]) == "school"
+    # Where the row of an org is refused, the stored org stands.
+    stored = select(tables.orgs.c.type).where(tables.orgs.c.sourced_id == roles["orgSourcedId"]).scalar_subquery()
+    at_school = func.coalesce(func.lower(orgs["type"]), stored, type_=CText) == "school"
     administrator = case((at_school, _text("siteAdministrator")), else_=_text("districtAdministrator"))
     said = case(
         (roles["role"] == "administrator", administrator), *whens, else_=_say(roles["role"], vocabulary.USER_ROLES)
@@ -196,15 +200,18 @@ def select_roles(staged: Staged, feed: str) -> Select[Any]:
 
 
 def select_enrollments(staged: Staged, feed: str) -> Select[Any]:
-    """Who takes part in which class, at the org of the class."""
+    """Who takes part in which class, at the org of the class; where the row of a class is refused, the stored class
+    stands."""
     seats, classes = staged["sds_enrollments"], staged["sds_classes"]
+    stored = tables.classes
+    stored_school = select(stored.c.school_id).where(stored.c.sourced_id == seats["classSourcedId"]).scalar_subquery()
     role = _say(seats["role"], vocabulary.ENROLLMENT_ROLES)
     identifier = make_id(feed, "enrollment", seats["classSourcedId"], seats["userSourcedId"], role)
     return (
         select(
             identifier.label("sourcedId"),
             seats["classSourcedId"].label("classSourcedId"),
-            classes["orgSourcedId"].label("schoolSourcedId"),
+            func.coalesce(classes["orgSourcedId"], stored_school, type_=CText).label("schoolSourcedId"),
             seats["userSourcedId"].label("userSourcedId"),
             role.label("role"),
         )

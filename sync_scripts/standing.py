@@ -23,7 +23,7 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, FromClause, Table, Text, and_, exists, or_, select, union_all
 
 from roster_service.db import tables
-from sync_scripts.formats import CsvFile, Staged, StagedFile
+from sync_scripts.formats import CsvFile, Staged, StagedFile, Subject
 
 ACTIVE, TO_BE_DELETED = "active", "tobedeleted"
 
@@ -43,6 +43,8 @@ class Ground:
     deltas: frozenset[str]
     refused: Mapping[str, StagedFile]
     absent: Absent
+    # For the ids of records that the rows of files with a `subject` describe.
+    feed_name: str = ""
 
     def stands(self, table: Table, stored: FromClause) -> ColumnElement[bool] | None:
         """The condition that a row of `stored`, the table or an alias of it, stands; None: none does."""
@@ -98,6 +100,8 @@ class Ground:
     def find_standing(self, file: CsvFile) -> StagedFile | None:
         """What is stored of a file and remains, to look something up in: the columns that are kept as the texts that
         they are, and no others. None: nothing does."""
+        if file.subject is not None:
+            return self._find_described(file, file.subject)
         table = file.kept_in if file.table is None else file.table
         if table is None:
             return None
@@ -111,6 +115,16 @@ class Ground:
             if cell.column is not None and isinstance(cell.column.type, Text)
         )
         return StagedFile(file, select(*columns).where(condition).subquery(), ())
+
+    def _find_described(self, file: CsvFile, subject: Subject) -> StagedFile | None:
+        """The refused rows of a file that others are derived from, where the record that a row describes stands."""
+        refused = self.refused.get(file.name)
+        if refused is None or subject.identify is None:
+            return None
+        stored = subject.table.alias()
+        described = stored.c.sourced_id == subject.identify(self.feed_name, refused["sourcedId"])
+        rows = select(*refused.columns).where(described, stored.c.feed_id == self.feed_id, stored.c.status == ACTIVE)
+        return StagedFile(file, rows.subquery(), ())
 
     def look_up(self, file: StagedFile) -> StagedFile:
         """The live rows of a file and what stands beside them, in the columns of `find_standing`."""
