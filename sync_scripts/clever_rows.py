@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db.tables import CText
 from sync_scripts.cells import DAY, is_blank
-from sync_scripts.deriving import make_id
+from sync_scripts.deriving import make_district, make_id
 from sync_scripts.formats import Staged, StagedFile
 from sync_scripts.quirks import SQLText
 
@@ -51,20 +51,14 @@ def _first_filled(file: StagedFile, *headers: str) -> SQLText:
 
 def select_orgs(staged: Staged, feed: str) -> Select[Any]:
     """The district, and its schools."""
-    schools, district = staged["schools"], make_id(feed, "district")
-    top = select(
-        district.label("sourcedId"),
-        to_text(feed).label("name"),
-        to_text("district").label("type"),
-        to_text(feed).label("identifier"),
-        null().label("parentSourcedId"),
-    )
+    schools, district = staged["schools"], make_district(feed)
+    top = select(*(cell.label(header) for header, cell in district.items()), null().label("parentSourcedId"))
     below = select(
         make_id(feed, "school", schools["School_id"]),
         schools["School_name"],
         to_text("school"),
         schools["School_number"],
-        district,
+        district["sourcedId"],
     )
     rows = union_all(top, below).subquery()
     return select(*rows.c)
@@ -127,7 +121,7 @@ def select_courses(staged: Staged, feed: str) -> Select[Any]:
             identifier.label("sourcedId"),
             title.label("title"),
             sections["Course_number"].label("courseCode"),
-            make_id(feed, "district").label("orgSourcedId"),
+            make_district(feed)["sourcedId"].label("orgSourcedId"),
         )
         .ext(distinct_on(identifier))
         .order_by(identifier, sections["ctid"])

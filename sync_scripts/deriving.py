@@ -35,6 +35,9 @@ from sync_scripts.refusals import Findings, Refusal
 from sync_scripts.standing import Ground
 from sync_scripts.temporary import analyze_temporary, create_temporary
 
+# A type of orgs, and the kind of the id of a district that is a feed.
+DISTRICT = "district"
+
 
 @dataclass(frozen=True)
 class Derivation:
@@ -102,6 +105,17 @@ def name_sources(findings: Findings, form: Format) -> Findings:
         for it in findings.first
     )
     return Findings(findings.total, tuple(told))
+
+
+def make_district(feed_name: str) -> dict[str, ColumnElement[str]]:
+    """The feed itself as a district: the cells of an org, by their headers."""
+    name = literal(feed_name, CText)
+    return {
+        "sourcedId": make_id(feed_name, DISTRICT),
+        "name": name,
+        "type": literal(DISTRICT, CText),
+        "identifier": name,
+    }
 
 
 def make_id(feed_name: str, kind: str, *cells: ColumnElement[str]) -> ColumnElement[str]:

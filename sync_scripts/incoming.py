@@ -38,6 +38,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, array
 from roster_service.db import tables
 from roster_service.db.tables import CText
 from roster_service.db.vocabulary import GUARDIAN_ROLES
+from sync_scripts.feed_district import FeedDistrict
 from sync_scripts.formats import Format, Part, Staged, StagedFile
 from sync_scripts.own_rows import Rows, find_own_file, select_own_rows
 from sync_scripts.sifting import make_fingerprint
@@ -68,14 +69,15 @@ class Incoming:
     parts: Mapping[Table, IncomingPart]
 
 
-def prepare(connection: Connection, staged: Staged, form: Format, ground: Ground) -> Incoming:
+def prepare(connection: Connection, staged: Staged, form: Format, ground: Ground, district: FeedDistrict) -> Incoming:
     """Makes the incoming roster of staged files that passed their checks, on their ground."""
-    districts = _find_districts(connection, ground.look_up(staged["orgs"]))
+    placed = district.set_parents(ground.look_up(staged["orgs"]))
+    above = {"parent_id": _find_parents(connection, placed), "district_id": _find_districts(connection, placed)}
     records: dict[Table, Rows] = {}
     for file in staged.values():
         table = file.file.table
         if table is not None and table not in records:
-            derived = {"district_id": districts} if table is tables.orgs else {}
+            derived = above if table is tables.orgs else {}
             records[table] = _unite_records(table, derived, staged, ground, form)
     parts: dict[Table, IncomingPart] = {}
     for part in form.parts:
@@ -261,6 +263,15 @@ def _to_metadata(file: StagedFile) -> ColumnElement[Any]:
     values: ColumnElement[Any] = array(file.metadata_columns, type_=CText)
     filled = func.jsonb_strip_nulls(func.jsonb_object(cast(keys, ARRAY(CText)), values), type_=JSONB)
     return func.nullif(filled, cast(literal({}, JSONB), JSONB), type_=JSONB)
+
+
+def _find_parents(connection: Connection, orgs: StagedFile) -> Table:
+    columns = [Column("sourced_id", CText, primary_key=True), Column("parent_id", CText)]
+    table = create_temporary(connection, "incoming_parents", columns)
+    found = select(orgs["sourcedId"].label("sourced_id"), orgs["parentSourcedId"].label("parent_id"))
+    _insert(connection, table, found)
+    analyze_temporary(connection, table)
+    return table
 
 
 def _find_districts(connection: Connection, orgs: StagedFile) -> Table:

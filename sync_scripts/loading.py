@@ -26,6 +26,7 @@ from sync_scripts.checks import Verdict, check, refuse_duplicates
 from sync_scripts.deriving import Derivation, derive, name_sources
 from sync_scripts.digests import is_known, make_digest, note_digest
 from sync_scripts.families import ONEROSTER, Family
+from sync_scripts.feed_district import add_district
 from sync_scripts.formats import Format, StagedFile
 from sync_scripts.holding import Limits, find_excess, read_limits
 from sync_scripts.incoming import prepare
@@ -184,7 +185,8 @@ def _run(
         if staged.source is not None:
             verdict = _add_source(staged.source, verdict, form)
     with watch.step("prepare"):
-        incoming = prepare(connection, files, form, verdict.ground)
+        district = add_district(connection, run.feed_name, verdict.ground)
+        incoming = prepare(connection, files, form, verdict.ground, district)
     with watch.step("compare"):
         differences = compare(connection, incoming, verdict.ground)
         unproved = find_unproved(connection, verdict, differences)
@@ -203,6 +205,7 @@ def _run(
             *contents.notices,
             *stage.notices,
             *staged.settled.notices,
+            *([] if district.notice is None else [district.notice]),
             *list_notices(connection, form, {**staged.settled.files, **files}, incoming, feed_id),
         ),
         dry_run=options.dry_run,

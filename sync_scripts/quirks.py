@@ -37,6 +37,7 @@ FILE_NAME_CASE = Quirk("a file name in another letter case", ("userprofiles.csv"
 MANIFEST_VERSION = Quirk("the manifest version 1 for 1.0", ("1", "1.0"))
 PROPERTY_CASE = Quirk("a manifest property in another letter case", ("OneRoster.Version", "oneroster.version"))
 BLANK_MODE = Quirk("a blank mode in the manifest", ("", "absent"))
+NO_DISTRICT = Quirk("no org of the type district", ("", "the feed as a district, above the orgs without a parent"))
 
 QUIRKS: tuple[Quirk, ...] = (
     FLAG_SPELLING,
@@ -52,6 +53,7 @@ QUIRKS: tuple[Quirk, ...] = (
     MANIFEST_VERSION,
     PROPERTY_CASE,
     BLANK_MODE,
+    NO_DISTRICT,
 )
 
 # The flags of FLAG_SPELLING, and what they say.

@@ -62,6 +62,7 @@ class Report:
             "seconds": dict(self.seconds),
             "message": self.message,
             "refused": self.refused,
+            "notices": list(self.notices),
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -72,7 +73,6 @@ class Report:
             **self.to_row(),
             "stamp": self.stamp and self.stamp.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "revision": self.revision,
-            "notices": list(self.notices),
             "refusals": [refusal.to_json() for refusal in self.findings.first[:SHOWN]],
             "dry_run": self.dry_run,
         }

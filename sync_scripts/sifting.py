@@ -43,7 +43,7 @@ from sync_scripts.standing import ACTIVE, NOTHING_SIFTED, Absent, Ground
 from sync_scripts.temporary import MARK, PLACE, STORED_ID, analyze_temporary, create_temporary, index_temporary, like
 
 # Goes up when a check or a conversion changes: every row is then looked at once more.
-RULES = 1
+RULES = 2
 SEPARATOR = "\x1f"
 
 

@@ -35,6 +35,7 @@ class Run:
     counts: dict[str, Any]
     refused: int
     message: str | None
+    notices: list[str]
 
 
 @click.group()
@@ -72,6 +73,7 @@ def _to_run(row: Row[Any], is_interrupted: bool) -> Run:
         row.counts,
         row.refused,
         INTERRUPTED_WORDS if is_interrupted else row.message,
+        row.notices,
     )
 
 

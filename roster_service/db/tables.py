@@ -122,6 +122,8 @@ sync_runs = Table(
     Column("seconds", JSONB, nullable=False),
     # Why it was refused, held or failed, in a sentence.
     Column("message", CText),
+    # What was put up with, or done without being asked, in sentences.
+    Column("notices", CTexts, nullable=False, server_default=text("'{}'")),
     # How many rows were refused; the first of them stand in sync_refusals.
     Column("refused", Integer, nullable=False, server_default=text("0")),
     # The export of a held run, kept until it is approved or discarded.

@@ -383,12 +383,24 @@ class _Load:
             for row in self.rows[name]:
                 if _is_live(row):
                     new[name][row["sourcedId"]] = self._read(name, row)
+        self._place_district(new["orgs"])
         for key, said in new["orgs"].items():
             said["district"] = _find_district(new["orgs"], key)
         self._describe_parts(new["users"])
         for key, said in new["users"].items():
             said["roles"] = (*said["roles"], *_find_missing_roles(key, said["roles"], new))
         return new
+
+    def _place_district(self, orgs: dict[str, dict[str, Any]]) -> None:
+        """A feed whose orgs have no district is one itself, above those without a parent."""
+        own = f"{self.feed}:district"
+        known = orgs.pop(own, None)
+        roots = [said for said in orgs.values() if said["parentSourcedId"] in ("", own)]
+        above = not any(said["type"] == "district" for said in orgs.values())
+        for said in roots:
+            said["parentSourcedId"] = own if above else ""
+        if above and roots:
+            orgs[own] = known or {"name": self.feed, "type": "district", "parentSourcedId": ""}
 
     def _read(self, name: str, row: Row) -> dict[str, Any]:
         said: dict[str, Any] = {column: row[column] for column in PLAIN[name]}

@@ -50,8 +50,8 @@ def test_a_table_of_counts(springfield: Path) -> None:
 def test_one_json_object(springfield: Path) -> None:
     first = json.loads(run("--feed", "springfield", "--json", springfield).stdout)
     assert list(first) == [
-        "feed", "run", "format", "source", "stamp", "outcome", "counts", "seconds", "message", "refused", "revision",
-        "notices", "refusals", "dry_run",
+        "feed", "run", "format", "source", "stamp", "outcome", "counts", "seconds", "message", "refused", "notices",
+        "revision", "refusals", "dry_run",
     ]  # fmt: skip
     assert (first["outcome"], first["revision"]) == ("done", 1)
     assert first["stamp"].endswith("Z")
