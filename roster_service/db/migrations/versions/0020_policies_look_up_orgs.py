@@ -9,8 +9,8 @@ from importlib import import_module
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0017"
-down_revision = "0016"
+revision = "0020"
+down_revision = "0018"
 branch_labels = None
 depends_on = None
 
