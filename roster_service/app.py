@@ -38,6 +38,7 @@ from roster_service.rostering import blueprints as rostering
 from roster_service.rostering.paths import EncodedIds, IdConverter
 from roster_service.rostering.views import Surroundings
 from roster_service.settings import Settings
+from roster_service.time_limit import TimeLimit
 from roster_service.vendor.blueprint import register_vendor
 from roster_service.vendor.throttle import Throttle
 from roster_service.vendor.views import VendorDoor
@@ -121,6 +122,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app.wsgi_app = Direct(  # type: ignore[method-assign]
         app, operations, here, Recaller(messenger, walks), journal, settings.compress_bytes
     )
+    app.wsgi_app = TimeLimit(app.wsgi_app, settings.statement_seconds)  # type: ignore[method-assign]
     if settings.trusted_proxies:
         # For the client's address alone; the address of the service is a setting.
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]

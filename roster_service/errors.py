@@ -11,6 +11,9 @@ import traceback
 
 IN_LOG = "the service failed; the failure is in its log"
 
+# Seconds after which somebody may try again who was refused because the service is BUSY.
+BUSY_SECONDS = 5
+
 
 class Problem(enum.Enum):
     """Why a request is refused, or answered with a warning."""

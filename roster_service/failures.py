@@ -10,11 +10,14 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
 
-from roster_service.errors import IN_LOG, Problem, RefusedRequestError, describe_fault
+from roster_service.db.deadline import OverdueError
+from roster_service.errors import BUSY_SECONDS, IN_LOG, Problem, RefusedRequestError, describe_fault
 from roster_service.rostering import blueprints as rostering
 from roster_service.vendor import answers as vendor
 
 log = logging.getLogger(__name__)
+
+TOO_LONG = "the query took too long; ask for less"
 
 
 def register_failures(app: Flask) -> None:
@@ -23,6 +26,7 @@ def register_failures(app: Flask) -> None:
     app.register_error_handler(HTTPException, on_http_error)
     app.register_error_handler(DBAPIError, on_database_error)
     app.register_error_handler(PoolTimeoutError, on_full_pool)
+    app.register_error_handler(OverdueError, on_overdue)
     app.register_error_handler(Exception, on_fault)
 
 
@@ -53,7 +57,7 @@ def on_database_error(error: DBAPIError) -> Response:
     """The log gets the kind alone: a driver's message can quote the values of a statement."""
     log.error("database: %s, SQLSTATE %s", type(error.orig).__name__, getattr(error.orig, "pgcode", None))
     if isinstance(error.orig, QueryCanceled):
-        return answer_failure(Problem.BUSY, "the query took too long; ask for less", 503)
+        return answer_failure(Problem.BUSY, TOO_LONG, 503)
     if isinstance(error, OperationalError):
         return answer_failure(Problem.BUSY, "the database does not answer; try again", 503)
     return answer_failure(Problem.INTERNAL, IN_LOG, 500)
@@ -63,6 +67,12 @@ def on_full_pool(_error: PoolTimeoutError) -> Response:
     """Every connection of this worker was in use for too long."""
     log.error("database: every connection is in use")
     return answer_failure(Problem.BUSY, "the service is busy; try again", 503)
+
+
+def on_overdue(_error: OverdueError) -> Response:
+    """The queries of a request took too long together, or one of them did and another one would be next."""
+    log.error("database: the time of a request is up")
+    return answer_failure(Problem.BUSY, TOO_LONG, 503)
 
 
 def on_fault(error: Exception) -> Response:
@@ -77,4 +87,7 @@ def answer_failure(problem: Problem, description: str, status: int) -> Response:
         return on_refusal(RefusedRequestError(problem, description))
     response = jsonify({"error": "server_error", "error_description": description})
     response.status_code = status
+    response.headers["Cache-Control"] = "no-store"
+    if problem is Problem.BUSY:
+        response.headers["Retry-After"] = str(BUSY_SECONDS)
     return response

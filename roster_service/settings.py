@@ -143,7 +143,9 @@ class Settings:
     compress_bytes: int = setting(
         1000, read_count(0, 10**9), "answers of so many bytes are compressed for clients that take it; 0: none"
     )
-    statement_seconds: int = setting(30, read_count(1, 3600), "longest time of one query, in seconds")
+    statement_seconds: int = setting(
+        30, read_count(1, 3600), "longest time of one query, and of all before the last one of a request, in seconds"
+    )
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Settings:

@@ -32,6 +32,8 @@ STOP_SECONDS = 20
 # each other in one interpreter have been measured to answer fewer requests, not more.
 WORKER_CLASS = "roster_service.gunicorn_worker.Worker"
 LOGGER_CLASS = "roster_service.gunicorn_logger.Logger"
+# What a worker needs beside the statements of a request: a connection that does not come, JSON, sending the answer.
+SPARE_SECONDS = 30
 # 0: gunicorn sets no limit to the request line; the worker does.
 REQUEST_LINE_BYTES = 0
 # The longest header in bytes: a permission token names every single school that is granted.
@@ -109,10 +111,20 @@ def make_server_command(settings: Settings, application: str) -> list[str]:
     command = [sys.executable, "-m", "gunicorn", application]
     command += ["--bind", f"{settings.host}:{settings.port}"]
     command += ["--workers", str(settings.workers), "--worker-class", WORKER_CLASS]
+    command += ["--timeout", str(find_worker_timeout(settings))]
     command += ["--logger-class", LOGGER_CLASS, "--log-level", "warning"]
     command += ["--limit-request-line", str(REQUEST_LINE_BYTES)]
     command += ["--limit-request-field_size", str(HEADER_BYTES)]
     return command
+
+
+def find_worker_timeout(settings: Settings) -> int:
+    """Seconds after which gunicorn may think that a worker hangs: more than the longest request takes.
+
+    Until the time of a request is up it may begin one more message to the database (`TimeLimit`), of two statements at
+    most, each of which the database ends after as long.
+    """
+    return 3 * settings.statement_seconds + SPARE_SECONDS
 
 
 def wait_until_ready(settings: Settings, child: subprocess.Popen[bytes]) -> None:

@@ -15,9 +15,12 @@ from psycopg2.extensions import connection as DriverConnection  # noqa: N812  (t
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import OperationalError
 
+from roster_service.db.deadline import hold_to_deadline
 from roster_service.db.prepared import let_prepare
 from roster_service.errors import DatabaseUnavailableError
 
+# How long a connection is waited for: until one of the pool is free, and until a new one is made.
+POOL_SECONDS = CONNECT_SECONDS = 10
 # How requests are planned.
 _PLANNING = {
     # Pages are short index walks; compiling machine code for them costs more than running them.
@@ -171,16 +174,19 @@ def _make(url: str, extra: Mapping[str, Any], *, pool_size: int) -> Engine:
         raise DatabaseUnavailableError("the database URL cannot be read") from error
     if address.get_backend_name() not in ("postgresql", "postgres"):
         raise DatabaseUnavailableError(f"the database must be PostgreSQL, not {address.get_backend_name()}")
-    return create_engine(
+    engine = create_engine(
         address.set(drivername="postgresql+psycopg2"),
         pool_size=pool_size,
         max_overflow=2,
+        pool_timeout=POOL_SECONDS,
         pool_pre_ping=False,
         pool_recycle=1800,
         # Values of statements are personal data; an error shall not carry them.
         hide_parameters=True,
-        connect_args={**extra, "connect_timeout": 10, "application_name": "roster"},
+        connect_args={**extra, "connect_timeout": CONNECT_SECONDS, "application_name": "roster"},
     )
+    hold_to_deadline(engine)
+    return engine
 
 
 def require_reachable(engine: Engine) -> None:

@@ -17,6 +17,7 @@ from psycopg2.errors import FeatureNotSupported
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
+from roster_service.db.deadline import require_time
 from roster_service.db.engine import MESSAGE_OPENING
 from roster_service.db.prepared import Statement, may_prepare, plan, prepare
 
@@ -58,7 +59,8 @@ class Messenger:
         """The rows of the last of the calls, which are sent in one message.
 
         None where the connection was dead, or its plans were made for tables or functions of another version: nothing
-        was answered, and whoever asks again gets a fresh connection. Raises DBAPIError for any other failure.
+        was answered, and whoever asks again gets a fresh connection. Raises DBAPIError for any other failure, and
+        OverdueError where the time of the request is up.
         """
         try:
             return self._send(calls)
@@ -87,9 +89,14 @@ class Messenger:
             pooled.detach()
             own.driver, own.info = pooled.dbapi_connection, pooled.info
         with own.driver.cursor() as cursor:
+
+            def send(message: str) -> None:
+                require_time()
+                cursor.execute(f"{self._opening} {message}")
+
             if self._prepared:
                 for call in calls:
-                    plan(prepare(call.statement), own.info, lambda text: cursor.execute(f"{self._opening} {text}"))
-            cursor.execute(f"{self._opening} {'; '.join([call.spell(cursor, self._prepared) for call in calls])}")
+                    plan(prepare(call.statement), own.info, send)
+            send("; ".join([call.spell(cursor, self._prepared) for call in calls]))
             rows: Sequence[tuple[Any, ...]] = cursor.fetchall()
         return rows

@@ -35,6 +35,9 @@ STATE_HEADERS: dict[str, Any] = {
     },
     "ETag": {"description": "For `If-None-Match`", "schema": {"type": "string"}},
 }
+RETRY_HEADERS: dict[str, Any] = {
+    "Retry-After": {"description": "Seconds after which to try again", "schema": {"type": "integer"}}
+}
 FAILURES = {
     400: "The method, the version prefix, a parameter or the filter is refused",
     401: "No token, or one that is not valid any more",
@@ -98,7 +101,11 @@ def document(endpoint: Endpoint, version: Version, here: Surroundings) -> dict[s
     }
     for status, reason in FAILURES.items():
         if status != 404 or not collection:
-            responses[str(status)] = {"description": reason, "content": {"application/json": {"schema": StatusInfo}}}
+            responses[str(status)] = {
+                "description": reason,
+                "headers": RETRY_HEADERS if status == 503 else {},
+                "content": {"application/json": {"schema": StatusInfo}},
+            }
     return {
         "summary": endpoint.summary,
         "operationId": endpoint.name,

@@ -8,7 +8,7 @@ from typing import Any
 from flask import Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
-from roster_service.errors import Problem, RefusedRequestError, SlowedRequestError
+from roster_service.errors import BUSY_SECONDS, Problem, RefusedRequestError, SlowedRequestError
 from roster_service.request_facts import request_id
 
 ROOT = "/v1"
@@ -32,7 +32,6 @@ CHALLENGES = {
     Problem.BAD_TOKEN: 'Bearer realm="vendor", error="invalid_token"',
     Problem.CREDENTIALS: 'Bearer realm="vendor"',
 }
-BUSY_SECONDS = 5
 
 
 def is_vendor(path: str) -> bool:

@@ -99,7 +99,7 @@ class Document:
         template = self.find(path)
         found = read_json(body)
         if status != 200:
-            self._hold_failure(template, status, found)
+            self._hold_failure(template, status, headers, found)
         elif template is None:
             raise AssertionError(f"{path} answers 200 and is not documented")
         else:
@@ -107,13 +107,16 @@ class Document:
         if template is not None:
             self._hold_schema(template, status, "fields" not in parse_qs(query, keep_blank_values=True), body, found)
 
-    def _hold_failure(self, template: str | None, status: int, found: Any) -> None:
+    def _hold_failure(self, template: str | None, status: int, headers: Mapping[str, str], found: Any) -> None:
         assert set(found) == {"statusInfoSet"}
         assert (found["statusInfoSet"]["imsx_codeMajor"], found["statusInfoSet"]["imsx_severity"]) == (
             "failure",
             "error",
         )
         assert template is not None or status in (400, 404)
+        if template is not None:
+            documented = self.paths[template]["responses"][str(status)].get("headers", {})
+            assert ("Retry-After" in headers) is ("Retry-After" in documented) is (status == 503)
 
     def _hold_records(self, template: str, query: str, headers: Mapping[str, str], found: Any) -> None:
         for name, header in self.paths[template]["responses"]["200"]["headers"].items():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
-from sqlalchemy import text
+from psycopg2.errors import QueryCanceled
+from sqlalchemy import Engine, event, text
+from sqlalchemy.engine import ExceptionContext
 
 from .client import VERSIONS, Answer, RosterClient
 from .conftest import Served
@@ -48,6 +50,34 @@ def test_a_query_that_takes_too_long_is_503(
     assert int(answer.headers["Retry-After"]) > 0
     assert "QueryCanceled" in expected_faults.text
     assert own.client.call("v1p2", "/courses", bearer=token).total == 6
+
+
+@pytest.fixture
+def cancelled() -> Iterator[list[str]]:
+    """The statements that the database ended because they took too long."""
+    found: list[str] = []
+
+    def note(context: ExceptionContext) -> None:
+        if isinstance(context.original_exception, QueryCanceled):
+            found.append(str(context.statement))
+
+    event.listen(Engine, "handle_error", note)
+    yield found
+    event.remove(Engine, "handle_error", note)
+
+
+@pytest.mark.parametrize("path", ["/users", "/users?limit=2&offset=2", "/users?limit=0", "/users/spr-student-1"])
+def test_what_took_too_long_is_not_tried_in_another_way(
+    make_served: Callable[..., Served], cancelled: list[str], expected_faults: pytest.LogCaptureFixture, path: str
+) -> None:
+    """Nothing is known yet of the caller and the collection, so there is much to ask."""
+    own = make_served(statement_seconds=1)
+    token = own.client.token("v1p2")
+    with own.engine.begin() as connection:
+        connection.execute(text("LOCK TABLE users IN ACCESS EXCLUSIVE MODE"))
+        assert_failed(own.client.call("v1p2", *path.split("?"), bearer=token), 503, "server_busy")
+    assert len(cancelled) == 1
+    assert own.client.call("v1p2", *path.split("?"), bearer=token).status == 200
 
 
 @each_version

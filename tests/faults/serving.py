@@ -1,0 +1,200 @@
+"""A gunicorn of a test's own, as `roster run` starts it, and one call of each interface."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import time
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import psutil
+from sqlalchemy import Engine
+
+from roster_service.access import vendors
+from roster_service.access.scopes import Scope, ScopeName
+from roster_service.cli.serve import make_server_command
+from roster_service.schemas.versions import VERSIONS
+from roster_service.settings import PREFIX, Settings
+from sync_scripts.loading import load
+from tests.contract.client import ROOTS
+from tests.contract.conftest import EXPORTS, FEEDS, SECRET_KEY
+from tests.vendor.client import Account, add_account
+
+PROJECT = Path(__file__).parents[2]
+PATIENCE_SECONDS = 60
+DISTRICT, LEA, STUDENTS = "spr-district", "17-0042", 6
+# Of records that are kept as texts, an answer would take no look at the tables.
+SETTINGS = {"secret_key": SECRET_KEY, "workers": 2, "token_client_per_minute": 10**6, "document_megabytes": 0}
+# What each interface says when the database is not to be had.
+BUSY: Mapping[str, Callable[[Any], bool]] = {
+    "token": lambda body: bool(body["error"] == "server_error"),
+    "v1p1": lambda body: bool(body["statusInfoSet"]["imsx_codeMinor"] == "server_busy"),
+    "v1p2": lambda body: bool(body["statusInfoSet"]["imsx_codeMinor"] == "server_busy"),
+    "login": lambda body: bool(body["code"] == "unavailable"),
+    "students": lambda body: bool(body["code"] == "unavailable"),
+}
+INTERFACES = tuple(BUSY)
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What opens both interfaces."""
+
+    client: tuple[str, str]
+    account: Account
+
+
+def fill(engine: Engine) -> Credentials:
+    """Loads a district, and adds a vendor who sees it."""
+    load(engine, "springfield", EXPORTS / FEEDS["springfield"])
+    account = add_account(engine, "reading", {DISTRICT: ()})
+    scopes = [Scope(version.prefix, name) for version in VERSIONS for name in ScopeName]
+    with engine.begin() as connection:
+        added = vendors.add_client(connection, account.email, "tests", scopes)
+    return Credentials((added.client_id, added.client_secret), account)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back over the wire."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body, parsed."""
+        return json.loads(self.body)
+
+
+class Service:
+    """A running gunicorn, and calls of a vendor."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int, credentials: Credentials, log: Path) -> None:
+        self.process = process
+        self.credentials = credentials
+        self._port = port
+        self._log = log
+        self._tokens: dict[str, str] = {}
+
+    @property
+    def workers(self) -> set[int]:
+        """The ids of the worker processes."""
+        return {child.pid for child in psutil.Process(self.process.pid).children()}
+
+    @property
+    def log(self) -> str:
+        """What it has written so far."""
+        return self._log.read_text()
+
+    def ask(self, interface: str, path: str = "/users?limit=2") -> Reply:
+        """A call of an interface, with the tokens that it has given before; `path`: of the rostering interface."""
+        account = self.credentials.account
+        key = {"x-api-key": account.api_key, "Content-Type": "application/json"}
+        match interface:
+            case "token":
+                return self._ask_token("v1p1")
+            case "login":
+                return self._call(
+                    "POST", "/v1/login", json.dumps({"email": account.email, "password": account.password}), key
+                )
+            case "students":
+                bearer = {"Authorization": f"Bearer {self._tokens.get('login', '')}"}
+                return self._call("POST", "/v1/students", json.dumps({"districtlea": LEA}), key | bearer)
+            case version:
+                bearer = {"Authorization": f"Bearer {self._tokens.get(version, '')}"}
+                return self._call("GET", ROOTS[version] + path, headers=bearer)
+
+    def get_tokens(self) -> None:
+        """Gets a token of each kind; they must be given."""
+        for version in ROOTS:
+            self._tokens[version] = self._ask_token(version).json["access_token"]
+        self._tokens["login"] = self.ask("login").json["token"]
+
+    def _ask_token(self, version: str) -> Reply:
+        basic = b64encode(":".join(self.credentials.client).encode()).decode()
+        form = {"grant_type": "client_credentials", "scope": f"{version}/roster.readonly"}
+        headers = {"Authorization": f"Basic {basic}", "Content-Type": "application/x-www-form-urlencoded"}
+        return self._call("POST", "/oauth/token", urlencode(form), headers)
+
+    def _call(self, method: str, path: str, body: str | None = None, headers: Mapping[str, str] | None = None) -> Reply:
+        connection = HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE_SECONDS)
+        try:
+            connection.request(method, path, body, dict(headers or {}))
+            response = connection.getresponse()
+            return Reply(response.status, dict(response.getheaders()), response.read())
+        finally:
+            connection.close()
+
+
+def assert_busy(interface: str, reply: Reply) -> None:
+    """503 in the interface's own words, and when to try again."""
+    assert reply.status == 503, (interface, reply)
+    assert BUSY[interface](reply.json), (interface, reply)
+    assert int(reply.headers["Retry-After"]) > 0, (interface, reply)
+
+
+def assert_served(service: Service) -> None:
+    """Every interface gives its right answer."""
+    service.get_tokens()
+    for interface in INTERFACES:
+        assert service.ask(interface).status == 200, interface
+    assert len(service.ask("students").json["students"]) == STUDENTS
+    assert len(service.ask("v1p1").json["users"]) == 2
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Returns when the condition holds; AssertionError where it does not within a minute."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def find_free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def serving(url: str, credentials: Credentials, home: Path, **settings: Any) -> Iterator[Service]:
+    """gunicorn with the command line of `roster run`, once it answers; ended at the end. `home`: its data folder."""
+    port = find_free_port()
+    chosen = {**SETTINGS, "database_url": url, "home": home, "port": port, **settings}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    environment |= {PREFIX + name.upper(): str(value) for name, value in chosen.items()}
+    command = make_server_command(Settings.from_environ(environment), "wsgi:app")
+    log = home / f"log-{port}"
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=out, stderr=out)
+    try:
+        wait_for(lambda: process.poll() is not None or answers(port))
+        yield Service(process, port, credentials, log)
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
+
+
+def answers(port: int) -> bool:
+    """Whether anything is answered."""
+    try:
+        connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
+        connection.request("GET", "/docs")
+        connection.getresponse().read()
+    except OSError:
+        return False
+    finally:
+        connection.close()
+    return True

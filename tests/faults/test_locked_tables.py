@@ -1,0 +1,57 @@
+"""A table is locked for longer than a query may take: 503 is answered, and no worker dies of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from sqlalchemy import Engine, text
+
+from roster_service.cli.serve import make_server_command
+from roster_service.db.engine import make_engine
+from roster_service.settings import Settings
+
+from .serving import Service, assert_busy, assert_served, fill, serving
+
+LATER_PAGE, RECORD = "/users?limit=2&offset=2", "/users/spr-student-1"
+# What is locked -> what then cannot be answered.
+LOCKED = {
+    "users": [("v1p1", "/users"), ("v1p2", LATER_PAGE), ("v1p1", RECORD), ("students", "")],
+    "oauth_clients": [("token", ""), ("v1p1", LATER_PAGE), ("v1p2", RECORD)],
+    "api_keys": [("login", ""), ("students", "")],
+    "signing_keys": [("token", ""), ("login", "")],
+}
+
+
+@pytest.fixture(scope="module")
+def engine(make_database: Callable[[], str]) -> Iterator[Engine]:
+    made = make_engine(make_database())
+    yield made
+    made.dispose()
+
+
+@pytest.fixture(scope="module")
+def service(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    credentials = fill(engine)
+    url = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    with serving(url, credentials, tmp_path_factory.mktemp("home"), statement_seconds=1) as made:
+        yield made
+
+
+@pytest.mark.parametrize("table", LOCKED)
+def test_a_locked_table_is_503_and_kills_no_worker(service: Service, engine: Engine, table: str) -> None:
+    assert_served(service)
+    workers = service.workers
+    with engine.begin() as connection:
+        connection.execute(text(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"))
+        for interface, path in LOCKED[table]:
+            assert_busy(interface, service.ask(interface, path))
+    assert_served(service)
+    assert service.workers == workers
+
+
+@pytest.mark.parametrize("seconds", [1, 10, 30, 3600])
+def test_a_worker_has_time_for_the_longest_request(seconds: int) -> None:
+    """A connection that is waited for until the time of the request is up, and then a message of two statements."""
+    command = make_server_command(Settings(statement_seconds=seconds), "wsgi:app")
+    assert int(command[command.index("--timeout") + 1]) > max(seconds + 20, 3 * seconds)
