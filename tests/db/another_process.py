@@ -7,7 +7,9 @@ import os
 import sys
 from pathlib import Path
 
-import sqlalchemy.dialects.postgresql.psycopg2  # noqa: F401  (what another user may not be able to read)
+# Named here, because another user may be unable to read them later.
+import psycopg2.extras  # noqa: F401
+import sqlalchemy.dialects.postgresql.psycopg2  # noqa: F401
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
