@@ -221,10 +221,8 @@ def _explain_reference(refers: Reference, ground: Ground) -> Words:
         if refers.file not in ground.staged:
             return literal(f"names a row of {file_name}, which is absent", CText)
         target = ground.staged[refers.file].alias()
-        wrong = func.concat(
-            f"must name a row of {file_name} of type {' or '.join(refers.types)}, this one is of type ",
-            target["type"] if refers.types else "",
-        )
+        # What the row says instead stands in the export, and may be anything.
+        wrong = literal(f"must name a row of {file_name} of type {' or '.join(refers.types)}", CText)
         reason = case((~target.live, literal(f"names a row of {file_name} that is marked as gone", CText)), else_=wrong)
         words = [select(reason).where(target["sourcedId"] == name).limit(1).scalar_subquery()]
         if refers.file in ground.refused:

@@ -61,7 +61,7 @@ def make_command(family: Family) -> click.Command:
         # Opened before anything else is done.
         type=click.File("w", encoding="utf-8", lazy=False),
         metavar="FILE",
-        help="Write refusals as CSV.",
+        help="Write refusals as CSV, with the values that are not printed.",
     )
     @click.option("--approves", type=int, hidden=True)
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

@@ -71,28 +71,31 @@ def _recognize(written: str, file: CsvFile) -> _Column:
 
 
 def _find_bad_headers(columns: list[_Column], file: CsvFile) -> Iterator[Refusal]:
-    def refuse(header: str, reason: str) -> Refusal:
-        return Refusal(file.file_name, reason, 1, header)
+    declared = file.headers
+
+    def refuse(number: int, column: _Column, reason: str) -> Refusal:
+        # A file without a header begins with a row of somebody.
+        place = column.written if column.meant in declared else str(number)
+        return Refusal(file.file_name, reason, 1, place, column.written)
 
     if sum(_is_own(column.meant, file) for column in columns) > MOST_METADATA_COLUMNS:
         yield Refusal(file.file_name, f"has more than {MOST_METADATA_COLUMNS} metadata columns", 1)
-    declared = file.headers
     seen: set[str] = set()
-    for column in columns:
+    for number, column in enumerate(columns, 1):
         if column.meant in seen:
-            yield refuse(column.written, "stands in the header twice")
+            yield refuse(number, column, "stands in the header twice")
         elif column.meant not in declared and not _is_own(column.meant, file):
             near = difflib.get_close_matches(column.written, declared, 1)
             hint = f"; did you mean {near[0]}?" if near else f"; own columns are named {file.own_prefix}NAME"
-            yield refuse(column.written, f"is no column of this file{hint}")
+            yield refuse(number, column, f"is no column of this file{hint}")
         seen.add(column.meant)
     missing = [cell.header for cell in file.cells if cell.header not in seen and (file.ordered or cell.required)]
     for header in missing:
-        yield refuse(header, "is missing in the header")
+        yield Refusal(file.file_name, "is missing in the header", 1, header)
     if file.ordered and not missing:
-        for wanted, found in zip(declared, columns, strict=False):
+        for number, (wanted, found) in enumerate(zip(declared, columns, strict=False), 1):
             if wanted != found.meant:
-                yield refuse(found.written, f"is misplaced; {wanted} belongs here")
+                yield refuse(number, found, f"is misplaced; {wanted} belongs here")
                 return
 
 

@@ -1,14 +1,19 @@
-"""Why an export, or a row of it, is refused: each reason has a place a person can go to and mend."""
+"""Why an export, or a row of it, is refused: each reason has a place a person can go to and mend.
+
+What is printed goes into logs, and names places alone. What stands there, which may be a pupil's name, is written into
+the database and into the file of `--rejects`.
+"""
 
 from __future__ import annotations
 
 import csv
-import dataclasses
 import functools
 import operator
+import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TextIO
+from typing import IO, TextIO
 
 from roster_service.errors import RosterServiceError
 
@@ -19,18 +24,23 @@ VALUE_LENGTH = 80
 
 @dataclass(frozen=True)
 class Refusal:
-    """One reason and its place: `line` counts from 1, the header's; `column` is its header; None: no such place."""
+    """One reason and its place: `line` counts from 1, the header's; `column` is its header, or its number where the
+    header is none that the file has; None: no such place. No reason quotes what stands there."""
 
     file: str
     reason: str
     line: int | None = None
     column: str | None = None
-    # What was found there, where it may be shown.
+    # What was found there, where it may be kept.
     value: str | None = None
 
     def to_json(self) -> dict[str, object]:
-        """One object, ready for json.dumps; a long value is cut."""
-        return {**dataclasses.asdict(self), "value": self.value and cut_value(self.value)}
+        """What is printed, as one object, ready for json.dumps."""
+        return {"file": self.file, "line": self.line, "column": self.column, "reason": self.reason}
+
+    def to_row(self) -> dict[str, object]:
+        """What is kept; a long value is cut."""
+        return {**self.to_json(), "value": self.value and cut_value(self.value)}
 
     def __str__(self) -> str:
         place = [self.file]
@@ -38,8 +48,7 @@ class Refusal:
             place.append(f"line {self.line}")
         if self.column is not None:
             place.append(f"column {self.column}")
-        value = "" if self.value is None else f" (found {cut_value(self.value)!r})"
-        return f"{', '.join(place)}: {self.reason}{value}"
+        return f"{', '.join(place)}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -106,10 +115,17 @@ REJECTS_HEADER = ("file", "line", "column", "value", "reason")
 
 
 def write_rejects(out: TextIO, findings: Findings) -> None:
-    """Writes the findings that are kept as CSV; without findings, the header alone."""
+    """Writes the findings that are kept as CSV, for the file's owner alone; without findings, the header alone."""
+    _keep_private(out)
     writer = csv.writer(out)
     writer.writerow(REJECTS_HEADER)
     for refusal in findings.first:
-        told = refusal.to_json()
-        writer.writerow(["" if told[name] is None else told[name] for name in REJECTS_HEADER])
+        kept = refusal.to_row()
+        writer.writerow(["" if kept[name] is None else kept[name] for name in REJECTS_HEADER])
     out.flush()
+
+
+def _keep_private(out: IO[str]) -> None:
+    """Lets nobody but its owner read a file. A device or a pipe is as its owner has made it."""
+    if stat.S_ISREG(os.fstat(out.fileno()).st_mode):
+        os.fchmod(out.fileno(), stat.S_IRUSR | stat.S_IWUSR)

@@ -19,6 +19,9 @@ from sync_scripts.refusals import NO_FINDINGS, Findings, RefusedExportError
 from sync_scripts.report import Report
 from sync_scripts.runs import approve, begin_run, end_run, open_feed, set_kept_export, supersede
 
+# SQLSTATE classes of connections, rights, locks, limits and disks: their words say nothing of rows.
+OF_SERVER = ("08", "25", "28", "3D", "40", "42501", "53", "54", "55", "57", "58")
+
 
 @dataclass(frozen=True)
 class RunRecord:
@@ -31,14 +34,18 @@ class RunRecord:
 
 @contextlib.contextmanager
 def tell_database_errors() -> Iterator[None]:
-    """Where the database gives up, that is said in our own words: the server's first ones; whatever else it says may
-    quote a row."""
+    """Where the database gives up, that is said in our own words: the server's first ones, where they are about the
+    server; any others may quote a row."""
     try:
         yield
     except (DBAPIError, psycopg2.Error) as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
-        words = cause.diag.message_primary if isinstance(cause, psycopg2.Error) else None
-        raise DatabaseUnavailableError(f"the database gave up: {words or type(cause).__name__}") from None
+        state = (cause.pgcode or "") if isinstance(cause, psycopg2.Error) else ""
+        words = (
+            cause.diag.message_primary if isinstance(cause, psycopg2.Error) and state.startswith(OF_SERVER) else None
+        )
+        words = words or f"{type(cause).__name__} {state}".strip()
+        raise DatabaseUnavailableError(f"the database gave up: {words}") from None
 
 
 @contextlib.contextmanager

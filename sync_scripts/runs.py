@@ -117,10 +117,10 @@ def end_run(connection: Connection, number: int, findings: Findings, **values: A
     row = update(sync_runs).where(sync_runs.c.id == number, open_ended)
     ended = connection.execute(row.values(finished_at=NOW, **values)).rowcount
     if ended and findings:
-        told = [refusal.to_json() for refusal in findings.first]
+        kept = [refusal.to_row() for refusal in findings.first]
         connection.execute(
             insert(sync_refusals),
-            [{"run_id": number, "number": place, "header": it.pop("column"), **it} for place, it in enumerate(told, 1)],
+            [{"run_id": number, "number": place, "header": it.pop("column"), **it} for place, it in enumerate(kept, 1)],
         )
 
 

@@ -38,6 +38,8 @@ from sync_scripts.thinning import LineMarks, Lines, MarkedLines, Numbers, thin_o
 BLOCK = 2 * LONGEST_LINE
 # SQLSTATE class of data that cannot be read: wrong numbers of cells, bytes that are not UTF-8.
 DATA_EXCEPTION = "22"
+# The one of that class whose words quote nothing: wrong numbers of cells.
+BAD_COPY_FILE_FORMAT = "22P04"
 
 
 class DamagedFileError(Exception):
@@ -303,7 +305,8 @@ def _raise_damage(error: psycopg2.Error, reader: _Reader, file: CsvFile) -> None
         # The database itself has failed.
         raise error
     # The server's words name the column but not the value; its further details would quote the row.
-    raise DamagedFileError(file.file_name, error.diag.message_primary or "cannot be read") from None
+    words = error.diag.message_primary if error.pgcode == BAD_COPY_FILE_FORMAT else None
+    raise DamagedFileError(file.file_name, words or "cannot be read") from None
 
 
 class _Reader:

@@ -84,7 +84,7 @@ MANIFEST: dict[str, tuple[Bend, str]] = {
 FILES: dict[str, tuple[Bend, str]] = {
     "header": (
         header("users", "role", "roll"),
-        "users.csv, line 1, column roll: is no column of this file; did you mean role?",
+        "users.csv, line 1, column 6: is no column of this file; did you mean role? (found 'roll')",
     ),
     "missing column": (
         without_column("users", "password"),
@@ -168,8 +168,8 @@ SETS: dict[str, tuple[Bend, str]] = {
     ),
     "a class at a district": (
         cell("classes", 2, "schoolSourcedId", "spr-district"),
-        "classes.csv, line 2, column schoolSourcedId: must name a row of orgs.csv of type school, this one is of type "
-        "district (found 'spr-district')",
+        "classes.csv, line 2, column schoolSourcedId: must name a row of orgs.csv of type school "
+        "(found 'spr-district')",
     ),
     "a course in a semester": (
         cell("courses", 2, "schoolYearSourcedId", "spr-2027-fall"),

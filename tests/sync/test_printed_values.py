@@ -1,0 +1,292 @@
+"""What loads and nights print goes into logs: files, lines, columns and reasons, and never what stands there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import Engine, select, text, update
+
+from roster_service.db.tables import feeds, sync_refusals
+from sync_scripts import load_clever, load_oneroster, load_sds, nightly
+from sync_scripts.clever import CLEVER
+from sync_scripts.exits import Exit
+from sync_scripts.formats import Format
+from sync_scripts.oneroster import ONEROSTER_1_1, ONEROSTER_1_2
+from sync_scripts.sds import SDS
+
+from .bending import Bend, both, cell, raw, read_csv, rows_of, with_row
+from .conftest import SHELBYVILLE, SPRINGFIELD
+
+# The name of a pupil, who is in no export.
+NAME = "Zorblax Quux"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A format, its script, its word for feeds, a small export of it, and the files of it that name people."""
+
+    form: Format
+    main: Any
+    family: str
+    export: str
+    people: str
+
+
+SOURCES = {
+    "oneroster 1.1": Source(ONEROSTER_1_1, load_oneroster.main, "oneroster", SPRINGFIELD, "users"),
+    "oneroster 1.2": Source(ONEROSTER_1_2, load_oneroster.main, "oneroster", SHELBYVILLE, "users"),
+    "clever": Source(CLEVER, load_clever.main, "clever", "shelbyville-clever", "students"),
+    "sds": Source(SDS, load_sds.main, "sds", "northhaven-sds", "users"),
+}
+
+
+def in_every_cell(value: str) -> Callable[[Source], Bend]:
+    """In every file a row that has nothing else in any cell."""
+
+    def plant(source: Source) -> Bend:
+        def bend(folder: Path) -> None:
+            for file in source.form.files:
+                name = file.file_name.removesuffix(".csv")
+                header = read_csv(folder / file.file_name)[0]
+                with_row(name, **dict.fromkeys(header, value))(folder)
+
+        return bend
+
+    return plant
+
+
+def in_rows(change: Callable[[list[list[str]]], object]) -> Callable[[Source], Bend]:
+    return lambda source: rows_of(source.people, change)
+
+
+def in_bytes(change: Callable[[bytes], bytes]) -> Callable[[Source], Bend]:
+    return lambda source: raw(f"{source.people}.csv", change)
+
+
+def name_id(source: Source) -> Bend:
+    """Gives somebody an id that is a name, in all files."""
+    if source.form is CLEVER:
+        return both(cell("students", 4, "Student_id", NAME), cell("enrollments", 6, "Student_id", NAME))
+    identifier = {ONEROSTER_1_1: "spr-student-1", ONEROSTER_1_2: "shv-student-1", SDS: "u1"}[source.form]
+    files = (file.file_name for file in source.form.files)
+    return both(*(raw(name, lambda data: data.replace(identifier.encode(), NAME.encode())) for name in files))
+
+
+def refuse_named(source: Source) -> Bend:
+    """Somebody whose id is a name is refused, and with them the rows that name them."""
+    line, column = {CLEVER: (4, "Gender"), SDS: (2, "username")}.get(source.form, (2, "enabledUser"))
+    return both(name_id(source), cell(source.people, line, column, "x" * 256))
+
+
+# Rows that are refused: their values are kept.
+ROWS: dict[str, Callable[[Source], Bend]] = {
+    "a name": in_every_cell(NAME),
+    "names": in_every_cell(f"{NAME},{NAME}"),
+    "a name with a space in front": in_every_cell(f" {NAME}"),
+    "a long name": in_every_cell(NAME * 400),
+    "an id that other rows name": refuse_named,
+}
+# Files that cannot be taken: what they say is kept nowhere.
+FILES: dict[str, Callable[[Source], Bend]] = {
+    "an id twice": lambda source: rows_of(
+        "sections" if source.family == "clever" else source.people,
+        lambda rows: [row.__setitem__(rows[0].index("Section_id" if "Section_id" in rows[0] else "sourcedId"), NAME)
+                      for row in rows[1:]],
+    ),
+    "no header": in_rows(lambda rows: rows.__setitem__(0, [f"{NAME} {place}" for place, _ in enumerate(rows[0])])),
+    "a header that is nearly one": in_rows(lambda rows: rows[0].__setitem__(0, f"{rows[0][0]} {NAME}")),
+    "a header more": in_rows(lambda rows: [row.append(NAME) for row in rows]),
+    "a cell more": in_bytes(lambda data: data.rstrip(b"\n") + b"," + NAME.encode() + b"\n"),
+    "a cell alone": in_bytes(lambda data: data + NAME.encode() + b"\n"),
+    "a quote that is left open": in_bytes(lambda data: data + b'"' + NAME.encode() + b"\n"),
+    "a quote in a bare cell": in_bytes(lambda data: data + NAME.encode() + b' "Q",\n'),
+    "a control character": in_bytes(lambda data: data + NAME.encode() + b"\x07\n"),
+    "bytes of another encoding": in_bytes(lambda data: data + NAME.encode() + b"\xfc\n"),
+    "an empty line": in_bytes(lambda data: data + b"\n" + NAME.encode() + b"\n"),
+}  # fmt: skip
+
+
+def assert_silent(*printed: str) -> None:
+    """Nothing that was planted stands there, whole, cut, or in another case."""
+    for it in printed:
+        assert "zorblax" not in it.lower()
+        assert "quux" not in it.lower()
+
+
+def load(source: Source, folder: Path, *options: str, feed: str = "feed") -> tuple[int, str]:
+    """Runs the loader; its exit code, and all that it printed."""
+    done = CliRunner().invoke(source.main, ["--feed", feed, *options, str(folder)])
+    assert_silent(done.stdout, done.stderr, repr(done.exception))
+    return done.exit_code, done.output
+
+
+@pytest.fixture
+def planted(engine: Engine, copy_export: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """A copy of the small export of a format with something planted, loaded as it is before."""
+    monkeypatch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
+
+    def plant(source: Source, bend: Callable[[Source], Bend]) -> Path:
+        folder = copy_export(source.export)
+        assert load(source, folder)[0] == Exit.LOADED
+        bend(source)(folder)
+        return folder
+
+    return plant
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+@pytest.mark.parametrize("bend", ROWS.values(), ids=ROWS)
+def test_no_value_of_a_refused_row_is_printed(
+    engine: Engine, planted: Callable[..., Path], tmp_path: Path, source: Source, bend: Callable[[Source], Bend]
+) -> None:
+    """It stands in the database, and in a file that its owner alone can read."""
+    folder = planted(source, bend)
+    rejects = tmp_path / "rejects.csv"
+    rejects.touch(mode=0o644)
+    codes = {load(source, folder, *options)[0] for options in (["--json"], ["--rejects", str(rejects)])}
+    assert codes == {Exit.PARTIAL}
+    written = rejects.read_text()
+    assert stat.S_IMODE(rejects.stat().st_mode) == 0o600
+    with engine.connect() as connection:
+        kept = " ".join(map(str, connection.scalars(select(sync_refusals.c.value))))
+        reasons = " ".join(connection.scalars(select(sync_refusals.c.reason)))
+    assert NAME in kept
+    assert NAME in written
+    assert_silent(reasons)
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+@pytest.mark.parametrize("bend", FILES.values(), ids=FILES)
+def test_no_value_of_a_refused_file_is_printed(
+    planted: Callable[..., Path], source: Source, bend: Callable[[Source], Bend]
+) -> None:
+    folder = planted(source, bend)
+    for options in ([], ["--json"]):
+        code, printed = load(source, folder, *options)
+        assert code == Exit.REFUSED
+        assert ".csv" in printed
+
+
+# What needs an export of its own kind.
+OTHERS: dict[str, Bend] = {
+    "a property of the manifest": with_row("manifest", propertyName=NAME, value=NAME),
+    "a file that the manifest names": with_row("manifest", propertyName=f"file.{NAME}", value=NAME),
+    "the version of the manifest": rows_of("manifest", lambda rows: rows[1].__setitem__(1, NAME)),
+    "a mode in the manifest": rows_of("manifest", lambda rows: rows[3].__setitem__(1, NAME)),
+    "a line of the manifest": raw("manifest.csv", lambda data: data + NAME.encode() + b"\n"),
+    "the type of an org that a class names": both(
+        cell("orgs", 3, "type", NAME), cell("classes", 2, "schoolSourcedId", "spr-elementary")
+    ),
+}
+
+
+@pytest.mark.parametrize("bend", OTHERS.values(), ids=OTHERS)
+def test_no_value_is_printed_of(planted: Callable[..., Path], bend: Bend) -> None:
+    source = SOURCES["oneroster 1.1"]
+    folder = planted(source, lambda _: bend)
+    for options in ([], ["--json"]):
+        assert load(source, folder, *options)[0] in (Exit.PARTIAL, Exit.REFUSED)
+
+
+@pytest.mark.parametrize("name", ["oneroster 1.1", "sds"])
+def test_no_id_of_another_feed_is_printed(
+    engine: Engine, copy_export: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
+    source = SOURCES[name]
+    folder = copy_export(source.export)
+    name_id(source)(folder)
+    assert load(source, folder, feed="another")[0] == Exit.LOADED
+    for options in ([], ["--json"]):
+        code, printed = load(source, folder, *options)
+        assert code == Exit.PARTIAL
+        assert "belongs to the feed another" in printed
+
+
+TRIGGER = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  {body}
+END $$;
+CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON users FOR EACH ROW EXECUTE FUNCTION refuse();
+"""
+FAULTS = {
+    "a fault that quotes a row": "RAISE EXCEPTION 'no place for %', NEW.given_name;",
+    "a value that cannot be converted": "NEW.feed_id = NEW.given_name::integer; RETURN NEW;",
+}
+
+
+@pytest.mark.parametrize("body", FAULTS.values(), ids=FAULTS)
+def test_no_value_is_printed_with_a_fault_of_the_database(
+    engine: Engine, planted: Callable[..., Path], body: str
+) -> None:
+    source = SOURCES["oneroster 1.1"]
+    folder = planted(source, lambda _: cell("users", 2, "givenName", NAME))
+    try:
+        with engine.begin() as connection:
+            connection.execute(text(TRIGGER.format(body=body)))
+        for options in ([], ["--json"]):
+            code, printed = load(source, folder, *options)
+            assert code == Exit.UNAVAILABLE
+            assert "the database gave up" in printed
+    finally:
+        with engine.begin() as connection:
+            connection.execute(text("DROP FUNCTION IF EXISTS refuse CASCADE"))
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_no_value_is_shown_on_a_terminal(engine: Engine, planted: Callable[..., Path], source: Source) -> None:
+    folder = planted(source, in_every_cell(NAME))
+    script = f"sync_scripts.load_{source.family}"
+    for options in ([], ["--json"]):
+        shown = show([sys.executable, "-m", script, "--feed", "feed", *options, str(folder)])
+        assert "must" in shown
+        assert_silent(shown)
+    register(engine, folder)
+    shown = show([sys.executable, "-m", "sync_scripts.nightly"])
+    assert "feed: unchanged" in shown
+    assert_silent(shown)
+
+
+def show(command: list[str]) -> str:
+    """What a command shows on a terminal of its own."""
+    master, slave = pty.openpty()
+    with subprocess.Popen(command, env={**os.environ, "TERM": "xterm"}, stdout=slave, stderr=slave, stdin=slave) as it:
+        os.close(slave)
+        shown = b""
+        # A terminal whose last writer is gone says so with an error.
+        with contextlib.suppress(OSError):
+            while block := os.read(master, 65536):
+                shown += block
+        it.wait(60)
+    os.close(master)
+    return shown.decode()
+
+
+def register(engine: Engine, folder: Path) -> None:
+    """Has the feed loaded at night."""
+    with engine.begin() as connection:
+        connection.execute(update(feeds).values(path=str(folder)))
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+@pytest.mark.parametrize("bend", [ROWS["a name"], FILES["no header"]], ids=["rows", "a file"])
+def test_no_value_is_printed_at_night(
+    engine: Engine, planted: Callable[..., Path], source: Source, bend: Callable[[Source], Bend]
+) -> None:
+    folder = planted(source, bend)
+    register(engine, folder)
+    done = CliRunner().invoke(nightly.main)
+    assert done.exit_code in (Exit.PARTIAL, Exit.REFUSED)
+    assert '"refusals": [{' in done.stdout
+    assert_silent(done.stdout, done.stderr)
