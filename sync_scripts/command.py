@@ -83,7 +83,7 @@ def make_command(family: Family) -> click.Command:
                 options = Options(
                     settings,
                     dry_run,
-                    allow_mass_delete or approves is not None,
+                    allow_mass_delete,
                     approves,
                     tell_steps(tell, feed_name),
                 )

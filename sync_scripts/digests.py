@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from contextlib import closing
+from pathlib import Path
 from typing import BinaryIO
 
 from sqlalchemy import Connection, select, update
 from xxhash import xxh3_128
 
 from roster_service.db.tables import feeds
+from sync_scripts.families import Family
 from sync_scripts.formats import CsvFile, Format
 from sync_scripts.lines import LONGEST_LINE
 from sync_scripts.manifest import Contents
-from sync_scripts.package import UNREADABLE
+from sync_scripts.package import UNREADABLE, open_package
+from sync_scripts.refusals import RefusedExportError
 from sync_scripts.sifting import RULES
 
 # Bytes of a digest that say what can be seen without reading a file.
@@ -61,10 +64,25 @@ def is_known(connection: Connection, feed_id: int, contents: Contents, form: For
     # Reading all files takes time, and another export nearly always has other sizes.
     if last is None or last[:OUTLINE_BYTES] != _make_outline(contents, form):
         return False
+    return bytes(last) == read_digest(contents, form)
+
+
+def read_digest(contents: Contents, form: Format) -> bytes | None:
+    """The digest of an export of which all files are read for it; None where one cannot be."""
     try:
-        return bytes(last) == make_digest(contents, form, {file.name: _read(contents, file) for file in contents.files})
+        return make_digest(contents, form, {file.name: _read(contents, file) for file in contents.files})
     except UNREADABLE:
-        return False
+        return None
+
+
+def digest_export(path: Path, family: Family) -> bytes | None:
+    """The digest of the export at `path`; None where it is none that can be read."""
+    try:
+        with open_package(path) as package:
+            form, contents = family.read(package)
+            return read_digest(contents, form)
+    except RefusedExportError:
+        return None
 
 
 def _make_outline(contents: Contents, form: Format) -> bytes:

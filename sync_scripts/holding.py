@@ -1,4 +1,4 @@
-"""When a run is held: too much would vanish or change at once."""
+"""When a run is held: too much would vanish or change at once, or more than a person was shown who approves it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
-from roster_service.db.tables import feeds
+from roster_service.db.held import HELD
+from roster_service.db.tables import feeds, sync_runs
+from roster_service.errors import CommandError
 from roster_service.settings import Settings
 from sync_scripts.changes import Counts
+from sync_scripts.runs import NOT_HELD
 
 
 @dataclass(frozen=True)
@@ -50,3 +53,41 @@ def find_excess(counts: Mapping[str, Counts], limits: Limits) -> Iterator[str]:
         ):
             if number * 100 > percent * count.stored:
                 yield f"{number:,} of {count.stored:,} {name} {words}, more than {percent}%"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a person was shown of a held run, and approves: the digest of its export, and what it would do to the
+    records of each type."""
+
+    run: int
+    digest: bytes | None
+    counts: Mapping[str, Mapping[str, int]]
+
+    def require(self, digest: bytes | None) -> None:
+        """Raises CommandError where this is not the digest of what was held."""
+        if digest is None or digest != self.digest:
+            raise CommandError(
+                f"the kept export of the run {self.run} is not what was held: it was changed since then, or this "
+                "version reads it otherwise; discard the run and load the export anew"
+            )
+
+    def find_excess(self, counts: Mapping[str, Counts]) -> Iterator[str]:
+        """Sentences about the types of which more would vanish or change than was shown."""
+        for name, count in counts.items():
+            shown = self.counts.get(name, {})
+            for number, before, words in (
+                (count.tombstoned, shown.get("tombstoned", 0), "would vanish"),
+                (count.changed, shown.get("changed", 0), "would change"),
+            ):
+                if number > before:
+                    yield f"{number:,} of {count.stored:,} {name} {words}, not {before:,} as the run {self.run} showed"
+
+
+def read_shown(connection: Connection, feed_id: int, run: int) -> Shown:
+    """What was shown of a held run of a feed. Raises CommandError where there is none."""
+    own = (sync_runs.c.id == run, sync_runs.c.feed_id == feed_id, sync_runs.c.outcome == HELD)
+    row = connection.execute(select(sync_runs.c.kept_digest, sync_runs.c.counts).where(*own)).one_or_none()
+    if row is None:
+        raise CommandError(NOT_HELD.format(run))
+    return Shown(run, row.kept_digest, row.counts)

@@ -24,11 +24,11 @@ from roster_service.settings import Settings
 from sync_scripts.changes import Counts, Difference, compare, write
 from sync_scripts.checks import Verdict, check, refuse_duplicates
 from sync_scripts.deriving import Derivation, derive, name_sources
-from sync_scripts.digests import is_known, make_digest, note_digest
+from sync_scripts.digests import is_known, make_digest, note_digest, read_digest
 from sync_scripts.families import ONEROSTER, Family
 from sync_scripts.feed_district import add_district
 from sync_scripts.formats import Format, StagedFile
-from sync_scripts.holding import Limits, find_excess, read_limits
+from sync_scripts.holding import Limits, find_excess, read_limits, read_shown
 from sync_scripts.incoming import prepare
 from sync_scripts.indexes import has_key
 from sync_scripts.known_lines import keep_marks
@@ -38,7 +38,7 @@ from sync_scripts.own_rows import note_rows, refuse_unknown
 from sync_scripts.package import open_package
 from sync_scripts.proving import find_unproved, make_indexes
 from sync_scripts.report import TYPES, Report
-from sync_scripts.run_record import RunRecord, record_end, record_hold, record_run, tell_database_errors
+from sync_scripts.run_record import HeldExport, RunRecord, record_end, record_hold, record_run, tell_database_errors
 from sync_scripts.runs import advance_state, hold_lock, next_stamp, open_feed, require_feed_name
 from sync_scripts.settling import Settled, settle
 from sync_scripts.sifting import Sifted, can_trust, find_unkept, renew_fingerprints, says_everything, sift
@@ -76,7 +76,7 @@ class Options:
     dry_run: bool = False
     # Never hold.
     allow_mass_delete: bool = False
-    # The held run whose export this is: with it, it is approved.
+    # The held run whose export this is: with it, it is approved, as far as it was shown.
     approves: int | None = None
     # Called after each step, with its name and its seconds.
     tell: Callable[[str, float], None] = _tell_nobody
@@ -145,13 +145,15 @@ def _load(connection: Connection, run: _Order, record: RunRecord | None) -> tupl
         try:
             # What cannot be closed any more is known before the transaction ends.
             with connection.begin() as transaction, contextlib.ExitStack() as spools:
-                report = _run(connection, run, record, form, contents, spools)
+                report, digest = _run(connection, run, record, form, contents, spools)
                 if record is not None and report.outcome != HELD:
                     return record_end(connection, record, report, run.options.approves)
                 transaction.rollback()
         except DamagedFileError as error:
             raise find_damage(contents.package, contents.files, error) from None
-    return (report, []) if record is None else record_hold(run.engine, record, report, run.path, run.options.settings)
+    if record is None:
+        return report, []
+    return record_hold(run.engine, record, report, HeldExport(run.path, run.family, digest), run.options.settings.home)
 
 
 def _run(
@@ -161,22 +163,29 @@ def _run(
     form: Format,
     contents: Contents,
     spools: contextlib.ExitStack,
-) -> Report:
+) -> tuple[Report, bytes | None]:
+    """(the report, the digest of all that was read; None of an export that is known)."""
     options = run.options
     watch = Stopwatch(options.tell)
     connection.execute(select(*(func.set_config(name, value, True) for name, value in PLANNING.items())))
     feed_id, is_new = (
         open_feed(connection, run.feed_name, run.family.name) if record is None else (record.feed_id, record.is_new)
     )
+    shown = None if options.approves is None else read_shown(connection, feed_id, options.approves)
     with watch.step("digest"):
-        if is_known(connection, feed_id, contents, form):
-            return _tell_known(connection, run, form, contents, feed_id, watch)
+        if shown is not None:
+            shown.require(read_digest(contents, form))
+        elif is_known(connection, feed_id, contents, form):
+            return _tell_known(connection, run, form, contents, feed_id, watch), None
     # Beside a delta, what follows from several files cannot be told from their changes alone.
     whole = frozenset(file.name for file in contents.files) if contents.deltas else frozenset()
     night = Night(form, feed_id, can_trust(connection, feed_id), whole, spools)
     staged = _stage_and_sift(connection, run, contents, night, watch)
     stage, sifted = staged.stage, staged.sifted
     files = sifted.files
+    digest = make_digest(contents, form, stage.digests)
+    if shown is not None:
+        shown.require(digest)
     with watch.step("check"):
         refuse_unknown(connection, files, feed_id, contents.deltas)
         keyless = frozenset(table for table in form.tables if not has_key(connection, table))
@@ -212,13 +221,14 @@ def _run(
     )
     if not options.allow_mass_delete:
         limits = read_limits(connection, feed_id, Limits.of(options.settings))
-        if excess := tuple(find_excess(report.counts, limits)):
+        found = find_excess(report.counts, limits) if shown is None else shown.find_excess(report.counts)
+        if excess := tuple(found):
             refuse_duplicates(connection, unproved, verdict.ground)
-            return dataclasses.replace(report, outcome=HELD, message="; ".join(excess))
+            return dataclasses.replace(report, outcome=HELD, message="; ".join(excess)), digest
     if options.dry_run:
         refuse_duplicates(connection, unproved, verdict.ground)
-        return report
-    note_digest(connection, feed_id, None if report.findings else make_digest(contents, form, stage.digests))
+        return report, digest
+    note_digest(connection, feed_id, None if report.findings else digest)
 
     def remember() -> None:
         trusted = says_everything(connection, files, form, feed_id, contents.deltas)
@@ -230,7 +240,7 @@ def _run(
 
     if report.outcome == "unchanged":
         remember()
-        return report
+        return report, digest
     with watch.step("write"):
         stamp = next_stamp(connection)
         write(connection, differences, incoming, feed_id, stamp)
@@ -239,7 +249,7 @@ def _run(
         make_indexes(connection, _list_written(differences, form), unproved, verdict.ground)
     with watch.step("analyze"):
         _analyze(connection, _list_written([it for it in differences if _is_upset(it)], form))
-    return dataclasses.replace(report, stamp=stamp, revision=advance_state(connection, stamp))
+    return dataclasses.replace(report, stamp=stamp, revision=advance_state(connection, stamp)), digest
 
 
 @dataclass(frozen=True)

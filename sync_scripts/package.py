@@ -79,12 +79,12 @@ def _open_folder(path: Path) -> Package:
         raise _refused(path, error.strerror or "cannot be read") from None
     reason = "is not a file; the files of an export lie side by side"
     refuse_if(Findings.of(Refusal(entry.name, reason) for entry in entries if not entry.is_file()))
-    return Package(
-        path,
-        frozenset(entry.name for entry in entries),
-        lambda name: (path / name).open("rb"),
-        lambda name: (path / name).stat().st_size,
-    )
+    # As it is now: a folder may be replaced while it is read.
+    try:
+        sizes = {entry.name: entry.stat().st_size for entry in entries}
+    except OSError as error:
+        raise _refused(path, error.strerror or "cannot be read") from None
+    return Package(path, frozenset(sizes), lambda name: (path / name).open("rb"), sizes.__getitem__)
 
 
 def _open_archive(path: Path) -> zipfile.ZipFile:

@@ -12,12 +12,13 @@ import psycopg2
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.db.held import keep_export
+from roster_service.db.held import drop_export, keep_export
 from roster_service.errors import CommandError, DatabaseUnavailableError, RosterServiceError, name_fault
-from roster_service.settings import Settings
-from sync_scripts.refusals import NO_FINDINGS, Findings, RefusedExportError
+from sync_scripts.digests import digest_export
+from sync_scripts.families import Family
+from sync_scripts.refusals import NO_FINDINGS, Findings, Refusal, RefusedExportError
 from sync_scripts.report import Report
-from sync_scripts.runs import approve, begin_run, end_run, open_feed, set_kept_export, supersede
+from sync_scripts.runs import approve, begin_run, end_run, open_feed, supersede
 
 # SQLSTATE classes of connections, rights, locks, limits and disks: their words say nothing of rows.
 OF_SERVER = ("08", "25", "28", "3D", "40", "42501", "53", "54", "55", "57", "58")
@@ -86,14 +87,32 @@ def record_end(
     return dataclasses.replace(report, run=run.number), approved + superseded
 
 
+@dataclass(frozen=True)
+class HeldExport:
+    """The export of a run that is held: where it lies, its family, and its digest as it was read."""
+
+    path: Path
+    family: Family
+    digest: bytes | None
+
+
 def record_hold(
-    engine: Engine, run: RunRecord, report: Report, export: Path, settings: Settings
+    engine: Engine, run: RunRecord, report: Report, export: HeldExport, home: Path
 ) -> tuple[Report, list[str]]:
-    """Records that a run is held, and keeps its export. Returns its report, and the exports of older held runs, which
-    it supersedes."""
-    with engine.begin() as connection:
-        end_run(connection, run.number, report.findings, **report.to_row())
-        superseded = supersede(connection, run.feed_id, run.number)
-        kept = keep_export(export, settings.home, run.number)
-        set_kept_export(connection, run.number, str(kept))
+    """Records that a run is held, and keeps its export in the data folder. Returns its report, and the exports of older
+    held runs, which it supersedes. Raises RefusedExportError where what can be kept is not what was read."""
+    # Nearly no run is held, so none is copied before it is read; what was replaced by now shows in its digest.
+    kept = str(keep_export(export.path, home, run.number))
+    try:
+        if digest_export(Path(kept), export.family) != export.digest:
+            raise RefusedExportError(
+                Findings.of([Refusal(export.path.name, "was changed while it was read; load it again")])
+            )
+        with engine.begin() as connection:
+            held = {**report.to_row(), "kept_export": kept, "kept_digest": export.digest}
+            end_run(connection, run.number, report.findings, **held)
+            superseded = supersede(connection, run.feed_id, run.number)
+    except BaseException:
+        drop_export(kept)
+        raise
     return dataclasses.replace(report, run=run.number), superseded

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, and_, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as insert_or_skip
 from sqlalchemy.exc import SQLAlchemyError
 
-from roster_service.db.held import HELD, close_held
+from roster_service.db.held import APPROVED, HELD, close_held
 from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, SYNC_LOCK, find_holder
 from roster_service.db.tables import Stamp, feeds, roster_state, sync_refusals, sync_runs
 from roster_service.errors import CommandError, RosterServiceError
@@ -21,6 +21,7 @@ APPLICATION_NAME = "roster sync: "
 FEED_NAME_LENGTH = 63
 # Among the counts of a type: the records that the purge after the run removed.
 PURGED = "purged"
+NOT_HELD = "there is no held run {} of this feed"
 NOW = func.date_trunc("milliseconds", func.clock_timestamp())
 
 
@@ -143,11 +144,6 @@ def record_purge(connection: Connection, feed_id: int, purged: Mapping[str, int]
     connection.execute(update(sync_runs).where(sync_runs.c.id == row.id).values(counts=counts))
 
 
-def set_kept_export(connection: Connection, run_id: int, path: str) -> None:
-    """Remembers where the export of a held run is kept."""
-    connection.execute(update(sync_runs).where(sync_runs.c.id == run_id).values(kept_export=path))
-
-
 def supersede(connection: Connection, feed_id: int, by: int) -> list[str]:
     """Discards the held runs of a feed: a newer export has said how the roster is. Returns the exports that were kept
     for them."""
@@ -159,7 +155,7 @@ def approve(connection: Connection, feed_id: int, run_id: int) -> list[str]:
     """Marks a held run as approved. Returns the export that was kept for it. Raises CommandError where the run is not
     held any more, or another feed's."""
     own = and_(sync_runs.c.feed_id == feed_id, sync_runs.c.id == run_id)
-    kept = close_held(connection, own, "approved", "approved by an operator")
+    kept = close_held(connection, own, APPROVED, "approved by an operator")
     if not kept:
-        raise CommandError(f"there is no held run {run_id} of this feed")
+        raise CommandError(NOT_HELD.format(run_id))
     return kept

@@ -12,14 +12,12 @@ import click
 from sqlalchemy import Connection, Row, select
 
 from roster_service.cli.console import as_json, make_table, open_accounts, show
-from roster_service.db.held import HELD, close_held, drop_export
+from roster_service.db.held import APPROVED, HELD, close_held, drop_export
 from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, find_interrupted
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
 
 SHOWN = 20
-# Exit codes of a loader whose export was applied: whole, or but for single rows.
-APPLIED = (0, 1)
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,8 @@ def _to_row(item: Run) -> dict[str, str]:
 @click.argument("run", type=int)
 @as_json
 def sync_approve(run: int, as_json: bool) -> None:
-    """Apply the held RUN: the very export that was kept."""
+    """Apply the held RUN: the very export that was held. Where more would vanish or change by now than it showed, it is
+    held again, as a new run."""
     with open_accounts() as connection:
         held = _find_held(connection, run)
         url = connection.engine.url.render_as_string(hide_password=False)
@@ -118,8 +117,10 @@ def sync_approve(run: int, as_json: bool) -> None:
             text=True,
             check=False,
         )
-    if done.returncode not in APPLIED:
-        raise CommandError(f"the run {run} could not be applied:\n{done.stderr or done.stdout}")
+        # An exit code would be that of whatever broke, too.
+        is_approved = _find(connection, run).outcome == APPROVED
+    if not is_approved:
+        raise CommandError(f"the run {run} was not applied:\n{done.stderr or done.stdout}")
     click.echo(done.stdout, nl=False)
     click.echo(done.stderr, nl=False, err=True)
 
@@ -137,13 +138,18 @@ def sync_discard(run: int, as_json: bool) -> None:
     show({"run": run, "outcome": "discarded"}, as_json, lambda _: f"discarded the run {run} of the feed {held.name}")
 
 
-def _find_held(connection: Connection, run: int) -> Row[Any, Any, Any, Any]:
+def _find(connection: Connection, run: int) -> Row[Any, Any, Any, Any]:
     rows = select(sync_runs.c.outcome, sync_runs.c.kept_export, feeds.c.name, feeds.c.format).join(
         feeds, feeds.c.id == sync_runs.c.feed_id
     )
     found = connection.execute(rows.where(sync_runs.c.id == run)).one_or_none()
     if found is None:
         raise CommandError(f"there is no run {run}")
+    return found
+
+
+def _find_held(connection: Connection, run: int) -> Row[Any, Any, Any, Any]:
+    found = _find(connection, run)
     if found.outcome != HELD:
         raise CommandError(f"the run {run} is not held; it is {found.outcome}")
     return found

@@ -8,15 +8,17 @@ from pathlib import Path
 from sqlalchemy import ColumnElement, Connection, update
 
 from roster_service.db.tables import sync_runs
-from roster_service.errors import CommandError
+from roster_service.errors import StorageError
 
 FOLDER = "held"
-HELD = "held"
+HELD, APPROVED = "held", "approved"
 
 
 def keep_export(path: Path, home: Path, run_id: int) -> Path:
-    """Copies an export into the data folder; returns where it is kept. Raises CommandError where it cannot be."""
-    kept = (home / FOLDER / str(run_id) / path.name).resolve()
+    """Copies an export into the data folder; returns where it is kept. Raises StorageError where it cannot be; then
+    nothing is left there."""
+    # A path that ends in dots has a name all the same.
+    kept = home.resolve() / FOLDER / str(run_id) / (path.resolve().name or "export")
     try:
         kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if path.is_dir():
@@ -24,7 +26,10 @@ def keep_export(path: Path, home: Path, run_id: int) -> Path:
         else:
             shutil.copy2(path, kept)
     except OSError as error:
-        raise CommandError(f"the held export cannot be kept at {kept}: {error.strerror}") from None
+        drop_export(str(kept))
+        # Of a folder, a list: source, target and reason of each file.
+        reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror
+        raise StorageError(f"the held export cannot be kept at {kept}: {reason}") from None
     return kept
 
 

@@ -128,6 +128,8 @@ sync_runs = Table(
     Column("refused", Integer, nullable=False, server_default=text("0")),
     # The export of a held run, kept until it is approved or discarded.
     Column("kept_export", CText),
+    # Of that export as it was read: approving takes no other one.
+    Column("kept_digest", LargeBinary),
     CheckConstraint(
         "outcome IN ('running', 'done', 'unchanged', 'held', 'approved', 'discarded', 'refused', 'failed', "
         "'interrupted')",

@@ -131,7 +131,7 @@ class Sequence:
                 self._forget_row_ids()
 
     def _load(self, feed: str, path: Path, export: Export, options: Options) -> None:
-        limits = None if options.allow_mass_delete else LIMITS
+        limits = None if options.allow_mass_delete or options.approves is not None else LIMITS
         wanted = self.model.load(feed, export, limits, self.runs, dry=options.dry_run)
         note(f"{feed}: {wanted}")
         _tell_events(export, wanted)
@@ -162,7 +162,7 @@ class Sequence:
         assert kept is not None
         if approve:
             self.runs += 1
-            options = Options(self.settings, allow_mass_delete=True, approves=number)
+            options = Options(self.settings, approves=number)
             self._load(feed, Path(kept), export, options)
         else:
             assert closed == [kept]

@@ -1,5 +1,7 @@
-"""A run has its row from its start: until it ends it is `running`, and one whose process was killed is `interrupted`."""
+"""A run has its row from its start: until it ends it is `running`, and one whose process was killed is `interrupted`. Of
+the export of a held run, the digest is kept."""
 
+import sqlalchemy as sa
 from alembic import op
 
 revision = "0018"
@@ -17,13 +19,15 @@ def _allow(outcomes: str) -> None:
 
 
 def upgrade() -> None:
-    """Runs of before have all ended."""
+    """Runs of before have all ended. One that is held cannot be approved any more: of its export there is no digest."""
     op.alter_column("sync_runs", "finished_at", nullable=True)
     _allow(f"'running', {BEFORE}, 'interrupted'")
+    op.add_column("sync_runs", sa.Column("kept_digest", sa.LargeBinary(), nullable=True))
 
 
 def downgrade() -> None:
     """Runs without an end have failed when they began."""
+    op.drop_column("sync_runs", "kept_digest")
     op.execute("UPDATE sync_runs SET outcome = 'failed' WHERE outcome IN ('running', 'interrupted')")
     op.execute("UPDATE sync_runs SET finished_at = started_at WHERE finished_at IS NULL")
     op.alter_column("sync_runs", "finished_at", nullable=False)
