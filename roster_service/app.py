@@ -106,7 +106,9 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     tokens = TokenThrottle(
         throttle.storage, per_client=settings.token_client_per_minute, per_address=settings.token_address_per_minute
     )
-    register_oauth(app, accounts, keys, tokens, issuer=issuer, seconds=settings.token_seconds)
+    register_oauth(
+        app, accounts, keys, tokens, issuer=issuer, public_url=settings.public_url, seconds=settings.token_seconds
+    )
     register_docs(app)
     register_failures(app)
     journal = Journal(make_engine(database_url), settings.audit_days)
@@ -124,9 +126,9 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     )
     app.wsgi_app = TimeLimit(app.wsgi_app, settings.statement_seconds)  # type: ignore[method-assign]
     if settings.trusted_proxies:
-        # For the client's address alone; the address of the service is a setting.
+        # Each proxy adds the address of its client; the scheme and the host are what the last one says.
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
-            app.wsgi_app, x_for=settings.trusted_proxies, x_proto=0, x_host=0, x_port=0, x_prefix=0
+            app.wsgi_app, x_for=settings.trusted_proxies, x_proto=1, x_host=1, x_port=0, x_prefix=0
         )
     return app
 

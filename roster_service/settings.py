@@ -89,7 +89,8 @@ class Settings:
     public_url: str | None = setting(
         None,
         read_base_url,
-        "address that clients use, for `href` and `Link`; none: the address of each request",
+        "address that clients use, for `href`, `Link` and the question whether a token is asked for over https; none: "
+        "the address of each request",
     )
     secret_key: str | None = setting(
         None, read_secret, "seals the signing keys at rest; made and kept in the data folder when absent"
@@ -102,7 +103,9 @@ class Settings:
         600, read_count(1, 1_000_000), "requests of an address at the token endpoint in a minute; more is answered 429"
     )
     trusted_proxies: int = setting(
-        0, read_count(0, 10), "proxies in front, whose `X-Forwarded-For` says the client's address"
+        0,
+        read_count(0, 10),
+        "proxies in front, whose `X-Forwarded-For`, `-Proto` and `-Host` say where a request comes from and goes to",
     )
     secret_grace_hours: int = setting(
         24, read_count(0, 8760), "hours that a replaced client secret still counts; 0: it ends at once"

@@ -115,6 +115,8 @@ def make_server_command(settings: Settings, application: str) -> list[str]:
     command += ["--logger-class", LOGGER_CLASS, "--log-level", "warning"]
     command += ["--limit-request-line", str(REQUEST_LINE_BYTES)]
     command += ["--limit-request-field_size", str(HEADER_BYTES)]
+    # gunicorn would believe any program on this machine that it is a proxy; ROSTER_TRUSTED_PROXIES says what is one.
+    command += ["--forwarded-allow-ips", ""]
     return command
 
 

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from authlib.integrations.flask_oauth2 import AuthorizationServer
-from authlib.oauth2.rfc6749 import ClientMixin
+from authlib.integrations.flask_oauth2.requests import FlaskOAuth2Payload, FlaskOAuth2Request
+from authlib.oauth2.rfc6749 import ClientMixin, OAuth2Request
 from authlib.oauth2.rfc6749.errors import InvalidClientError, InvalidScopeError
 from authlib.oauth2.rfc6749.grants import ClientCredentialsGrant
 from authlib.oauth2.rfc9068 import JWTBearerTokenGenerator
-from flask import Flask, Response, jsonify, request
+from flask import Flask, Request, Response, jsonify, request
 from joserfc.jwk import KeySet
 from sqlalchemy import Engine
 from werkzeug.exceptions import BadRequest, TooManyRequests
@@ -26,10 +27,15 @@ from roster_service.access.secret_texts import secret_matches
 from roster_service.access.signing_keys import ALGORITHM, KeyRing
 from roster_service.access.token_throttle import TokenThrottle
 from roster_service.access.vendors import RegisteredClient, find_client
+from roster_service.oauth.transport import is_secure
 
 JWKS_PATH = "/.well-known/jwks.json"
 # Nobody knows a secret with this hash.
 NOBODY = RegisteredClient("", (b"",), (), 0, 0)
+INSECURE = (
+    "a token is given over https alone, and this request came over plain http; a service behind a proxy that speaks "
+    "TLS has to be told so by ROSTER_PUBLIC_URL or ROSTER_TRUSTED_PROXIES"
+)
 AUTH_METHODS = ("client_secret_basic", "client_secret_post")
 
 
@@ -72,10 +78,28 @@ class CredentialsGrant(ClientCredentialsGrant):  # type: ignore[misc]  # Authlib
             raise InvalidScopeError("none of the scopes that are asked for can be granted, or they name both versions")
 
 
+class TokenRequest(FlaskOAuth2Request):  # type: ignore[misc]  # Authlib has no types
+    """A request for a token, at the address that clients use: behind a proxy it can arrive at another one."""
+
+    def __init__(self, arrived: Request, address: str) -> None:
+        OAuth2Request.__init__(self, arrived.method, address, headers=arrived.headers)
+        self._request = arrived
+        self.payload = FlaskOAuth2Payload(arrived)
+
+
 class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no types
     """Authlib's server, with one answer for whatever is wrong with the credentials."""
 
     throttle: TokenThrottle
+    public_url: str | None
+
+    def find_address(self) -> str:
+        """The address that the client of this request uses."""
+        return f"{self.public_url}{TOKEN_PATH}" if self.public_url else request.url
+
+    def create_oauth2_request(self, _arrived: object) -> TokenRequest:
+        """The request that is being answered, in the words of Authlib."""
+        return TokenRequest(request, self.find_address())
 
     def authenticate_client(self, asked: Any, methods: Sequence[str], endpoint: str = "token") -> Client:
         """The client whose secret was given. InvalidClientError for a stranger, a wrong secret, a broken header."""
@@ -120,11 +144,19 @@ def require_no_wait(seconds: int, trouble: str) -> None:
 
 
 def register_oauth(
-    app: Flask, engine: Engine, keys: KeyRing, throttle: TokenThrottle, *, issuer: str, seconds: int
+    app: Flask,
+    engine: Engine,
+    keys: KeyRing,
+    throttle: TokenThrottle,
+    *,
+    issuer: str,
+    public_url: str | None,
+    seconds: int,
 ) -> None:
     """Registers the token endpoint and the key set.
 
-    `engine`: one that may read the accounts. `seconds`: the validity of a token.
+    `engine`: one that may read the accounts. `public_url`: the address that clients use; None: the one of each request.
+    `seconds`: the validity of a token.
     """
 
     def query_client(client_id: str) -> Client:
@@ -136,10 +168,13 @@ def register_oauth(
 
     server = TokenServer(app, query_client=query_client, save_token=lambda _token, _request: None)
     server.throttle = throttle
+    server.public_url = public_url
     server.register_token_generator("default", TokenGenerator(keys, issuer, seconds))
     server.register_grant(CredentialsGrant)
 
     def issue_token() -> Response:
+        if not is_secure(server.find_address(), request.remote_addr):
+            raise BadRequest(INSECURE)
         require_no_wait(throttle.count_address(request.remote_addr or ""), "too many requests from your address")
         repeated = [name for name, values in request.form.lists() if len(values) > 1]
         if repeated:

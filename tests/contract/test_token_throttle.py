@@ -11,9 +11,10 @@ from .conftest import Served
 
 
 def ask(served: Served, form: dict[str, str], address: str, **headers: str) -> int:
-    """The status of a token request from an address."""
-    http = served.app.test_client()
-    return http.post("/oauth/token", data=form, headers=headers, environ_overrides={"REMOTE_ADDR": address}).status_code
+    """The status of a token request over https from an address."""
+    http, sender = served.app.test_client(), {"REMOTE_ADDR": address}
+    with http.post("/oauth/token", "https://localhost", data=form, headers=headers, environ_overrides=sender) as answer:
+        return answer.status_code
 
 
 @pytest.fixture(scope="module")
