@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, select
+from sqlalchemy import BigInteger, Connection, cast, func, select, update
 
 from roster_service.db import tables
 
@@ -23,6 +23,19 @@ def read_state(connection: Connection) -> RosterState:
     """Where the roster stands, as the connection sees it. A request has this from its caller already."""
     state = tables.roster_state.c
     return RosterState(*connection.execute(select(state.revision, state.as_of, state.deletions_since)).one())
+
+
+def leave_revisions(connection: Connection) -> int:
+    """Takes the revision past every one that this roster has ever had, in any database; returns it.
+
+    A restored database counts on from an older revision, and would give numbers a second time. Milliseconds since 1970
+    are more than a roster that counts its syncs ever reaches, and more each time.
+    """
+    state = tables.roster_state.c
+    now = cast(func.extract("epoch", func.clock_timestamp()) * 1000, BigInteger)
+    left = update(tables.roster_state).values(revision=func.greatest(state.revision + 1, now))
+    revision: int = connection.execute(left.returning(state.revision)).scalar_one()
+    return revision
 
 
 def show_instant(instant: datetime) -> str:

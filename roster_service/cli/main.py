@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from roster_service import __version__
+from roster_service.access.roster_state import leave_revisions
 from roster_service.cli.accounts import client, vendor
-from roster_service.cli.console import as_json, read_settings, show, tell_new
+from roster_service.cli.console import as_json, open_accounts, read_settings, show, tell_new
 from roster_service.cli.feeds import feed
 from roster_service.cli.journal import audit, usage
 from roster_service.cli.keys import keys
@@ -54,6 +55,15 @@ def db_upgrade(as_json: bool) -> None:
         engine.dispose()
     state = "already at" if before == after else "now at"
     show({"before": before, "after": after}, as_json, lambda _: f"the database is {state} revision {after}")
+
+
+@db.command("restored")
+@as_json
+def db_restored(as_json: bool) -> None:
+    """Say that the database was restored from a backup, or lost its last changes in a failover."""
+    with open_accounts() as connection:
+        revision = leave_revisions(connection)
+    show({"revision": revision}, as_json, lambda _: f"the roster is at revision {revision}, which it never had before")
 
 
 for group in (run, feed, sync, vendor, client, keys, usage, audit):

@@ -98,6 +98,10 @@ CHANGES = [
     pytest.param({"grant_version": 4}, id="other-grants"),
     pytest.param({"scopes": frozenset({ScopeName.CORE})}, id="fewer-scopes"),
     pytest.param({"state": RosterState(8, CALLER.state.as_of, CALLER.state.deletions_since)}, id="another-revision"),
+    pytest.param(
+        {"state": RosterState(7, CALLER.state.deletions_since, CALLER.state.deletions_since)}, id="another-newest-stamp"
+    ),
+    pytest.param({"state": RosterState(7, CALLER.state.as_of, CALLER.state.as_of)}, id="another-purge"),
     pytest.param({"vendor_id": 17, "state": RosterState(7, CALLER.state.as_of, CALLER.state.deletions_since)}, id="17"),
 ]
 
