@@ -2,12 +2,14 @@
 
 import atexit
 import contextlib
+import functools
 import os
 import sys
 
 from roster_service.app import create_app
 from roster_service.db.embedded import open_database
 from roster_service.errors import RosterServiceError
+from roster_service.late_app import LateApp
 from roster_service.server_banner import remove_banner
 from roster_service.settings import Settings
 
@@ -17,7 +19,8 @@ try:
     # Kept open until the worker ends.
     database = contextlib.ExitStack()
     atexit.register(database.close)
-    app = create_app(settings, database.enter_context(open_database(settings)))
+    app = LateApp(functools.partial(create_app, settings, database.enter_context(open_database(settings))))
+    app.start()
 except RosterServiceError as error:
     # gunicorn reads exit code 4 as "the application failed to load", and stops instead of trying for ever.
     sys.stderr.write(f"roster: {error}\n")

@@ -17,12 +17,13 @@ from roster_service.db.engine import (
     make_counting_engine,
     make_engine,
     make_reading_engine,
+    make_starting_engine,
     make_walking_engine,
     require_reachable,
     require_reading,
 )
 from roster_service.db.message import Messenger
-from roster_service.db.migrate import require_current
+from roster_service.db.migrate import require_servable
 from roster_service.db.serving_role import find_serving_role, require_serving_role
 from roster_service.direct import COMMON_HEADERS, Direct
 from roster_service.docs import register_docs
@@ -54,16 +55,10 @@ KEEPING_SECONDS = 300
 def create_app(settings: Settings, database_url: str) -> Flask:
     """The application on a database that is migrated.
 
-    Raises DatabaseUnavailableError where the database does not answer or is not migrated.
+    Raises DatabaseUnavailableError where the database does not answer or is not migrated, SQLAlchemyError where it
+    fails otherwise, and SettingError where a setting is found to be wrong.
     """
-    writing = make_engine(database_url)
-    require_reachable(writing)
-    require_current(writing)
-    with writing.begin() as connection:
-        ensure_signing_key(connection, settings.read_secret_key())
-        role = find_serving_role(connection)
-    writing.dispose()
-
+    role = prepare_database(settings, database_url)
     engine = make_serving_engine(database_url, role, settings.statement_seconds, settings.prepared_statements)
     # Credentials are checked by the owner of the accounts: who serves the roster cannot read them.
     accounts = make_reading_engine(
@@ -133,11 +128,24 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     return app
 
 
+def prepare_database(settings: Settings, database_url: str) -> str | None:
+    """Holds the database against what this version needs, and makes the first signing key; the role that serves."""
+    starting = make_starting_engine(database_url)
+    try:
+        require_reachable(starting)
+        require_servable(starting)
+        with starting.begin() as connection:
+            ensure_signing_key(connection, settings.read_secret_key())
+            return find_serving_role(connection)
+    finally:
+        starting.dispose()
+
+
 def make_serving_engine(database_url: str, role: str | None, statement_seconds: int, own_sessions: bool) -> Engine:
     """The engine that reads the roster, as the role that row-level security holds; else as `make_reading_engine`.
 
-    Raises DatabaseUnavailableError where there is no such role, or where it is not held, and where sessions are not as
-    they were asked for.
+    Raises DatabaseUnavailableError where there is no such role, or where it is not held, and SettingError where
+    sessions are not as they were asked for.
     """
     if role is None:
         raise DatabaseUnavailableError("the database has no role that serves requests; run `roster db upgrade`")
@@ -148,10 +156,12 @@ def make_serving_engine(database_url: str, role: str | None, statement_seconds: 
         pool_size=POOL_SIZE,
         own_sessions=own_sessions,
     )
-    require_serving_role(engine, role)
-    require_reading(engine)
-    # Workers are forked from here; none inherits a connection.
-    engine.dispose()
+    try:
+        require_serving_role(engine, role)
+        require_reading(engine)
+    finally:
+        # Workers are forked from here; none inherits a connection.
+        engine.dispose()
     return engine
 
 

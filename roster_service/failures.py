@@ -11,12 +11,20 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
 
 from roster_service.db.deadline import OverdueError
-from roster_service.errors import BUSY_SECONDS, IN_LOG, Problem, RefusedRequestError, describe_fault
+from roster_service.errors import (
+    BUSY_SECONDS,
+    IN_LOG,
+    DatabaseUnavailableError,
+    Problem,
+    RefusedRequestError,
+    describe_fault,
+)
 from roster_service.rostering import blueprints as rostering
 from roster_service.vendor import answers as vendor
 
 log = logging.getLogger(__name__)
 
+AWAY = "the database does not answer; try again"
 TOO_LONG = "the query took too long; ask for less"
 
 
@@ -25,6 +33,7 @@ def register_failures(app: Flask) -> None:
     app.register_error_handler(RefusedRequestError, on_refusal)
     app.register_error_handler(HTTPException, on_http_error)
     app.register_error_handler(DBAPIError, on_database_error)
+    app.register_error_handler(DatabaseUnavailableError, on_unavailable)
     app.register_error_handler(PoolTimeoutError, on_full_pool)
     app.register_error_handler(OverdueError, on_overdue)
     app.register_error_handler(Exception, on_fault)
@@ -59,8 +68,13 @@ def on_database_error(error: DBAPIError) -> Response:
     if isinstance(error.orig, QueryCanceled):
         return answer_failure(Problem.BUSY, TOO_LONG, 503)
     if isinstance(error, OperationalError):
-        return answer_failure(Problem.BUSY, "the database does not answer; try again", 503)
+        return answer_failure(Problem.BUSY, AWAY, 503)
     return answer_failure(Problem.INTERNAL, IN_LOG, 500)
+
+
+def on_unavailable(_error: DatabaseUnavailableError) -> Response:
+    """The database cannot be used yet; the log has been told why."""
+    return answer_failure(Problem.BUSY, AWAY, 503)
 
 
 def on_full_pool(_error: PoolTimeoutError) -> Response:

@@ -55,19 +55,22 @@ def run(demo: bool | None, as_json: bool) -> None:
     # A stop that is asked for while the database starts must still end the database.
     for ending in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ending, _stop)
+    wants_demo = is_embedded if demo is None else demo
     with open_database(settings, tell_new) as url:
-        engine = make_engine(url)
-        require_reachable(engine)
-        if is_embedded:
-            upgrade(engine)
-        require_current(engine)
-        # Each worker checks it too; here it is one sentence, before any of them starts.
-        with engine.begin() as connection:
-            ensure_signing_key(connection, settings.read_secret_key())
-        wants_demo = is_embedded if demo is None else demo
-        account = prepare_demo(engine, url, settings.home) if wants_demo else None
-        engine.dispose()
-        serve(settings, url, lambda: announce(settings, account, as_json))
+        account = None
+        # Any other database may be away: the service starts without it.
+        if is_embedded or wants_demo:
+            engine = make_engine(url)
+            require_reachable(engine)
+            if is_embedded:
+                upgrade(engine)
+            require_current(engine)
+            # Each worker checks it too; here it is one sentence, before any of them starts.
+            with engine.begin() as connection:
+                ensure_signing_key(connection, settings.read_secret_key())
+            account = prepare_demo(engine, url, settings.home) if wants_demo else None
+            engine.dispose()
+        serve(settings, url, lambda is_ready: announce(settings, account, as_json=as_json, is_ready=is_ready))
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> None:
@@ -87,16 +90,16 @@ def require_free_port(settings: Settings) -> None:
             ) from None
 
 
-def serve(settings: Settings, url: str, when_ready: Callable[[], None]) -> None:
-    """Run gunicorn until it ends or until Ctrl-C, which ends it gently."""
+def serve(settings: Settings, url: str, when_answering: Callable[[bool], None]) -> None:
+    """Run gunicorn until it ends or until Ctrl-C, which ends it gently. `when_answering` is told whether it can use its
+    database."""
     command = make_server_command(settings, "wsgi:app")
     # A session of its own: Ctrl-C in the terminal reaches this process alone, which then ends the other.
     child = subprocess.Popen(  # noqa: S603  (our own server)
         command, env=os.environ | {"ROSTER_DATABASE_URL": url}, start_new_session=True
     )
     try:
-        wait_until_ready(settings, child)
-        when_ready()
+        when_answering(wait_until_answering(settings, child))
         code = child.wait()
     except KeyboardInterrupt:
         code = 0
@@ -129,8 +132,10 @@ def find_worker_timeout(settings: Settings) -> int:
     return 3 * settings.statement_seconds + SPARE_SECONDS
 
 
-def wait_until_ready(settings: Settings, child: subprocess.Popen[bytes]) -> None:
-    """Return when the server accepts connections and answers; raise CommandError when it ends before that."""
+def wait_until_answering(settings: Settings, child: subprocess.Popen[bytes]) -> bool:
+    """Return when the server accepts connections and answers: whether it serves, or refuses for want of its database.
+    The embedded one is there, so then it has to serve. Raise CommandError when it ends before that."""
+    wanted = (b"200",) if settings.database_url is None else (b"200", b"503")
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if child.poll() is not None:
@@ -138,8 +143,9 @@ def wait_until_ready(settings: Settings, child: subprocess.Popen[bytes]) -> None
         try:
             with socket.create_connection((settings.host, settings.port), timeout=START_SECONDS) as probe:
                 probe.sendall(b"GET /docs HTTP/1.0\r\n\r\n")
-                if probe.recv(12).endswith(b"200"):
-                    return
+                status = probe.recv(12)[-3:]
+                if status in wanted:
+                    return status == b"200"
         except OSError:
             pass
         time.sleep(0.1)
@@ -157,11 +163,14 @@ def stop(child: subprocess.Popen[bytes]) -> None:
             child.wait()
 
 
-def announce(settings: Settings, account: DemoAccount | None, as_json: bool) -> None:
+def announce(settings: Settings, account: DemoAccount | None, *, as_json: bool, is_ready: bool) -> None:
     """Say where the service is, and how to make the first call."""
     root = settings.public_url or f"http://{settings.host}:{settings.port}"
     if as_json:
         click.echo(json.dumps({"url": root, "demo": None if account is None else dataclasses.asdict(account)}))
+        return
+    if not is_ready:
+        click.echo(f"\nThe service runs at {root}, and answers 503 until it can use its database. Ctrl-C stops it.\n")
         return
     click.echo(f"\nThe roster is served at {root}; its documentation at {root}/docs. Ctrl-C stops it.\n")
     if account is not None:

@@ -17,10 +17,12 @@ from sqlalchemy.exc import OperationalError
 
 from roster_service.db.deadline import hold_to_deadline
 from roster_service.db.prepared import let_prepare
-from roster_service.errors import DatabaseUnavailableError
+from roster_service.errors import DatabaseUnavailableError, SettingError
 
 # How long a connection is waited for: until one of the pool is free, and until a new one is made.
 POOL_SECONDS = CONNECT_SECONDS = 10
+# How long what a worker asks before it serves may take: one statement, and all together before the last one.
+START_SECONDS = 10
 # How requests are planned.
 _PLANNING = {
     # Pages are short index walks; compiling machine code for them costs more than running them.
@@ -49,9 +51,16 @@ FORGETFUL_SESSIONS = (
 def make_engine(url: str) -> Engine:
     """An engine for commands, migrations and the sync: it may write.
 
-    `url`: `postgresql://user:password@host/name`. Raises DatabaseUnavailableError where it is no such address.
+    `url`: `postgresql://user:password@host/name`. Raises SettingError where it is no such address.
     """
     return _make(url, _write_options({}), pool_size=2)
+
+
+def make_starting_engine(url: str) -> Engine:
+    """An engine for what a worker asks and writes before it serves: as `make_engine`, and no statement waits long."""
+    engine = _make(url, {}, pool_size=1)
+    _open_transactions_with(engine, _set_locally({"statement_timeout": f"{START_SECONDS}s"}))
+    return engine
 
 
 def make_reading_engine(
@@ -171,9 +180,9 @@ def _make(url: str, extra: Mapping[str, Any], *, pool_size: int) -> Engine:
     try:
         address = make_url(url)
     except Exception as error:
-        raise DatabaseUnavailableError("the database URL cannot be read") from error
+        raise SettingError("the database URL cannot be read") from error
     if address.get_backend_name() not in ("postgresql", "postgres"):
-        raise DatabaseUnavailableError(f"the database must be PostgreSQL, not {address.get_backend_name()}")
+        raise SettingError(f"the database must be PostgreSQL, not {address.get_backend_name()}")
     engine = create_engine(
         address.set(drivername="postgresql+psycopg2"),
         pool_size=pool_size,
@@ -201,9 +210,9 @@ def require_reachable(engine: Engine) -> None:
 
 
 def require_reading(engine: Engine) -> None:
-    """Raises DatabaseUnavailableError where a transaction of `engine`, of `make_reading_engine`, could write or is not
-    one snapshot: something in between does not pass on what a session is told when it begins."""
+    """Raises SettingError where a transaction of `engine`, of `make_reading_engine`, could write or is not one
+    snapshot: something in between does not pass on what a session is told when it begins."""
     told = text("SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')")
     with engine.connect() as connection:
         if tuple(connection.execute(told).one()) != tuple(_SNAPSHOTS.values()):
-            raise DatabaseUnavailableError(FORGETFUL_SESSIONS)
+            raise SettingError(FORGETFUL_SESSIONS)

@@ -8,13 +8,17 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, select, text
 
 from roster_service.db.serving_role import ensure_serving_role
+from roster_service.db.tables import roster_state
 from roster_service.errors import DatabaseUnavailableError
 
 # Two commands at once wait for each other here instead of both creating the first table.
 MIGRATION_LOCK = 0x526F7374
+# Tables of a newer version can be served if they are of this generation. A migration that a version before it could not
+# serve the roster with adds one to `roster_state.generation`, and its version adds one here.
+GENERATION = 1
 
 
 def make_config() -> Config:
@@ -53,6 +57,21 @@ def upgrade(engine: Engine) -> tuple[str | None, str]:
             command.upgrade(config, "head")
         ensure_serving_role(connection)
         return before, head
+
+
+def require_servable(engine: Engine) -> None:
+    """Raises DatabaseUnavailableError unless the tables are those that this version needs, or those of a newer version
+    that it can serve as well: so machines are upgraded one after the other, once the database is."""
+    with engine.connect() as connection:
+        current, _ = read_revisions(connection)
+        known = {script.revision for script in ScriptDirectory.from_config(make_config()).walk_revisions()}
+        is_newer = current is not None and current not in known
+        if is_newer and connection.scalar(select(roster_state.c.generation)) != GENERATION:
+            raise DatabaseUnavailableError(
+                f"the database is at revision {current}, which this version cannot serve; install the newer version"
+            )
+    if not is_newer:
+        require_current(engine)
 
 
 def require_current(engine: Engine) -> None:

@@ -15,7 +15,7 @@ from roster_service.db import tables
 from roster_service.db.document_tables import documents, shelves
 from roster_service.db.engine import FORGETFUL_SESSIONS
 from roster_service.db.walk_tables import walk_chunks, walks
-from roster_service.errors import DatabaseUnavailableError
+from roster_service.errors import DatabaseUnavailableError, SettingError
 
 SUFFIX = "_serving"
 # What PostgreSQL keeps of a name, in bytes.
@@ -119,8 +119,8 @@ def _grant(connection: Connection, role: str) -> None:
 
 
 def require_serving_role(engine: Engine, role: str) -> None:
-    """Raises DatabaseUnavailableError where the connections of `engine` cannot become the role or are not in it, or
-    where row-level security would not hold them."""
+    """Raises DatabaseUnavailableError where the connections of `engine` cannot become the role, or where row-level
+    security would not hold them; SettingError where they are not in it."""
     advice = f'`GRANT {quote_name(role)} TO "the service\'s user"`, or run `roster db upgrade` as that user'
     try:
         with engine.connect() as connection:
@@ -131,6 +131,6 @@ def require_serving_role(engine: Engine, role: str) -> None:
     except DBAPIError:
         raise DatabaseUnavailableError(f"the service cannot become the role {role}; {advice}") from None
     if user != role:
-        raise DatabaseUnavailableError(FORGETFUL_SESSIONS)
+        raise SettingError(FORGETFUL_SESSIONS)
     if not held:
         raise DatabaseUnavailableError(f"row-level security does not hold the role {role}; run `roster db upgrade`")

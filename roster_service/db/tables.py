@@ -160,6 +160,8 @@ roster_state = Table(
     Column("deletions_since", Stamp, nullable=False),
     # The role that requests are served as; made after the migrations.
     Column("serving_role", CText),
+    # Which versions of the service can serve the tables (roster_service/db/migrate.py).
+    Column("generation", Integer, nullable=False, server_default=text("1")),
     CheckConstraint("singleton", name="singleton"),
 )
 

@@ -14,13 +14,13 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from click.testing import CliRunner
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 
 import roster_service
 from roster_service.cli import main
 from roster_service.db.access_tables import api_keys
-from roster_service.db.migrate import read_revisions
-from roster_service.db.tables import PART_TABLES, ROSTER_TABLES
+from roster_service.db.migrate import GENERATION, read_revisions
+from roster_service.db.tables import PART_TABLES, ROSTER_TABLES, roster_state
 from sync_scripts.indexes import make_missing_indexes
 from tests.cli.conftest import Roster, make_environment
 
@@ -142,7 +142,8 @@ def test_the_migrations_make_the_tables_that_the_code_declares(engine: Engine) -
         options = {"compare_type": True, "compare_server_default": True, "include_object": is_compared}
         context = MigrationContext.configure(connection, opts=options)
         differences = compare_metadata(context, api_keys.metadata)
-    assert current == head
+        generation = connection.scalar(select(roster_state.c.generation))
+    assert (current, generation) == (head, GENERATION)
     assert differences == []
 
 

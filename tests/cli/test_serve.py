@@ -90,30 +90,37 @@ def test_an_own_database_gets_no_demo_and_no_embedded_server(database_url: str, 
 
 
 @pytest.mark.parametrize(
-    ("settings", "reason"),
+    ("address", "reason"),
     [
-        pytest.param(
-            {"database_url": "postgresql://u@127.0.0.1:1/d"},
-            r"the database at \S+ does not answer: .*",
-            id="unreachable",
-        ),
-        pytest.param({"database_url": "SERVER"}, r"the database has no tables yet; run `roster db upgrade`", id="bare"),
+        pytest.param("postgresql://u@127.0.0.1:1/d", r"the database at \S+ does not answer: .*", id="unreachable"),
+        pytest.param("SERVER", "the database has no tables yet; run `roster db upgrade`", id="bare"),
     ],
 )
-def test_a_database_that_cannot_be_used_is_one_sentence(
-    server_url: str, free_port: int, settings: dict[str, str], reason: str
+def test_a_database_that_cannot_be_used_does_not_stop_the_start(
+    server_url: str, tmp_path: Path, free_port: int, address: str, reason: str
 ) -> None:
-    chosen = {name: server_url if value == "SERVER" else value for name, value in settings.items()}
+    chosen = server_url if address == "SERVER" else address
+    environment = environment_of(database_url=chosen, home=str(tmp_path), port=str(free_port), workers="1")
+    with serving(environment, "--json") as (_, printed):
+        with pytest.raises(HTTPError) as refused:
+            urlopen(f"http://127.0.0.1:{free_port}/v1/login", b"{}")
+        refused.value.close()
+    assert (refused.value.code, int(refused.value.headers["Retry-After"]) > 0) == (503, True)
+    assert re.search(f"^roster: {reason}; requests are answered 503 until it can be used$", printed, re.MULTILINE)
+
+
+@pytest.mark.parametrize("options", [["--demo"], []], ids=" ".join)
+def test_a_wrong_address_of_the_database_is_one_sentence(free_port: int, options: list[str]) -> None:
     done = subprocess.run(
-        COMMAND,
-        env=environment_of(port=str(free_port), **chosen),
+        [*COMMAND, *options],
+        env=environment_of(port=str(free_port), database_url="mysql://host/name", workers="1"),
         cwd=PROJECT,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 1
-    assert re.fullmatch(f"roster: {reason}\n", done.stderr)
+    assert done.stderr.count("roster: the database must be PostgreSQL, not mysql\n") == 1
 
 
 SERVERS = {"roster run": COMMAND, "gunicorn": [sys.executable, "-m", "gunicorn", "wsgi:app"]}

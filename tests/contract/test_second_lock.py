@@ -14,7 +14,7 @@ from roster_service.db.engine import make_reading_engine, require_reading
 from roster_service.db.prepared import may_prepare
 from roster_service.db.serving_role import READABLE, WRITABLE, find_serving_role, require_serving_role
 from roster_service.db.visibility import Sight, open_roster
-from roster_service.errors import DatabaseUnavailableError
+from roster_service.errors import SettingError
 from tests.shelves import fill_all
 
 from .client import GUARDIANS, ROOTS, SCOPES, VERSIONS
@@ -168,9 +168,9 @@ def test_a_session_that_was_not_told_is_refused(served: Served, serving: Engine)
     role = find_serving_role_of(serving)
     require_reading(serving)
     require_serving_role(serving, role)
-    with pytest.raises(DatabaseUnavailableError, match="ROSTER_PREPARED_STATEMENTS=false"):
+    with pytest.raises(SettingError, match="ROSTER_PREPARED_STATEMENTS=false"):
         require_reading(served.engine)
-    with pytest.raises(DatabaseUnavailableError, match="ROSTER_PREPARED_STATEMENTS=false"):
+    with pytest.raises(SettingError, match="ROSTER_PREPARED_STATEMENTS=false"):
         require_serving_role(served.engine, role)
 
 

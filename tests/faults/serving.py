@@ -168,17 +168,23 @@ def find_free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@contextmanager
-def serving(url: str, credentials: Credentials, home: Path, **settings: Any) -> Iterator[Service]:
-    """gunicorn with the command line of `roster run`, once it answers; ended at the end. `home`: its data folder."""
+def start(home: Path, **settings: Any) -> tuple[subprocess.Popen[bytes], int, Path]:
+    """Starts gunicorn with the command line of `roster run`; (the process, its port, its log). `home`: its data
+    folder."""
     port = find_free_port()
-    chosen = {**SETTINGS, "database_url": url, "home": home, "port": port, **settings}
+    chosen = {**SETTINGS, "home": home, "port": port, **settings}
     environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     environment |= {PREFIX + name.upper(): str(value) for name, value in chosen.items()}
     command = make_server_command(Settings.from_environ(environment), "wsgi:app")
     log = home / f"log-{port}"
     with log.open("wb") as out:
-        process = subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=out, stderr=out)
+        return subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=out, stderr=out), port, log
+
+
+@contextmanager
+def serving(url: str, credentials: Credentials, home: Path, **settings: Any) -> Iterator[Service]:
+    """A running gunicorn, once it answers; ended at the end."""
+    process, port, log = start(home, database_url=url, **settings)
     try:
         wait_for(lambda: process.poll() is not None or answers(port))
         yield Service(process, port, credentials, log)
