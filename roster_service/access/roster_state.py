@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import BigInteger, Connection, cast, func, select, update
+from sqlalchemy import Connection, func, select, text, update
 
 from roster_service.db import tables
+from roster_service.db.sync_lock import SYNC_LOCK
+from roster_service.errors import CommandError
+
+# How far the revision of a restored roster moves on, at least and less than: further than syncs after the backup can
+# have come, and by chance, so that two restores of one backup do not meet.
+LEAST_STEP, STEPS_END = 2**20, 2**30
 
 
 @dataclass(frozen=True)
@@ -25,17 +32,21 @@ def read_state(connection: Connection) -> RosterState:
     return RosterState(*connection.execute(select(state.revision, state.as_of, state.deletions_since)).one())
 
 
-def leave_revisions(connection: Connection) -> int:
-    """Takes the revision past every one that this roster has ever had, in any database; returns it.
+def renew_state(connection: Connection) -> RosterState:
+    """Moves a roster that was restored on, to where it never was; the new state.
 
-    A restored database counts on from an older revision, and would give numbers a second time. Milliseconds since 1970
-    are more than a roster that counts its syncs ever reaches, and more each time.
+    Whatever was derived from a former revision is then of another roster: entity tags, what workers remember, orderings
+    and rendered records. Deltas do not go on from before, because a record that came after the backup was made may be
+    in no later roster, not even as a tombstone. Raises CommandError while a sync is under way, which gives stamps.
     """
+    if not connection.scalar(text("SELECT pg_try_advisory_xact_lock(:class, :object)"), SYNC_LOCK):
+        raise CommandError("a sync is under way; try again when it is done")
     state = tables.roster_state.c
-    now = cast(func.extract("epoch", func.clock_timestamp()) * 1000, BigInteger)
-    left = update(tables.roster_state).values(revision=func.greatest(state.revision + 1, now))
-    revision: int = connection.execute(left.returning(state.revision)).scalar_one()
-    return revision
+    step = LEAST_STEP + secrets.randbelow(STEPS_END - LEAST_STEP)
+    stamp = func.greatest(func.date_trunc("milliseconds", func.now()), state.as_of, type_=tables.Stamp)
+    moved = update(tables.roster_state).values(revision=state.revision + step, as_of=stamp, deletions_since=stamp)
+    found = moved.returning(state.revision, state.as_of, state.deletions_since)
+    return RosterState(*connection.execute(found).one())
 
 
 def show_instant(instant: datetime) -> str:

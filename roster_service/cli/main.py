@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from roster_service import __version__
-from roster_service.access.roster_state import leave_revisions
+from roster_service.access.roster_state import renew_state, show_instant
 from roster_service.cli.accounts import client, vendor
 from roster_service.cli.console import as_json, open_accounts, read_settings, show, tell_new
 from roster_service.cli.feeds import feed
@@ -57,13 +57,21 @@ def db_upgrade(as_json: bool) -> None:
     show({"before": before, "after": after}, as_json, lambda _: f"the database is {state} revision {after}")
 
 
+AFTER_RESTORE = """the roster is at revision {revision}; entity tags, revisions and deltas of before no longer count
+Do again what was done after the backup was made:
+- grants, flags, clients, API keys and passwords, above all those that were revoked or rotated (`roster vendor list`)
+- `roster keys rotate`, if a signing key was replaced because others knew it
+- `make sync`, which loads the exports"""
+
+
 @db.command("restored")
 @as_json
 def db_restored(as_json: bool) -> None:
-    """Say that the database was restored from a backup, or lost its last changes in a failover."""
+    """Say that the database was restored from a backup: clients get everything anew."""
     with open_accounts() as connection:
-        revision = leave_revisions(connection)
-    show({"revision": revision}, as_json, lambda _: f"the roster is at revision {revision}, which it never had before")
+        state = renew_state(connection)
+    restored = {"revision": state.revision, "as_of": show_instant(state.as_of)}
+    show(restored, as_json, lambda _: AFTER_RESTORE.format(revision=state.revision))
 
 
 for group in (run, feed, sync, vendor, client, keys, usage, audit):

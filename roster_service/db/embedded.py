@@ -30,7 +30,9 @@ PORT = 5432
 SOCKET = f".s.PGSQL.{PORT}"
 # The longest path of a socket that every system takes.
 SOCKET_PATH_BYTES = 103
-SERVER_OPTIONS = f"-h '' -k . -p {PORT} -c unix_socket_permissions=0700"
+# The server's own log names neither the statements that fail nor their rows: both have values of the roster.
+QUIET_OPTIONS = "-c log_min_error_statement=panic -c log_error_verbosity=terse"
+SERVER_OPTIONS = f"-h '' -k . -p {PORT} -c unix_socket_permissions=0700 {QUIET_OPTIONS}"
 # How long other processes may take to start or stop the server; the programs themselves wait as long.
 PATIENCE_SECONDS = 60
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Callable
@@ -23,15 +24,15 @@ def make_environment(**settings: str) -> dict[str, str | None]:
     return others | {PREFIX + name.upper(): value for name, value in settings.items()}
 
 
+def run_roster(url: str, home: Path, *arguments: str) -> Result:
+    """Runs `roster ARGUMENTS` on a database."""
+    return CliRunner().invoke(main, arguments, env=make_environment(database_url=url, home=str(home)))
+
+
 @pytest.fixture
 def roster(database_url: str, tmp_path: Path) -> Roster:
     """Runs `roster ARGUMENTS` on this test's own database."""
-
-    def run(*arguments: str) -> Result:
-        environment = make_environment(database_url=database_url, home=str(tmp_path))
-        return CliRunner().invoke(main, arguments, env=environment)
-
-    return run
+    return functools.partial(run_roster, database_url, tmp_path)
 
 
 @pytest.fixture

@@ -14,12 +14,13 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from click.testing import CliRunner
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, select, text
 
 import roster_service
 from roster_service.cli import main
 from roster_service.db.access_tables import api_keys
 from roster_service.db.migrate import GENERATION, read_revisions
+from roster_service.db.sync_lock import SYNC_LOCK
 from roster_service.db.tables import PART_TABLES, ROSTER_TABLES, roster_state
 from sync_scripts.indexes import make_missing_indexes
 from tests.cli.conftest import Roster, make_environment
@@ -127,6 +128,22 @@ def test_an_installation_without_migrations_refuses_to_upgrade(server_url: str, 
     folder = tmp_path / package.name / "db" / "migrations" / "versions"
     reason = f"this installation has no migrations in {folder}; install the service again"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"roster: {reason}\n")
+
+
+def test_after_a_restore_the_operator_is_told_what_else_to_do(answer: Answer, roster: Roster) -> None:
+    told = roster("db", "restored")
+    assert told.exit_code == 0
+    assert all(f"`{command}`" in told.stdout for command in ("roster vendor list", "roster keys rotate", "make sync"))
+    again = answer("db", "restored")
+    assert list(again) == ["revision", "as_of"]
+    assert f"revision {again['revision']};" not in told.stdout
+
+
+def test_a_restore_does_not_come_between_a_sync_and_its_stamp(roster: Roster, engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("SELECT pg_advisory_xact_lock(:class, :object)"), SYNC_LOCK)
+        done = roster("db", "restored")
+    assert (done.exit_code, done.stderr) == (1, "roster: a sync is under way; try again when it is done\n")
 
 
 def is_compared(item: Any, name: str | None, kind: str, is_reflected: bool, _other: Any) -> bool:

@@ -16,6 +16,8 @@ from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
+import psycopg2
+import psycopg2.errors
 import pytest
 from sqlalchemy import URL
 
@@ -250,3 +252,20 @@ def test_all_that_start_at_once_have_one_server(folder: Path, start: Callable[..
         other.close()
     assert [path.name for path in folder.iterdir()] == ["postgres"]
     assert not (folder / "postgres" / "postmaster.pid").exists()
+
+
+def test_the_servers_log_has_no_value_of_a_statement_that_fails(folder: Path) -> None:
+    with open_embedded(folder) as url, contextlib.closing(psycopg2.connect(url)) as connection:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute("CREATE TABLE people (name text PRIMARY KEY)")
+            cursor.execute("INSERT INTO people VALUES ('Wolkenstein')")
+            with pytest.raises(psycopg2.errors.UniqueViolation):
+                cursor.execute("INSERT INTO people VALUES ('Wolkenstein')")
+            cursor.execute("SET statement_timeout = '10ms'")
+            with pytest.raises(psycopg2.errors.QueryCanceled):
+                cursor.execute("SELECT pg_sleep(60), 'Wolkenstein'")
+    log = (folder / "postgres" / "log").read_text()
+    assert "duplicate key" in log
+    assert "statement timeout" in log
+    assert "Wolkenstein" not in log

@@ -97,8 +97,9 @@ class Service:
         """What it has written so far."""
         return self._log.read_text()
 
-    def ask(self, interface: str, path: str = "/users?limit=2") -> Reply:
-        """A call of an interface, with the tokens that it has given before; `path`: of the rostering interface."""
+    def ask(self, interface: str, path: str = "/users?limit=2", more: Mapping[str, str] | None = None) -> Reply:
+        """A call of an interface, with the tokens that it has given before; `path` and `more` headers: of a call of the
+        rostering interface."""
         account = self.credentials.account
         key = {"x-api-key": account.api_key, "Content-Type": "application/json"}
         match interface:
@@ -113,7 +114,7 @@ class Service:
                 return self._call("POST", "/v1/students", json.dumps({"districtlea": LEA}), key | bearer)
             case version:
                 bearer = {"Authorization": f"Bearer {self._tokens.get(version, '')}"}
-                return self._call("GET", ROOTS[version] + path, headers=bearer)
+                return self._call("GET", ROOTS[version] + path, headers={**bearer, **(more or {})})
 
     def get_tokens(self) -> None:
         """Gets a token of each kind; they must be given."""

