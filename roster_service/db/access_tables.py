@@ -79,7 +79,7 @@ audit = Table(
     Index(None, "at"),
 )
 
-# What a list of grants opens, for as long as the roster stays as it is. Functions of the migrations alone read it
+# What a list of grants opens, for as long as the roster stays as it is. Functions of `db/sql` alone read it
 # and write it; what is lost in a crash is worked out again.
 sights = Table(
     "sights",

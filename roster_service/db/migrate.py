@@ -10,6 +10,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, select, text
 
+from roster_service.db.replaceable import apply_objects
 from roster_service.db.serving_role import ensure_serving_role
 from roster_service.db.tables import roster_state
 from roster_service.errors import DatabaseUnavailableError
@@ -19,6 +20,8 @@ MIGRATION_LOCK = 0x526F7374
 # Tables of a newer version can be served if they are of this generation. A migration that a version before it could not
 # serve the roster with adds one to `roster_state.generation`, and its version adds one here.
 GENERATION = 1
+# Of databases that were made before the first release: no revision leads from there.
+UNRELEASED = frozenset(f"{number:04}" for number in range(1, 21))
 
 
 def make_config() -> Config:
@@ -32,7 +35,8 @@ def make_config() -> Config:
 def read_revisions(connection: Connection) -> tuple[str | None, str]:
     """(revision of the database, or None where it has no tables yet; newest revision of this version).
 
-    Raises DatabaseUnavailableError where the installation has no revisions: without them, any database would seem new.
+    Raises DatabaseUnavailableError where the installation has no revisions, without which any database would seem new,
+    and where the database is of before the first release.
     """
     scripts = ScriptDirectory.from_config(make_config())
     head = scripts.get_current_head()
@@ -40,7 +44,13 @@ def read_revisions(connection: Connection) -> tuple[str | None, str]:
         raise DatabaseUnavailableError(
             f"this installation has no migrations in {scripts.versions}; install the service again"
         )
-    return MigrationContext.configure(connection).get_current_revision(), head
+    current = MigrationContext.configure(connection).get_current_revision()
+    if current in UNRELEASED:
+        raise DatabaseUnavailableError(
+            f"the database is at revision {current}, of before the first release, which cannot be upgraded; "
+            "run `roster db upgrade` on a new database, or with a new ROSTER_HOME, and load the exports there"
+        )
+    return current, head
 
 
 def upgrade(engine: Engine) -> tuple[str | None, str]:
@@ -55,6 +65,7 @@ def upgrade(engine: Engine) -> tuple[str | None, str]:
             config = make_config()
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
+            apply_objects(connection)
         ensure_serving_role(connection)
         return before, head
 

@@ -14,8 +14,8 @@ and `caller_schools`. A row is visible through an org:
 
 Empty lists see nothing. The conditions stand below whatever a caller filters or sorts by.
 
-PostgreSQL holds the role that serves requests to the same rules by itself, with the policies of row-level security that
-the migrations make: `open_roster` tells it the caller's grants, for one transaction.
+PostgreSQL holds the role that serves requests to the same rules by itself, with the policies of row-level security in
+`db/sql/policies`: `open_roster` tells it the caller's grants, for one transaction.
 """
 
 from __future__ import annotations

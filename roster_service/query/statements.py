@@ -214,7 +214,7 @@ def filter_condition(plan: Plan) -> ColumnElement[bool]:
     if plan.filter is None:
         raise TypeError("the plan has no filter")
     find = functools.partial(find_source, plan.outline.view)
-    # A function of the migrations, which row-level security need not come before.
+    # A function of `db/sql`, which row-level security need not come before.
     return sqlalchemy_where(plan.filter, find, contains=func.contains_folded).self_group()
 
 

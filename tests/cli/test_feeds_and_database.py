@@ -113,6 +113,18 @@ def test_upgrading_twice_changes_nothing(answer: Answer) -> None:
     assert upgraded["before"] == upgraded["after"]
 
 
+@pytest.mark.parametrize("command", [["db", "upgrade"], ["vendor", "list"]], ids=" ".join)
+def test_a_database_of_before_the_first_release_is_refused(roster: Roster, engine: Engine, command: list[str]) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0020'"))
+    done = roster(*command)
+    assert done.exit_code == 1
+    assert done.stderr == (
+        "roster: the database is at revision 0020, of before the first release, which cannot be upgraded; run "
+        "`roster db upgrade` on a new database, or with a new ROSTER_HOME, and load the exports there\n"
+    )
+
+
 def test_an_installation_without_migrations_refuses_to_upgrade(server_url: str, tmp_path: Path) -> None:
     package = Path(roster_service.__file__).parent
     shutil.copytree(package, tmp_path / package.name, ignore=shutil.ignore_patterns("0*.py", "__pycache__"))

@@ -7,13 +7,11 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
-from alembic import command
 from sqlalchemy import Connection, Engine, text
 
 from roster_service.access.known_callers import KnownCallers
 from roster_service.app import make_serving_engine
-from roster_service.db.migrate import make_config, upgrade
-from roster_service.db.serving_role import CALLABLE, find_serving_role
+from roster_service.db.serving_role import find_serving_role
 from roster_service.db.visibility import Sight, keep_sight, open_roster, read_opening
 from roster_service.query.warming import warm
 from roster_service.rostering.endpoints import list_listings
@@ -172,29 +170,6 @@ def test_every_org_is_granted_by_lists_that_name_them_all(
     asked = text("SELECT grants_every_org(CAST(:districts AS text[]), CAST(:schools AS text[]))")
     with own.engine.connect() as connection:
         assert connection.scalar(asked, {"districts": districts, "schools": schools}) is expected
-
-
-def test_the_migration_goes_back_and_forth_beside_what_is_kept(own: Served) -> None:
-    """Whoever serves may still call what it calls."""
-    keep_all(own.engine)
-    calls = (
-        "SELECT bool_and(has_function_privilege(serving_role, name, 'EXECUTE')) FROM roster_state, unnest(:names) name"
-    )
-    with own.engine.begin() as connection:
-        config = make_config()
-        config.attributes["connection"] = connection
-        command.downgrade(config, "0013")
-        former = [name for name in CALLABLE if not name.startswith(("grants_every_org", "recall_document"))]
-        assert connection.scalar(text(calls), {"names": former})
-    with own.engine.begin() as connection:
-        keep = "SELECT keep_sight('{spr-district}', '{}')"
-        connection.execute(text(keep))
-    upgrade(own.engine)
-    with own.engine.connect() as connection:
-        assert connection.scalar(text(calls), {"names": list(CALLABLE)})
-    assert count_kept(own.engine) == 0
-    keep_all(own.engine)
-    assert count_kept(own.engine) == len(GRANTED)
 
 
 def test_of_another_roster_nothing_counts(own: Served, serving: Engine) -> None:

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from alembic import command
 from sqlalchemy import Engine, text
 
 from roster_service.db.engine import make_engine
-from roster_service.db.migrate import make_config, upgrade
+from roster_service.db.migrate import upgrade
 from roster_service.db.serving_role import find_serving_role, quote_name
 from tests.conftest import administer, url_of
 
@@ -94,22 +93,18 @@ def locked(engine: Engine) -> Iterator[None]:
 
 @contextmanager
 def older(engine: Engine) -> Iterator[None]:
-    """The tables are those of the version before."""
-    config = make_config()
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.downgrade(config, "-1")
-    yield
-    upgrade(engine)
+    """The tables are those of a version before the first release."""
+    with moved(engine, "0020", generations=0):
+        yield
 
 
 @contextmanager
-def newer(engine: Engine, *, generations: int) -> Iterator[None]:
-    """The tables are those of a version to come, so many generations later."""
+def moved(engine: Engine, revision: str, *, generations: int) -> Iterator[None]:
+    """The database says that it is at this revision, so many generations later."""
     with engine.begin() as connection:
         known = connection.scalar(text("SELECT version_num FROM alembic_version"))
     move = "UPDATE alembic_version SET version_num = '{}'; UPDATE roster_state SET generation = generation + {}"
-    tell(engine, move.format("to come", generations))
+    tell(engine, move.format(revision, generations))
     yield
     tell(engine, move.format(known, -generations))
 
@@ -127,7 +122,7 @@ UNUSABLE: dict[str, Callable[[Engine], AbstractContextManager[None]]] = {
     "no connection is left": exhausted,
     "its tables are locked": locked,
     "its tables are older": older,
-    "its tables are of a later generation": lambda engine: newer(engine, generations=1),
+    "its tables are of a later generation": lambda engine: moved(engine, "to come", generations=1),
     "its role is not granted": without_role,
 }
 
@@ -152,7 +147,7 @@ def test_a_service_starts_on_a_database_that_it_cannot_use_and_serves_once_it_ca
 def test_tables_of_a_newer_version_are_served_where_their_generation_is_known(
     engine: Engine, url: str, credentials: Credentials, tmp_path: Path
 ) -> None:
-    with newer(engine, generations=0), serving(url, credentials, tmp_path, workers=1) as service:
+    with moved(engine, "to come", generations=0), serving(url, credentials, tmp_path, workers=1) as service:
         assert_served(service)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,11 +12,11 @@ from sqlalchemy import Connection, Engine, make_url, text
 
 from roster_service.db.engine import make_engine
 from roster_service.db.migrate import upgrade
+from roster_service.db.replaceable import FUNCTIONS, SQL, read_function
 from roster_service.db.serving_role import find_serving_role, quote_name
 from tests.conftest import administer, url_of
 from tests.grammar.test_folding import CHARACTERS
 
-MIGRATION = importlib.import_module("roster_service.db.migrations.versions.0012_contains_folded")
 ASK = text("SELECT contains_folded(:value, :wanted)")
 # Letters that fold in other ways than most, and what LIKE would take for its own.
 LETTERS = st.text("iIİıσςΣsSßẞkK\u0307%_/\\\\'é ", max_size=6)
@@ -37,16 +36,15 @@ def connection(database: Engine, request: pytest.FixtureRequest) -> Iterator[Con
         known = connection.scalars(text("SELECT quote_ident(collname) FROM pg_collation")).all()
     # Not every server has ICU; its way is right with any collation.
     icu = next((name for name in known if name == '"und-x-icu"'), "roster_nocase")
+    made = [name for name in FUNCTIONS if "fold" in name]
     ways = {
-        "as it is": None,
-        "with ICU": ("i", icu, {name: f"folding_{name}" for name in MIGRATION.NAMES}),
-        "without a superuser": ("b", "roster_nocase", MIGRATION.NAMES),
+        "as it is": [],
+        "with ICU": [read_function("contains_folded", SQL / "functions" / "icu").replace("roster_nocase", icu)],
+        "without a superuser": [read_function(name) for name in made],
     }
     with database.connect() as connection:
-        way = ways[request.param]
-        if way is not None:
-            made = MIGRATION.spell_contains(*way).replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
-            connection.exec_driver_sql(made)
+        for statement in ways[request.param]:
+            connection.exec_driver_sql(statement)
         yield connection
         connection.rollback()
 

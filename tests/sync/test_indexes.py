@@ -6,13 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from alembic import command
-from sqlalchemy import Engine, Table, func, insert, inspect, select, text
+from sqlalchemy import Engine, Table, insert, inspect, select, text
 from sqlalchemy.exc import IntegrityError
 
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
-from roster_service.db.migrate import make_config, upgrade
 from roster_service.db.tables import PART_TABLES, ROSTER_TABLES
 from sync_scripts.loading import Options, load
 from sync_scripts.refusals import RefusedExportError
@@ -99,25 +97,6 @@ def test_a_first_load_refuses_what_any_other_refuses(
         assert state(each) == before
     assert told[0] == told[1]
     assert "stands in this file a second time" in told[0]
-
-
-def test_the_keys_of_a_loaded_roster_outlive_the_migration(make_database: Callable[[], str], springfield: Path) -> None:
-    engine = make_engine(make_database())
-    load(engine, "feed", springfield)
-    config = make_config()
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.downgrade(config, "0010")
-    for table in EVERY_TABLE:
-        assert inspect(engine).get_pk_constraint(table.name)["constrained_columns"] == declared_key(table)
-    upgrade(engine)
-    with engine.connect() as connection:
-        filled = [table for table in EVERY_TABLE if connection.scalar(select(func.count()).select_from(table))]
-    assert filled
-    for table in filled:
-        assert inspect(engine).get_pk_constraint(table.name)["constrained_columns"] == declared_key(table)
-    assert load(engine, "feed", springfield).outcome == "unchanged"
-    engine.dispose()
 
 
 def test_the_planner_is_told_of_enrollments_of_a_user_and_takes_no_sample(engine: Engine, springfield: Path) -> None:

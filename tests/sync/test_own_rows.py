@@ -1,4 +1,4 @@
-"""Roles and profiles of OneRoster 1.2 are rows with ids: in deltas, beside files in bulk, and after an upgrade."""
+"""Roles and profiles of OneRoster 1.2 are rows with ids: in deltas, beside bulk files, and before the ids are known."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from alembic import command
-from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, select, update
 
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
-from roster_service.db.migrate import make_config, upgrade
 from sync_scripts.changes import Counts
 from sync_scripts.loading import load
 from sync_scripts.own_rows import UNKNOWN
@@ -376,16 +373,14 @@ def test_a_user_that_was_only_away_comes_back_with_its_roles(engine: Engine, she
 
 
 @pytest.fixture
-def upgraded(make_database: Callable[[], str], shelbyville: Path) -> Iterator[Engine]:
-    """A roster that an older version has loaded, right after the upgrade."""
+def without_row_ids(make_database: Callable[[], str], shelbyville: Path) -> Iterator[Engine]:
+    """A roster whose roles were loaded without the ids of their rows, by an export that is not known any more."""
     engine = make_engine(make_database())
     load(engine, "feed", shelbyville)
-    config = make_config()
-    before = ScriptDirectory.from_config(config).get_revision("0009").down_revision
     with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.downgrade(config, str(before))
-    upgrade(engine)
+        connection.execute(update(tables.user_roles).values(row_id=None, taken_back=None))
+        connection.execute(update(tables.user_profiles).values(taken_back=None))
+        connection.execute(update(tables.feeds).values(last_digest=None))
     yield engine
     engine.dispose()
 
@@ -395,27 +390,25 @@ def row_ids(engine: Engine) -> set[str | None]:
         return set(connection.scalars(select(tables.user_roles.c.row_id).where(tables.user_roles.c.origin == "export")))
 
 
-def test_the_first_night_after_the_upgrade_learns_the_ids_and_changes_nothing(
-    upgraded: Engine, shelbyville: Path
-) -> None:
-    before, roster = state(upgraded), read_state(upgraded)
-    assert row_ids(upgraded) == {None}
-    report = load(upgraded, "feed", shelbyville)
+def test_a_night_learns_unknown_ids_and_changes_nothing(without_row_ids: Engine, shelbyville: Path) -> None:
+    before, roster = state(without_row_ids), read_state(without_row_ids)
+    assert row_ids(without_row_ids) == {None}
+    report = load(without_row_ids, "feed", shelbyville)
     assert (report.outcome, report.stamp, written(report)) == ("unchanged", None, {})
-    assert (state(upgraded), read_state(upgraded)) == (before, roster)
-    assert row_ids(upgraded) == {f"shv-role-{number:02}" for number in range(1, 16)}
+    assert (state(without_row_ids), read_state(without_row_ids)) == (before, roster)
+    assert row_ids(without_row_ids) == {f"shv-role-{number:02}" for number in range(1, 16)}
     alone(only("roles", "shv-role-15"), cell_of("roles", "shv-role-15", "status", GONE))(shelbyville)
-    assert written(load(upgraded, "feed", shelbyville)) == {"users": Counts(changed=1)}
-    assert parts_of(upgraded, COUNSELOR) == ([COUNSELOR_ROLE], [])
+    assert written(load(without_row_ids, "feed", shelbyville)) == {"users": Counts(changed=1)}
+    assert parts_of(without_row_ids, COUNSELOR) == ([COUNSELOR_ROLE], [])
 
 
-def test_a_delta_of_roles_right_after_the_upgrade_is_refused(upgraded: Engine, shelbyville: Path) -> None:
-    before = state(upgraded)
+def test_a_delta_of_roles_whose_ids_are_unknown_is_refused(without_row_ids: Engine, shelbyville: Path) -> None:
+    before = state(without_row_ids)
     alone(only("roles", "shv-role-15"))(shelbyville)
     with pytest.raises(RefusedExportError) as caught:
-        load(upgraded, "feed", shelbyville)
+        load(without_row_ids, "feed", shelbyville)
     assert str(caught.value) == f"roles.csv: {UNKNOWN}"
-    assert state(upgraded) == before
+    assert state(without_row_ids) == before
 
 
 # What a delta may say before the ids are known: nothing of roles.
@@ -431,27 +424,29 @@ HARMLESS: dict[str, tuple[Bend, set[str]]] = {
 
 @pytest.mark.parametrize(("bend", "wanted"), HARMLESS.values(), ids=HARMLESS)
 def test_other_deltas_right_after_the_upgrade(
-    upgraded: Engine, shelbyville: Path, bend: Bend, wanted: set[str]
+    without_row_ids: Engine, shelbyville: Path, bend: Bend, wanted: set[str]
 ) -> None:
-    before = snapshot(upgraded, tables.user_roles)
+    before = snapshot(without_row_ids, tables.user_roles)
     bend(shelbyville)
-    report = load(upgraded, "feed", shelbyville)
-    assert stamped(upgraded, tables.users, report.stamp) == wanted
-    assert snapshot(upgraded, tables.user_roles) == before
+    report = load(without_row_ids, "feed", shelbyville)
+    assert stamped(without_row_ids, tables.users, report.stamp) == wanted
+    assert snapshot(without_row_ids, tables.user_roles) == before
 
 
-def test_a_refused_row_right_after_the_upgrade_leaves_its_user_as_it_was(upgraded: Engine, shelbyville: Path) -> None:
+def test_a_refused_row_whose_id_is_unknown_leaves_its_user_as_it_was(
+    without_row_ids: Engine, shelbyville: Path
+) -> None:
     """Any of the user's roles may be that row; those that a good row says are known from then on, it alone is not."""
-    before = state(upgraded)
+    before = state(without_row_ids)
     kept = (shelbyville / "roles.csv").read_bytes()
     cell_of("roles", "shv-role-15", "role", "x")(shelbyville)
     for _ in range(2):
-        report = load(upgraded, "feed", shelbyville)
-        assert (report.outcome, report.refused, state(upgraded)) == ("unchanged", 1, before)
-        assert row_ids(upgraded) == {None, *(f"shv-role-{number:02}" for number in range(1, 15))}
+        report = load(without_row_ids, "feed", shelbyville)
+        assert (report.outcome, report.refused, state(without_row_ids)) == ("unchanged", 1, before)
+        assert row_ids(without_row_ids) == {None, *(f"shv-role-{number:02}" for number in range(1, 15))}
     (shelbyville / "roles.csv").write_bytes(kept)
-    assert load(upgraded, "feed", shelbyville).outcome == "unchanged"
-    assert None not in row_ids(upgraded)
+    assert load(without_row_ids, "feed", shelbyville).outcome == "unchanged"
+    assert None not in row_ids(without_row_ids)
 
 
 def test_roles_of_1_1_have_no_ids(engine: Engine, springfield: Path) -> None:

@@ -1,1 +1,2 @@
-"""One file for each revision, in one line."""
+"""One file for each revision. A revision changes tables and data alone: `roster_service.db.replaceable` applies functions
+and policies after it. No revision is undone: a database goes back by restoring a backup."""

@@ -1,0 +1,10 @@
+-- One segment of a URL: every byte outside the unreserved characters of RFC 3986 becomes %XX. Nearly all ids are plain
+-- and never get here (roster_service/db/json_text.py).
+CREATE OR REPLACE FUNCTION href_escape(id text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    SELECT string_agg(
+        CASE WHEN piece ~ '^[A-Za-z0-9._~-]$' THEN piece
+        ELSE upper(regexp_replace(encode(convert_to(piece, 'UTF8'), 'hex'), '(..)', '%\1', 'g')) END,
+        '' ORDER BY place)
+    FROM regexp_split_to_table(id, '') WITH ORDINALITY AS pieces (piece, place)
+$$;

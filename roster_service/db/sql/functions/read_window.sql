@@ -1,0 +1,18 @@
+-- How many hits the counter `name` has in its window of `seconds`, and the oldest of them. Of a full window one slot
+-- tells both; only a window that is not full is counted.
+CREATE OR REPLACE FUNCTION read_window(
+    name text, most integer, seconds double precision, OUT oldest timestamptz, OUT hits integer
+)
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    edge timestamptz := clock_timestamp() - make_interval(secs => seconds);
+BEGIN
+    SELECT hit_at, most INTO oldest, hits FROM rate_hits
+    WHERE key = name AND hit_at > edge
+    AND slot = (SELECT window_of.hits % most FROM rate_windows AS window_of WHERE window_of.key = name);
+    IF NOT FOUND THEN
+        SELECT min(hit_at), count(*) INTO oldest, hits FROM rate_hits WHERE key = name AND hit_at > edge;
+    END IF;
+    oldest := coalesce(oldest, clock_timestamp());
+END
+$$;

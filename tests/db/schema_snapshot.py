@@ -1,0 +1,56 @@
+"""The schema of a fresh database as `pg_dump` writes it, without what differs from one database to the next.
+
+`python -m tests.db.schema_snapshot` writes `schema.sql` anew, for a reviewer to read what changed.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from importlib.metadata import distribution
+from pathlib import Path
+
+from roster_service.db.embedded import open_embedded
+from roster_service.db.engine import make_engine
+from roster_service.db.migrate import upgrade
+from roster_service.db.postgres_programs import INSTALLATION, WHEEL
+from roster_service.db.serving_role import find_serving_role, quote_name
+
+SNAPSHOT = Path(__file__).with_name("schema.sql")
+PG_DUMP = Path(str(distribution(WHEEL).locate_file(INSTALLATION)), "bin", "pg_dump")
+# Comments, the settings of the session that would load the dump, and the key that the dump is locked with.
+NOISE = re.compile(r"^(--|SET |SELECT pg_catalog\.set_config|\\(un)?restrict )")
+
+
+def read_schema(url: str) -> str:
+    """The schema of the database at `url`; the role that serves requests is called `serving_role`."""
+    engine = make_engine(url)
+    try:
+        with engine.connect() as connection:
+            role = str(find_serving_role(connection))
+    finally:
+        engine.dispose()
+    dumped = subprocess.run(
+        [PG_DUMP, "--schema-only", "--no-owner", f"--dbname={url}"], capture_output=True, text=True, check=True
+    ).stdout
+    kept = "\n".join(line for line in dumped.splitlines() if not NOISE.match(line))
+    for name in (quote_name(role), role):
+        kept = kept.replace(f"TO {name};", "TO serving_role;")
+    return re.sub(r"\n{3,}", "\n\n", kept).strip() + "\n"
+
+
+def main() -> None:
+    """Writes the file, from a database that is made for it and thrown away."""
+    with (
+        tempfile.TemporaryDirectory(prefix="roster-schema-", ignore_cleanup_errors=True) as folder,
+        open_embedded(Path(folder)) as url,
+    ):
+        engine = make_engine(url)
+        upgrade(engine)
+        engine.dispose()
+        SNAPSHOT.write_text(read_schema(url))
+
+
+if __name__ == "__main__":
+    main()
