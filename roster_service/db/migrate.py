@@ -1,14 +1,21 @@
-"""Brings a database to the tables of this version, with Alembic; the revisions lie in `migrations/versions`."""
+"""Brings a database to the tables of this version, with Alembic; the revisions lie in `migrations/versions`.
+
+An upgrade runs while requests are served. It waits `LOCK_SECONDS` for a lock, because requests wait behind it for as
+long, and then gives all its locks back and begins again, `ATTEMPTS` times. A sync holds its locks until it ends.
+"""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from psycopg2.errors import DeadlockDetected, LockNotAvailable
 from sqlalchemy import Connection, Engine, select, text
+from sqlalchemy.exc import OperationalError
 
 from roster_service.db.replaceable import apply_objects
 from roster_service.db.serving_role import ensure_serving_role
@@ -22,6 +29,9 @@ MIGRATION_LOCK = 0x526F7374
 GENERATION = 1
 # Of databases that were made before the first release: no revision leads from there.
 UNRELEASED = frozenset(f"{number:04}" for number in range(1, 21))
+LOCK_SECONDS = 2
+PAUSE_SECONDS = 1
+ATTEMPTS = 20
 
 
 def make_config() -> Config:
@@ -56,10 +66,26 @@ def read_revisions(connection: Connection) -> tuple[str | None, str]:
 def upgrade(engine: Engine) -> tuple[str | None, str]:
     """Migrates to the newest revision and makes the role that serves requests, in one transaction.
 
-    Returns (revision before, revision after).
+    Returns (revision before, revision after). Raises DatabaseUnavailableError where others hold a table too long.
     """
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            time.sleep(PAUSE_SECONDS)
+        try:
+            return _upgrade(engine)
+        except OperationalError as error:
+            if not isinstance(error.orig, LockNotAvailable | DeadlockDetected):
+                raise
+    raise DatabaseUnavailableError(
+        "the tables could not be locked, because a sync or a long query uses them; "
+        "run `roster db upgrade` again when it is done"
+    )
+
+
+def _upgrade(engine: Engine) -> tuple[str | None, str]:
     with engine.begin() as connection:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
+        connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
         before, head = read_revisions(connection)
         if before != head:
             config = make_config()
