@@ -77,7 +77,7 @@ def _list_contacts(staged: Staged, feed: str) -> Subquery:
     whens = [(low.in_(words), to_text(role)) for role, words in CONTACT_ROLES.items()]
     return (
         select(
-            students["ctid"].label("place"),
+            students.place.label("place"),
             make_id(feed, "contact", students["Contact_sis_id"]).label("contact"),
             make_id(feed, "student", students["Student_id"]).label("student"),
             make_id(feed, "school", students["School_id"]).label("school"),

@@ -34,7 +34,7 @@ def to_text(value: str) -> ColumnElement[str]:
 
 def select_first(file: StagedFile, *columns: ColumnElement[Any]) -> Select[Any]:
     """One row per id of a file: the first."""
-    return select(*columns).ext(distinct_on(file["sourcedId"])).order_by(file["sourcedId"], file["ctid"])
+    return select(*columns).ext(distinct_on(file["sourcedId"])).order_by(file["sourcedId"], file.place)
 
 
 def _filled(cell: SQLText) -> SQLText:
@@ -65,7 +65,7 @@ def select_orgs(staged: Staged, feed: str) -> Select[Any]:
 
 
 def _list_terms(staged: Staged, feed: str) -> Subquery:
-    """(ctid of the section, id, title, first day, last day) of every section that names a whole term. The id follows
+    """(place of the section, id, title, first day, last day) of every section that names a whole term. The id follows
     from what the term is, because Clever has none; it may stand in a comma list, so it is a digest."""
     sections = staged["sections"]
     title = _filled(sections["Term_name"])
@@ -74,7 +74,7 @@ def _list_terms(staged: Staged, feed: str) -> Subquery:
     good = (DAY.check(begin), DAY.check(end)) if DAY.check else ()
     return (
         select(
-            sections["ctid"].label("place"),
+            sections.place.label("place"),
             make_id(feed, "term", digest).label("sourcedId"),
             title.label("title"),
             begin.label("startDate"),
@@ -124,7 +124,7 @@ def select_courses(staged: Staged, feed: str) -> Select[Any]:
             make_district(feed)["sourcedId"].label("orgSourcedId"),
         )
         .ext(distinct_on(identifier))
-        .order_by(identifier, sections["ctid"])
+        .order_by(identifier, sections.place)
     )
 
 
@@ -145,7 +145,7 @@ def select_classes(staged: Staged, feed: str) -> Select[Any]:
         terms.c.sourcedId.label("termSourcedIds"),
         sections["Subject"].label("subjects"),
         sections["Period"].label("periods"),
-    ).select_from(sections.table.outerjoin(terms, terms.c.place == sections["ctid"]))
+    ).select_from(sections.table.outerjoin(terms, terms.c.place == sections.place))
 
 
 def select_enrollments(staged: Staged, feed: str) -> Select[Any]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     Column,
     ColumnElement,
     Connection,
@@ -26,14 +27,13 @@ from sqlalchemy import (
     null,
     select,
 )
-from sqlalchemy.types import NullType
 
 from roster_service.db.tables import CText
 from sync_scripts.formats import Derived, Format, Staged, StagedFile
 from sync_scripts.outcasts import make_aside
 from sync_scripts.refusals import Findings, Refusal
 from sync_scripts.standing import Ground
-from sync_scripts.temporary import analyze_temporary, create_temporary
+from sync_scripts.temporary import PLACE, analyze_temporary, create_temporary
 
 # A type of orgs, and the kind of the id of a district that is a feed.
 DISTRICT = "district"
@@ -63,14 +63,14 @@ def derive(connection: Connection, form: Format, source: Ground) -> Derivation:
 
 def _derive_file(connection: Connection, derived: Derived, source: Ground) -> StagedFile:
     file = derived.file
-    place: Column[object] = Column("ctid", NullType(), system=True)
-    columns: list[Column[Any]] = [place, *(Column(header, CText) for header in file.headers)]
+    columns: list[Column[Any]] = [Column(PLACE, BigInteger), *(Column(header, CText) for header in file.headers)]
     table = create_temporary(connection, f"derived_{file.name}", columns)
     rows = derived.rows(source.staged, source.feed_name).subquery()
     read: list[ColumnElement[Any]] = [
         rows.c[header] if header in rows.c else cast(null(), CText).label(header) for header in file.headers
     ]
-    connection.execute(table.insert().from_select(list(file.headers), select(*read)))
+    place = func.row_number().over()
+    connection.execute(table.insert().from_select([PLACE, *file.headers], select(place, *read)))
     analyze_temporary(connection, table)
     return StagedFile(file, table, ())
 

@@ -15,7 +15,7 @@ Words = Callable[[ColumnElement[str]], ColumnElement[str]]
 
 @dataclass(frozen=True)
 class Check:
-    """`failing` selects (ctid, value) of the rows that fail, the value being what is shown of them; `reason`: the
+    """`failing` selects (place, value) of the rows that fail, the value being what is shown of them; `reason`: the
     words of the refusal, made from the value where they depend on it."""
 
     header: str
@@ -24,5 +24,5 @@ class Check:
 
 
 def select_rows(file: StagedFile, header: str, *conditions: ColumnElement[bool]) -> Select[Any]:
-    """(ctid, value) of the rows of a file where the conditions hold; what is shown is the cell under the header."""
-    return select(file.place.label("ctid"), file[header].label("value")).where(*conditions)
+    """(place, value) of the rows of a file where the conditions hold; what is shown is the cell under the header."""
+    return select(file.place.label("place"), file[header].label("value")).where(*conditions)

@@ -100,7 +100,6 @@ class MendedLines:
         self._width = width
         self._rest = b""
         self.mended = 0
-        self.rows = 0
 
     def read(self, size: int) -> bytes:
         """The next whole lines, at most `size` bytes of them; empty at the end."""
@@ -110,7 +109,6 @@ class MendedLines:
             if not line:
                 continue
             row = self._mend(line) + b"\n"
-            self.rows += 1
             if length + len(row) > size:
                 self._rest = row
                 break

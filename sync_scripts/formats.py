@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, ColumnElement, FromClause, Select, Table, or_, true
-from sqlalchemy.types import TypeEngine
+from sqlalchemy import BigInteger, Column, ColumnElement, FromClause, Select, Table, cast, null, or_, true
 
 from sync_scripts.cells import Kind
-from sync_scripts.temporary import MARK, PLACE, STORED_ID, TupleId
+from sync_scripts.temporary import HASH, PLACE
 
 METADATA_PREFIX = "metadata."
 # The header of the ids in OneRoster; by it, the ids of any file are found.
@@ -127,43 +126,29 @@ class CsvFile:
 
 @dataclass(frozen=True)
 class StagedFile:
-    """A file of an export in the database: a temporary table of texts, one column per CSV column, empty cells NULL."""
+    """A file of an export in the database: a temporary table of texts, one column per CSV column, empty cells NULL,
+    and the number and the hash of each line. Lines that the last export had too may have been left out."""
 
     file: CsvFile
     table: FromClause
     metadata_keys: tuple[str, ...]
-    # Those of its rows that may differ from what is stored (see `sifting`); None: all of them may.
-    fresh: StagedFile | None = None
-    # The marks of lines of the last export that this one does not have: then only lines that the last one did not have
-    # are staged (see `thinning`), and the place of a row is its line.
-    gone: Table | None = None
-
-    @property
-    def is_marked(self) -> bool:
-        """Whether each row has the mark of its line."""
-        return MARK in self.table.c
 
     @property
     def columns(self) -> list[Any]:
-        """The columns that hold what the rows say, and their marks; without secrets, which are gone already."""
+        """All columns, but for secrets, which are gone already."""
         secrets = {cell.header for cell in self.file.cells if cell.kind.secret}
-        return [column for column in self.table.c if column.name not in ("ctid", PLACE, STORED_ID, *secrets)]
-
-    @property
-    def place_type(self) -> TypeEngine[Any]:
-        """The type of places."""
-        return TupleId() if self.gone is None else BigInteger()
-
-    @property
-    def suspects(self) -> StagedFile:
-        """The rows that are looked at closely."""
-        return self.fresh or self
+        return [column for column in self.table.c if column.name not in secrets]
 
     @property
     def place(self) -> ColumnElement[Any]:
-        """Where a row lies in the staged file; places grow from line to line."""
-        place = self.table.c.get(PLACE)
-        return self.table.c["ctid"] if place is None else place
+        """The number of a row's line in the file."""
+        return self.table.c[PLACE]
+
+    @property
+    def line_hash(self) -> ColumnElement[int]:
+        """The hash of a row's line; a row that was derived has none."""
+        found = self.table.c.get(HASH)
+        return cast(null(), BigInteger) if found is None else found
 
     def __getitem__(self, header: str) -> ColumnElement[Any]:
         return self.table.c[self.file.key if header == KEY else header]

@@ -41,9 +41,8 @@ from roster_service.db.vocabulary import GUARDIAN_ROLES
 from sync_scripts.feed_district import FeedDistrict
 from sync_scripts.formats import Format, Part, Staged, StagedFile
 from sync_scripts.own_rows import Rows, find_own_file, select_own_rows
-from sync_scripts.sifting import make_fingerprint
 from sync_scripts.standing import Ground
-from sync_scripts.temporary import analyze_temporary, create_temporary, like
+from sync_scripts.temporary import analyze_temporary, create_temporary, keep_ids, like
 
 # Columns that the sync itself sets.
 OWN_COLUMNS = frozenset({"feed_id", "status", "date_last_modified"})
@@ -78,7 +77,7 @@ def prepare(connection: Connection, staged: Staged, form: Format, ground: Ground
         table = file.file.table
         if table is not None and table not in records:
             derived = above if table is tables.orgs else {}
-            records[table] = _unite_records(table, derived, staged, ground, form)
+            records[table] = _unite_records(table, derived, staged, ground)
     parts: dict[Table, IncomingPart] = {}
     for part in form.parts:
         if all(name in staged for name in part.files):
@@ -99,7 +98,7 @@ def _prepare_part(
     owners = None
     if own_file is None:
         owners = _find_owners(connection, part, staged, ground)
-        views = {name: _view(staged[name], part, ground, sifted=owners is not None) for name in part.files}
+        views = {name: _view(staged[name], part, ground) for name in part.files}
         _insert(connection, rows, part.rows(views))
         _keep_parts(connection, part, rows, ground, owners)
     else:
@@ -112,11 +111,11 @@ def _prepare_part(
     return IncomingPart(part, rows, everyone)
 
 
-def _unite_records(table: Table, derived: Mapping[str, Table], staged: Staged, ground: Ground, form: Format) -> Rows:
+def _unite_records(table: Table, derived: Mapping[str, Table], staged: Staged, ground: Ground) -> Rows:
     """The rows of all files with records of the table; of trees, also the records that stand: what is derived for
     them may have changed with a row above them."""
-    files = [file.suspects for file in staged.values() if file.file.table is table]
-    rows = [_select_records(file, table, derived, form) for file in files]
+    files = [file for file in staged.values() if file.file.table is table]
+    rows = [_select_records(file, table, derived) for file in files]
     condition = ground.stands(table, table) if derived else None
     if condition is not None:
         columns = {name: table.c[name] for name in rows[0].selected_columns.keys()}  # noqa: SIM118  (no mapping)
@@ -146,11 +145,9 @@ def select_current(
     return found[0] if len(found) == 1 else union_all(*found)
 
 
-def _view(file: StagedFile, part: Part, ground: Ground, *, sifted: bool) -> StagedFile:
+def _view(file: StagedFile, part: Part, ground: Ground) -> StagedFile:
     """A file as a part sees it. What the part only looks something up in includes what stands."""
-    if file.file.table is part.owner:
-        return file.suspects if sifted else file
-    return ground.look_up(file)
+    return file if file.file.table is part.owner else ground.look_up(file)
 
 
 def _find_owners(connection: Connection, part: Part, staged: Staged, ground: Ground) -> Table | None:
@@ -158,39 +155,27 @@ def _find_owners(connection: Connection, part: Part, staged: Staged, ground: Gro
     if part.owner not in ground.absent:
         return None
     file = next(it for it in staged.values() if it.file.table is part.owner)
-    ids: list[Rows] = [select(file.suspects["sourcedId"].label("sourced_id")).where(file.suspects.live)]
+    ids: list[Rows] = [select(file["sourcedId"].label("sourced_id")).where(file.live)]
     if part.table is tables.user_roles:
-        if tables.enrollments not in ground.absent or tables.classes not in ground.absent:
-            return None
-        enrolled = _fill(connection, "enrolled_anew", union(*_list_enrolled_anew(staged, ground)))
+        enrolled = keep_ids(connection, "enrolled_anew", union(*_list_enrolled_anew(staged, ground)))
         ids.append(select_current(part.owner, staged, ground, only=("sourced_id", enrolled)))
-    return _fill(connection, f"owners_{part.table.name}", union(*ids) if len(ids) > 1 else ids[0])
-
-
-def _fill(connection: Connection, name: str, rows: Rows) -> Table:
-    """A temporary table of the ids that `rows` selects."""
-    found = rows.subquery()
-    table = create_temporary(connection, name, [Column("sourced_id", CText)])
-    _insert(connection, table, select(found.c.sourced_id))
-    analyze_temporary(connection, table)
-    return table
+    return keep_ids(connection, f"owners_{part.table.name}", union(*ids) if len(ids) > 1 else ids[0])
 
 
 def _list_enrolled_anew(staged: Staged, ground: Ground) -> Iterator[Rows]:
     """The ids of the users with an enrollment, or a class, that came, changed, went, or was refused."""
-    classes = [it.suspects["sourcedId"].label("sourced_id") for it in _find_files(tables.classes, staged, ground)]
+    classes = [it["sourcedId"].label("sourced_id") for it in _find_files(tables.classes, staged, ground)]
     moved = union_all(
         *(select(name) for name in classes), select(ground.absent[tables.classes].c.sourced_id)
     ).subquery()
     for file in _find_files(tables.enrollments, staged, ground):
-        yield select(file.suspects["userSourcedId"].label("sourced_id"))
+        yield select(file["userSourcedId"].label("sourced_id"))
         of_moved = file["classSourcedId"].in_(select(moved.c.sourced_id))
         yield select(file["userSourcedId"].label("sourced_id")).where(of_moved)
-    if any(file.gone is not None for file in _find_files(tables.enrollments, staged, ground)):
-        stored = tables.enrollments.alias()
-        remains, moved_ids = ground.remains(tables.enrollments, stored), select(moved.c.sourced_id)
-        if remains is not None:
-            yield select(stored.c.user_id.label("sourced_id")).where(stored.c.class_id.in_(moved_ids), remains)
+    stored = tables.enrollments.alias()
+    remains, moved_ids = ground.remains(tables.enrollments, stored), select(moved.c.sourced_id)
+    if remains is not None:
+        yield select(stored.c.user_id.label("sourced_id")).where(stored.c.class_id.in_(moved_ids), remains)
     stored, gone = tables.enrollments.alias(), ground.absent[tables.enrollments]
     yield select(stored.c.user_id.label("sourced_id")).join_from(gone, stored, stored.c.sourced_id == gone.c.sourced_id)
 
@@ -212,16 +197,14 @@ def _keep_parts(connection: Connection, part: Part, rows: Table, ground: Ground,
         keepers = [] if stands is None else [select(owner_records.c.sourced_id).where(stands)]
     else:
         said = [
-            ~exists().where(file.suspects["sourcedId"] == owners.c.sourced_id, file.suspects.live)
+            ~exists().where(file["sourcedId"] == owners.c.sourced_id, file.live)
             for file in ground.staged.values()
             if file.file.table is part.owner
         ]
         keepers = [select(owners.c.sourced_id).where(*said)]
     if not keepers:
         return
-    kept = create_temporary(connection, f"kept_{part.table.name}", [Column("sourced_id", CText)])
-    connection.execute(kept.insert().from_select(["sourced_id"], union(*keepers)))
-    analyze_temporary(connection, kept)
+    kept = keep_ids(connection, f"kept_{part.table.name}", union(*keepers))
     owner = next(iter(part.table.columns))
     connection.execute(delete(rows).where(rows.c[owner.name].in_(select(kept.c.sourced_id))))
     stored = select(part.table).where(owner.in_(select(kept.c.sourced_id)))
@@ -235,7 +218,7 @@ def _insert(connection: Connection, table: Table, rows: Rows) -> None:
     connection.execute(table.insert().from_select([column.name for column in rows.selected_columns], rows))
 
 
-def _select_records(file: StagedFile, table: Table, derived: Mapping[str, Table], form: Format) -> Select[Any]:
+def _select_records(file: StagedFile, table: Table, derived: Mapping[str, Table]) -> Select[Any]:
     """Every column of the table but `OWN_COLUMNS`; one that the format does not know is empty, whatever it was."""
     columns: dict[str, ColumnElement[Any]] = {
         cell.column.name: type_coerce(cell.kind.convert(file[cell.header]), cell.column.type)
@@ -243,7 +226,7 @@ def _select_records(file: StagedFile, table: Table, derived: Mapping[str, Table]
         if cell.column is not None
     }
     columns["metadata"] = _to_metadata(file)
-    columns["fingerprint"] = make_fingerprint(file, form)
+    columns["fingerprint"] = file.line_hash
     for name, found in derived.items():
         columns[name] = _derive(found, name, file["sourcedId"])
     for column in table.columns:

@@ -1,16 +1,15 @@
 """The engine: one export into one feed, in one transaction. Readers see the roster before it or after it.
 
-A chain of steps, each a function of its own module: digest -> stage -> sift -> check -> prepare -> compare ->
-write. Every step before the last only reads the roster; whatever goes wrong, nothing of the run remains but its row
-in sync_runs, which is there from its start.
+A chain of steps, each a function of its own module: digest -> stage -> check -> prepare -> compare -> write. Every
+step before the last only reads the roster; whatever goes wrong, nothing of the run remains but its row in sync_runs,
+which is there from its start.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,31 +21,30 @@ from roster_service.db.held import HELD, drop_export
 from roster_service.db.tables import ROSTER_TABLES, user_roles, users
 from roster_service.settings import Settings
 from sync_scripts.changes import Counts, Difference, compare, write
-from sync_scripts.checks import Verdict, check, refuse_duplicates
+from sync_scripts.checks import Verdict, check
 from sync_scripts.deriving import Derivation, derive, name_sources
-from sync_scripts.digests import is_known, make_digest, note_digest, read_digest
+from sync_scripts.export_digest import is_known, make_digest, note_digest, read_digest
 from sync_scripts.families import ONEROSTER, Family
 from sync_scripts.feed_district import add_district
-from sync_scripts.formats import Format, StagedFile
+from sync_scripts.formats import Format
 from sync_scripts.holding import Limits, find_excess, read_limits, read_shown
 from sync_scripts.incoming import prepare
-from sync_scripts.indexes import has_key
-from sync_scripts.known_lines import keep_marks
+from sync_scripts.indexes import make_missing_indexes
+from sync_scripts.line_hashes import LastLines
 from sync_scripts.manifest import Contents
 from sync_scripts.notices import list_notices
 from sync_scripts.own_rows import note_rows, refuse_unknown
 from sync_scripts.package import open_package
-from sync_scripts.proving import find_unproved, make_indexes
 from sync_scripts.report import TYPES, Report
+from sync_scripts.row_fingerprints import can_trust, find_absent, list_again, renew_fingerprints, says_everything
 from sync_scripts.run_record import HeldExport, RunRecord, record_end, record_hold, record_run, tell_database_errors
 from sync_scripts.runs import advance_state, hold_lock, next_stamp, open_feed, require_feed_name
 from sync_scripts.settling import Settled, settle
-from sync_scripts.sifting import Sifted, can_trust, find_unkept, renew_fingerprints, says_everything, sift
-from sync_scripts.staging import DamagedFileError, Night, Stage, find_damage, stage_files
-from sync_scripts.standing import ACTIVE, NOTHING_SIFTED, Ground
+from sync_scripts.staging import DamagedFileError, Stage, find_damage, stage_files
+from sync_scripts.standing import ACTIVE, NOTHING_LEFT_OUT, Absent, Ground
 
-# What a run goes through; one that changes nothing ends after the sixth, one of a known export after the first.
-STEPS = ("digest", "stage", "sift", "check", "prepare", "compare", "write", "index", "analyze")
+# What a run goes through; one that changes nothing ends after the fifth, one of a known export after the first.
+STEPS = ("digest", "stage", "check", "prepare", "compare", "write", "index", "analyze")
 # What is said of an export that is not loaded again.
 KNOWN = "every file is as it was when it was last loaded"
 # A table of which so much is written is analyzed at once, and not when the server next comes round to it.
@@ -144,8 +142,8 @@ def _load(connection: Connection, run: _Order, record: RunRecord | None) -> tupl
         form, contents = run.family.read(package)
         try:
             # What cannot be closed any more is known before the transaction ends.
-            with connection.begin() as transaction, contextlib.ExitStack() as spools:
-                report, digest = _run(connection, run, record, form, contents, spools)
+            with connection.begin() as transaction:
+                report, digest = _run(connection, run, record, form, contents)
                 if record is not None and report.outcome != HELD:
                     return record_end(connection, record, report, run.options.approves)
                 transaction.rollback()
@@ -162,7 +160,6 @@ def _run(
     record: RunRecord | None,
     form: Format,
     contents: Contents,
-    spools: contextlib.ExitStack,
 ) -> tuple[Report, bytes | None]:
     """(the report, the digest of all that was read; None of an export that is known)."""
     options = run.options
@@ -177,20 +174,18 @@ def _run(
             shown.require(read_digest(contents, form))
         elif is_known(connection, feed_id, contents, form):
             return _tell_known(connection, run, form, contents, feed_id, watch), None
-    # Beside a delta, what follows from several files cannot be told from their changes alone.
-    whole = frozenset(file.name for file in contents.files) if contents.deltas else frozenset()
-    night = Night(form, feed_id, can_trust(connection, feed_id), whole, spools)
-    staged = _stage_and_sift(connection, run, contents, night, watch)
-    stage, sifted = staged.stage, staged.sifted
-    files = sifted.files
+    # Beside a delta, what follows from several files cannot be told from their changes alone; nor can derived rows.
+    trusted = can_trust(connection, feed_id) and not contents.deltas and not form.derived
+    with watch.step("stage"):
+        staged = _stage(connection, run, contents, form, LastLines(feed_id, trusted))
+    stage, files = staged.stage, staged.derived.files
     digest = make_digest(contents, form, stage.digests)
     if shown is not None:
         shown.require(digest)
     with watch.step("check"):
         refuse_unknown(connection, files, feed_id, contents.deltas)
-        keyless = frozenset(table for table in form.tables if not has_key(connection, table))
-        ground = Ground(feed_id, files, contents.deltas, staged.refused, sifted.absent)
-        verdict = check(connection, form, ground, keyless)
+        ground = Ground(feed_id, files, contents.deltas, staged.derived.refused, staged.absent)
+        verdict = check(connection, form, ground)
         if staged.source is not None:
             verdict = _add_source(staged.source, verdict, form)
     with watch.step("prepare"):
@@ -198,7 +193,6 @@ def _run(
         incoming = prepare(connection, files, form, verdict.ground, district)
     with watch.step("compare"):
         differences = compare(connection, incoming, verdict.ground)
-        unproved = find_unproved(connection, verdict, differences)
     report = Report(
         feed=run.feed_name,
         format=form.name,
@@ -223,10 +217,8 @@ def _run(
         limits = read_limits(connection, feed_id, Limits.of(options.settings))
         found = find_excess(report.counts, limits) if shown is None else shown.find_excess(report.counts)
         if excess := tuple(found):
-            refuse_duplicates(connection, unproved, verdict.ground)
             return dataclasses.replace(report, outcome=HELD, message="; ".join(excess)), digest
     if options.dry_run:
-        refuse_duplicates(connection, unproved, verdict.ground)
         return report, digest
     note_digest(connection, feed_id, None if report.findings else digest)
 
@@ -236,7 +228,6 @@ def _run(
         known = {it.table: incoming.records[it.table].subquery("new") for it in differences if not it.all_new}
         renew_fingerprints(connection, known, verdict.ground, trusted=trusted)
         note_rows(connection, form, incoming.parts[user_roles].rows if users in known else None, verdict.ground)
-        keep_marks(connection, feed_id, stage.marks if trusted else {}, find_unkept(connection, verdict.ground))
 
     if report.outcome == "unchanged":
         remember()
@@ -246,7 +237,7 @@ def _run(
         write(connection, differences, incoming, feed_id, stamp)
         remember()
     with watch.step("index"):
-        make_indexes(connection, _list_written(differences, form), unproved, verdict.ground)
+        make_missing_indexes(connection, _list_written(differences, form))
     with watch.step("analyze"):
         _analyze(connection, _list_written([it for it in differences if _is_upset(it)], form))
     return dataclasses.replace(report, stamp=stamp, revision=advance_state(connection, stamp)), digest
@@ -254,36 +245,32 @@ def _run(
 
 @dataclass(frozen=True)
 class _Staged:
-    """An export in temporary tables: as its files were staged and settled, and as its records are sifted. Where these
-    are derived from its files: the `source`, what the checks made of the files, and the derived rows that count as
-    `refused`."""
+    """An export in temporary tables: as its files were staged and settled, the records whose lines are gone, and the
+    files of its records. Where these are derived from its files: the `source`, what the checks made of the files."""
 
     stage: Stage
     settled: Settled
-    sifted: Sifted
-    source: Verdict | None
-    refused: Mapping[str, StagedFile]
+    absent: Absent
+    derived: Derivation
+    source: Verdict | None = None
 
 
-def _stage_and_sift(connection: Connection, run: _Order, contents: Contents, night: Night, watch: Stopwatch) -> _Staged:
+def _stage(connection: Connection, run: _Order, contents: Contents, form: Format, last: LastLines) -> _Staged:
     """The export in temporary tables; where lines were left out that turn out to be needed, once more with these."""
-    with watch.step("stage"):
-        attempt = connection.begin_nested()
-        stage = stage_files(connection, contents, night)
-        settled = settle(connection, stage.files, contents.deltas)
-        source, derived = None, Derivation(settled.files, {})
-        if night.form.derived:
-            ground = Ground(night.feed_id, settled.files, frozenset(), {}, NOTHING_SIFTED, run.feed_name)
-            source = check(connection, night.form, ground)
-            derived = derive(connection, night.form, source.ground)
-    with watch.step("sift"):
-        sifted = sift(connection, derived.files, night.form, night.feed_id, contents.deltas, trusted=night.trusted)
-    if not sifted.partial:
-        attempt.commit()
-        return _Staged(stage, settled, sifted, source, derived.refused)
-    # The temporary tables go with it.
-    attempt.rollback()
-    return _stage_and_sift(connection, run, contents, night.without(*sifted.partial), watch)
+    attempt = connection.begin_nested()
+    stage = stage_files(connection, contents, form, last)
+    settled = settle(connection, stage.files, contents.deltas)
+    absent = find_absent(connection, last.feed_id, stage.gone)
+    if again := list_again(connection, settled.files, absent, last.feed_id):
+        # The temporary tables go with it.
+        attempt.rollback()
+        return _stage(connection, run, contents, form, last.stage_again(again))
+    attempt.commit()
+    if not form.derived:
+        return _Staged(stage, settled, absent, Derivation(settled.files, {}))
+    ground = Ground(last.feed_id, settled.files, frozenset(), {}, NOTHING_LEFT_OUT, run.feed_name)
+    source = check(connection, form, ground)
+    return _Staged(stage, settled, absent, derive(connection, form, source.ground), source)
 
 
 def _add_source(source: Verdict, derived: Verdict, form: Format) -> Verdict:

@@ -34,7 +34,7 @@ from sqlalchemy import (
 from roster_service.db.tables import CText, user_roles, users
 from sync_scripts.formats import CsvFile, Format, Part, Staged, StagedFile
 from sync_scripts.refusals import Findings, Refusal, refuse_if
-from sync_scripts.standing import ACTIVE, NOTHING_SIFTED, TO_BE_DELETED, Ground
+from sync_scripts.standing import ACTIVE, NOTHING_LEFT_OUT, TO_BE_DELETED, Ground
 
 Rows = Select[Any] | CompoundSelect[Any]
 UNKNOWN = "is taken as a delta only once it was loaded in bulk: the stored roles have no ids yet that a row could name"
@@ -50,7 +50,7 @@ def find_own_file(part: Part, staged: Staged) -> StagedFile | None:
 
 def refuse_unknown(connection: Connection, staged: Staged, feed_id: int, deltas: frozenset[str]) -> None:
     """Raises RefusedExportError for a delta whose rows may be stored roles without ids."""
-    refuse_if(Findings.of(_find_unknown(connection, staged, Ground(feed_id, staged, deltas, {}, NOTHING_SIFTED))))
+    refuse_if(Findings.of(_find_unknown(connection, staged, Ground(feed_id, staged, deltas, {}, NOTHING_LEFT_OUT))))
 
 
 def _find_unknown(connection: Connection, staged: Staged, ground: Ground) -> Iterator[Refusal]:

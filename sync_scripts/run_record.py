@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from roster_service.db.held import drop_export, keep_export
 from roster_service.errors import CommandError, DatabaseUnavailableError, RosterServiceError, name_fault
-from sync_scripts.digests import digest_export
+from sync_scripts.export_digest import digest_export
 from sync_scripts.families import Family
 from sync_scripts.refusals import NO_FINDINGS, Findings, Refusal, RefusedExportError
 from sync_scripts.report import Report

@@ -1,7 +1,7 @@
 """Staged cells that bend the rules, put right before anything else reads them.
 
-A file is counted in one pass. Only a file that has something to put right is written again, row by row in the same
-order: what follows may trust that a flag is `true` and a day is `YYYY-MM-DD`, and a row still lies at its place.
+A file is counted in one pass. Only a file that has something to put right is written again: what follows may trust
+that a flag is `true` and a day is `YYYY-MM-DD`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, case, func, select
-from sqlalchemy.types import NullType
+from sqlalchemy import ColumnElement, Connection, case, func, select
 
 from sync_scripts.formats import Cell, Staged, StagedFile
 from sync_scripts.quirks import STATUS_IN_BULK, Tolerance, tell_cells
-from sync_scripts.temporary import PLACE, analyze_temporary, create_temporary, like
+from sync_scripts.temporary import analyze_temporary, create_temporary, like
 
 
 @dataclass(frozen=True)
@@ -58,16 +57,9 @@ def _list_tolerances(file: StagedFile, *, in_bulk: bool) -> Iterator[tuple[Cell,
 
 
 def _rewrite(connection: Connection, file: StagedFile, found: list[tuple[Cell, Tolerance]]) -> StagedFile:
-    system: Column[object] = Column("ctid", NullType(), system=True)
-    place = system if file.gone is None else Column(PLACE, file.place_type)
-    table = create_temporary(connection, f"settled_{file.file.name}", [place, *like(file.columns)])
-    read: dict[str, ColumnElement[Any]] = {
-        column.name: _read(column.name, column, found).label(column.name) for column in file.columns
-    }
-    if file.gone is not None:
-        read[PLACE] = file.place
-    rows = select(*read.values()).select_from(file.table).order_by(file.place)
-    connection.execute(table.insert().from_select(list(read), rows))
+    table = create_temporary(connection, f"settled_{file.file.name}", like(file.columns))
+    read = [_read(column.name, column, found).label(column.name) for column in file.columns]
+    connection.execute(table.insert().from_select([it.name for it in read], select(*read).select_from(file.table)))
     analyze_temporary(connection, table)
     return replace(file, table=table)
 

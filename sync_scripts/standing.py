@@ -28,15 +28,21 @@ from sync_scripts.formats import CsvFile, Staged, StagedFile, Subject
 ACTIVE, TO_BE_DELETED = "active", "tobedeleted"
 
 
-# Per roster table whose file was sifted, the temporary table of the ids of active records that no row equals.
+# Per roster table of whose file only the new lines were staged, the temporary table of the ids of active records whose
+# lines are gone.
 Absent = Mapping[Table, Table]
-NOTHING_SIFTED: Absent = MappingProxyType({})
+NOTHING_LEFT_OUT: Absent = MappingProxyType({})
+
+
+def is_active(stored: FromClause, feed_id: int) -> ColumnElement[bool]:
+    """The condition that a row of `stored`, a roster table or an alias of it, is an active record of the feed."""
+    return and_(stored.c.feed_id == feed_id, stored.c.status == ACTIVE)
 
 
 @dataclass(frozen=True)
 class Ground:
     """What decides which records of the feed stand: the staged files, which of them are deltas, the rows that were
-    refused and taken out of them, by the name of their file, and what sifting found."""
+    refused and taken out of them, by the name of their file, and the records whose lines are gone."""
 
     feed_id: int
     staged: Staged
@@ -49,7 +55,7 @@ class Ground:
     def stands(self, table: Table, stored: FromClause) -> ColumnElement[bool] | None:
         """The condition that a row of `stored`, the table or an alias of it, stands; None: none does."""
         names = [file.file.name for file in self.staged.values() if file.file.table is table]
-        own = and_(stored.c.feed_id == self.feed_id, stored.c.status == ACTIVE)
+        own = is_active(stored, self.feed_id)
         if not names:
             # Of a file that is absent, nothing is said.
             return own
@@ -62,10 +68,10 @@ class Ground:
         """The condition that a row of `stored` is active after the run though no staged row says so: it stands, or its
         line was not staged because it is the same as before. None: no such row."""
         stands = self.stands(table, stored)
-        if not any(file.file.table is table and file.gone is not None for file in self.staged.values()):
+        if table not in self.absent:
             return stands
-        own = and_(stored.c.feed_id == self.feed_id, stored.c.status == ACTIVE)
-        same = and_(own, ~exists().where(self.absent[table].c.sourced_id == stored.c.sourced_id))
+        gone = exists().where(self.absent[table].c.sourced_id == stored.c.sourced_id)
+        same = and_(is_active(stored, self.feed_id), ~gone)
         return same if stands is None else or_(same, stands)
 
     def owns(self, file: CsvFile, stored: FromClause) -> ColumnElement[bool]:
@@ -123,7 +129,7 @@ class Ground:
             return None
         stored = subject.table.alias()
         described = stored.c.sourced_id == subject.identify(self.feed_name, refused["sourcedId"])
-        rows = select(*refused.columns).where(described, stored.c.feed_id == self.feed_id, stored.c.status == ACTIVE)
+        rows = select(*refused.columns).where(described, is_active(stored, self.feed_id))
         return StagedFile(file, rows.subquery(), ())
 
     def look_up(self, file: StagedFile) -> StagedFile:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Column, Connection, MetaData, Table
+from sqlalchemy import Column, CompoundSelect, Connection, MetaData, Select, Table
 from sqlalchemy.schema import CreateTable
-from sqlalchemy.types import UserDefinedType
 
-# Where a staged row lies, in tables that hold some rows of another one.
+from roster_service.db.tables import CText
+
+# Where a staged row stands: the number of its line in the file.
 PLACE = "place"
-
-# The record that a sifted row was compared with.
-STORED_ID = "stored_id"
-# The mark of a staged line (see `marks`).
-MARK = "mark"
+# The hash of a staged line (see `line_hashes`).
+HASH = "hash"
 
 # Equal tables are one: SQLAlchemy then knows the statements of a run from the run before.
 _KNOWN: dict[tuple[object, ...], Table] = {}
@@ -43,18 +41,12 @@ def analyze_temporary(connection: Connection, table: Table, *names: str) -> None
     connection.exec_driver_sql(f"ANALYZE pg_temp.{quote(table.name)}{columns}")
 
 
-def index_temporary(connection: Connection, table: Table, name: str) -> None:
-    """Makes a unique index of a column of a table that was just filled: however far off the planner's guess of the rows
-    that it looks up there, it never reads the whole table for each of them."""
+def keep_ids(connection: Connection, name: str, ids: Select[Any] | CompoundSelect[Any]) -> Table:
+    """A temporary table of ids, each selected once by `ids`, with a unique index: however far off the planner's guess
+    of the ids that it looks up there, it never reads the whole table for each of them."""
+    table = create_temporary(connection, name, [Column("sourced_id", CText)])
+    connection.execute(table.insert().from_select(["sourced_id"], ids))
     quote = connection.dialect.identifier_preparer.quote_identifier
-    connection.exec_driver_sql(f"CREATE UNIQUE INDEX ON pg_temp.{quote(table.name)} ({quote(name)})")
-
-
-class TupleId(UserDefinedType[Any]):
-    """PostgreSQL's `tid`: where a row lies, which for a staged row is its place in the file."""
-
-    cache_ok = True
-
-    def get_col_spec(self, **_options: Any) -> str:
-        """The type's name."""
-        return "tid"
+    connection.exec_driver_sql(f"CREATE UNIQUE INDEX ON pg_temp.{quote(name)} (sourced_id)")
+    analyze_temporary(connection, table)
+    return table

@@ -90,21 +90,6 @@ feeds = Table(
     Column("created_at", Stamp, nullable=False, server_default=text("now()")),
 )
 
-# The marks of the lines that the records of a feed were last made of: what comes again in the same words is not staged
-# again. Whatever a crash takes costs the next night some time.
-feed_lines = Table(
-    "feed_lines",
-    metadata,
-    Column("feed_id", ForeignKey("feeds.id", ondelete="CASCADE"), primary_key=True),
-    Column("file", CText, primary_key=True),
-    Column("number", Integer, primary_key=True),
-    # Signed 64-bit numbers, in the order of the lines.
-    Column("marks", LargeBinary, nullable=False),
-    # What is known of some lines together: three numbers each, how many they are, their bytes and their hash.
-    Column("spans", LargeBinary, nullable=False, server_default=text("''")),
-    prefixes=["UNLOGGED"],
-)
-
 sync_runs = Table(
     "sync_runs",
     metadata,

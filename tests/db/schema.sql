@@ -474,16 +474,6 @@ CREATE TABLE public.enrollments (
 );
 ALTER TABLE ONLY public.enrollments ALTER COLUMN user_id SET (n_distinct=-0.1);
 
-CREATE UNLOGGED TABLE public.feed_lines (
-    feed_id integer NOT NULL,
-    file text NOT NULL COLLATE pg_catalog."C",
-    number integer NOT NULL,
-    marks bytea NOT NULL,
-    spans bytea DEFAULT '\x'::bytea NOT NULL
-);
-ALTER TABLE ONLY public.feed_lines ALTER COLUMN marks SET STORAGE EXTERNAL;
-ALTER TABLE ONLY public.feed_lines ALTER COLUMN spans SET STORAGE EXTERNAL;
-
 CREATE TABLE public.feeds (
     id integer NOT NULL,
     name text NOT NULL COLLATE pg_catalog."C",
@@ -723,9 +713,6 @@ ALTER TABLE ONLY public.audit
 ALTER TABLE ONLY public.documents
     ADD CONSTRAINT pk_documents PRIMARY KEY (shelf, sourced_id);
 
-ALTER TABLE ONLY public.feed_lines
-    ADD CONSTRAINT pk_feed_lines PRIMARY KEY (feed_id, file, number);
-
 ALTER TABLE ONLY public.feeds
     ADD CONSTRAINT pk_feeds PRIMARY KEY (id);
 
@@ -797,9 +784,6 @@ CREATE INDEX ix_walks_used_at ON public.walks USING btree (used_at);
 
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT fk_api_keys_vendor_id FOREIGN KEY (vendor_id) REFERENCES public.vendors(id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY public.feed_lines
-    ADD CONSTRAINT fk_feed_lines_feed_id FOREIGN KEY (feed_id) REFERENCES public.feeds(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.oauth_clients
     ADD CONSTRAINT fk_oauth_clients_vendor_id FOREIGN KEY (vendor_id) REFERENCES public.vendors(id) ON DELETE CASCADE;

@@ -132,7 +132,7 @@ REPLACED: dict[str, tuple[bool, Callable[[Path, Path], object], Bend]] = {
 }
 
 
-@pytest.mark.parametrize("step", ["sift", "compare"])
+@pytest.mark.parametrize("step", ["stage", "compare"])
 @pytest.mark.parametrize(("is_zip", "replace", "bend"), REPLACED.values(), ids=REPLACED)
 def test_an_export_that_was_replaced_after_it_was_read_is_not_held(
     engine: Engine,

@@ -14,11 +14,11 @@ from xxhash import xxh3_128
 from roster_service.db.tables import feeds
 from sync_scripts.families import Family
 from sync_scripts.formats import CsvFile, Format
+from sync_scripts.line_hashes import RULES
 from sync_scripts.lines import LONGEST_LINE
 from sync_scripts.manifest import Contents
 from sync_scripts.package import UNREADABLE, open_package
 from sync_scripts.refusals import RefusedExportError
-from sync_scripts.sifting import RULES
 
 # Bytes of a digest that say what can be seen without reading a file.
 OUTLINE_BYTES = 16

@@ -1,4 +1,4 @@
-"""What is sifted is left alone, and what is left alone is what a closer look would have left alone."""
+"""Lines that are the same are left alone, and a run that looks at every line would have left them alone too."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,9 +16,9 @@ from sqlalchemy import Engine, func, select, text, update
 
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
-from roster_service.db.tables import ROSTER_TABLES, feed_lines, feeds, metadata, roster_state
-from sync_scripts import staging, thinning
-from sync_scripts.aligning import WIDTH
+from roster_service.db.tables import ROSTER_TABLES, feeds, metadata, roster_state
+from sync_scripts import staging
+from sync_scripts.line_hashes import LineHasher, NewLines
 from sync_scripts.loading import KNOWN, Options, load
 from sync_scripts.refusals import RefusedExportError
 
@@ -52,6 +52,11 @@ def count_fingerprints(engine: Engine) -> int:
 def distrust(engine: Engine) -> None:
     with engine.begin() as connection:
         connection.execute(update(feeds).values(fingerprinted=False, last_digest=None))
+
+
+def distrust_digest(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(update(feeds).values(last_digest=None))
 
 
 # --- one night after another ---------------------------------------------------------------------------------------
@@ -182,18 +187,23 @@ def test_an_export_with_refused_rows_is_read_each_night(engine: Engine, springfi
 def staged_lines(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[int]]:
     """How many lines of each file were staged of those whose last export is known, try by try."""
     found: dict[str, list[int]] = {}
-    thin = staging.thin_out
 
-    def count(lines: Any, marker: Any, old: Any, known: Any, new: BinaryIO, size: int) -> Any:
-        gone = thin(lines, marker, old, known, new, size)
-        rows = new.tell() and (new.seek(0), new.read().count(b"\n"))[1]
-        found.setdefault(str(marker.seed), []).append(rows)
-        return gone
+    class CountingLines(NewLines):
+        def __init__(self, lines: Any, hasher: LineHasher, known: set[int]) -> None:
+            super().__init__(lines, hasher, known)
+            self._staged = found.setdefault(str(hasher.seed), []) if known else []
+            self._staged.append(0)
 
-    monkeypatch.setattr(staging, "thin_out", count)
+        def read(self, size: int) -> bytes:
+            block = super().read(size)
+            self._staged[-1] += block.count(b"\n")
+            return block
+
+    monkeypatch.setattr(staging, "NewLines", CountingLines)
     return found
 
 
+USERS = len(read_csv(EXPORTS / SPRINGFIELD / "users.csv")) - 1
 STAGED: dict[str, tuple[Bend, int]] = {
     "a cell": (cell_of("users", "spr-student-1", "givenName", "Somebody"), 1),
     "a cell that is not read": (column("users", "dateLastModified", "2026-11-21T00:00:00.000Z"), 0),
@@ -210,6 +220,11 @@ STAGED: dict[str, tuple[Bend, int]] = {
     ),
     "a line less": (without_rows("enrollments", "spr-enr-01"), 0),
     "line ends": (raw("users.csv", lambda data: data.replace(b"\n", b"\r\n")), 0),
+    "the order of the rows": (both(shuffled("enrollments"), shuffled("users")), 0),
+    "a column more": (
+        rows_of("users", lambda rows: [row.append("metadata.x" if row is rows[0] else "") for row in rows]),
+        USERS,
+    ),
 }
 
 
@@ -225,31 +240,17 @@ def test_only_lines_that_differ_are_staged(
     assert all(len(found) == 1 for found in staged_lines.values())
 
 
-def test_a_file_that_is_mostly_another_one_is_staged_whole(
-    engine: Engine, springfield: Path, staged_lines: dict[str, list[int]], monkeypatch: pytest.MonkeyPatch
+def test_a_file_that_is_mended_is_staged_like_any_other(
+    engine: Engine, springfield: Path, staged_lines: dict[str, list[int]]
 ) -> None:
-    """With the same result: its records are held against their fingerprints."""
-    monkeypatch.setattr(thinning, "LEAST", 3)
+    """Its lines are known by what is left of them."""
     load(engine, "feed", springfield)
     before = state(engine)
-    shuffled("enrollments")(springfield)
-    shuffled("users")(springfield)
-    assert load(engine, "feed", springfield).outcome == "unchanged"
-    assert state(engine) == before
-    assert len(staged_lines) == len(read_marks(engine)) - 2
-
-
-def test_a_file_that_is_mostly_another_one_is_mended_like_any_other(
-    engine: Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(thinning, "LEAST", 3)
-    load(engine, "feed", springfield)
-    before = state(engine)
-    shuffled("users")(springfield)
     raw("users.csv", lambda data: data.rstrip(b"\r\n") + b",,\n")(springfield)
     report = load(engine, "feed", springfield)
     assert any("in 1 rows, empty cells beyond the last column" in notice for notice in report.notices)
     assert (report.outcome, state(engine)) == ("unchanged", before)
+    assert max(staged_lines.values()) == [1, 0]
 
 
 WHOLE: dict[str, tuple[Bend, Bend]] = {
@@ -258,7 +259,7 @@ WHOLE: dict[str, tuple[Bend, Bend]] = {
         both(),
         both(declared("enrollments", "delta"), rows_of("enrollments", lambda rows: rows.__delitem__(slice(1, None)))),
     ),
-    # All of a file was refused, and it had to be mended, so that it left neither records nor marks.
+    # All of a file was refused, and it had to be mended, so that it left no records.
     "beside a file that left nothing": (
         both(
             column("enrollments", "role", "nobody"),
@@ -302,28 +303,42 @@ def test_a_line_that_is_the_same_falls_with_what_it_names(
     assert str(first.findings) == str(again.findings) != ""
 
 
-def read_marks(engine: Engine) -> dict[str, int]:
-    with engine.connect() as connection:
-        sizes = select(feed_lines.c.file, func.octet_length(feed_lines.c.marks))
-        return {name: size // WIDTH for name, size in connection.execute(sizes)}
+REFUSED_OR_GONE: dict[str, Bend] = {
+    "refused": cell_of("users", "spr-student-1", "enabledUser", "x"),
+    "flagged as gone": cell_of("demographics", "spr-student-2", "status", "tobedeleted"),
+}
 
 
-def test_marks_are_kept_of_lines_that_were_taken(engine: Engine, springfield: Path) -> None:
-    lines = {
-        name: len(read_csv(springfield / f"{name}.csv")) - 1
-        for name in ("classes", "users", "enrollments", "demographics", "courses")
-    }
+@pytest.mark.parametrize("bend", REFUSED_OR_GONE.values(), ids=REFUSED_OR_GONE)
+def test_a_line_that_made_no_record_is_staged_again(
+    engine: Engine, springfield: Path, staged_lines: dict[str, list[int]], bend: Bend
+) -> None:
     load(engine, "feed", springfield)
-    assert read_marks(engine) == lines
-    cell_of("users", "spr-student-1", "enabledUser", "x")(springfield)
-    cell_of("demographics", "spr-student-2", "status", "tobedeleted")(springfield)
+    bend(springfield)
+    for _ in range(2):
+        load(engine, "feed", springfield)
+        distrust_digest(engine)
+    assert max(staged_lines.values()) == [1, 1]
+
+
+def test_a_line_with_the_hash_of_another_one_is_staged(
+    engine: Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A changed line that is taken for the line of somebody else leaves that one without a hash."""
     load(engine, "feed", springfield)
-    assert read_marks(engine) == {**lines, "users": lines["users"] - 1, "demographics": lines["demographics"] - 1}
-    rows_of("manifest", lambda rows: [row.__setitem__(1, "delta") for row in rows if row[0] == "file.users"])(
-        springfield
-    )
-    load(engine, "feed", springfield)
-    assert read_marks(engine) == {}
+    cell_of("users", "spr-student-1", "givenName", "Somebody")(springfield)
+    hash_lines = LineHasher.hash
+
+    def collide(hasher: LineHasher, block: bytes) -> tuple[list[bytes], list[int]]:
+        lines, hashes = hash_lines(hasher, block)
+        of_id = {line.split(b",")[0]: number for line, number in zip(lines, hashes, strict=True)}
+        if b"spr-student-1" in of_id and any(b"Somebody" in line for line in lines):
+            hashes[list(of_id).index(b"spr-student-1")] = of_id[b"spr-student-2"]
+        return lines, hashes
+
+    monkeypatch.setattr(LineHasher, "hash", collide)
+    assert load(engine, "feed", springfield).counts["users"].changed == 1
+    assert snapshot(engine, tables.users)["spr-student-1"]["given_name"] == "Somebody"
 
 
 # --- any sequence of nights ----------------------------------------------------------------------------------------
@@ -355,7 +370,7 @@ def mutate(folder: Path, dice: random.Random) -> None:
 
 @pytest.fixture(scope="module")
 def engines(make_database: Callable[[], str]) -> Iterator[tuple[Engine, Engine]]:
-    """Two databases for the same nights: one that sifts, and one that never trusts its fingerprints."""
+    """Two databases for the same nights: one that trusts its fingerprints, and one that never does."""
     made = make_engine(make_database()), make_engine(make_database())
     yield made
     for engine in made:
@@ -408,10 +423,10 @@ def _differ(one: Any, other: Any) -> Any:
     export=st.sampled_from([SPRINGFIELD, SHELBYVILLE]),
     nights=st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 6)), min_size=1, max_size=4),
 )
-def test_every_night_ends_as_it_would_without_sifting(
+def test_every_run_ends_as_if_every_line_was_staged(
     engines: tuple[Engine, Engine], tmp_path: Path, export: str, nights: list[tuple[int, int]]
 ) -> None:
-    sifting, distrusting = engines
+    trusting, distrusting = engines
     for engine in engines:
         empty(engine)
         load(engine, "feed", EXPORTS / export)
@@ -426,6 +441,6 @@ def test_every_night_ends_as_it_would_without_sifting(
         for _ in range(changes):
             mutate(folder, dice)
         distrust(distrusting)
-        one, other = read_night(sifting, folder), read_night(distrusting, folder)
+        one, other = read_night(trusting, folder), read_night(distrusting, folder)
         differing = {name: _differ(one[name], other.get(name)) for name in one if one[name] != other.get(name)}
         assert not differing, differing
