@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from flask import Flask, Response
 from sqlalchemy import Engine
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from roster_service.access.journal import Journal
-from roster_service.access.known_callers import KnownCallers
 from roster_service.access.login_failures import FailureBrake
 from roster_service.access.signing_keys import KeyRing, ensure_signing_key
 from roster_service.access.token_cache import TokenReader
@@ -16,40 +17,38 @@ from roster_service.compressing import register_compressing
 from roster_service.db.engine import (
     make_counting_engine,
     make_engine,
+    make_ordering_engine,
     make_reading_engine,
     make_starting_engine,
-    make_walking_engine,
     require_reachable,
     require_reading,
 )
 from roster_service.db.message import Messenger
 from roster_service.db.migrate import require_servable
-from roster_service.db.serving_role import find_serving_role, require_serving_role
-from roster_service.direct import COMMON_HEADERS, Direct
+from roster_service.db.roles import Role, find_role, make_role_url, require_role
 from roster_service.docs import register_docs
 from roster_service.errors import DatabaseUnavailableError
 from roster_service.failures import register_failures
 from roster_service.journaling import register_journal
 from roster_service.oauth.token_endpoint import register_oauth
+from roster_service.query.orderings import Orderings
 from roster_service.query.params import Limits
-from roster_service.query.recalling import Recaller
-from roster_service.query.shelving import Shelving
-from roster_service.query.walks import Walks
+from roster_service.query.reader import Reader
 from roster_service.rostering import blueprints as rostering
 from roster_service.rostering.paths import EncodedIds, IdConverter
-from roster_service.rostering.views import Surroundings
 from roster_service.settings import Settings
 from roster_service.time_limit import TimeLimit
 from roster_service.vendor.blueprint import register_vendor
 from roster_service.vendor.throttle import Throttle
 from roster_service.vendor.views import VendorDoor
+from roster_service.web.pipeline import Services
 
 # Tokens and forms are small; nothing else has a body.
 MAX_BODY_BYTES = 64 * 1024
 POOL_SIZE = 4
 ACCOUNTS_POOL_SIZE = 2
-# The longest step of filling a shelf, beside the requests: finding out what changed in a large roster.
-KEEPING_SECONDS = 300
+# What every answer carries.
+COMMON_HEADERS = {"X-Content-Type-Options": "nosniff", "Vary": "Accept-Encoding"}
 
 
 def create_app(settings: Settings, database_url: str) -> Flask:
@@ -58,12 +57,10 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     Raises DatabaseUnavailableError where the database does not answer or is not migrated, SQLAlchemyError where it
     fails otherwise, and SettingError where a setting is found to be wrong.
     """
-    role = prepare_database(settings, database_url)
-    engine = make_serving_engine(database_url, role, settings.statement_seconds, settings.prepared_statements)
-    # Credentials are checked by the owner of the accounts: who serves the roster cannot read them.
+    urls = prepare_database(settings, database_url)
+    engine = make_serving_engine(urls[Role.SERVING], settings)
     accounts = make_reading_engine(
-        database_url,
-        role=None,
+        urls[Role.ACCOUNTS],
         statement_seconds=settings.statement_seconds,
         pool_size=ACCOUNTS_POOL_SIZE,
         own_sessions=False,
@@ -78,26 +75,17 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app.url_map.merge_slashes = False
     app.extensions["roster_engine"] = engine
     app.extensions["roster_accounts_engine"] = accounts
-    walking = make_walking_engine(database_url, role=role, statement_seconds=settings.statement_seconds)
-    app.extensions["roster_walking_engine"] = walking
-    # Documents are written by the tables' owner: who serves the roster cannot make one.
-    keeping = make_walking_engine(database_url, role=None, statement_seconds=KEEPING_SECONDS)
-    app.extensions["roster_keeping_engine"] = keeping
-    walks = Walks(walking, settings.walk_megabytes, Shelving(keeping, settings.document_megabytes))
-    here = Surroundings(
-        engine=engine,
-        walks=walks,
-        tokens=TokenReader(keys, issuer),
-        callers=KnownCallers(walking),
-        limits=Limits(settings.default_limit, settings.max_limit, settings.filter_length),
-        public_url=settings.public_url,
-    )
-    app.extensions["roster_callers"] = here.callers
-    operations = rostering.register_rostering(app, here)
-    counting = make_counting_engine(database_url)
+    ordering = make_ordering_engine(urls[Role.SERVING], statement_seconds=settings.statement_seconds)
+    app.extensions["roster_ordering_engine"] = ordering
+    messenger = Messenger(engine)
+    app.extensions["roster_messenger"] = messenger
+    reader = Reader(messenger, Orderings(ordering, settings.walk_megabytes))
+    limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
+    rostering.register_rostering(app, Services(reader, TokenReader(keys, issuer), limits, settings.public_url))
+    counting = make_counting_engine(urls[Role.COUNTERS])
     app.extensions["roster_counting_engine"] = counting
     throttle = Throttle(app, counting, settings.rate_storage_url)
-    register_vendor(app, VendorDoor(engine, walks, accounts, keys, issuer, throttle, FailureBrake(throttle.storage)))
+    register_vendor(app, VendorDoor(engine, reader, accounts, keys, issuer, throttle, FailureBrake(throttle.storage)))
     tokens = TokenThrottle(
         throttle.storage, per_client=settings.token_client_per_minute, per_address=settings.token_address_per_minute
     )
@@ -106,7 +94,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     )
     register_docs(app)
     register_failures(app)
-    journal = Journal(make_engine(database_url), settings.audit_days)
+    journal = Journal(make_engine(urls[Role.COUNTERS]), settings.audit_days)
     app.extensions["roster_journal"] = journal
     register_journal(app, journal)
     # Before the journal, which counts the bytes that are sent: the last one that is registered is the first to run.
@@ -114,11 +102,6 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app.after_request(add_common_headers)
     # Flask's own way of adding middleware; the last one is the first that sees a request.
     app.wsgi_app = EncodedIds(app.wsgi_app)  # type: ignore[method-assign]
-    messenger = Messenger(engine)
-    app.extensions["roster_messenger"] = messenger
-    app.wsgi_app = Direct(  # type: ignore[method-assign]
-        app, operations, here, Recaller(messenger, walks), journal, settings.compress_bytes
-    )
     app.wsgi_app = TimeLimit(app.wsgi_app, settings.statement_seconds)  # type: ignore[method-assign]
     if settings.trusted_proxies:
         # Each proxy adds the address of its client; the scheme and the host are what the last one says.
@@ -128,36 +111,41 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     return app
 
 
-def prepare_database(settings: Settings, database_url: str) -> str | None:
-    """Holds the database against what this version needs, and makes the first signing key; the role that serves."""
+def prepare_database(settings: Settings, database_url: str) -> Mapping[Role, str]:
+    """Holds the database against what this version needs, and makes the first signing key; the URLs of the roles that
+    requests are served as."""
     starting = make_starting_engine(database_url)
     try:
         require_reachable(starting)
         require_servable(starting)
         with starting.begin() as connection:
             ensure_signing_key(connection, settings.read_secret_key())
-            return find_serving_role(connection)
+            names = {role: find_role(connection, role) for role in Role}
     finally:
         starting.dispose()
+    found = {role: name for role, name in names.items() if name is not None}
+    if len(found) < len(names):
+        raise DatabaseUnavailableError("the database has no roles that serve requests; run `roster db upgrade`")
+    urls = {role: make_role_url(database_url, name, settings.role_password) for role, name in found.items()}
+    for role, name in found.items():
+        engine = make_starting_engine(urls[role])
+        try:
+            require_role(engine, name)
+        finally:
+            engine.dispose()
+    return urls
 
 
-def make_serving_engine(database_url: str, role: str | None, statement_seconds: int, own_sessions: bool) -> Engine:
-    """The engine that reads the roster, as the role that row-level security holds; else as `make_reading_engine`.
-
-    Raises DatabaseUnavailableError where there is no such role, or where it is not held, and SettingError where
-    sessions are not as they were asked for.
-    """
-    if role is None:
-        raise DatabaseUnavailableError("the database has no role that serves requests; run `roster db upgrade`")
+def make_serving_engine(url: str, settings: Settings) -> Engine:
+    """The engine that reads the roster. `url`: of the serving role. Raises SettingError where sessions are not as they
+    were asked for."""
     engine = make_reading_engine(
-        database_url,
-        role=role,
-        statement_seconds=statement_seconds,
+        url,
+        statement_seconds=settings.statement_seconds,
         pool_size=POOL_SIZE,
-        own_sessions=own_sessions,
+        own_sessions=settings.prepared_statements,
     )
     try:
-        require_serving_role(engine, role)
         require_reading(engine)
     finally:
         # Workers are forked from here; none inherits a connection.

@@ -82,6 +82,12 @@ class Settings:
         read_text,
         "PostgreSQL 15 or newer, as `postgresql://user:password@host/name`; none: the embedded server",
     )
+    role_password: str | None = setting(
+        None,
+        read_text,
+        "password of the database roles that requests are served as; none: one that follows from the password in "
+        "ROSTER_DATABASE_URL",
+    )
     home: Path = setting(Path("var"), Path, "data folder: the embedded server's files, the secret key")
     host: str = setting("127.0.0.1", read_text, "address to listen on")
     port: int = setting(8000, read_count(1, 65535), "port to listen on")

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, Table, func, select
 
-from roster_service.access.leases import outlast_leases
 from roster_service.db.held import HELD, drop_export
 from roster_service.db.tables import ROSTER_TABLES, user_roles, users
+from roster_service.publication import publish
 from roster_service.settings import Settings
 from sync_scripts.changes import Counts, Difference, compare, write
 from sync_scripts.checks import Verdict, check
@@ -38,7 +38,7 @@ from sync_scripts.package import open_package
 from sync_scripts.report import TYPES, Report
 from sync_scripts.row_fingerprints import can_trust, find_absent, list_again, renew_fingerprints, says_everything
 from sync_scripts.run_record import HeldExport, RunRecord, record_end, record_hold, record_run, tell_database_errors
-from sync_scripts.runs import advance_state, hold_lock, next_stamp, open_feed, require_feed_name
+from sync_scripts.runs import hold_lock, next_stamp, open_feed, require_feed_name
 from sync_scripts.settling import Settled, settle
 from sync_scripts.staging import DamagedFileError, Stage, find_damage, stage_files
 from sync_scripts.standing import ACTIVE, NOTHING_LEFT_OUT, Absent, Ground
@@ -131,8 +131,6 @@ def load(
                 report, kept = _load(connection, run, record)
     for export in kept:
         drop_export(export)
-    if report.revision is not None:
-        outlast_leases()
     return report
 
 
@@ -240,7 +238,9 @@ def _run(
         make_missing_indexes(connection, _list_written(differences, form))
     with watch.step("analyze"):
         _analyze(connection, _list_written([it for it in differences if _is_upset(it)], form))
-    return dataclasses.replace(report, stamp=stamp, revision=advance_state(connection, stamp)), digest
+    return dataclasses.replace(
+        report, stamp=stamp, revision=publish(connection, options.settings.document_megabytes, as_of=stamp)
+    ), digest
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,9 @@ import click
 from rich.console import Console
 from sqlalchemy import Engine, select
 
-from roster_service.db.engine import make_walking_engine
-from roster_service.db.serving_role import find_serving_role
 from roster_service.db.tables import feeds
 from roster_service.errors import CommandError
-from roster_service.query.shelves import Means
-from roster_service.query.warming import warm, warm_documents
-from roster_service.rostering.endpoints import list_listings
+from roster_service.publication import warm_up
 from roster_service.settings import Settings
 from sync_scripts.command import open_roster
 from sync_scripts.exits import HELP, Exit, code_of, code_of_error, exit_on_refusal, print_fault, tell_error
@@ -52,7 +48,7 @@ def list_nightly_feeds(engine: Engine) -> list[Feed]:
 
 
 def run_night(engine: Engine, settings: Settings, tell: Tell) -> Exit:
-    """Loads every feed, purges, and makes the walks of the new roster.
+    """Loads every feed, purges, and makes the orderings of the new roster.
 
     `tell` is given one object per step, and one per feed with its outcome.
     """
@@ -65,24 +61,19 @@ def run_night(engine: Engine, settings: Settings, tell: Tell) -> Exit:
 
 
 def _warm(engine: Engine, settings: Settings, tell: Tell) -> Exit:
-    url = engine.url.render_as_string(hide_password=False)
-    with engine.connect() as connection:
-        role = find_serving_role(connection)
-    walking = make_walking_engine(url, role=role, statement_seconds=max(1, settings.warm_seconds))
-    listings = list(list_listings())
-    means = Means.of(settings.document_megabytes, settings.warm_seconds)
-    try:
-        walks = warm(engine, walking, listings, megabytes=settings.walk_megabytes, seconds=settings.warm_seconds)
-    finally:
-        walking.dispose()
-    shelves = warm_documents(engine, listings, means)
-    warmed = {"walks": walks.kept, "shelves": shelves.kept, "left": walks.left + shelves.left}
-    tell({"step": "warm", "warmed": warmed, "exit": Exit.LOADED})
+    warmed = warm_up(engine, settings)
+    tell({"step": "warm", "warmed": {"orderings": warmed.kept, "left": warmed.left}, "exit": Exit.LOADED})
     return Exit.LOADED
 
 
 def _purge(engine: Engine, settings: Settings, tell: Tell) -> Exit:
-    tell({"step": "purge", "purged": purge(engine, settings.retention_days), "exit": Exit.LOADED})
+    tell(
+        {
+            "step": "purge",
+            "purged": purge(engine, settings.retention_days, settings.document_megabytes),
+            "exit": Exit.LOADED,
+        }
+    )
     return Exit.LOADED
 
 

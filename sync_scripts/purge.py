@@ -28,11 +28,9 @@ from sqlalchemy import (
     or_,
     select,
     type_coerce,
-    update,
 )
 from sqlalchemy.dialects.postgresql import INTERVAL
 
-from roster_service.access.leases import outlast_leases
 from roster_service.db.tables import (
     CText,
     Stamp,
@@ -49,6 +47,7 @@ from roster_service.db.tables import (
     user_roles,
     users,
 )
+from roster_service.publication import publish
 from roster_service.settings import Settings
 from sync_scripts.command import open_roster
 from sync_scripts.exits import HELP, exit_on_refusal
@@ -57,6 +56,8 @@ from sync_scripts.report import TYPES
 from sync_scripts.runs import NOW, hold_lock, record_purge
 from sync_scripts.standing import TO_BE_DELETED
 from sync_scripts.temporary import analyze_temporary, create_temporary
+
+DEFAULTS = Settings()
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ GRAVES: tuple[Grave, ...] = (
 )
 
 
-def purge(engine: Engine, retention_days: int) -> dict[str, int]:
+def purge(engine: Engine, retention_days: int, rendered_megabytes: int = DEFAULTS.document_megabytes) -> dict[str, int]:
     """Removes every tombstone older than `retention_days` that nothing refers to, in one transaction.
 
     Returns how many records of each type went, and adds them to the latest run of their feed. The roster's revision
@@ -130,9 +131,7 @@ def purge(engine: Engine, retention_days: int) -> dict[str, int]:
         if any(purged.values()):
             known = roster_state.c.deletions_since
             since = func.greatest(known, literal(cutoff, Stamp), type_=Stamp)
-            connection.execute(update(roster_state).values(revision=roster_state.c.revision + 1, deletions_since=since))
-    if any(purged.values()):
-        outlast_leases()
+            publish(connection, rendered_megabytes, deletions_since=since)
     return purged
 
 
@@ -175,7 +174,7 @@ def main(as_json: bool) -> None:
     with exit_on_refusal(as_json=as_json):
         settings = Settings.from_environ(os.environ)
         with open_roster(settings) as engine:
-            purged = purge(engine, settings.retention_days)
+            purged = purge(engine, settings.retention_days, settings.document_megabytes)
         with survive_lost_output():
             if as_json:
                 click.echo(json.dumps({"outcome": "purged", "purged": purged}))

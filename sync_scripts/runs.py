@@ -95,13 +95,6 @@ def next_stamp(connection: Connection) -> datetime:
     return stamp
 
 
-def advance_state(connection: Connection, stamp: datetime) -> int:
-    """A new revision of the roster, as of `stamp`; returns its number."""
-    changed = update(roster_state).values(revision=roster_state.c.revision + 1, as_of=stamp)
-    revision: int = connection.execute(changed.returning(roster_state.c.revision)).scalar_one()
-    return revision
-
-
 def begin_run(connection: Connection, feed_id: int, family: str, source: str) -> int:
     """Adds the row of a run that starts; returns its number. `family`: of formats; which of them, its end says."""
     row = insert(sync_runs).values(

@@ -17,7 +17,7 @@ from sqlalchemy import Engine, create_engine, make_url, text
 from roster_service.db.embedded import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.db.migrate import upgrade
-from roster_service.db.serving_role import name_role
+from roster_service.db.roles import Role, make_base, name_role
 
 # A slow machine is no bug. In CI the same inputs every time: a find there would be nobody's change.
 settings.register_profile("here", deadline=None)
@@ -107,8 +107,8 @@ def make_database(server_url: str) -> Iterator[Callable[[], str]]:
 
     yield make
     administer(server_url, *(f"DROP DATABASE {name} WITH (FORCE)" for name in made))
-    # The copies of the template share its role.
-    administer(server_url, f"DROP ROLE {name_role(made[0])}")
+    # The copies of the template share its roles.
+    administer(server_url, *(f"DROP ROLE {name_role(make_base(made[0]), role)}" for role in Role))
 
 
 @pytest.fixture

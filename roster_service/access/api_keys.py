@@ -14,6 +14,7 @@ from sqlalchemy import Connection, LargeBinary, bindparam, func, insert, or_, te
 from roster_service.access.roster_state import RosterState
 from roster_service.access.secret_texts import hash_secret, make_api_key
 from roster_service.db.access_tables import api_keys
+from roster_service.db.message import Call
 
 _KEY = re.compile(r"(?P<prefix>key-[0-9a-f]{8})-[A-Za-z0-9_-]{43}", re.ASCII)
 
@@ -39,6 +40,7 @@ class Allowance:
 class KeyHolder:
     """The vendor behind an API key, as the database knows it now."""
 
+    key_hash: bytes
     vendor_id: int
     key_prefix: str
     enabled: bool
@@ -50,6 +52,11 @@ class KeyHolder:
     # The ids of the keys whose signatures count now.
     live_keys: frozenset[str]
     state: RosterState
+
+    def admit(self, *, guardians: bool) -> Call:
+        """What admits the vendor in the transaction that it is sent in: then that transaction reads what the vendor may
+        see, and nothing else."""
+        return Call(_ADMIT, {"key_hash": self.key_hash, "guardians": guardians})
 
 
 def issue_key(connection: Connection, vendor_id: int) -> IssuedKey:
@@ -72,17 +79,21 @@ def rotate_key(connection: Connection, vendor_id: int, grace: timedelta) -> Issu
 
 
 # The function runs as the owner of the accounts, which the one that serves requests cannot read.
-_HOLDER = text("SELECT * FROM find_key_holder(:key_hash)").bindparams(bindparam("key_hash", type_=LargeBinary))
+_ADMIT = text("SELECT * FROM admit_key_holder(:key_hash, :guardians)").bindparams(
+    bindparam("key_hash", type_=LargeBinary)
+)
 
 
 def find_holder(connection: Connection, key: str) -> KeyHolder | None:
     """Whose key this is; None for a text that is none, for an unknown one, and for one that has ended."""
     if _KEY.fullmatch(key) is None:
         return None
-    row = connection.execute(_HOLDER, {"key_hash": hash_secret(key)}).one_or_none()
+    key_hash = hash_secret(key)
+    row = connection.execute(_ADMIT, {"key_hash": key_hash, "guardians": False}).one_or_none()
     if row is None:
         return None
     return KeyHolder(
+        key_hash=key_hash,
         vendor_id=row.vendor,
         key_prefix=row.key_prefix,
         enabled=row.enabled,

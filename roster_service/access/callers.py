@@ -1,19 +1,20 @@
-"""From a bearer token to a caller: what the token says, held against what the database says now."""
+"""Access tokens of the rostering interface, and how the database admits the client of one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+from uuid import UUID
 
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import RSAKey
-from sqlalchemy import Connection, Text, bindparam, text
+from sqlalchemy import Text, bindparam, text
 
-from roster_service.access.roster_state import RosterState
 from roster_service.access.scopes import Scope, ScopeName, make_sight, read_scopes
 from roster_service.access.signing_keys import ALGORITHM, KeyRing
-from roster_service.db.prepared import fetch_rows
+from roster_service.db.message import Call
 from roster_service.db.visibility import Sight
 from roster_service.errors import Problem, RefusedRequestError
 
@@ -23,40 +24,50 @@ LEEWAY_SECONDS = 60
 
 
 @dataclass(frozen=True)
-class Caller:
-    """A client that asks, with everything that decides what it may see."""
-
-    client_id: str
-    vendor_id: int
-    version: str
-    scopes: frozenset[ScopeName]
-    districts: tuple[str, ...]
-    schools: tuple[str, ...]
-    grant_version: int
-    state: RosterState
-    # A hash of what row-level security was told.
-    opening: str
-    # Whether the database keeps of these grants that they open every user; False: perhaps they do.
-    everyone: bool
-
-    @property
-    def sight(self) -> Sight:
-        """The part of these rights that shapes a statement."""
-        return make_sight(self.scopes)
-
-
-@dataclass(frozen=True)
 class AccessToken:
     """The claims of a token whose signature, times, issuer and audience are right."""
 
     client_id: str
+    vendor_id: int
     grant_version: int
     client_version: int
+    # The vendor's random key for this version of its grants: what row-level security goes by.
+    visibility_key: str
     scopes: tuple[Scope, ...]
     # The key that signed it.
     key_id: str
     # Seconds since 1970.
     expires_at: float
+
+    @property
+    def version(self) -> str:
+        """The version of OneRoster that the scopes are for."""
+        return self.scopes[0].version
+
+    @cached_property
+    def scope_names(self) -> frozenset[ScopeName]:
+        """The scopes without their version."""
+        return frozenset(scope.name for scope in self.scopes)
+
+    @property
+    def sight(self) -> Sight:
+        """The content rights of these scopes."""
+        return make_sight(self.scope_names)
+
+    @cached_property
+    def admission(self) -> Call:
+        """What admits the client, in the transaction that it is sent in: then that transaction reads what the client
+        may see, and nothing else."""
+        values = {
+            "client": self.client_id,
+            "vendor": self.vendor_id,
+            "client_version": self.client_version,
+            "grant_version": self.grant_version,
+            "visibility_key": self.visibility_key,
+            "key_id": self.key_id,
+            "guardians": self.sight.guardians,
+        }
+        return Call(_ADMIT, values)
 
 
 def read_token(token: str, keys: KeyRing, *, issuer: str) -> AccessToken:
@@ -93,12 +104,15 @@ def _find_key(unverified: Any, keys: KeyRing) -> RSAKey:
 
 def _read_claims(claims: dict[str, Any], key_id: str) -> AccessToken:
     scopes = read_scopes(str(claims["scope"]).split())
-    if not scopes or "\x00" in str(claims["client_id"]):
+    vendor_id = int(claims["vendor_id"])
+    if not scopes or "\x00" in str(claims["client_id"]) or not 0 < vendor_id < 2**31:
         raise ValueError("no token of this service")
     return AccessToken(
         client_id=str(claims["client_id"]),
+        vendor_id=vendor_id,
         grant_version=int(claims["grant_version"]),
         client_version=int(claims["client_version"]),
+        visibility_key=str(UUID(claims["visibility_key"])),
         scopes=scopes,
         key_id=key_id,
         expires_at=float(claims["exp"]),
@@ -110,44 +124,9 @@ def make_audience(issuer: str) -> str:
     return f"{issuer}/ims/oneroster"
 
 
-# The function runs as the owner of the accounts, which the one that serves requests cannot read; it tells row-level
-# security in the same statement what the caller may see for the rest of the transaction.
-_ADMIT = text("SELECT * FROM admit_client(:client, :client_version, :grant_version, :key_id, :guardians)").bindparams(
-    bindparam("client", type_=Text), bindparam("key_id", type_=Text)
-)
-
-
-def find_caller(connection: Connection, token: AccessToken) -> Caller:
-    """The caller behind a token, as the database knows it now, in one query; the transaction then reads what they may.
-
-    Raises RefusedRequestError (BAD_TOKEN) where the client or its vendor is gone or disabled, where the grants or the
-    secret changed after the token was made, and where the key that signed it is retired: the client gets a new token,
-    and with it the narrower view.
-    """
-    scopes = frozenset(scope.name for scope in token.scopes)
-    rows = fetch_rows(
-        connection,
-        _ADMIT,
-        {
-            "client": token.client_id,
-            "client_version": token.client_version,
-            "grant_version": token.grant_version,
-            "key_id": token.key_id,
-            "guardians": make_sight(scopes).guardians,
-        },
-    )
-    if not rows:
-        raise RefusedRequestError(Problem.BAD_TOKEN, "the access token is no longer valid; get a new one")
-    (row,) = rows
-    return Caller(
-        client_id=token.client_id,
-        vendor_id=row.vendor,
-        version=token.scopes[0].version,
-        scopes=scopes,
-        districts=tuple(row.districts),
-        schools=tuple(row.schools),
-        grant_version=token.grant_version,
-        state=RosterState(row.revision, row.as_of, row.deletions_since),
-        opening=row.opening,
-        everyone=row.everyone,
-    )
+# The function runs as the owner of the accounts, which the role that serves requests cannot read. It sets what
+# row-level security goes by for the rest of the transaction, where everything that the token says holds now.
+_ADMIT = text(
+    "SELECT admit_client("
+    ":client, :vendor, :client_version, :grant_version, CAST(:visibility_key AS uuid), :key_id, :guardians)"
+).bindparams(*(bindparam(name, type_=Text) for name in ("client", "visibility_key", "key_id")))

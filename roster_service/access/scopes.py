@@ -54,6 +54,9 @@ _METADATA_SCOPES = {
     ScopeName.DEMOGRAPHIC_METADATA: MetadataOf.DEMOGRAPHICS,
 }
 
+# The scopes that show or hide what is inside records, rather than open paths.
+CONTENT_SCOPES = frozenset({ScopeName.GUARDIANS, *_METADATA_SCOPES})
+
 # Where a client gets its scopes.
 TOKEN_PATH = "/oauth/token"  # noqa: S105  (an address)
 

@@ -29,27 +29,16 @@ class TokenReader:
 
     def read(self, token: str) -> AccessToken:
         """The claims of an access token; RefusedRequestError (BAD_TOKEN) as `read_token` has it."""
-        kept = self.recall(token)
-        if kept is not None:
-            return kept
-        claims = read_token(token, self._keys, issuer=self._issuer)
-        with self._lock:
-            self._verified[_hash(token)] = claims
-            if len(self._verified) > KEPT_TOKENS:
-                self._verified.popitem(last=False)
-        return claims
-
-    def recall(self, token: str) -> AccessToken | None:
-        """The claims of a token that was verified before; None where it has to be looked at anew."""
-        digest = _hash(token)
+        digest = hashlib.sha256(token.encode()).digest()
         with self._lock:
             kept = self._verified.get(digest)
             if kept is not None:
                 self._verified.move_to_end(digest)
         if kept is not None and time.time() < kept.expires_at + LEEWAY_SECONDS and self._keys.knows(kept.key_id):
             return kept
-        return None
-
-
-def _hash(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()
+        claims = read_token(token, self._keys, issuer=self._issuer)
+        with self._lock:
+            self._verified[digest] = claims
+            if len(self._verified) > KEPT_TOKENS:
+                self._verified.popitem(last=False)
+        return claims

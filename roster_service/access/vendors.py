@@ -18,6 +18,7 @@ from roster_service.access.scopes import Scope, read_scopes
 from roster_service.access.secret_texts import CLIENT_SECRET_PREFIX, hash_secret, make_client_id, make_secret
 from roster_service.access.throttle import settle_allowance
 from roster_service.db.tables import oauth_clients, orgs, vendor_grants, vendors
+from roster_service.db.visible_orgs import refresh_visible_orgs
 from roster_service.errors import CommandError
 from roster_service.schemas.flags import Flag
 
@@ -74,6 +75,7 @@ def add_vendor(connection: Connection, email: str, name: str) -> Vendor:
     ).one_or_none()
     if added is None:
         raise CommandError(f"there is a vendor {address} already")
+    refresh_visible_orgs(connection, added.id)
     return find_vendor(connection, address)
 
 
@@ -169,9 +171,10 @@ def enable_vendor(connection: Connection, email: str, enabled: bool) -> Vendor:
 
 
 def end_tokens(connection: Connection, vendor_id: int) -> None:
-    """Makes every token that the vendor holds, of both interfaces, useless."""
-    version = vendors.c.grant_version + 1
-    connection.execute(update(vendors).where(vendors.c.id == vendor_id).values(grant_version=version))
+    """Makes every token that the vendor holds, of both interfaces, useless, and writes anew which orgs it sees."""
+    renewed = {"grant_version": vendors.c.grant_version + 1, "visibility_key": func.gen_random_uuid()}
+    connection.execute(update(vendors).where(vendors.c.id == vendor_id).values(renewed))
+    refresh_visible_orgs(connection, vendor_id)
 
 
 def _find_org(connection: Connection, name: str, kind: str, district_id: str | None) -> str:
@@ -264,14 +267,16 @@ class RegisteredClient:
     secret_hashes: tuple[bytes, ...]
     scopes: tuple[Scope, ...]
     client_version: int
+    vendor_id: int
     grant_version: int
+    visibility_key: str
 
 
 def find_client(connection: Connection, client_id: str) -> RegisteredClient | None:
     """The enabled client of an enabled vendor with this id, or None."""
     in_grace = (oauth_clients.c.previous_secret_ends_at > func.now()).label("in_grace")
     row = connection.execute(
-        select(oauth_clients, in_grace, vendors.c.grant_version)
+        select(oauth_clients, in_grace, vendors.c.grant_version, vendors.c.visibility_key)
         .select_from(oauth_clients.join(vendors))
         .where(oauth_clients.c.client_id == client_id, oauth_clients.c.enabled, vendors.c.enabled)
     ).one_or_none()
@@ -279,5 +284,11 @@ def find_client(connection: Connection, client_id: str) -> RegisteredClient | No
         return None
     stored = (row.secret_hash, row.previous_secret_hash) if row.in_grace else (row.secret_hash,)
     return RegisteredClient(
-        row.client_id, tuple(map(bytes, stored)), read_scopes(row.scopes), row.version, row.grant_version
+        client_id=row.client_id,
+        secret_hashes=tuple(map(bytes, stored)),
+        scopes=read_scopes(row.scopes),
+        client_version=row.version,
+        vendor_id=row.vendor_id,
+        grant_version=row.grant_version,
+        visibility_key=str(row.visibility_key),
     )

@@ -12,6 +12,7 @@ from roster_service.access.scopes import EXPLANATIONS, Scope, ScopeName, read_sc
 from roster_service.access.vendors import Client, Credentials, Grant, Vendor
 from roster_service.cli.console import as_json, make_table, open_accounts, read_settings, show
 from roster_service.cli.vendor_access import COMMANDS, describe_login, give_login, password_option, read_password
+from roster_service.publication import render_for_clients
 from roster_service.schemas.flags import Flag
 from roster_service.schemas.versions import VERSIONS
 
@@ -176,10 +177,13 @@ def read_scope_options(texts: tuple[str, ...]) -> tuple[Scope, ...]:
 )
 @as_json
 def client_add(email: str, name: str, scopes: tuple[str, ...], as_json: bool) -> None:
-    """Add an OAuth client. Its secret is shown this once."""
+    """Add an OAuth client. Its secret is shown this once. The records that it may ask for are rendered, which takes a
+    while for a large roster and scopes that no client had."""
     wanted = read_scope_options(scopes)
     with open_accounts() as connection:
         made = vendors.add_client(connection, email, name, wanted)
+        if not render_for_clients(connection, read_settings()):
+            click.echo("a sync is under way; the next one renders the records for this client", err=True)
     show(made, as_json, _describe_credentials)
 
 

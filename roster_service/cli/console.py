@@ -14,9 +14,8 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.table import Table
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
-from roster_service.access.leases import outlast_leases
 from roster_service.db.embedded import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.migrate import require_current
@@ -37,8 +36,7 @@ def tell_new(cluster: Path) -> None:
 
 @contextlib.contextmanager
 def open_accounts() -> Iterator[Connection]:
-    """A connection to the migrated database; what was done on it is committed when the block ends without an error,
-    and then no worker goes any longer by what was before."""
+    """A connection to the migrated database; what was done on it is committed when the block ends without an error."""
     with open_database(read_settings()) as url:
         engine = make_engine(url)
         try:
@@ -46,9 +44,6 @@ def open_accounts() -> Iterator[Connection]:
             require_current(engine)
             with engine.begin() as connection:
                 yield connection
-                has_written = connection.scalar(text("SELECT pg_current_xact_id_if_assigned() IS NOT NULL"))
-            if has_written:
-                outlast_leases()
         finally:
             engine.dispose()
 

@@ -18,8 +18,10 @@ from roster_service.access.scopes import Scope, ScopeName
 from roster_service.cli.vendor_access import give_login
 from roster_service.db.tables import feeds, orgs
 from roster_service.errors import CommandError
+from roster_service.publication import render_for_clients
 from roster_service.schemas.flags import Flag
 from roster_service.schemas.versions import VERSIONS
+from roster_service.settings import Settings
 
 STUDENTS = 1000
 FEED = "demo"
@@ -41,7 +43,7 @@ class DemoAccount:
     districtlea: str | None = None
 
 
-def prepare_demo(engine: Engine, url: str, home: Path) -> DemoAccount | None:
+def prepare_demo(engine: Engine, url: str, settings: Settings) -> DemoAccount | None:
     """On a database without feeds: makes and loads the demo district, a vendor that sees it, and a client.
 
     Returns what opens both interfaces, kept in the data folder so that a later start can show them again; None where
@@ -49,13 +51,14 @@ def prepare_demo(engine: Engine, url: str, home: Path) -> DemoAccount | None:
     """
     with engine.connect() as connection:
         is_empty = not connection.execute(select(exists(select(feeds.c.id)))).scalar_one()
-    path = home / CREDENTIALS_FILE
+    path = settings.home / CREDENTIALS_FILE
     if is_empty:
         click.echo(f"Making a district of {STUDENTS:,} students ...", err=True)
         load_demo(url)
         with engine.begin() as connection:
             account = add_demo_account(connection)
-        home.mkdir(parents=True, exist_ok=True)
+            render_for_clients(connection, settings)
+        settings.home.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
         path.write_text(json.dumps(dataclasses.asdict(account)))
     return DemoAccount(**json.loads(path.read_text())) if path.exists() else None

@@ -51,7 +51,7 @@ def db_upgrade(as_json: bool) -> None:
     with open_database(read_settings(), tell_new) as url:
         engine = make_engine(url)
         require_reachable(engine)
-        before, after = upgrade(engine)
+        before, after = upgrade(engine, read_settings().role_password)
         engine.dispose()
     state = "already at" if before == after else "now at"
     show({"before": before, "after": after}, as_json, lambda _: f"the database is {state} revision {after}")

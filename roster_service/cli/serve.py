@@ -63,12 +63,12 @@ def run(demo: bool | None, as_json: bool) -> None:
             engine = make_engine(url)
             require_reachable(engine)
             if is_embedded:
-                upgrade(engine)
+                upgrade(engine, settings.role_password)
             require_current(engine)
             # Each worker checks it too; here it is one sentence, before any of them starts.
             with engine.begin() as connection:
                 ensure_signing_key(connection, settings.read_secret_key())
-            account = prepare_demo(engine, url, settings.home) if wants_demo else None
+            account = prepare_demo(engine, url, settings) if wants_demo else None
             engine.dispose()
         serve(settings, url, lambda is_ready: announce(settings, account, as_json=as_json, is_ready=is_ready))
 

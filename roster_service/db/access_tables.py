@@ -1,4 +1,4 @@
-"""The tables behind access: API keys, throttle counters, usage, the access log, and what grants open.
+"""The tables behind access: API keys, throttle counters, usage, the access log, and which orgs are visible.
 
 The counters are UNLOGGED: they change with every request, and after a crash nobody misses them.
 """
@@ -6,7 +6,7 @@ The counters are UNLOGGED: they change with every request, and after a crash nob
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Date, ForeignKey, Identity, Index, Integer, LargeBinary, Table, text
-from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlalchemy.dialects.postgresql import TIMESTAMP, UUID
 
 from roster_service.db.tables import CText, Stamp, metadata
 
@@ -79,22 +79,21 @@ audit = Table(
     Index(None, "at"),
 )
 
-# What a list of grants opens, for as long as the roster stays as it is. Functions of `db/sql` alone read it
-# and write it; what is lost in a crash is worked out again.
-sights = Table(
-    "sights",
+# Which orgs each vendor sees, by its grants: `refresh_visible_orgs` writes the rows, whenever grants change and
+# whenever a sync has changed orgs. Both layers of visibility read them. The rows of vendor 0 open every org: records
+# are rendered with them.
+visible_orgs = Table(
+    "visible_orgs",
     metadata,
-    # A hash of the granted districts and schools.
-    Column("key", CText, primary_key=True),
-    # The roster that the orgs are of; of any other they do not count.
-    Column("revision", BigInteger, nullable=False),
-    # Lists of ids, as the settings that row-level security reads have them.
-    Column("granted_orgs", CText, nullable=False),
-    Column("shown_orgs", CText, nullable=False),
-    # A hash of both.
-    Column("hash", CText, nullable=False),
-    # Whether every user and every record of demographics is open: to who may see guardians, and to who may not.
-    Column("everyone", Boolean, nullable=False),
-    Column("everyone_but_guardians", Boolean, nullable=False),
-    prefixes=["UNLOGGED"],
+    Column("vendor_id", Integer, primary_key=True),
+    Column("org_id", CText, primary_key=True),
+    # Whether the people, classes and enrollments of the org are visible too.
+    Column("granted", Boolean, nullable=False),
+    # Whether the org is a district that is granted with all its orgs.
+    Column("whole_district", Boolean, nullable=False),
+    # The vendor's `visibility_key`: row-level security shows the rows to who has it, and to nobody else.
+    Column("key", UUID, nullable=False),
+    Index(None, "key", "org_id"),
+    # Every rendered record asks for these few rows: without an index of their own, all orgs of the vendor are read.
+    Index("ix_visible_orgs_whole_district", "key", "org_id", postgresql_where=text("whole_district")),
 )

@@ -63,12 +63,9 @@ def make_starting_engine(url: str) -> Engine:
     return engine
 
 
-def make_reading_engine(
-    url: str, *, role: str | None, statement_seconds: int, pool_size: int, own_sessions: bool
-) -> Engine:
+def make_reading_engine(url: str, *, statement_seconds: int, pool_size: int, own_sessions: bool) -> Engine:
     """An engine for requests: read only, one snapshot per transaction, and no statement runs longer than told.
 
-    `role`: whom its statements run as, the serving role for whatever reads the roster; None: the URL's own user.
     `own_sessions`: whether each connection has a session of its own, which is then told all this when it begins, and
     plans statements once; without that, each transaction is told, so that a pooler may hand every transaction another
     session.
@@ -77,7 +74,6 @@ def make_reading_engine(
         "statement_timeout": f"{statement_seconds}s",
         **_PLANNING,
         "timezone": "UTC",
-        **({} if role is None else {"role": role}),
     }
     extra: dict[str, Any] = {"connection_factory": Reader}
     begin, opening = "BEGIN;", ""
@@ -149,22 +145,21 @@ def make_counting_engine(url: str) -> Engine:
     return _make(url, _write_options(session), pool_size=2).execution_options(isolation_level="AUTOCOMMIT")
 
 
-def make_walking_engine(url: str, *, role: str | None, statement_seconds: int) -> Engine:
-    """An engine for keeping walks: it may write; each statement sees what was committed before it, and none runs
-    longer than told. `role`: as for `make_reading_engine`, because a walk is what a caller may see."""
+def make_ordering_engine(url: str, *, statement_seconds: int) -> Engine:
+    """An engine for keeping orderings: it may write; each statement sees what was committed before it, and none runs
+    longer than told."""
     settings = {
         "statement_timeout": f"{statement_seconds}s",
         "synchronous_commit": "off",
         **_PLANNING,
         "timezone": "UTC",
-        **({} if role is None else {"role": role}),
     }
     engine = _make(url, {}, pool_size=1)
     _open_transactions_with(engine, _set_locally(settings))
 
     @event.listens_for(engine, "connect")
-    def begin_as_walker(connection: Any, _record: object) -> None:
-        # Who waited for another worker's walk has to see it.
+    def read_committed(connection: Any, _record: object) -> None:
+        # Who waited for another worker's ordering has to see it.
         connection.set_session(isolation_level="READ COMMITTED")
 
     return engine
@@ -190,6 +185,8 @@ def _make(url: str, extra: Mapping[str, Any], *, pool_size: int) -> Engine:
         pool_timeout=POOL_SECONDS,
         pool_pre_ping=False,
         pool_recycle=1800,
+        # It takes correlated subqueries for products of two tables, and time.
+        enable_from_linting=False,
         # Values of statements are personal data; an error shall not carry them.
         hide_parameters=True,
         connect_args={**extra, "connect_timeout": CONNECT_SECONDS, "application_name": "roster"},

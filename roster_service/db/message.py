@@ -14,12 +14,19 @@ from typing import Any
 
 import psycopg2
 from psycopg2.errors import FeatureNotSupported
-from sqlalchemy import Engine
+from sqlalchemy import Engine, Row
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db.deadline import require_time
 from roster_service.db.engine import MESSAGE_OPENING
-from roster_service.db.prepared import Statement, may_prepare, plan, prepare
+from roster_service.db.prepared import (
+    Statement,
+    again_with_fresh_plans,
+    fetch_rows,
+    may_prepare,
+    plan,
+    prepare,
+)
 
 
 @dataclass(frozen=True)
@@ -55,11 +62,11 @@ class Messenger:
         self._prepared = may_prepare(engine)
         self._own = threading.local()
 
-    def fetch_last(self, *calls: Call) -> Sequence[tuple[Any, ...]] | None:
+    def fetch_last(self, *calls: Call) -> Sequence[tuple[Any, ...]]:
         """The rows of the last of the calls, which are sent in one message.
 
-        None where the connection was dead, or its plans were made for tables or functions of another version: nothing
-        was answered, and whoever asks again gets a fresh connection. Raises DBAPIError for any other failure, and
+        Where the connection was dead, or its plans were made for tables or functions of another version, nothing was
+        answered, and the message is sent once more on a fresh connection. Raises DBAPIError for any other failure, and
         OverdueError where the time of the request is up.
         """
         try:
@@ -67,12 +74,25 @@ class Messenger:
         except psycopg2.Error as error:
             driver = getattr(self._own, "driver", None)
             if driver is None or not (driver.closed or isinstance(error, FeatureNotSupported)):
-                # As SQLAlchemy has it, and without the values of the statements.
-                raise DBAPIError.instance("", None, error, psycopg2.Error, hide_parameters=True) from None
-            self.close()
-            # Those of the pool are as old as this one.
-            self._engine.dispose()
-            return None
+                raise _hide_values(error) from None
+        self.close()
+        # Those of the pool are as old as this one.
+        self._engine.dispose()
+        try:
+            return self._send(calls)
+        except psycopg2.Error as error:
+            raise _hide_values(error) from None
+
+    def fetch_once(self, first: Call, statement: Statement, values: Mapping[str, Any]) -> Sequence[Row[Any]]:
+        """The rows of a statement that is not kept, in one transaction after a call: two messages. What such a
+        statement costs is finding its rows, and nothing of it stays here."""
+
+        def fetch() -> Sequence[Row[Any]]:
+            with self._engine.connect() as connection:
+                fetch_rows(connection, first.statement, first.values)
+                return connection.execute(statement, values).all()
+
+        return again_with_fresh_plans(self._engine, fetch)
 
     def close(self) -> None:
         """Closes the connection of this thread, if it has one."""
@@ -100,3 +120,9 @@ class Messenger:
             send("; ".join([call.spell(cursor, self._prepared) for call in calls]))
             rows: Sequence[tuple[Any, ...]] = cursor.fetchall()
         return rows
+
+
+def _hide_values(error: psycopg2.Error) -> BaseException:
+    """A failure as SQLAlchemy has it, without the values of the statements."""
+    hidden: BaseException = DBAPIError.instance("", None, error, psycopg2.Error, hide_parameters=True)
+    return hidden

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, select, text
 from sqlalchemy.exc import OperationalError
 
 from roster_service.db.replaceable import apply_objects
-from roster_service.db.serving_role import ensure_serving_role
+from roster_service.db.roles import ensure_roles
 from roster_service.db.tables import roster_state
 from roster_service.errors import DatabaseUnavailableError
 
@@ -63,16 +63,17 @@ def read_revisions(connection: Connection) -> tuple[str | None, str]:
     return current, head
 
 
-def upgrade(engine: Engine) -> tuple[str | None, str]:
-    """Migrates to the newest revision and makes the role that serves requests, in one transaction.
+def upgrade(engine: Engine, role_password: str | None = None) -> tuple[str | None, str]:
+    """Migrates to the newest revision and makes the roles that requests are served as, in one transaction.
 
-    Returns (revision before, revision after). Raises DatabaseUnavailableError where others hold a table too long.
+    `role_password`: as for `find_password`. Returns (revision before, revision after). Raises
+    DatabaseUnavailableError where others hold a table too long.
     """
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(PAUSE_SECONDS)
         try:
-            return _upgrade(engine)
+            return _upgrade(engine, role_password)
         except OperationalError as error:
             if not isinstance(error.orig, LockNotAvailable | DeadlockDetected):
                 raise
@@ -82,7 +83,7 @@ def upgrade(engine: Engine) -> tuple[str | None, str]:
     )
 
 
-def _upgrade(engine: Engine) -> tuple[str | None, str]:
+def _upgrade(engine: Engine, role_password: str | None) -> tuple[str | None, str]:
     with engine.begin() as connection:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
         connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
@@ -92,7 +93,7 @@ def _upgrade(engine: Engine) -> tuple[str | None, str]:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
             apply_objects(connection)
-        ensure_serving_role(connection)
+        ensure_roles(connection, role_password)
         return before, head
 
 

@@ -32,15 +32,10 @@ FUNCTIONS = (
     "contains_folded",
     "take_hits",
     "read_window",
-    "find_key_holder",
-    "standing_client",
-    "set_sight",
-    "keep_sight",
-    "grants_every_org",
+    "refresh_visible_orgs",
     "admit_client",
-    "client_stands",
-    "readmit_client",
-    "recall_document",
+    "admit_key_holder",
+    "evict_orderings",
 )
 # Former signatures, as DROP FUNCTION has them.
 REMOVED: tuple[str, ...] = ()

@@ -31,7 +31,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TIMESTAMP
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TIMESTAMP, UUID
 from sqlalchemy.schema import SchemaItem
 
 metadata = MetaData(
@@ -143,8 +143,10 @@ roster_state = Table(
     Column("revision", BigInteger, nullable=False),
     Column("as_of", Stamp, nullable=False),
     Column("deletions_since", Stamp, nullable=False),
-    # The role that requests are served as; made after the migrations.
-    Column("serving_role", CText),
+    # Of the hashes in `vendors.visible_set`.
+    Column("salt", UUID, nullable=False, server_default=text("gen_random_uuid()")),
+    # What the names of the roles begin with that requests are served as; they are made after the migrations.
+    Column("role_base", CText),
     # Which versions of the service can serve the tables (roster_service/db/migrate.py).
     Column("generation", Integer, nullable=False, server_default=text("1")),
     CheckConstraint("singleton", name="singleton"),
@@ -323,6 +325,10 @@ vendors = Table(
     Column("enabled", Boolean, nullable=False, server_default=text("true")),
     # Tokens carry it; a change of the grants, or disabling, makes every older token useless.
     Column("grant_version", Integer, nullable=False, server_default=text("1")),
+    # A random key for each version of the grants: access tokens carry it, and row-level security goes by it.
+    Column("visibility_key", UUID, nullable=False, server_default=text("gen_random_uuid()")),
+    # The hash of the orgs that are visible to the vendor.
+    Column("visible_set", CText, nullable=False, server_default=text("''")),
     Column("created_at", Stamp, nullable=False, server_default=text("now()")),
     # argon2id; empty: nobody can log in.
     Column("password_hash", CText),

@@ -1,7 +1,7 @@
-"""Who may see which row: the one place where it is written.
+"""The query filter: the first of the two layers that decide which rows a vendor sees.
 
-A caller's grants are two lists, whole districts and single schools, bound to every statement as `caller_districts`
-and `caller_schools`. A row is visible through an org:
+`visible_orgs` says, as rows, which orgs each vendor's grants open; every statement is bound to its vendor as
+`vendor_id`. A row is visible through an org:
 
 - an org, if it lies in a granted district, is a granted school, or is the district of a granted school;
 - a course, if its org is visible, or one of its classes is;
@@ -10,30 +10,28 @@ and `caller_schools`. A row is visible through an org:
 - a user, if one of their roles is visible; their demographics likewise;
 - an enrollment, if its school is granted, and its class and its user are visible;
 - an academic session, if its feed brings a visible org: calendars have no org of their own in OneRoster;
-- a document, the text of a record that is kept, if all orgs that it needs are granted (roster_service/db/needs.py).
+- a rendered record, if all orgs that it requires are granted (roster_service/db/required_orgs.py).
 
-Empty lists see nothing. The conditions stand below whatever a caller filters or sorts by.
+A vendor without rows sees nothing. The conditions stand below whatever a caller filters or sorts by.
 
-PostgreSQL holds the role that serves requests to the same rules by itself, with the policies of row-level security in
-`db/sql/policies`: `open_roster` tells it the caller's grants, for one transaction.
+The second layer is row-level security, in texts of its own (roster_service/db/sql/policies): it goes by the key that
+the admission of a request has set for the transaction, not by `vendor_id`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from sqlalchemy import (
     BindParameter,
-    Boolean,
     ColumnElement,
-    Connection,
     FromClause,
+    Integer,
     Select,
     Table,
-    any_,
     bindparam,
     case,
     exists,
@@ -41,11 +39,11 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
-    text,
 )
 
 from roster_service.db import tables
-from roster_service.db.document_tables import documents
+from roster_service.db.access_tables import visible_orgs
+from roster_service.db.rendition_tables import rendered_records
 from roster_service.db.tables import CTexts
 from roster_service.db.vocabulary import GUARDIAN_ROLES
 
@@ -61,79 +59,10 @@ class MetadataOf(Enum):
 
 @dataclass(frozen=True)
 class Sight:
-    """The part of a caller's rights that shapes a statement; the lists of districts and schools are bound to it."""
+    """The content rights of a caller: the part of their rights that shapes a statement; the vendor is bound to it."""
 
     guardians: bool
     metadata: frozenset[MetadataOf]
-
-
-_SET_SIGHT = text("SELECT set_sight(:districts, :schools, :guardians)").bindparams(
-    bindparam("districts", type_=CTexts), bindparam("schools", type_=CTexts)
-)
-
-
-def open_roster(connection: Connection, districts: Sequence[str], schools: Sequence[str], sight: Sight) -> str:
-    """Lets the rest of the transaction read the rows of these districts and schools; without it there are none.
-
-    Returns a hash of what it may read.
-    """
-    grants = {"districts": list(districts), "schools": list(schools), "guardians": sight.guardians}
-    return str(connection.execute(_SET_SIGHT, grants).scalar_one())
-
-
-_KEEP_SIGHT = text("SELECT keep_sight(:districts, :schools)").bindparams(
-    bindparam("districts", type_=CTexts), bindparam("schools", type_=CTexts)
-)
-
-
-def keep_sight(connection: Connection, districts: Sequence[str], schools: Sequence[str]) -> None:
-    """Has the database keep which orgs these grants open, until the roster changes: `open_roster` then looks it up.
-
-    `connection` may write; the database works it out by itself.
-    """
-    connection.execute(_KEEP_SIGHT, {"districts": list(districts), "schools": list(schools)})
-
-
-@dataclass(frozen=True)
-class Opening:
-    """What one transaction may read, as row-level security was told."""
-
-    granted_districts: str
-    granted_schools: str
-    districts_above: str
-    granted_orgs: str
-    shown_orgs: str
-    guardians: str
-    everyone: str
-
-
-_READ_OPENING = text(
-    "SELECT coalesce(nullif(current_setting('roster.granted_districts', true), ''), '{}'), "
-    "coalesce(nullif(current_setting('roster.granted_schools', true), ''), '{}'), "
-    "coalesce(nullif(current_setting('roster.districts_above', true), ''), '{}'), "
-    "coalesce(nullif(current_setting('roster.granted_orgs', true), ''), '{}'), "
-    "coalesce(nullif(current_setting('roster.shown_orgs', true), ''), '{}'), "
-    "coalesce(nullif(current_setting('roster.guardians', true), ''), 'false'), "
-    "coalesce(nullif(current_setting('roster.everyone', true), ''), 'false')"
-)
-_REPEAT_OPENING = text(
-    "SELECT set_config('roster.granted_districts', :granted_districts, true), "
-    "set_config('roster.granted_schools', :granted_schools, true), "
-    "set_config('roster.districts_above', :districts_above, true), "
-    "set_config('roster.granted_orgs', :granted_orgs, true), "
-    "set_config('roster.shown_orgs', :shown_orgs, true), set_config('roster.guardians', :guardians, true), "
-    "set_config('roster.everyone', :everyone, true)"
-)
-
-
-def read_opening(connection: Connection) -> Opening:
-    """What this transaction may read."""
-    return Opening(*connection.execute(_READ_OPENING).one())
-
-
-def repeat_opening(connection: Connection, opening: Opening) -> None:
-    """Lets the rest of this transaction read what another one may, and nothing more."""
-    connection.execute(_REPEAT_OPENING, vars(opening))
 
 
 def has_row(row: FromClause, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
@@ -154,37 +83,37 @@ def of_each_row(condition: ColumnElement[bool]) -> ColumnElement[bool]:
     return case((condition, 1), else_=0) != 0
 
 
-def caller_districts() -> BindParameter[Any]:
-    """The bound list of the districts that the caller may see whole."""
-    return bindparam("caller_districts", type_=CTexts)
+# What renders records for all vendors is bound to this one: the sync keeps rows for it that open every org. No vendor
+# has this id, and no admission gives its key.
+RENDERER = 0
 
-
-def caller_schools() -> BindParameter[Any]:
-    """The bound list of the schools that the caller may see alone."""
-    return bindparam("caller_schools", type_=CTexts)
+VENDOR: BindParameter[int] = bindparam("vendor_id", type_=Integer)
 
 
 def granted_orgs() -> Select[str]:
     """The ids of the orgs whose people, classes and enrollments are visible."""
-    org = tables.orgs.alias()
-    return select(org.c.sourced_id).where(_is_granted(org))
+    return _select_visible(lambda visible: visible.granted)
+
+
+def whole_districts() -> Select[str]:
+    """The ids of the districts that are granted with all their orgs."""
+    return _select_visible(lambda visible: visible.whole_district)
+
+
+def _select_visible(condition: Callable[[Any], ColumnElement[bool]]) -> Select[str]:
+    visible = visible_orgs.alias()
+    return select(visible.c.org_id).where(visible.c.vendor_id == VENDOR, condition(visible.c))
 
 
 def org_is_shown(org: FromClause) -> ColumnElement[bool]:
     """Whether a row of orgs is itself visible: granted, or the district above a granted school."""
-    school = tables.orgs.alias()
-    districts = select(school.c.district_id).where(school.c.sourced_id == any_(caller_schools()))
-    return or_(
-        org.c.district_id == any_(caller_districts()),
-        org.c.sourced_id == any_(caller_schools()),
-        org.c.sourced_id.in_(districts),
-    )
+    return org_id_is_shown(org.c.sourced_id)
 
 
 def org_id_is_shown(org_id: ColumnElement[str]) -> ColumnElement[bool]:
     """Whether the org with this id is visible."""
-    org = tables.orgs.alias()
-    return has_row(org, org.c.sourced_id == org_id, org_is_shown(org))
+    visible = visible_orgs.alias()
+    return has_row(visible, visible.c.vendor_id == VENDOR, visible.c.org_id == org_id)
 
 
 def org_id_is_granted(org_id: ColumnElement[str]) -> ColumnElement[bool]:
@@ -192,19 +121,8 @@ def org_id_is_granted(org_id: ColumnElement[str]) -> ColumnElement[bool]:
 
     Written as EXISTS: PostgreSQL then looks up the orgs of a few rows, and makes a list of all granted orgs for many.
     """
-    org = tables.orgs.alias()
-    return has_row(org, org.c.sourced_id == org_id, _is_granted(org))
-
-
-def _is_granted(org: FromClause) -> ColumnElement[bool]:
-    return or_(org.c.district_id == any_(caller_districts()), org.c.sourced_id == any_(caller_schools()))
-
-
-def every_org_is_granted() -> ColumnElement[bool]:
-    """Whether there is no org but those that are granted: asked once a statement, of a function that row-level security
-    hides no org from."""
-    asked = func.grants_every_org(caller_districts(), caller_schools(), type_=Boolean)
-    return select(asked).scalar_subquery()
+    visible = visible_orgs.alias()
+    return has_row(visible, visible.c.vendor_id == VENDOR, visible.c.org_id == org_id, visible.c.granted)
 
 
 def role_is_visible(role: FromClause, sight: Sight) -> ColumnElement[bool]:
@@ -236,9 +154,10 @@ def _class_is_visible(taught: FromClause, _sight: Sight) -> ColumnElement[bool]:
 
 def _enrollment_is_visible(enrollment: FromClause, sight: Sight) -> ColumnElement[bool]:
     taught = tables.classes.alias()
-    return (
-        org_id_is_granted(enrollment.c.school_id)
-        & has_row(taught, taught.c.sourced_id == enrollment.c.class_id, _class_is_visible(taught, sight))
+    # The school says which enrollments are few. Of three joins PostgreSQL guesses the number of rows far too low, and
+    # pairs every class with every org.
+    return org_id_is_granted(enrollment.c.school_id) & of_each_row(
+        has_row(taught, taught.c.sourced_id == enrollment.c.class_id, _class_is_visible(taught, sight))
         & user_is_visible(enrollment.c.user_id, sight)
     )
 
@@ -254,20 +173,14 @@ def session_id_is_visible(session_id: ColumnElement[str], sight: Sight) -> Colum
     return session_id.in_(select(session.c.sourced_id).where(row_is_visible(tables.academic_sessions, session, sight)))
 
 
-def document_is_visible(sight: Sight) -> ColumnElement[bool]:
-    """Whether a row of documents is what the caller would get of its record."""
+def rendered_record_is_visible(sight: Sight) -> ColumnElement[bool]:
+    """Whether a rendered record is what the caller would get of its record."""
     granted = or_(
         # Says for most callers in one comparison what the list would.
-        documents.c.district_id == any_(caller_districts()),
-        documents.c.needs.contained_by(func.array(granted_orgs().scalar_subquery(), type_=CTexts)),
+        rendered_records.c.district_id.in_(whole_districts()),
+        rendered_records.c.required_orgs.contained_by(func.array(granted_orgs().scalar_subquery(), type_=CTexts)),
     )
-    return granted if sight.guardians else granted & ~documents.c.needs_guardians
-
-
-def document_is_visible_by_district(document: FromClause, sight: Sight) -> ColumnElement[bool]:
-    """The same of `document`, of a document that needs no more than a whole district; false for others."""
-    granted = document.c.district_id == any_(caller_districts())
-    return granted if sight.guardians else granted & ~document.c.needs_guardians
+    return granted if sight.guardians else granted & ~rendered_records.c.requires_guardians
 
 
 _VISIBLE: Mapping[Table, Callable[[FromClause, Sight], ColumnElement[bool]]] = {

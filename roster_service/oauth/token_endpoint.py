@@ -31,7 +31,7 @@ from roster_service.oauth.transport import is_secure
 
 JWKS_PATH = "/.well-known/jwks.json"
 # Nobody knows a secret with this hash.
-NOBODY = RegisteredClient("", (b"",), (), 0, 0)
+NOBODY = RegisteredClient("", (b"",), (), client_version=0, vendor_id=0, grant_version=0, visibility_key="")
 INSECURE = (
     "a token is given over https alone, and this request came over plain http; a service behind a proxy that speaks "
     "TLS has to be told so by ROSTER_PUBLIC_URL or ROSTER_TRUSTED_PROXIES"
@@ -114,7 +114,7 @@ class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no 
 
 
 class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib has no types
-    """Makes the token; it carries the versions that a change of grants or secret leaves behind."""
+    """Makes the token; it carries the versions and the key that a change of grants or secret leaves behind."""
 
     def __init__(self, keys: KeyRing, issuer: str, seconds: int) -> None:
         super().__init__(issuer, alg=ALGORITHM, expires_generator=lambda _client, _grant: seconds)
@@ -129,11 +129,13 @@ class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib 
         return make_audience(self.issuer)
 
     def get_extra_claims(self, client: Client, grant_type: str, user: object, scope: str) -> dict[str, Any]:
-        """The versions, and the granted scopes in one spelling."""
+        """What the client is admitted by, and the granted scopes in one spelling."""
         return {
             "scope": " ".join(map(str, read_scopes(scope.split()))),
+            "vendor_id": client.registered.vendor_id,
             "grant_version": client.registered.grant_version,
             "client_version": client.registered.client_version,
+            "visibility_key": client.registered.visibility_key,
         }
 
 

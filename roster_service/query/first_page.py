@@ -1,4 +1,4 @@
-"""The first page of a collection that nobody has asked for yet: its ids and its count, found in one pass.
+"""A page whose ordering is not kept: its ids and the count of its collection, found in one pass.
 
 Planning such a statement takes PostgreSQL longer than running it where few records are left. So plans that differ in
 values alone share one statement, which each connection plans once.
@@ -13,17 +13,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oneroster_filter import FilterValue, Operator, Or, clauses
-from sqlalchemy import BindParameter, ColumnElement, Select, bindparam, func, select
+from sqlalchemy import CTE, BindParameter, ColumnElement, bindparam, cast, func, select
+from sqlalchemy.dialects.postgresql import array
 from sqlalchemy.sql import visitors
-from sqlalchemy.types import BigInteger
 
 from roster_service.db.prepared import DIALECT
 from roster_service.db.tables import CTexts
+from roster_service.query.ordering_statements import LIMIT, OFFSET
 from roster_service.query.plan import Outline, Plan
 from roster_service.query.statements import (
     KEPT,
     Driver,
-    Reach,
+    admits,
     admits_for,
     filter_condition,
     find_driver,
@@ -35,30 +36,32 @@ from roster_service.query.statements import (
 
 @dataclass(frozen=True)
 class FirstPage:
-    """A statement that gives one row: the ids of the first `page_limit` records, and the number of all records.
+    """What finds a page: the row (list of its ids in their order, number of all records of the collection) for the page
+    bound as `page_limit` and `page_offset`.
 
-    `values`: what is bound to it beside what is bound to all statements of a plan. `is_kept`: all plans that differ in
-    values alone have this very statement, so that PostgreSQL may plan it once.
+    `values`: what is bound beside the values of the request. `is_kept`: all plans that differ in values alone have
+    this very object, so that PostgreSQL may plan its statement once.
     """
 
-    statement: Select[list[str], int]
+    found: CTE
     values: Mapping[str, Any]
     is_kept: bool
 
 
-def find_first_page(plan: Plan, reach: Reach) -> FirstPage:
-    """How the first page of a plan is found. `reach`: the caller's.
+def find_first_page(plan: Plan, *, sees_districts: bool) -> FirstPage:
+    """How a page of a plan is found. `sees_districts`: whether the caller sees whole districts.
 
     What does not say which records are few is planned with its values: how many it leaves depends on them.
     """
     outline, driver = dataclasses.replace(plan.outline, fields=()), find_driver(plan)
     if driver is Driver.VISIBILITY or has_own_words(outline) or _names_own_field(plan):
-        admitted = admits_for(outline, driver, reach, is_filtered=plan.filter is not None)
-        return FirstPage(_make_statement(outline, admitted, wanted_by(plan)), {}, is_kept=False)
+        admitted = admits_for(plan, sees_districts=sees_districts)
+        find = _find if plan.limit else _count
+        return FirstPage(find(outline, admitted, wanted_by(plan)), {}, is_kept=False)
     if plan.filter is None:
-        return FirstPage(_plain_statement(outline, driver, reach), {}, is_kept=True)
+        return FirstPage(_find_plainly(outline, driver), {}, is_kept=True)
     shape, values = bind_filter(plan)
-    return FirstPage(_shaped_statement(outline, driver, reach, shape), values, is_kept=True)
+    return FirstPage(_find_filtered(outline, driver, shape), values, is_kept=True)
 
 
 def _names_own_field(plan: Plan) -> bool:
@@ -97,23 +100,30 @@ def bind_filter(plan: Plan) -> tuple[FilterShape, Mapping[str, Any]]:
 
 
 @functools.lru_cache(KEPT)
-def _plain_statement(outline: Outline, driver: Driver, reach: Reach) -> Select[list[str], int]:
-    return _make_statement(outline, admits_for(outline, driver, reach, is_filtered=False))
+def _find_plainly(outline: Outline, driver: Driver) -> CTE:
+    return _find(outline, admits(outline, driver))
 
 
 @functools.lru_cache(KEPT)
-def _shaped_statement(outline: Outline, driver: Driver, reach: Reach, shape: FilterShape) -> Select[list[str], int]:
-    return _make_statement(outline, admits_for(outline, driver, reach, is_filtered=True), shape.condition)
+def _find_filtered(outline: Outline, driver: Driver, shape: FilterShape) -> CTE:
+    return _find(outline, admits(outline, driver), shape.condition)
 
 
-def _make_statement(outline: Outline, *conditions: ColumnElement[bool]) -> Select[list[str], int]:
+def _find(outline: Outline, *conditions: ColumnElement[bool]) -> CTE:
     named = [_bare(key).label(f"key_{number}") for number, key in enumerate(order_of(outline))]
-    found = select(*named).where(*conditions).cte("found")
-    keys = list(found.c)
+    matching = select(*named).where(*conditions).cte("matching")
+    keys = list(matching.c)
     order = [key.desc() if outline.descending else key.asc() for key in keys]
-    ids = select(keys[-1]).order_by(*order).limit(bindparam("page_limit", type_=BigInteger))
-    total = select(func.count()).select_from(found).scalar_subquery()
-    return select(func.array(ids.scalar_subquery(), type_=CTexts), total)
+    ids = select(keys[-1]).order_by(*order).limit(LIMIT).offset(OFFSET)
+    total = select(func.count()).select_from(matching).scalar_subquery()
+    return select(func.array(ids.scalar_subquery(), type_=CTexts).label("ids"), total.label("total")).cte("found")
+
+
+def _count(outline: Outline, *conditions: ColumnElement[bool]) -> CTE:
+    """Without a page, for who only counts."""
+    none: ColumnElement[Any] = cast(array([]), CTexts)
+    counted = select(none.label("ids"), func.count().label("total")).select_from(outline.view.record.table)
+    return counted.where(*conditions).cte("found")
 
 
 def _bare(key: Any) -> ColumnElement[Any]:

@@ -1,4 +1,4 @@
-"""A plan, turned into statements: one that fetches the page as JSON texts, one that counts.
+"""The parts of statements that follow from a plan: what it means, what it filters, what it sorts by, what it shows.
 
 The caller's filter and sort stand above the conditions of visibility, never beside them: they are joined by AND
 around the whole filter, so that an OR inside it cannot reach past them.
@@ -20,13 +20,12 @@ from oneroster_filter import (
     fold_tree,
     sqlalchemy_where,
 )
-from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, func, or_, select, true
-from sqlalchemy.types import BigInteger
+from sqlalchemy import ColumnElement, Select, Table, and_, func, select, true
 
-from roster_service.db import json_text, tables
-from roster_service.db.visibility import Sight, every_org_is_granted, of_each_row, row_is_visible
+from roster_service.db import json_text
+from roster_service.db.visibility import Sight, of_each_row, row_is_visible
 from roster_service.query.plan import Outline, Plan, View
-from roster_service.query.selections import Selection, everything, path_id
+from roster_service.query.selections import Selection, path_id
 from roster_service.schemas.kinds import Source
 
 RECORD = path_id("sourcedId")
@@ -34,57 +33,11 @@ RECORD = path_id("sourcedId")
 
 # Building a statement costs more than running it: those without a filter, nearly all, are built once.
 KEPT = 512
-# The tables whose rows are open through the roles of a user.
-_PEOPLE = (tables.users, tables.demographics)
 
 
-def page_statement(plan: Plan) -> Select[str]:
-    """One JSON text per record of the page, in order; `page_limit` and `page_offset` are bound.
-
-    The page's ids are found first, so that skipped records cost no JSON.
-    """
-    if plan.filter is None:
-        return _page(plan.outline, find_driver(plan))
-    return _make_page(plan.outline, find_driver(plan), filter_condition(plan))
-
-
-def count_statement(plan: Plan) -> Select[int]:
-    """How many records the caller would see on all pages together."""
-    if plan.filter is None:
-        return _count(plan.outline, find_driver(plan))
-    return _make_count(plan.outline, find_driver(plan), filter_condition(plan))
-
-
-@functools.lru_cache(KEPT)
-def _page(outline: Outline, driver: Driver) -> Select[str]:
-    return _make_page(outline, driver, true())
-
-
-@functools.lru_cache(KEPT)
-def _count(outline: Outline, driver: Driver) -> Select[int]:
-    return _make_count(outline, driver, true())
-
-
-def _make_page(outline: Outline, driver: Driver, wanted: ColumnElement[bool]) -> Select[str]:
-    ids = (
-        matching(outline, admits(outline, driver), wanted)
-        .order_by(*order_of(outline))
-        .limit(bindparam("page_limit", type_=BigInteger))
-        .offset(bindparam("page_offset", type_=BigInteger))
-        # A query of its own, though it reads the table that the outer one reads.
-        .correlate(None)
-    )
-    return records_of(outline, func.array(ids.scalar_subquery()))
-
-
-def records_of(outline: Outline, chosen: ColumnElement[Any]) -> Select[str]:
-    """One JSON text per record whose id is in the list `chosen`, in order."""
-    return select(record_json(outline)).where(_key(outline) == func.any(chosen)).order_by(*order_of(outline))
-
-
-def matching(outline: Outline, admitted: ColumnElement[bool], wanted: ColumnElement[bool]) -> Select[str]:
-    """The ids of all that the caller may see and the path means, as `admitted` says it, and that are `wanted`."""
-    return select(_key(outline)).where(admitted, wanted)
+def matching(outline: Outline, *conditions: ColumnElement[bool]) -> Select[str]:
+    """The ids of the records of an outline's table where the conditions hold."""
+    return select(key_column(outline)).where(*conditions)
 
 
 def wanted_by(plan: Plan) -> ColumnElement[bool]:
@@ -92,11 +45,8 @@ def wanted_by(plan: Plan) -> ColumnElement[bool]:
     return true() if plan.filter is None else filter_condition(plan)
 
 
-def _make_count(outline: Outline, driver: Driver, wanted: ColumnElement[bool]) -> Select[int]:
-    return select(func.count()).select_from(outline.view.record.table).where(admits(outline, driver), wanted)
-
-
-def _key(outline: Outline) -> ColumnElement[str]:
+def key_column(outline: Outline) -> ColumnElement[str]:
+    """The sourcedId."""
     return outline.view.record.table.c.sourced_id
 
 
@@ -121,20 +71,8 @@ class Driver(Enum):
     VISIBILITY = "visibility"
     # The parent that the path names: the enrollments of one class.
     PATH = "path"
-    # The filter: it compares an indexed column for equality, or the caller may see nearly all that it leaves.
+    # The filter: it compares an indexed column for equality, or the caller may see nearly all rows.
     FILTER = "filter"
-
-
-class Reach(Enum):
-    """How much of the roster is open to a caller, as far as it shapes a statement; what is open follows from the grants
-    in any case."""
-
-    # Single schools.
-    SCHOOLS = "schools"
-    # Whole districts, and so most of what a filter leaves.
-    DISTRICTS = "districts"
-    # Every user and all demographics, by what the database keeps of the grants.
-    EVERYONE = "everyone"
 
 
 def find_driver(plan: Plan) -> Driver:
@@ -174,20 +112,12 @@ def admits(outline: Outline, driver: Driver) -> ColumnElement[bool]:
     return _admits(outline.view.record.table, outline.view.sight, outline.selection, driver)
 
 
-def admits_of(plan: Plan, reach: Reach) -> ColumnElement[bool]:
-    """The same, in the form that costs least for a plan and a caller of this reach."""
-    return admits_for(plan.outline, find_driver(plan), reach, is_filtered=plan.filter is not None)
-
-
-def admits_for(outline: Outline, driver: Driver, reach: Reach, *, is_filtered: bool) -> ColumnElement[bool]:
-    """The same, of all plans that have so much in common."""
-    if driver is not Driver.VISIBILITY or reach is Reach.SCHOOLS:
-        return admits(outline, driver)
-    table, sight, selection = outline.view.record.table, outline.view.sight, outline.selection
-    if reach is Reach.EVERYONE and table in _PEOPLE and (is_filtered or selection is everything):
-        return of_each_row(_admits_everyone(table, sight, selection))
-    # Of whom nearly all rows are visible, a list of all of them would cost more than the search.
-    return admits(outline, Driver.FILTER if is_filtered else driver)
+def admits_for(plan: Plan, *, sees_districts: bool) -> ColumnElement[bool]:
+    """The same, in the form that costs least for a plan. `sees_districts`: whether the caller sees whole districts."""
+    driver = find_driver(plan)
+    # Who sees whole districts sees nearly all rows: to ask of each row costs less than a join with all that is visible.
+    is_searched = driver is Driver.VISIBILITY and sees_districts
+    return admits(plan.outline, Driver.FILTER if is_searched else driver)
 
 
 @functools.lru_cache(KEPT)
@@ -202,13 +132,6 @@ def _admits(table: Table, sight: Sight, selection: Selection, driver: Driver) ->
             return of_each_row(and_(visible, selected))
 
 
-@functools.lru_cache(KEPT)
-def _admits_everyone(table: Table, sight: Sight, selection: Selection) -> ColumnElement[bool]:
-    """As `_admits`, for a caller to whom everyone is said to be open: where every org is indeed granted, no row is
-    asked."""
-    return and_(or_(every_org_is_granted(), row_is_visible(table, table, sight)), selection(sight))
-
-
 def filter_condition(plan: Plan) -> ColumnElement[bool]:
     """The filter of a plan as a condition, its values bound in it."""
     if plan.filter is None:
@@ -220,7 +143,7 @@ def filter_condition(plan: Plan) -> ColumnElement[bool]:
 
 def order_of(outline: Outline) -> list[ColumnElement[Any]]:
     """What the records are sorted by: last the sourcedId, which no two share."""
-    keys: list[ColumnElement[Any]] = [_key(outline)]
+    keys: list[ColumnElement[Any]] = [key_column(outline)]
     if outline.sort is not None and outline.sort != "sourcedId":
         source = find_source(outline.view, outline.sort)
         if isinstance(source, Through):

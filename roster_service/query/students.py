@@ -6,20 +6,23 @@ is not granted are refused with the same words.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, any_, bindparam, cast, distinct, func, or_, select
+from sqlalchemy import ColumnElement, Engine, Select, any_, bindparam, cast, distinct, func, or_, select
 
 from roster_service.access.api_keys import KeyHolder
 from roster_service.db import tables
+from roster_service.db.message import Call
 from roster_service.db.tables import CTexts, Stamp
-from roster_service.db.visibility import Sight, has_row, open_roster, org_id_is_granted, org_is_shown, role_is_visible
+from roster_service.db.visibility import Sight, has_row, org_id_is_granted, org_is_shown, role_is_visible
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.plan import Outline, Plan, make_view
-from roster_service.query.run import Page, fetch_page
-from roster_service.query.walks import Walks, make_walk
+from roster_service.query.reader import Reader, ReadPage
+from roster_service.query.request import AuthorizedRequest
 from roster_service.schemas.flags import Flag
 from roster_service.schemas.students import PLAIN_FIELDS, Student
 
@@ -41,26 +44,33 @@ _ASKED_SCHOOLS = cast(bindparam("asked_schools"), CTexts)
 _ASKED_SINCE = cast(bindparam("asked_since"), Stamp)
 
 
-def find_students(connection: Connection, holder: KeyHolder, wish: StudentsWish, walks: Walks) -> Page:
-    """The page of students. RefusedRequestError (PRIVILEGE) where the vendor may not have what it asks for."""
+def find_students(reader: Reader, engine: Engine, holder: KeyHolder, wish: StudentsWish) -> ReadPage:
+    """The page of students. `engine`: of the serving role. RefusedRequestError (PRIVILEGE) where the vendor may not
+    have what it asks for."""
     _require_flags(holder, wish)
-    opening = open_roster(connection, holder.districts, holder.schools, _make_sight(wish))
-    values = {
-        "caller_districts": list(holder.districts),
-        "caller_schools": list(holder.schools),
+    sight = _make_sight(wish)
+    admission = holder.admit(guardians=sight.guardians)
+    asked: dict[str, Any] = {
         "asked_lea": wish.districtlea,
         "asked_schools": wish.schools,
         "asked_since": wish.modified_since,
     }
-    values["asked_districts"] = list(connection.scalars(_DISTRICTS, values))
-    if not values["asked_districts"]:
-        raise _refuse("the district of `districtlea` is not granted to you")
-    if wish.schools is not None:
-        found = connection.execute(_SCHOOLS, values).scalar_one()
-        if found < len(set(wish.schools)):
-            raise _refuse("not every school of `schools` is granted to you in this district")
-    walk = make_walk(make_students_plan(wish), values, holder.state, opening, everyone=False)
-    return fetch_page(connection, walk, walks)
+    asked["asked_districts"] = _find_districts(engine, admission, {**asked, "vendor_id": holder.vendor_id})
+    return reader.read_page(AuthorizedRequest(make_students_plan(wish), holder.vendor_id, admission, asked))
+
+
+def _find_districts(engine: Engine, admission: Call, values: dict[str, Any]) -> list[str]:
+    """The districts that are asked for, once it is clear that the vendor sees them, and the schools that it names."""
+    with engine.connect() as connection:
+        connection.execute(admission.statement, admission.values)
+        values["asked_districts"] = list(connection.scalars(_district_statement(), values))
+        if not values["asked_districts"]:
+            raise _refuse("the district of `districtlea` is not granted to you")
+        if values["asked_schools"] is not None:
+            found = connection.execute(_school_statement(), values).scalar_one()
+            if found < len(set(values["asked_schools"])):
+                raise _refuse("not every school of `schools` is granted to you in this district")
+    return list(values["asked_districts"])
 
 
 def _make_sight(wish: StudentsWish) -> Sight:
@@ -85,18 +95,25 @@ def _refuse(description: str) -> RefusedRequestError:
     return RefusedRequestError(Problem.PRIVILEGE, description)
 
 
-# Two districts of two feeds may have one identifier; whoever was granted both asks for both.
-_DISTRICTS = select(tables.orgs.c.sourced_id).where(
-    tables.orgs.c.type == "district",
-    tables.orgs.c.identifier == bindparam("asked_lea"),
-    org_is_shown(tables.orgs),
-)
-_SCHOOLS = select(func.count(distinct(tables.orgs.c.sourced_id))).where(
-    tables.orgs.c.type == "school",
-    tables.orgs.c.sourced_id == any_(_ASKED_SCHOOLS),
-    tables.orgs.c.district_id == any_(_ASKED_DISTRICTS),
-    org_id_is_granted(tables.orgs.c.sourced_id),
-)
+@functools.cache
+def _district_statement() -> Select[str]:
+    """The districts with the identifier that is asked for, as far as the vendor sees them. Two districts of two feeds
+    may have one identifier; whoever was granted both asks for both."""
+    org = tables.orgs
+    named = (org.c.type == "district") & (org.c.identifier == bindparam("asked_lea"))
+    return select(org.c.sourced_id).where(named, org_is_shown(org))
+
+
+@functools.cache
+def _school_statement() -> Select[int]:
+    """How many of the schools that are asked for the vendor sees in these districts."""
+    org = tables.orgs
+    return select(func.count(distinct(org.c.sourced_id))).where(
+        org.c.type == "school",
+        org.c.sourced_id == any_(_ASKED_SCHOOLS),
+        org.c.district_id == any_(_ASKED_DISTRICTS),
+        org_id_is_granted(org.c.sourced_id),
+    )
 
 
 def _asked_students(sight: Sight) -> ColumnElement[bool]:

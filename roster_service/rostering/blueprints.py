@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from flask import Flask, Response, request
 from flask_smorest import Blueprint
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
@@ -11,8 +13,8 @@ from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.rostering.openapi import document, make_api
 from roster_service.rostering.operations import Operation
 from roster_service.rostering.status_info import STATUS_INFO, make_failure
-from roster_service.rostering.views import Surroundings, describe_request, make_view
 from roster_service.schemas.versions import V1P2, VERSIONS
+from roster_service.web.pipeline import Services, answer, describe_this_request
 
 # Where 1.2 says that a provider serves its own document.
 DISCOVERY_PATHS = {V1P2: "/discovery/onerosterv1p2rostersservice_openapi3_v1p0.json"}
@@ -22,15 +24,14 @@ CHALLENGES = {
 }
 
 
-def register_rostering(app: Flask, here: Surroundings) -> list[Operation]:
-    """Registers both versions; returns every operation."""
+def register_rostering(app: Flask, services: Services) -> None:
+    """Registers both versions."""
     app.before_request(refuse_other_methods)
-    operations: list[Operation] = []
     for version in VERSIONS:
         blueprint = Blueprint(version.prefix, __name__, url_prefix=version.root, description=version.title)
         for endpoint in ENDPOINTS:
-            operations.append(Operation(endpoint, version, here.limits))
-            view = blueprint.doc(**document(endpoint, version, here))(make_view(operations[-1], here))
+            described = document(endpoint, version, services.limits)
+            view = blueprint.doc(**described)(make_view(Operation(endpoint, version, services.limits), services))
             rule = endpoint.path.replace("{", "<id:").replace("}", ">")
             # A trailing slash is taken as if it were not there, without a redirect.
             blueprint.add_url_rule(rule, endpoint=endpoint.name, view_func=view, methods=["GET"], strict_slashes=False)
@@ -42,7 +43,16 @@ def register_rostering(app: Flask, here: Surroundings) -> list[Operation]:
                 endpoint=f"{version.prefix}_discovery",
                 view_func=app.view_functions[f"{version.prefix}-api-docs.openapi_json"],
             )
-    return operations
+
+
+def make_view(operation: Operation, services: Services) -> Callable[..., Response]:
+    """The view function of an operation; it takes the ids of the path by name."""
+
+    def view(**path_ids: str) -> Response:
+        return answer(operation, services, path_ids)
+
+    view.__doc__ = operation.endpoint.summary
+    return view
 
 
 def is_rostering(path: str) -> bool:
@@ -70,7 +80,7 @@ def to_problem(error: HTTPException) -> RefusedRequestError:
 def answer_refusal(error: RefusedRequestError) -> Response:
     """The one place where a refusal of this interface becomes an answer."""
     response = Response(
-        make_failure(error.problem, error.description, describe_request()),
+        make_failure(error.problem, error.description, describe_this_request()),
         status=STATUS_INFO[error.problem][0],
         mimetype="application/json",
     )

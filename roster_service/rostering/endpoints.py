@@ -13,7 +13,7 @@ from enum import Enum
 from roster_service.access.scopes import ScopeName
 from roster_service.query import selections as pick
 from roster_service.query.selections import Selection
-from roster_service.query.warming import Listing
+from roster_service.query.warm_up import Listing
 from roster_service.schemas.versions import (
     ACADEMIC_SESSIONS,
     CLASSES,

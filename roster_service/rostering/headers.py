@@ -7,24 +7,24 @@ from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
 from roster_service import __version__
-from roster_service.access.callers import Caller
-from roster_service.access.roster_state import make_state_headers
+from roster_service.access.callers import AccessToken
+from roster_service.access.roster_state import RosterState, make_state_headers
 
 # What the buffers of common proxies take beside the other headers.
 LINK_BYTES = 4000
 
 
-def make_etag(caller: Caller, address: str) -> str:
+def make_etag(token: AccessToken, state: RosterState, address: str) -> str:
     """An entity tag that changes when the answer can: it needs no look at the records.
 
     What a caller is shown follows from the address, the state of the roster, and the caller's own rights. The state is
     more than the revision: a database that was restored from a backup counts on from an older revision, with other
     records, and no two syncs have the same stamp.
     """
-    scopes = ",".join(sorted(caller.scopes))
-    caller_facts = (str(caller.vendor_id), str(caller.grant_version), scopes)
+    scopes = ",".join(sorted(token.scope_names))
+    caller_facts = (str(token.vendor_id), str(token.grant_version), scopes)
     # Another version of the service may show the same record in another way.
-    facts = (__version__, *make_state_headers(caller.state).values(), *caller_facts, address)
+    facts = (__version__, *make_state_headers(state).values(), *caller_facts, address)
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]
 
 

@@ -9,11 +9,10 @@ from flask_smorest import Api
 
 from roster_service import __version__
 from roster_service.access.scopes import EXPLANATIONS, TOKEN_PATH
-from roster_service.query.params import FILTER, LIMIT, Parameter
+from roster_service.query.params import FILTER, LIMIT, Limits, Parameter
 from roster_service.rostering.endpoints import Endpoint, Shape
 from roster_service.rostering.operations import parameters_of
 from roster_service.rostering.status_info import StatusInfo, StatusInfoSet
-from roster_service.rostering.views import Surroundings
 from roster_service.schemas.versions import Version
 
 COLLECTION_HEADERS: dict[str, Any] = {
@@ -90,7 +89,7 @@ def make_api(app: Flask, version: Version) -> RosteringApi:
     return api
 
 
-def document(endpoint: Endpoint, version: Version, here: Surroundings) -> dict[str, Any]:
+def document(endpoint: Endpoint, version: Version, limits: Limits) -> dict[str, Any]:
     """What the document says of an endpoint."""
     collection = endpoint.shape is Shape.COLLECTION
     headers = STATE_HEADERS | (COLLECTION_HEADERS if collection else {})
@@ -111,7 +110,7 @@ def document(endpoint: Endpoint, version: Version, here: Surroundings) -> dict[s
         "operationId": endpoint.name,
         "tags": [endpoint.resource.plural],
         "security": [{"oauth2": [f"{version.prefix}/{name}"]} for name in endpoint.access.value],
-        "parameters": [_document_parameter(parameter, here) for parameter in parameters_of(endpoint)],
+        "parameters": [_document_parameter(parameter, limits) for parameter in parameters_of(endpoint)],
         "responses": responses,
     }
 
@@ -133,12 +132,12 @@ def make_envelope(endpoint: Endpoint, version: Version) -> dict[str, Any]:
     }
 
 
-def _document_parameter(parameter: Parameter, here: Surroundings) -> dict[str, Any]:
+def _document_parameter(parameter: Parameter, limits: Limits) -> dict[str, Any]:
     schema = dict(parameter.schema)
     if parameter is LIMIT:
-        schema |= {"default": here.limits.default_limit, "maximum": here.limits.max_limit}
+        schema |= {"default": limits.default_limit, "maximum": limits.max_limit}
     if parameter is FILTER:
-        schema |= {"maxLength": here.limits.filter_length}
+        schema |= {"maxLength": limits.filter_length}
     style = {"style": "form", "explode": False} if parameter.repeatable else {}
     return {
         "name": parameter.name,

@@ -1,6 +1,6 @@
-"""An operation is a path in a version: from a caller and an address to what is asked, and from records to the answer.
+"""An operation is a path in a version: from a token and an address to a plan, and from records to the answer.
 
-No framework here, so that whoever answers, the view or the direct way, answers the same.
+No framework here: `roster_service.web.pipeline` puts these steps in order.
 """
 
 from __future__ import annotations
@@ -8,13 +8,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from urllib.parse import parse_qsl
 
-from roster_service.access.callers import Caller
+from roster_service.access.callers import AccessToken
 from roster_service.access.roster_state import RosterState, make_state_headers
 from roster_service.db.visibility import Sight
 from roster_service.errors import Problem, RefusedRequestError
+from roster_service.query.page import Page, put_root
 from roster_service.query.params import (
     COLLECTION_PARAMETERS,
     LONGEST_KEPT,
@@ -24,7 +25,7 @@ from roster_service.query.params import (
     read_wish,
 )
 from roster_service.query.plan import Plan, make_plan
-from roster_service.query.run import Page
+from roster_service.query.request import AuthorizedRequest
 from roster_service.rostering.endpoints import Endpoint, Shape
 from roster_service.rostering.headers import make_etag, make_links
 from roster_service.rostering.status_info import make_warning
@@ -32,7 +33,7 @@ from roster_service.schemas.versions import Version
 
 MAX_QUERY_FIELDS = 100
 # Query strings that each endpoint remembers the reading of.
-KEPT_DRAFTS = 128
+KEPT_QUERIES = 128
 KEPT_STATES = 8
 
 Pairs = Sequence[tuple[str, str]]
@@ -58,8 +59,9 @@ class Address:
 
 
 @dataclass(frozen=True)
-class Draft:
-    """A query string as one endpoint reads it for one sight: its pairs, its filter, its plan without the path's ids."""
+class ParsedQuery:
+    """A query string as one endpoint reads it for one set of content rights: its pairs, its filter, its plan without
+    the path's ids."""
 
     pairs: Pairs
     filter: str | None
@@ -67,13 +69,13 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class AdmittedRequest:
-    """A request that was admitted: what is asked, by whom, and the plan of its answer."""
+class PlannedRequest:
+    """A request that its token allows: what is asked, by whom, and the plan of its answer."""
 
     operation: Operation
-    caller: Caller
+    token: AccessToken
     plan: Plan
-    draft: Draft
+    parsed: ParsedQuery
     address: Address
 
     @property
@@ -81,15 +83,18 @@ class AdmittedRequest:
         """The root that refs are built on."""
         return self.address.root_url + self.operation.version.root
 
-    @cached_property
-    def tag(self) -> str:
-        """The entity tag of the answer."""
-        return make_etag(self.caller, self.address.tagged)
-
     @property
-    def headers(self) -> dict[str, str]:
+    def to_read(self) -> AuthorizedRequest:
+        """What is read from the roster."""
+        return AuthorizedRequest(self.plan, self.token.vendor_id, self.token.admission, {})
+
+    def make_tag(self, state: RosterState) -> str:
+        """The entity tag of the answer, from a roster in this state."""
+        return make_etag(self.token, state, self.address.tagged)
+
+    def make_headers(self, state: RosterState) -> dict[str, str]:
         """What an answer with or without records says of itself."""
-        return {**_state_headers(self.caller.state), "ETag": f'"{self.tag}"', "Cache-Control": "no-store"}
+        return {**_state_headers(state), "ETag": f'"{self.make_tag(state)}"', "Cache-Control": "no-store"}
 
 
 @dataclass(frozen=True)
@@ -107,38 +112,41 @@ class Operation:
     def __init__(self, endpoint: Endpoint, version: Version, limits: Limits) -> None:
         self.endpoint = endpoint
         self.version = version
-        # As it is documented: an id in it may be a student's.
-        self.path = version.root + endpoint.path
         record = version.records[endpoint.resource]
         parameters = parameters_of(endpoint)
 
-        @lru_cache(KEPT_DRAFTS)
-        def read_draft(query: str, sight: Sight) -> Draft:
+        @lru_cache(KEPT_QUERIES)
+        def parse(query: str, sight: Sight) -> ParsedQuery:
             pairs = _read_query(query)
             wish = read_wish(pairs, parameters, limits)
-            return Draft(pairs, wish.filter, make_plan(wish, record, sight, endpoint.selection, {}))
+            return ParsedQuery(pairs, wish.filter, make_plan(wish, record, sight, endpoint.selection, {}))
 
-        self._read_draft = read_draft
-        self._read_long_draft = read_draft.__wrapped__
+        self._parse = parse
+        self._parse_long = parse.__wrapped__
 
-    def admit(self, caller: Caller, address: Address, path_ids: Mapping[str, str]) -> AdmittedRequest:
-        """What is asked, where the caller may ask it. Raises RefusedRequestError for the version of the token, its
+    @property
+    def is_collection(self) -> bool:
+        """Whether the answer is a page of records, not a single one."""
+        return self.endpoint.shape is Shape.COLLECTION
+
+    def plan(self, token: AccessToken, address: Address, path_ids: Mapping[str, str]) -> PlannedRequest:
+        """What is asked, where the token allows it. Raises RefusedRequestError for the version of the token, its
         scopes, and the parameters, in this order."""
-        self._require_access(caller)
-        read_draft = self._read_draft if len(address.query) <= LONGEST_KEPT else self._read_long_draft
-        draft = read_draft(address.query, caller.sight)
-        plan = dataclasses.replace(draft.plan, path_ids=tuple(path_ids.items())) if path_ids else draft.plan
-        return AdmittedRequest(self, caller, plan, draft, address)
+        self._require_scope(token)
+        parse = self._parse if len(address.query) <= LONGEST_KEPT else self._parse_long
+        parsed = parse(address.query, token.sight)
+        plan = dataclasses.replace(parsed.plan, path_ids=tuple(path_ids.items())) if path_ids else parsed.plan
+        return PlannedRequest(self, token, plan, parsed, address)
 
-    def _require_access(self, caller: Caller) -> None:
+    def _require_scope(self, token: AccessToken) -> None:
         version = self.version.prefix
-        if caller.version != version:
+        if token.version != version:
             raise RefusedRequestError(
                 Problem.VERSION,
-                f"the token's scopes are for {caller.version} and the address is for {version}; "
+                f"the token's scopes are for {token.version} and the address is for {version}; "
                 "get a token for the version that you call",
             )
-        if not caller.scopes.intersection(self.endpoint.access.value):
+        if not token.scope_names.intersection(self.endpoint.access.value):
             wanted = " or ".join(f"{version}/{name}" for name in self.endpoint.access.value)
             raise RefusedRequestError(Problem.SCOPE, f"the token lacks the scope for this path: {wanted}")
 
@@ -148,28 +156,32 @@ def parameters_of(endpoint: Endpoint) -> tuple[Parameter, ...]:
     return COLLECTION_PARAMETERS if endpoint.shape is Shape.COLLECTION else SINGLE_PARAMETERS
 
 
-def show_page(asked: AdmittedRequest, page: Page) -> Records:
+def show_page(planned: PlannedRequest, page: Page) -> Records:
     """The answer with a page of a collection."""
-    plan = asked.plan
+    plan = planned.plan
     headers = {"X-Total-Count": str(page.total)}
-    links = make_links(asked.address.plain, asked.draft.pairs, plan.limit, plan.offset, page.total)
+    links = make_links(planned.address.plain, planned.parsed.pairs, plan.limit, plan.offset, page.total)
     if links:
         headers["Link"] = links
-    head = f'{{"{asked.operation.endpoint.resource.plural}":['
-    return Records(page.encode(head, "]" + _end(asked), asked.base_url), page.records, headers)
+    head = f'{{"{planned.operation.endpoint.resource.plural}":['
+    return Records(page.encode(head, "]" + _end(planned), planned.base_url), page.records, headers)
 
 
-def show_record(asked: AdmittedRequest, text: str) -> Records:
-    """The answer with a single record."""
-    return Records(f'{{"{asked.operation.endpoint.resource.singular}":{text}{_end(asked)}'.encode(), 1, {})
+def show_record(planned: PlannedRequest, text: str | None) -> Records:
+    """The answer with a single record. Raises RefusedRequestError (UNKNOWN_RECORD) where there is none."""
+    key = planned.operation.endpoint.resource.singular
+    if text is None:
+        wanted = dict(planned.plan.path_ids)["sourcedId"][:255]
+        raise RefusedRequestError(Problem.UNKNOWN_RECORD, f"there is no {key} {wanted!r}")
+    return Records(f'{{"{key}":{put_root(text, planned.base_url)}{_end(planned)}'.encode(), 1, {})
 
 
-def _end(asked: AdmittedRequest) -> str:
+def _end(planned: PlannedRequest) -> str:
     """The end of the body, with what was ignored of the request beside the records."""
-    if not asked.plan.notices:
+    if not planned.plan.notices:
         return "}"
-    request = describe_request("GET", asked.address.path, asked.address.query)
-    return f",{make_warning(asked.plan.notices, request)[1:]}"
+    request = describe_request("GET", planned.address.path, planned.address.query)
+    return f",{make_warning(planned.plan.notices, request)[1:]}"
 
 
 def describe_request(method: str, path: str, query: str) -> str:

@@ -21,11 +21,9 @@ from roster_service.access.passwords import password_matches
 from roster_service.access.permits import PERMIT_SECONDS, make_permit, require_permit
 from roster_service.access.roster_state import make_state_headers, show_instant
 from roster_service.access.signing_keys import KeyRing
-from roster_service.db.prepared import again_with_fresh_plans
 from roster_service.errors import Problem, RefusedRequestError, SlowedRequestError
-from roster_service.query.run import Page
+from roster_service.query.reader import Reader
 from roster_service.query.students import StudentsWish, find_students
-from roster_service.query.walks import Walks
 from roster_service.request_facts import note_asker, note_shown
 from roster_service.schemas.vendor_bodies import LoginRequest, StudentsRequest
 from roster_service.vendor.answers import make_answer
@@ -41,7 +39,7 @@ class VendorDoor:
     """What the views need from outside."""
 
     engine: Engine
-    walks: Walks
+    reader: Reader
     # Reads the accounts, which `engine` cannot.
     accounts: Engine
     keys: KeyRing
@@ -75,19 +73,15 @@ def answer_students(door: VendorDoor, holder: KeyHolder) -> Response:
     require_permit(_read_bearer(), holder, door.keys, issuer=door.issuer)
     body = read_body(STUDENTS_BODY)
     wish = StudentsWish(**body)
-
-    def find() -> Page:
-        with door.engine.connect() as connection:
-            return find_students(connection, holder, wish, door.walks)
-
-    page = again_with_fresh_plans(door.engine, find)
+    read = find_students(door.reader, door.engine, holder, wish)
+    page = read.page
     note_shown(page.records, partial(_mask_body, body))
     members = {"total": page.total, "limit": wish.limit, "offset": wish.offset}
     end = wish.offset + page.records
     if page.records and end < page.total:
         members["nextOffset"] = end
     response = make_answer(f'{{"students":[{",".join(page.pieces)}],{json.dumps(members)[1:]}')
-    response.headers.update(make_state_headers(holder.state))
+    response.headers.update(make_state_headers(read.state))
     return response
 
 

@@ -40,6 +40,8 @@ class Desk:
             "scope": "v1p1/roster.readonly",
             "grant_version": 1,
             "client_version": 1,
+            "vendor_id": 1,
+            "visibility_key": "6f2c5d0e-0000-4000-8000-000000000000",
         }
         (key,) = self.ring.read_private().keys
         return jwt.encode({"typ": TOKEN_TYPE, "alg": ALGORITHM, "kid": key.kid}, claims, key)

@@ -16,15 +16,15 @@ from roster_service.access.signing_keys import KeyRing
 from roster_service.app import create_app
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
-from roster_service.query.documents import has_shelf, key_of
 from roster_service.query.plan import make_view
+from roster_service.query.rendered_records import has_rendition, key_of
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
 from tests.conftest import close_app
 from tests.contract.client import FULL, RosterClient
 from tests.contract.conftest import SECRET_KEY, add_vendor
 from tests.contract.test_tokens import read_part
-from tests.shelves import fill_all
+from tests.renditions import render_all
 
 from .cells import SCOPE_SETS, Caller
 from .locks import Keys, Locks, forget_statements, take_away
@@ -34,8 +34,8 @@ from .seeing import GRANTS, by_id
 
 @dataclass(frozen=True)
 class World:
-    """The database, the credentials of a client for each shape of grants, and the keys of the shelves, which are all
-    filled."""
+    """The database, the credentials of a client for each shape of grants, and the keys of the renditions of all
+    views."""
 
     url: str
     engine: Engine
@@ -62,8 +62,8 @@ def world(make_database: Callable[[], str]) -> Iterator[World]:
             credentials[name] = add_vendor(connection, name, given)
     sights = {make_sight(frozenset(map(ScopeName, names))) for names in SCOPE_SETS.values()}
     records = {record for version in VERSIONS for record in version.records.values()}
-    views = [view for record in records for sight in sights if has_shelf(view := make_view(record, sight))]
-    fill_all(engine, views)
+    views = [view for record in records for sight in sights if has_rendition(view := make_view(record, sight))]
+    render_all(engine, views)
     yield World(url, engine, credentials, {(view.record, view.sight): key_of(view) for view in views})
     engine.dispose()
 

@@ -1,26 +1,29 @@
 """Taking a lock away, to see that the other one holds by itself.
 
-The first lock is the conditions in the plan of a request (roster_service/db/visibility.py); the second is PostgreSQL's
-row-level security for the role that serves requests.
+The first lock is the query filter of a request (roster_service/db/visibility.py); the second is PostgreSQL's row-level
+security for the role that serves requests.
 """
 
 from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select, text, true
+from sqlalchemy import ColumnElement, Engine, select, text, true
 
 from roster_service import app
 from roster_service.db import tables, visibility
+from roster_service.db.access_tables import visible_orgs
+from roster_service.db.roles import Role
 from roster_service.db.visibility import Sight
-from roster_service.query import documents
+from roster_service.query import rendered_records
 from roster_service.schemas.records import Record
+from roster_service.settings import Settings
 
-# The keys of shelves, by what their views are of.
+# The keys of renditions, by what their views are of.
 Keys = Mapping[tuple[type[Record], Sight], str]
 
 
@@ -53,26 +56,34 @@ def has_second_lock(engine: Engine) -> bool:
 def take_away(patch: pytest.MonkeyPatch, locks: Locks, keys: Keys) -> None:
     """Takes away the locks that are not on, from the next application and the next statement.
 
-    Shelves are found by their `keys`, the same as with both locks: what is taken away would be part of another one, and
-    no document would be read.
+    Renditions are found by their `keys`, the same as with both locks: what is taken away would be part of another one,
+    and no rendered record would be read.
     """
-    patch.setattr(documents, "key_of", lambda view: keys[view.record, view.sight])
+    patch.setattr(rendered_records, "key_of", lambda view: keys[view.record, view.sight])
     if not locks.first:
-        _open_first_lock(patch)
+        open_query_filter(patch)
     if not locks.second:
-        _open_second_lock(patch)
+        open_row_level_security(patch)
 
 
-def _open_first_lock(patch: pytest.MonkeyPatch) -> None:
-    """Every condition on the caller's grants holds. What a path means, and which columns a scope shows, stays."""
-    org = tables.orgs
+def open_query_filter(patch: pytest.MonkeyPatch) -> None:
+    """The rows of visible orgs count whosever they are, and the conditions on records hold. What a path means, and
+    which columns a scope shows, stays."""
+    every_org = select(tables.orgs.alias().c.sourced_id)
+
+    def is_anyones(org_id: ColumnElement[str]) -> ColumnElement[bool]:
+        seen = visible_orgs.alias()
+        return visibility.has_row(seen, seen.c.org_id == org_id)
+
     always = {
         "row_is_visible": lambda _table, _row, _sight: true(),
         "org_is_shown": lambda _org: true(),
+        "org_id_is_shown": is_anyones,
+        "org_id_is_granted": is_anyones,
         "role_is_visible": lambda _role, _sight: true(),
-        "document_is_visible": lambda _sight: true(),
-        "document_is_visible_by_district": lambda _document, _sight: true(),
-        "granted_orgs": lambda: select(org.alias().c.sourced_id),
+        "rendered_record_is_visible": lambda _sight: true(),
+        "granted_orgs": lambda: every_org,
+        "whole_districts": lambda: every_org,
     }
     for name, opened in always.items():
         original = getattr(visibility, name)
@@ -82,15 +93,14 @@ def _open_first_lock(patch: pytest.MonkeyPatch) -> None:
     forget_statements()
 
 
-def _open_second_lock(patch: pytest.MonkeyPatch) -> None:
+def open_row_level_security(patch: pytest.MonkeyPatch) -> None:
     """Requests are served as the owner of the tables, whom row-level security does not hold."""
-    for name in ("make_reading_engine", "make_walking_engine"):
-        patch.setattr(app, name, _ignore_role(getattr(app, name)))
-    patch.setattr(app, "require_serving_role", lambda _engine, _role: None, raising=False)
+    prepare = app.prepare_database
 
+    def prepare_for_owner(settings: Settings, database_url: str) -> Mapping[Role, str]:
+        return {**prepare(settings, database_url), Role.SERVING: database_url}
 
-def _ignore_role(original: Callable[..., Engine]) -> Callable[..., Engine]:
-    return lambda url, **options: original(url, **(options | {"role": None}))
+    patch.setattr(app, "prepare_database", prepare_for_owner)
 
 
 def forget_statements() -> None:

@@ -152,23 +152,24 @@ def test_the_matrix_sees_it_when_no_lock_is_there(make_asker: Callable[[Locks], 
 MARK, MARKED = '"givenName":"Ann"', '"givenName":"Kept"'
 
 
-@pytest.mark.parametrize("locks", Locks, ids=lambda locks: locks.value)
-def test_the_cells_are_answered_with_documents(
+@pytest.mark.parametrize("locks", JUDGES, ids=lambda locks: locks.value)
+def test_the_cells_are_answered_with_rendered_records(
     world: World, make_asker: Callable[[Locks], Asker], locks: Locks
 ) -> None:
-    """Whatever locks are on: a mark in the documents is shown."""
+    """Whatever locks are on, a mark in the rendered records is shown. With none, a page has users whom nobody may see,
+    who are not rendered."""
     asker = make_asker(locks)
     # The names of its users are nobody else's affair: no filter, no sort, all fields.
     cells = [cell for cell in pick_cells() if cell.kind == "list" and cell.endpoint.path == "/users" and not cell.query]
     cells = [cell for cell in cells if any('"givenName": "Ann"' in json.dumps(it) for it in expect(cell).records)]
     assert cells
     with world.engine.begin() as connection:
-        connection.execute(text(f"UPDATE documents SET body = replace(body, '{MARK}', '{MARKED}')"))
+        connection.execute(text(f"UPDATE rendered_records SET body = replace(body, '{MARK}', '{MARKED}')"))
     try:
         assert all("Kept" in {record.get("givenName") for record in ask(asker, cell).records} for cell in cells)
     finally:
         with world.engine.begin() as connection:
-            connection.execute(text(f"UPDATE documents SET body = replace(body, '{MARKED}', '{MARK}')"))
+            connection.execute(text(f"UPDATE rendered_records SET body = replace(body, '{MARKED}', '{MARK}')"))
 
 
 def test_the_model_knows_every_path() -> None:

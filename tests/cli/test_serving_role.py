@@ -1,7 +1,9 @@
-"""The role that serves requests: made by `roster db upgrade`, named after the database, refused where it is exempt."""
+"""The roles that serve requests: made by `roster db upgrade`, named after the database, refused where they may do too
+much."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,42 +15,46 @@ from sqlalchemy import make_url, text
 from roster_service.app import create_app
 from roster_service.cli import main
 from roster_service.db.engine import make_engine
-from roster_service.db.serving_role import find_serving_role, name_role
+from roster_service.db.roles import Role, find_password, find_role, make_base, name_role
 from roster_service.errors import DatabaseUnavailableError
 from roster_service.settings import Settings
 from tests.cli.conftest import make_environment
-from tests.conftest import administer, url_of
+from tests.conftest import administer, close_app, url_of
 
 SETTINGS = Settings(secret_key="a secret key of the tests, long enough")
 
 
-@pytest.mark.parametrize("database", ["roster", "Élèves du Nord", "x" * 55])
-def test_the_role_is_named_after_the_database(database: str) -> None:
-    assert name_role(database) == f"{database}_serving"
+@pytest.mark.parametrize("database", ["roster", "Élèves du Nord", "x" * 54])
+def test_the_roles_are_named_after_the_database(database: str) -> None:
+    names = [name_role(make_base(database), role) for role in Role]
+    assert names == [f"{database}_serving", f"{database}_accounts", f"{database}_counters"]
 
 
 def test_databases_with_long_names_have_roles_of_their_own() -> None:
-    names = {name_role("x" * length) for length in (56, 57, 58)} | {name_role("é" * length) for length in (29, 30, 31)}
-    assert len(names) == 6
+    databases = ["x" * length for length in (54, 55, 56)] + ["é" * length for length in (27, 28, 29)]
+    names = {name_role(make_base(database), role) for database in databases for role in Role}
+    assert len(names) == 6 * len(Role)
     assert all(len(name.encode()) <= 63 for name in names)
 
 
 @pytest.fixture
 def empty(server_url: str) -> Iterator[str]:
-    """The name of a database without tables; its role is dropped with it."""
+    """The name of a database without tables; its roles are dropped with it."""
     name = f"roster_test_roles_{os.getpid()}"
     administer(server_url, f"CREATE DATABASE {name}")
     yield name
-    administer(server_url, f"DROP DATABASE {name} WITH (FORCE)", f"DROP ROLE IF EXISTS {name_role(name)}")
+    roles = [f"DROP ROLE IF EXISTS {name_role(name, role)}" for role in Role]
+    administer(server_url, f"DROP DATABASE {name} WITH (FORCE)", *roles)
 
 
-def run_upgrade(url: str, home: Path) -> tuple[int, str]:
+def run_upgrade(url: str, home: Path, **environment: str) -> tuple[int, str]:
     """Exit code and what `roster db upgrade` said against it."""
-    done = CliRunner().invoke(main, ["db", "upgrade"], env=make_environment(database_url=url, home=str(home)))
+    env = make_environment(database_url=url, home=str(home), **environment)
+    done = CliRunner().invoke(main, ["db", "upgrade"], env=env)
     return done.exit_code, done.stderr
 
 
-def test_each_database_of_a_server_has_its_own_role(
+def test_each_database_of_a_server_has_its_own_roles(
     server_url: str, empty: str, make_database: Callable[[], str], tmp_path: Path
 ) -> None:
     url = url_of(server_url, empty)
@@ -57,52 +63,92 @@ def test_each_database_of_a_server_has_its_own_role(
     for each in (url, make_database()):
         engine = make_engine(each)
         with engine.connect() as connection:
-            roles.append(find_serving_role(connection))
+            roles.append(find_role(connection, Role.SERVING))
         engine.dispose()
     assert roles[0] == f"{empty}_serving"
     assert roles[1] not in (None, roles[0])
 
 
-def test_a_user_who_may_not_make_roles_is_told_what_an_administrator_runs(
-    server_url: str, empty: str, tmp_path: Path
-) -> None:
-    """And then upgrades, and serves."""
+@pytest.fixture
+def owned(server_url: str, empty: str) -> Iterator[str]:
+    """The URL of that database, of an owner with a password who may make no roles."""
     owner = f"{empty}_owner"
     administer(server_url, f"CREATE ROLE {owner} LOGIN PASSWORD 'an owner'", f"ALTER DATABASE {empty} OWNER TO {owner}")
-    try:
-        url = make_url(url_of(server_url, empty)).set(username=owner, password="an owner")
-        shown = url.render_as_string(hide_password=False)
-        code, said = run_upgrade(shown, tmp_path)
-        statements = f'CREATE ROLE "{empty}_serving" NOLOGIN; GRANT "{empty}_serving" TO "{owner}"'
-        assert code == 1
-        assert f"`{statements}`" in said
-        administer(server_url, *statements.split("; "))
-        assert run_upgrade(shown, tmp_path) == (0, "")
-        assert create_app(SETTINGS, shown).test_client().get("/docs").status_code == 200
-        administer(server_url, f'REVOKE "{empty}_serving" FROM "{owner}"')
-        with pytest.raises(DatabaseUnavailableError, match="cannot become the role"):
-            create_app(SETTINGS, shown)
-    finally:
-        administer(server_url, f"DROP DATABASE {empty} WITH (FORCE)", f"CREATE DATABASE {empty}", f"DROP ROLE {owner}")
+    yield make_url(url_of(server_url, empty)).set(username=owner, password="an owner").render_as_string(False)
+    roles = [f"DROP ROLE IF EXISTS {name_role(empty, role)}" for role in Role]
+    again = (f"DROP DATABASE {empty} WITH (FORCE)", f"CREATE DATABASE {empty}", *roles, f"DROP ROLE {owner}")
+    administer(server_url, *again)
 
 
-def test_a_role_that_policies_do_not_hold_is_refused(server_url: str, empty: str, tmp_path: Path) -> None:
+def test_a_user_who_may_not_make_roles_is_told_what_an_administrator_runs(
+    server_url: str, empty: str, owned: str, tmp_path: Path
+) -> None:
+    """And then upgrades, and serves."""
+    code, said = run_upgrade(owned, tmp_path)
+    statements = [f"CREATE ROLE \"{name_role(empty, role)}\" LOGIN PASSWORD '...'" for role in Role]
+    assert code == 1
+    assert f"`{'; '.join(statements)}`" in said
+    assert "ROSTER_ROLE_PASSWORD" in said
+    administer(server_url, *statements)
+    assert run_upgrade(owned, tmp_path, role_password="...") == (0, "")
+    app = create_app(dataclasses.replace(SETTINGS, role_password="..."), owned)
+    assert app.test_client().get("/docs").status_code == 200
+    close_app(app)
+
+
+def test_the_roles_get_a_password_that_follows_from_the_owner_s_and_is_in_no_statement(
+    server_url: str, empty: str, owned: str, tmp_path: Path
+) -> None:
+    administer(server_url, f"ALTER ROLE {empty}_owner CREATEROLE")
+    assert run_upgrade(owned, tmp_path) == (0, "")
+    engine = make_engine(url_of(server_url, empty))
+    with engine.connect() as connection:
+        kept = text("SELECT rolname, rolpassword FROM pg_authid WHERE rolname LIKE :names AND rolname <> :owner")
+        passwords = connection.execute(kept, {"names": f"{empty}\\_%", "owner": f"{empty}_owner"}).all()
+    engine.dispose()
+    found = {find_password(make_url(owned), name, None) for name, _ in passwords}
+    assert len(passwords) == len(found) == len(Role)
+    assert all(stored.startswith("SCRAM-SHA-256$") for _, stored in passwords)
+    assert not [one for one in found if one is None or "an owner" in one]
+
+
+@pytest.mark.parametrize("excess", ["BYPASSRLS", "SUPERUSER", "CREATEROLE"])
+def test_a_role_that_may_do_too_much_is_refused(server_url: str, empty: str, tmp_path: Path, excess: str) -> None:
     """At the upgrade, and when it was made so later: at the start."""
-    url, role = url_of(server_url, empty), name_role(empty)
-    administer(server_url, f"CREATE ROLE {role} BYPASSRLS")
+    url, role = url_of(server_url, empty), name_role(empty, Role.SERVING)
+    administer(server_url, f"CREATE ROLE {role} LOGIN {excess}")
     code, said = run_upgrade(url, tmp_path)
-    assert (code, f"the role {role} is exempt from row-level security" in said) == (1, True)
-    administer(server_url, f"ALTER ROLE {role} NOBYPASSRLS")
+    assert (code, f"the role {role} " in said, "take that back" in said) == (1, True, True)
+    administer(server_url, f"ALTER ROLE {role} NO{excess}")
     assert run_upgrade(url, tmp_path) == (0, "")
-    administer(server_url, f"ALTER ROLE {role} BYPASSRLS")
-    with pytest.raises(DatabaseUnavailableError, match="does not hold"):
+    administer(server_url, f"ALTER ROLE {role} {excess}")
+    with pytest.raises(DatabaseUnavailableError, match="take that back"):
         create_app(SETTINGS, url)
 
 
-def test_a_database_without_a_role_is_not_served(database_url: str) -> None:
+@pytest.mark.parametrize("role", Role, ids=lambda role: role.value)
+def test_a_role_that_can_become_another_is_not_served_with(
+    server_url: str, empty: str, tmp_path: Path, role: Role
+) -> None:
+    url, name = url_of(server_url, empty), name_role(empty, role)
+    assert run_upgrade(url, tmp_path) == (0, "")
+    administer(server_url, f"GRANT pg_read_all_data TO {name}")
+    with pytest.raises(DatabaseUnavailableError, match="is a member of pg_read_all_data"):
+        create_app(SETTINGS, url)
+
+
+def test_a_role_that_cannot_log_in_is_said_in_a_sentence(server_url: str, empty: str, tmp_path: Path) -> None:
+    url = url_of(server_url, empty)
+    assert run_upgrade(url, tmp_path) == (0, "")
+    administer(server_url, f"ALTER ROLE {name_role(empty, Role.ACCOUNTS)} NOLOGIN")
+    with pytest.raises(DatabaseUnavailableError, match="cannot log in to the database as"):
+        create_app(SETTINGS, url)
+
+
+def test_a_database_without_roles_is_not_served(database_url: str) -> None:
     engine = make_engine(database_url)
     with engine.begin() as connection:
-        connection.execute(text("UPDATE roster_state SET serving_role = NULL"))
+        connection.execute(text("UPDATE roster_state SET role_base = NULL"))
     engine.dispose()
     with pytest.raises(DatabaseUnavailableError, match="run `roster db upgrade`"):
         create_app(SETTINGS, database_url)

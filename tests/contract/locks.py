@@ -1,4 +1,4 @@
-"""Taking one of the two locks away: what a test does to see whether the other one holds by itself."""
+"""Taking one of the two layers of visibility away: what a test does to see whether the other one holds by itself."""
 
 from __future__ import annotations
 
@@ -7,40 +7,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from sqlalchemy import Connection, Engine, select, true
 
-from roster_service.access.callers import AccessToken, Caller, find_caller
-from roster_service.db import tables, visibility
-from roster_service.db.engine import make_reading_engine
-from roster_service.rostering import views
-from tests.access_matrix.locks import forget_statements
+from roster_service.access.callers import AccessToken
+from tests.access_matrix.locks import forget_statements, open_query_filter
 
 
 @contextmanager
-def first_lock_open(engine: Engine) -> Iterator[None]:
-    """While it is open every row counts as visible, and every caller as granted each org, and guardians.
-
-    `engine`: the owner's, to find every org with. The second lock is told the caller's own grants, as ever.
-    """
-    with engine.connect() as connection:
-        every_org = tuple(connection.scalars(select(tables.orgs.c.sourced_id)))
-
-    def find_mighty(connection: Connection, token: AccessToken) -> Caller:
-        return dataclasses.replace(find_caller(connection, token), schools=every_org)
-
+def query_filter_open() -> Iterator[None]:
+    """While it is open every row counts as visible, and every caller as one who may see guardians. Row-level security
+    is told the caller's own grants and rights, as ever."""
     with pytest.MonkeyPatch.context() as patch:
-        for table in visibility._VISIBLE:
-            patch.setitem(visibility._VISIBLE, table, lambda _row, _sight: true())  # type: ignore[arg-type]
-        patch.setattr(views, "find_caller", find_mighty)
-        sight = Caller.sight.fget  # type: ignore[attr-defined]
-        patch.setattr(Caller, "sight", property(lambda caller: dataclasses.replace(sight(caller), guardians=True)))
-        forget_statements()
+        open_query_filter(patch)
+        sight, admission = AccessToken.sight.fget, AccessToken.admission.func  # type: ignore[attr-defined]
+
+        def admit_with_own_rights(token: AccessToken) -> object:
+            call = admission(token)
+            return dataclasses.replace(call, values={**call.values, "guardians": sight(token).guardians})
+
+        patch.setattr(AccessToken, "sight", property(lambda token: dataclasses.replace(sight(token), guardians=True)))
+        patch.setattr(AccessToken, "admission", property(admit_with_own_rights))
         yield
     forget_statements()
-
-
-def make_unlocked_engine(url: str, _role: str | None, statement_seconds: int, own_sessions: bool) -> Engine:
-    """Stands in for `roster_service.app.make_serving_engine`: the tables' owner, whom no policy holds."""
-    return make_reading_engine(
-        url, role=None, statement_seconds=statement_seconds, pool_size=2, own_sessions=own_sessions
-    )

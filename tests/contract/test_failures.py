@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import psycopg2
 import pytest
 from psycopg2.errors import QueryCanceled
 from sqlalchemy import Engine, event, text
 from sqlalchemy.engine import ExceptionContext
+
+from roster_service.db import message
 
 from .client import VERSIONS, Answer, RosterClient
 from .conftest import Served
@@ -31,8 +34,7 @@ def test_a_fault_of_our_own_is_500(
     def fail(*_args: object) -> None:
         raise RuntimeError("a secret value")
 
-    for name in ("rostering.views.run_collection", "query.recalling.Recaller.page"):
-        monkeypatch.setattr(f"roster_service.{name}", fail)
+    monkeypatch.setattr("roster_service.query.reader.Reader.read_page", fail)
     assert_failed(client.call(version, "/users", bearer=token), 500, "internal_server_error")
     assert "RuntimeError" in expected_faults.text
 
@@ -53,7 +55,7 @@ def test_a_query_that_takes_too_long_is_503(
 
 
 @pytest.fixture
-def cancelled() -> Iterator[list[str]]:
+def cancelled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The statements that the database ended because they took too long."""
     found: list[str] = []
 
@@ -61,6 +63,13 @@ def cancelled() -> Iterator[list[str]]:
         if isinstance(context.original_exception, QueryCanceled):
             found.append(str(context.statement))
 
+    def note_message(error: psycopg2.Error) -> BaseException:
+        if isinstance(error, QueryCanceled):
+            found.append("a message")
+        return hide(error)
+
+    hide = message._hide_values
+    monkeypatch.setattr(message, "_hide_values", note_message)
     event.listen(Engine, "handle_error", note)
     yield found
     event.remove(Engine, "handle_error", note)
@@ -108,6 +117,7 @@ def test_a_database_that_is_away_is_503_and_comes_back(
 
     engine = served.app.extensions["roster_engine"]
     engine.dispose()
+    served.app.extensions["roster_messenger"].close()
     address = served.engine.url.set(database="there_is_no_such_database")
     monkeypatch.setattr(engine.pool, "_creator", lambda *_: _connect(address.render_as_string(hide_password=False)))
     assert_failed(client.call(version, "/orgs", bearer=token), 503, "server_busy")
@@ -116,8 +126,6 @@ def test_a_database_that_is_away_is_503_and_comes_back(
 
 
 def _connect(url: str) -> object:
-    import psycopg2
-
     return psycopg2.connect(url.replace("+psycopg2", ""))
 
 

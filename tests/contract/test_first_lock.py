@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import text
 
+from tests.access_matrix.locks import open_row_level_security
+
 from .client import STUDENTS_METADATA, VERSIONS, Query
 from .conftest import Served
-from .locks import make_unlocked_engine
 
 each_version = pytest.mark.parametrize("version", VERSIONS)
 
@@ -29,7 +30,7 @@ BENDING = (
 def bent(make_served: Callable[..., Served]) -> Served:
     """Served by the tables' owner."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("roster_service.app.make_serving_engine", make_unlocked_engine)
+        open_row_level_security(patch)
         served = make_served()
     with served.engine.begin() as connection:
         for statement in BENDING:

@@ -1,4 +1,4 @@
-"""Prepared statements behind both doors: the same answers, none of them wider than the transaction may see."""
+"""Prepared statements behind both interfaces: the same answers, none of them wider than the transaction may see."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, event, func, select, text
 
-from roster_service.db.engine import make_reading_engine
+from roster_service.db.message import Call
 from roster_service.db.prepared import fetch_rows, prepare
-from roster_service.db.serving_role import find_serving_role
+from roster_service.db.roles import Role
 from roster_service.db.tables import users
-from roster_service.db.visibility import Sight, open_roster
 
 from .client import GUARDIANS, ROOTS, SCOPES
 from .conftest import Served
+from .test_second_lock import admit, find_admission, make_role_engine
 
-SIGHT = Sight(guardians=True, metadata=frozenset())
 COUNT = select(func.count()).select_from(users)
 # PostgreSQL plans a prepared statement for its values five times before it tries a plan for all.
 TIMES = 8
@@ -36,10 +35,8 @@ PATHS = (
 
 @pytest.fixture
 def session(served: Served) -> Iterator[Engine]:
-    """One session whose statements run in the serving role, and are prepared."""
-    with served.engine.connect() as connection:
-        role = find_serving_role(connection)
-    engine = make_reading_engine(served.url, role=role, statement_seconds=5, pool_size=1, own_sessions=True)
+    """One session of the serving role whose statements are prepared."""
+    engine = make_role_engine(served, Role.SERVING)
     yield engine
     engine.dispose()
 
@@ -56,31 +53,22 @@ def is_prepared(connection: Connection) -> bool:
     return bool(connection.scalar(found, {"name": prepare(COUNT).name}))
 
 
-def test_a_statement_that_was_prepared_sees_what_each_transaction_may(session: Engine) -> None:
+def test_a_statement_that_was_prepared_sees_what_each_transaction_may(served: Served, session: Engine) -> None:
     expected = {}
-    for district in ("spr-district", "shv-district"):
+    for vendor in ("springfield", "north"):
         with session.connect() as connection:
-            open_roster(connection, (district,), (), SIGHT)
-            expected[district] = connection.scalar(COUNT)
+            assert admit(connection, find_admission(served, vendor))
+            expected[vendor] = connection.scalar(COUNT)
     assert len({0, *expected.values()}) == 3
     for _ in range(TIMES):
-        for district, number in expected.items():
+        for vendor, number in expected.items():
             with session.connect() as connection:
-                open_roster(connection, (district,), (), SIGHT)
+                assert admit(connection, find_admission(served, vendor))
                 assert count(connection) == number
             with session.connect() as connection:
                 # The first statement of its transaction.
                 assert count(connection) == 0
                 assert is_prepared(connection)
-
-
-def test_a_statement_that_the_owner_prepared_is_planned_anew_for_the_serving_role(session: Engine) -> None:
-    for _ in range(TIMES):
-        with session.connect() as connection:
-            connection.execute(text("SET LOCAL role = none"))
-            assert count(connection) > 0
-            connection.rollback()
-            assert count(connection) == 0
 
 
 def ask(served: Served, path: str, vendor: str, scopes: tuple[str, ...]) -> tuple[int, Any, bytes]:
@@ -108,6 +96,6 @@ def test_without_them_every_answer_is_the_same_on_sessions_that_forget(
             for path in PATHS:
                 expected = ask(plain, path, vendor, scopes)
                 assert [ask(served, path, vendor, scopes) for _ in range(TIMES)] == [expected] * TIMES
-    kept = text("SELECT count(*) FROM pg_prepared_statements")
-    with served.app.extensions["roster_engine"].connect() as connection:
-        assert connection.scalar(kept) > 0
+    kept = Call(text("SELECT count(*) FROM pg_prepared_statements"), {})
+    assert served.app.extensions["roster_messenger"].fetch_last(kept)[0][0] > 1
+    assert plain.app.extensions["roster_messenger"].fetch_last(kept) == [(0,)]

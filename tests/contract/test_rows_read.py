@@ -13,19 +13,29 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from sqlalchemy import Connection, event, text
+from flask import Flask
+from sqlalchemy import Connection, event, func, select, text
 
-from roster_service.access.signing_keys import ensure_signing_key
+from roster_service.access.signing_keys import KeyRing, ensure_signing_key
+from roster_service.access.token_cache import TokenReader
 from roster_service.app import create_app
 from roster_service.db.engine import make_engine
+from roster_service.db.message import Call, Messenger
+from roster_service.query.ordering_statements import positions
+from roster_service.query.params import Wish
+from roster_service.query.plan import make_plan
+from roster_service.query.request import AuthorizedRequest
+from roster_service.query.warm_up import Listing
+from roster_service.rostering.endpoints import list_listings
 from roster_service.settings import Settings
 from sync_scripts.generate_district import generate
 from sync_scripts.loading import load
 from tests.conftest import close_app
 
 from .client import RosterClient
-from .conftest import SETTINGS, add_vendor
+from .conftest import SECRET_KEY, SETTINGS, add_vendor
 from .paths import NESTED_KEYS
+from .test_bearer import ISSUER
 
 # 6,000 users, 22,000 enrollments, 950 classes.
 STUDENTS = 3000
@@ -33,7 +43,7 @@ STUDENTS = 3000
 # that finds nothing. Orgs and academic sessions are few in every district.
 ROWS_A_RECORD = 40
 ROWS_A_REQUEST = 100
-SMALL_TABLES = {"orgs", "academic_sessions", "roster_state", "shelves"}
+SMALL_TABLES = {"orgs", "visible_orgs", "academic_sessions", "roster_state", "renditions"}
 
 # A class with students, its school, and people of it: what both vendors may see.
 SAMPLE = text("""
@@ -61,13 +71,20 @@ LOOK_UPS = {
 }
 # The terms of a school are those of its classes.
 FOUND_THROUGH = {"/schools/{schoolId}/terms": "/schools/{schoolId}/classes"}
-REQUESTS = [(path, None) for path in NESTED_KEYS] + [(path, name) for path, names in LOOK_UPS.items() for name in names]
+LISTINGS = [listing for listing in list_listings() if listing.version == "v1p2"]
+EXPLAIN = "EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF)"
+# Of a whole collection the first page and the count are found in one pass.
+COLLECTIONS = ("/users", "/classes", "/enrollments", "/demographics")
+REQUESTS = [(path, None) for path in (*NESTED_KEYS, *COLLECTIONS)] + [
+    (path, name) for path, names in LOOK_UPS.items() for name in names
+]
 
 
 @dataclass
 class Observed:
     """A served district, ids and values of it, and what requests have read since `rows` and `plans` were set to 0."""
 
+    app: Flask
     client: RosterClient
     sample: Mapping[str, str]
     rows: float = 0
@@ -93,19 +110,38 @@ def observed(make_database: Callable[[], str], tmp_path_factory: pytest.TempPath
         ensure_signing_key(connection, SETTINGS["secret_key"])
     engine.dispose()
     app = create_app(Settings(**SETTINGS), url)
-    made = Observed(RosterClient(app, credentials), sample)
+    made = Observed(app, RosterClient(app, credentials), sample)
+
+    def note(explained: Any) -> None:
+        (plan,) = explained
+        made.rows += count_rows(plan["Plan"])
+        made.plans += 1
 
     @event.listens_for(app.extensions["roster_engine"], "before_cursor_execute")
     def explain(_connection: Connection, cursor: Any, statement: str, values: Any, _context: Any, _many: bool) -> None:
         # The first statement of a transaction admits the caller, in functions that show no plan.
         if re.match(r"\s*(EXECUTE|WITH|SELECT)\b", statement):
-            cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) {statement}", values)
-            (plan,) = cursor.fetchone()[0]
-            made.rows += count_rows(plan["Plan"])
-            made.plans += 1
+            cursor.execute(f"{EXPLAIN} {statement}", values)
+            note(cursor.fetchone()[0])
 
-    yield made
+    fetch_last = Messenger.fetch_last
+
+    def fetch_and_explain(messenger: Messenger, *calls: Call) -> Any:
+        note(fetch_last(messenger, *calls[:-1], Explained(calls[-1].statement, calls[-1].values))[0][0])
+        return fetch_last(messenger, *calls)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Messenger, "fetch_last", fetch_and_explain)
+        yield made
     close_app(app)
+
+
+class Explained(Call):
+    """A call that gives the plan that it ran by."""
+
+    def spell(self, cursor: Any, prepared: bool) -> str:
+        """The call with its values in it."""
+        return f"{EXPLAIN} {super().spell(cursor, prepared)}"
 
 
 def _find_district(connection: Connection, school: str) -> str:
@@ -145,3 +181,29 @@ def test_a_request_reads_the_rows_of_its_answer(
         parents = observed.client.call(version, FOUND_THROUGH[path].format(**ids), {"limit": "0"}, vendor=vendor)
         records = parents.total
     assert read <= ROWS_A_REQUEST + ROWS_A_RECORD * records
+
+
+@pytest.mark.parametrize("vendor", ["district", "school"])
+@pytest.mark.parametrize("wanted", [None, "status='active'"], ids=["all", "filtered"])
+@pytest.mark.parametrize(
+    "listing",
+    [it for it in list_listings() if it.version == "v1p2"],
+    ids=lambda it: f"{it.record.__name__}-{it.selection.__name__}",
+)
+def test_an_ordering_reads_the_rows_of_its_table(
+    observed: Observed, listing: Listing, wanted: str | None, vendor: str
+) -> None:
+    """A few times each: of several conditions PostgreSQL could also make products of tables."""
+    signed = observed.client.token("v1p2", vendor=vendor)
+    token = TokenReader(KeyRing(observed.app.extensions["roster_accounts_engine"], SECRET_KEY), ISSUER).read(signed)
+    wish = Wish(limit=1, offset=1, filter=wanted, sort=None, descending=False, fields=None)
+    plan = make_plan(wish, listing.record, token.sight, listing.selection, {})
+    request = AuthorizedRequest(plan, token.vendor_id, token.admission, {})
+    statement = positions(plan, sees_districts=vendor == "district")
+    with observed.app.extensions["roster_engine"].connect() as connection:
+        connection.execute(token.admission.statement, token.admission.values)
+        every = connection.scalar(select(func.count()).select_from(listing.record.table))
+        observed.rows = 0
+        found = len(connection.execute(statement, request.values).all())
+    assert found > 0
+    assert observed.rows <= ROWS_A_REQUEST + ROWS_A_RECORD * every

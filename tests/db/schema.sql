@@ -1,34 +1,66 @@
 CREATE COLLATION public.roster_nocase (provider = builtin, locale = 'C.UTF-8');
 
-CREATE FUNCTION public.admit_client(client text, secret_version numeric, rights_version numeric, signed_by text, guardians boolean, OUT vendor integer, OUT districts text[], OUT schools text[], OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT opening text, OUT everyone boolean) RETURNS SETOF record
-    LANGUAGE plpgsql SECURITY DEFINER ROWS 1
+CREATE FUNCTION public.admit_client(client text, vendor numeric, client_version numeric, grant_version numeric, visibility_key uuid, signed_by text, guardians boolean) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'public', 'pg_temp'
     AS $$
+DECLARE
+    admitted vendors;
 BEGIN
-    SELECT found.vendor,
-        ARRAY(SELECT district_id FROM vendor_grants WHERE vendor_id = found.vendor AND school_id IS NULL),
-        ARRAY(SELECT school_id FROM vendor_grants WHERE vendor_id = found.vendor AND school_id IS NOT NULL),
-        found.revision, found.as_of, found.deletions_since
-    INTO vendor, districts, schools, revision, as_of, deletions_since
-    FROM standing_client(client, secret_version, rights_version, signed_by) found;
-    IF FOUND THEN
-        opening := set_sight(districts, schools, guardians);
-        everyone := current_setting('roster.everyone')::boolean;
-        RETURN NEXT;
-    END IF;
+    SELECT found.* INTO admitted
+    FROM oauth_clients asking JOIN vendors found ON found.id = asking.vendor_id
+    WHERE asking.client_id = client AND asking.enabled AND asking.version = client_version
+        AND found.id = vendor AND found.enabled AND found.grant_version = admit_client.grant_version
+        AND found.visibility_key = admit_client.visibility_key
+        AND EXISTS (
+            SELECT FROM signing_keys known
+            WHERE known.key_id = signed_by AND (known.retired_at IS NULL OR known.retired_at > now())
+        );
+    PERFORM set_config('roster.visibility_key', coalesce(admitted.visibility_key::text, ''), true),
+        set_config('roster.visible_set', coalesce(
+            admitted.visible_set || CASE WHEN guardians THEN ' with guardians' ELSE '' END, ''
+        ), true),
+        set_config('roster.guardians', (guardians AND admitted.id IS NOT NULL)::text, true);
+    RETURN admitted.id IS NOT NULL;
 END
 $$;
 
-CREATE FUNCTION public.client_stands(client text, secret_version numeric, rights_version numeric, signed_by text, known_vendor integer, known_revision bigint, known_as_of timestamp with time zone, known_deletions_since timestamp with time zone) RETURNS boolean
-    LANGUAGE plpgsql STABLE SECURITY DEFINER
+CREATE FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone) RETURNS SETOF record
+    LANGUAGE plpgsql SECURITY DEFINER ROWS 1
     SET search_path TO 'public', 'pg_temp'
     AS $$
+DECLARE
+    admitted vendors;
+    known_prefix text;
+    is_open boolean;
 BEGIN
-    RETURN EXISTS (
-        SELECT FROM standing_client(client, secret_version, rights_version, signed_by) found
-        WHERE (found.vendor, found.revision, found.as_of, found.deletions_since)
-            = (known_vendor, known_revision, known_as_of, known_deletions_since)
-    );
+    SELECT found.* INTO admitted
+    FROM api_keys asking JOIN vendors found ON found.id = asking.vendor_id
+    WHERE asking.key_hash = hash AND (asking.expires_at IS NULL OR asking.expires_at > now());
+    SELECT asking.prefix INTO known_prefix FROM api_keys asking WHERE asking.key_hash = hash;
+    is_open := coalesce(admitted.enabled, false);
+    PERFORM set_config('roster.visibility_key', CASE WHEN is_open THEN admitted.visibility_key::text ELSE '' END, true),
+        set_config('roster.visible_set', CASE
+            WHEN NOT is_open THEN ''
+            WHEN guardians THEN admitted.visible_set || ' with guardians'
+            ELSE admitted.visible_set
+        END, true),
+        set_config('roster.guardians', (guardians AND is_open)::text, true);
+    RETURN QUERY SELECT admitted.id, known_prefix, admitted.enabled, admitted.grant_version,
+        ARRAY(
+            SELECT given.district_id FROM vendor_grants given
+            WHERE given.vendor_id = admitted.id AND given.school_id IS NULL
+        ),
+        ARRAY(
+            SELECT given.school_id FROM vendor_grants given
+            WHERE given.vendor_id = admitted.id AND given.school_id IS NOT NULL
+        ),
+        admitted.flags, admitted.requests_per_second, admitted.burst, admitted.requests_per_day,
+        ARRAY(
+            SELECT known.key_id FROM signing_keys known WHERE known.retired_at IS NULL OR known.retired_at > now()
+        ),
+        state.revision, state.as_of, state.deletions_since
+    FROM roster_state state WHERE admitted.id IS NOT NULL;
 END
 $$;
 
@@ -48,29 +80,34 @@ CREATE FUNCTION public.contains_folded(value text, wanted text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN (public.folding_position(public.folding_replace(public.folding_lower((wanted COLLATE public.roster_nocase)), 'ς'::text, 'σ'::text), 'σ'::text) = 0) THEN (public.folding_position(public.folding_lower((value COLLATE public.roster_nocase)), public.folding_replace(public.folding_lower((wanted COLLATE public.roster_nocase)), 'ς'::text, 'σ'::text)) > 0) ELSE (public.folding_position(public.folding_replace(public.folding_lower((value COLLATE public.roster_nocase)), 'ς'::text, 'σ'::text), public.folding_replace(public.folding_lower((wanted COLLATE public.roster_nocase)), 'ς'::text, 'σ'::text)) > 0) END;
 
-CREATE FUNCTION public.find_key_holder(hash bytea, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone) RETURNS SETOF record
-    LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 1
+CREATE FUNCTION public.evict_orderings(most_bytes bigint, most_orderings bigint) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'public', 'pg_temp'
     AS $$
 BEGIN
-    RETURN QUERY SELECT found.id, asking.prefix, found.enabled, found.grant_version,
-        ARRAY(SELECT district_id FROM vendor_grants WHERE vendor_id = found.id AND school_id IS NULL),
-        ARRAY(SELECT school_id FROM vendor_grants WHERE vendor_id = found.id AND school_id IS NOT NULL),
-        found.flags, found.requests_per_second, found.burst, found.requests_per_day,
-        ARRAY(SELECT key_id FROM signing_keys WHERE retired_at IS NULL OR retired_at > now()),
-        state.revision, state.as_of, state.deletions_since
-    FROM api_keys asking JOIN vendors found ON found.id = asking.vendor_id CROSS JOIN roster_state state
-    WHERE asking.key_hash = hash AND (asking.expires_at IS NULL OR asking.expires_at > now());
-END
-$$;
-
-CREATE FUNCTION public.grants_every_org(districts text[], schools text[]) RETURNS boolean
-    LANGUAGE sql STABLE SECURITY DEFINER PARALLEL SAFE
-    SET search_path TO 'public', 'pg_temp'
-    AS $$
-    SELECT NOT EXISTS (
-        SELECT FROM orgs WHERE (district_id = ANY (districts) OR sourced_id = ANY (schools)) IS NOT TRUE
+    IF NOT pg_try_advisory_xact_lock(1869767785) THEN
+        RETURN;
+    END IF;
+    WITH ranked AS (
+        SELECT made.id, made.revision,
+            row_number() OVER own AS own_place, row_number() OVER every AS place,
+            sum(made.bytes) OVER own - made.bytes AS own_bytes, sum(made.bytes) OVER every - made.bytes AS bytes
+        FROM orderings made
+        WINDOW own AS (PARTITION BY made.vendor_id ORDER BY made.made_at DESC, made.id DESC),
+            every AS (ORDER BY made.made_at DESC, made.id DESC)
+    ), gone AS (
+        DELETE FROM orderings made USING ranked
+        WHERE made.id = ranked.id AND (
+            ranked.revision < (SELECT state.revision FROM roster_state state)
+            OR (ranked.own_place > 1 AND (
+                ranked.own_bytes >= most_bytes / 2 OR ranked.own_place > most_orderings / 2
+                OR ranked.bytes >= most_bytes OR ranked.place > most_orderings
+            ))
+        )
+        RETURNING made.id
     )
+    DELETE FROM ordering_chunks chunk USING gone WHERE chunk.ordering_id = gone.id;
+END
 $$;
 
 CREATE FUNCTION public.href_escape(id text) RETURNS text
@@ -82,47 +119,6 @@ CREATE FUNCTION public.href_escape(id text) RETURNS text
         '' ORDER BY place)
     FROM regexp_split_to_table(id, '') WITH ORDINALITY AS pieces (piece, place)
 $_$;
-
-CREATE FUNCTION public.keep_sight(districts text[], schools text[]) RETURNS void
-    LANGUAGE sql SECURITY DEFINER
-    SET search_path TO 'public', 'pg_temp'
-    AS $$
-    DELETE FROM sights kept WHERE kept.revision < (SELECT state.revision FROM roster_state state);
-    INSERT INTO sights (key, revision, granted_orgs, shown_orgs, hash, everyone, everyone_but_guardians)
-    SELECT md5(concat_ws(' ', districts::text, schools::text)), opened.* FROM (
-        SELECT state.revision,
-            found.granted::text AS granted_orgs, (found.granted || found.above)::text AS shown_orgs,
-            md5(concat_ws(' ', found.granted::text, found.above::text)) AS hash,
-            CASE WHEN cardinality(found.granted) = (SELECT count(*) FROM orgs) THEN NOT EXISTS (
-                SELECT FROM (SELECT sourced_id FROM users UNION ALL SELECT sourced_id FROM demographics) person
-                WHERE NOT EXISTS (
-                    SELECT FROM user_roles held JOIN orgs org ON org.sourced_id = held.org_id
-                    WHERE held.user_id = person.sourced_id
-                )
-            ) ELSE false END AS everyone,
-            CASE WHEN cardinality(found.granted) = (SELECT count(*) FROM orgs) THEN NOT EXISTS (
-                SELECT FROM (SELECT sourced_id FROM users UNION ALL SELECT sourced_id FROM demographics) person
-                WHERE NOT EXISTS (
-                    SELECT FROM user_roles held JOIN orgs org ON org.sourced_id = held.org_id
-                    WHERE held.user_id = person.sourced_id AND held.role NOT IN ('guardian', 'parent', 'relative')
-                )
-            ) ELSE false END AS everyone_but_guardians
-        FROM roster_state state CROSS JOIN (
-            SELECT ARRAY(
-                SELECT sourced_id FROM orgs WHERE district_id = ANY (districts)
-                UNION SELECT sourced_id FROM orgs WHERE sourced_id = ANY (schools) ORDER BY 1
-            ) AS granted, ARRAY(
-                SELECT DISTINCT district_id FROM orgs
-                WHERE sourced_id = ANY (schools) AND district_id IS NOT NULL ORDER BY 1
-            ) AS above
-        ) found
-    ) opened
-    WHERE NOT EXISTS (SELECT FROM sights kept WHERE kept.key = md5(concat_ws(' ', districts::text, schools::text)))
-    ON CONFLICT (key) DO UPDATE SET revision = excluded.revision, granted_orgs = excluded.granted_orgs,
-        shown_orgs = excluded.shown_orgs, hash = excluded.hash,
-        everyone = excluded.everyone, everyone_but_guardians = excluded.everyone_but_guardians
-    WHERE sights.revision < excluded.revision;
-$$;
 
 CREATE FUNCTION public.read_window(name text, most integer, seconds double precision, OUT oldest timestamp with time zone, OUT hits integer) RETURNS record
     LANGUAGE plpgsql STABLE
@@ -140,167 +136,55 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION public.readmit_client(client text, secret_version numeric, rights_version numeric, signed_by text, guardians boolean, known_vendor integer, known_revision bigint, known_as_of timestamp with time zone, known_deletions_since timestamp with time zone, known_opening text) RETURNS boolean
+CREATE FUNCTION public.refresh_visible_orgs(vendor integer) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
-    sight record;
+    is_renderer boolean := vendor = 0;
+    current_key uuid := gen_random_uuid();
+    districts text[];
+    schools text[];
 BEGIN
-    SELECT kept.*, own.districts, own.schools INTO sight
-    FROM standing_client(client, secret_version, rights_version, signed_by) found CROSS JOIN LATERAL (
-        SELECT ARRAY(SELECT district_id FROM vendor_grants WHERE vendor_id = found.vendor AND school_id IS NULL)
-            AS districts,
-        ARRAY(SELECT school_id FROM vendor_grants WHERE vendor_id = found.vendor AND school_id IS NOT NULL) AS schools
-        OFFSET 0
-    ) own JOIN sights kept
-    ON kept.key = md5(concat_ws(' ', own.districts::text, own.schools::text)) AND kept.revision = found.revision
-    WHERE (found.vendor, found.revision, found.as_of, found.deletions_since)
-        = (known_vendor, known_revision, known_as_of, known_deletions_since)
-    AND md5(concat_ws(' ', kept.hash, guardians::text)) = known_opening;
-    IF FOUND THEN
-        PERFORM set_config('roster.granted_orgs', sight.granted_orgs, true),
-            set_config('roster.granted_districts', sight.districts::text, true),
-            set_config('roster.shown_orgs', sight.shown_orgs, true),
-            set_config('roster.guardians', guardians::text, true),
-            set_config('roster.everyone',
-                (CASE WHEN guardians THEN sight.everyone ELSE sight.everyone_but_guardians END)::text, true),
-            set_config('roster.granted_schools', sight.schools::text, true),
-            set_config('roster.districts_above', (
-                ARRAY(SELECT DISTINCT district_id FROM orgs
-                WHERE sourced_id = ANY (sight.schools) AND district_id IS NOT NULL)
-            )::text, true);
-        RETURN true;
+    IF NOT is_renderer THEN
+        SELECT found.visibility_key INTO STRICT current_key FROM vendors found WHERE found.id = vendor
+        FOR NO KEY UPDATE;
     END IF;
-    PERFORM FROM admit_client(client, secret_version, rights_version, signed_by, guardians) found
-    WHERE (found.vendor, found.revision, found.as_of, found.deletions_since, found.opening)
-        = (known_vendor, known_revision, known_as_of, known_deletions_since, known_opening);
-    IF FOUND THEN
-        RETURN true;
-    END IF;
-    PERFORM set_sight('{}', '{}', false);
-    RETURN false;
+    districts := ARRAY(
+        SELECT given.district_id FROM vendor_grants given WHERE given.vendor_id = vendor AND given.school_id IS NULL
+    );
+    schools := ARRAY(
+        SELECT given.school_id FROM vendor_grants given WHERE given.vendor_id = vendor AND given.school_id IS NOT NULL
+    );
+    WITH wanted AS (
+        SELECT org.sourced_id AS org_id,
+            is_renderer OR org.sourced_id = ANY (schools) OR coalesce(org.district_id = ANY (districts), false) AS granted,
+            org.sourced_id = ANY (districts) OR (is_renderer AND org.type = 'district') AS whole_district
+        FROM orgs org
+        WHERE is_renderer OR org.district_id = ANY (districts) OR org.sourced_id = ANY (schools)
+            OR org.sourced_id IN (SELECT school.district_id FROM orgs school WHERE school.sourced_id = ANY (schools))
+    ), gone AS (
+        DELETE FROM visible_orgs known
+        WHERE known.vendor_id = vendor AND NOT EXISTS (SELECT FROM wanted WHERE wanted.org_id = known.org_id)
+    )
+    INSERT INTO visible_orgs AS known (vendor_id, org_id, granted, whole_district, key)
+    SELECT vendor, wanted.org_id, wanted.granted, wanted.whole_district, current_key FROM wanted
+    ON CONFLICT (vendor_id, org_id) DO UPDATE
+    SET granted = excluded.granted, whole_district = excluded.whole_district, key = excluded.key
+    WHERE (known.granted, known.whole_district, known.key)
+        IS DISTINCT FROM (excluded.granted, excluded.whole_district, excluded.key);
+    -- Salted, so that the hash cannot be made up from ids that somebody knows: it opens the orderings of these orgs.
+    UPDATE vendors SET visible_set = seen.hash
+    FROM (
+        SELECT encode(sha256(convert_to(jsonb_build_array(
+            state.salt, jsonb_agg(jsonb_build_array(known.org_id, known.granted) ORDER BY known.org_id)
+        )::text, 'UTF8')), 'hex') AS hash
+        FROM roster_state state LEFT JOIN visible_orgs known ON known.vendor_id = vendor
+        GROUP BY state.salt
+    ) seen
+    WHERE vendors.id = vendor AND vendors.visible_set <> seen.hash;
 END
 $$;
-
-CREATE FUNCTION public.recall_document(client text, secret_version numeric, rights_version numeric, signed_by text, guardians boolean, known_vendor integer, known_revision bigint, known_as_of timestamp with time zone, known_deletions_since timestamp with time zone, shelf_key text, record text) RETURNS TABLE(body text, district_id text, needs_guardians boolean)
-    LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 1
-    SET search_path TO 'public', 'pg_temp'
-    AS $$
-#variable_conflict use_column
-DECLARE
-    granted text[];
-BEGIN
-    SELECT ARRAY(SELECT district_id FROM vendor_grants WHERE vendor_id = found.vendor AND school_id IS NULL)
-    INTO granted FROM standing_client(client, secret_version, rights_version, signed_by) found
-    WHERE (found.vendor, found.revision, found.as_of, found.deletions_since)
-        = (known_vendor, known_revision, known_as_of, known_deletions_since);
-    RETURN QUERY SELECT kept.body, kept.district_id, kept.needs_guardians
-    FROM shelves held JOIN documents kept ON kept.shelf = held.id
-    WHERE held.key = shelf_key AND held.revision = known_revision AND kept.sourced_id = record
-    AND kept.district_id = ANY (granted) AND (guardians OR NOT kept.needs_guardians);
-END
-$$;
-
-CREATE FUNCTION public.set_sight(districts text[], schools text[], guardians boolean) RETURNS text
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'public', 'pg_temp'
-    AS $$
-DECLARE
-    sight record;
-BEGIN
-    SELECT kept.* INTO sight FROM sights kept JOIN roster_state state ON state.revision = kept.revision
-    WHERE kept.key = md5(concat_ws(' ', districts::text, schools::text));
-    IF NOT FOUND THEN
-        SELECT opened.* INTO sight FROM (
-            SELECT state.revision,
-                found.granted::text AS granted_orgs, (found.granted || found.above)::text AS shown_orgs,
-                md5(concat_ws(' ', found.granted::text, found.above::text)) AS hash,
-                false AS everyone, false AS everyone_but_guardians
-            FROM roster_state state CROSS JOIN (
-                SELECT ARRAY(
-                    SELECT sourced_id FROM orgs WHERE district_id = ANY (districts)
-                    UNION SELECT sourced_id FROM orgs WHERE sourced_id = ANY (schools) ORDER BY 1
-                ) AS granted, ARRAY(
-                    SELECT DISTINCT district_id FROM orgs
-                    WHERE sourced_id = ANY (schools) AND district_id IS NOT NULL ORDER BY 1
-                ) AS above
-            ) found
-        ) opened;
-    END IF;
-    PERFORM set_config('roster.granted_orgs', sight.granted_orgs, true),
-        set_config('roster.granted_districts', districts::text, true),
-        set_config('roster.shown_orgs', sight.shown_orgs, true),
-        set_config('roster.guardians', guardians::text, true),
-        set_config('roster.everyone',
-            (CASE WHEN guardians THEN sight.everyone ELSE sight.everyone_but_guardians END)::text, true),
-        set_config('roster.granted_schools', schools::text, true),
-        set_config('roster.districts_above', (
-            ARRAY(SELECT DISTINCT district_id FROM orgs WHERE sourced_id = ANY (schools) AND district_id IS NOT NULL)
-        )::text, true);
-    RETURN md5(concat_ws(' ', sight.hash, guardians::text));
-END
-$$;
-
-CREATE TABLE public.oauth_clients (
-    client_id text NOT NULL COLLATE pg_catalog."C",
-    vendor_id integer NOT NULL,
-    name text NOT NULL COLLATE pg_catalog."C",
-    secret_hash bytea NOT NULL,
-    scopes text[] NOT NULL COLLATE pg_catalog."C",
-    enabled boolean DEFAULT true NOT NULL,
-    version integer DEFAULT 1 NOT NULL,
-    created_at timestamp(3) with time zone DEFAULT now() NOT NULL,
-    previous_secret_hash bytea,
-    previous_secret_ends_at timestamp(3) with time zone
-);
-
-CREATE TABLE public.roster_state (
-    singleton boolean DEFAULT true NOT NULL,
-    revision bigint NOT NULL,
-    as_of timestamp(3) with time zone NOT NULL,
-    deletions_since timestamp(3) with time zone NOT NULL,
-    serving_role text COLLATE pg_catalog."C",
-    generation integer DEFAULT 1 NOT NULL,
-    CONSTRAINT ck_roster_state_singleton CHECK (singleton)
-);
-
-CREATE TABLE public.signing_keys (
-    key_id text NOT NULL COLLATE pg_catalog."C",
-    public_jwk jsonb NOT NULL,
-    private_sealed bytea NOT NULL,
-    created_at timestamp(3) with time zone DEFAULT now() NOT NULL,
-    retired_at timestamp(3) with time zone
-);
-
-CREATE TABLE public.vendors (
-    id integer NOT NULL,
-    name text NOT NULL COLLATE pg_catalog."C",
-    email text NOT NULL COLLATE pg_catalog."C",
-    enabled boolean DEFAULT true NOT NULL,
-    grant_version integer DEFAULT 1 NOT NULL,
-    created_at timestamp(3) with time zone DEFAULT now() NOT NULL,
-    password_hash text COLLATE pg_catalog."C",
-    flags text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
-    requests_per_second integer,
-    burst integer,
-    requests_per_day integer
-);
-
-CREATE FUNCTION public.standing_client(client text, secret_version numeric, rights_version numeric, signed_by text) RETURNS TABLE(vendor integer, revision bigint, as_of timestamp with time zone, deletions_since timestamp with time zone)
-    LANGUAGE sql STABLE ROWS 1
-    BEGIN ATOMIC
- SELECT found.id,
-     state.revision,
-     state.as_of,
-     state.deletions_since
-    FROM ((public.oauth_clients asking
-      JOIN public.vendors found ON ((found.id = asking.vendor_id)))
-      CROSS JOIN public.roster_state state)
-   WHERE ((asking.client_id = standing_client.client) AND asking.enabled AND ((asking.version)::numeric = standing_client.secret_version) AND found.enabled AND ((found.grant_version)::numeric = standing_client.rights_version) AND (EXISTS ( SELECT
-            FROM public.signing_keys
-           WHERE ((signing_keys.key_id = standing_client.signed_by) AND ((signing_keys.retired_at IS NULL) OR (signing_keys.retired_at > now()))))));
-END;
 
 CREATE FUNCTION public.take_hits(name text, most integer, seconds double precision, amount integer) RETURNS boolean
     LANGUAGE plpgsql
@@ -447,15 +331,6 @@ CREATE TABLE public.demographics (
     CONSTRAINT ck_demographics_status CHECK ((status = ANY (ARRAY['active'::text, 'tobedeleted'::text])))
 );
 
-CREATE UNLOGGED TABLE public.documents (
-    shelf integer NOT NULL,
-    sourced_id text NOT NULL COLLATE pg_catalog."C",
-    needs text[] NOT NULL COLLATE pg_catalog."C",
-    district_id text COLLATE pg_catalog."C",
-    needs_guardians boolean NOT NULL,
-    body text NOT NULL COLLATE pg_catalog."C"
-);
-
 CREATE TABLE public.enrollments (
     sourced_id text NOT NULL COLLATE pg_catalog."C",
     feed_id integer NOT NULL,
@@ -496,6 +371,46 @@ ALTER TABLE public.feeds ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE public.oauth_clients (
+    client_id text NOT NULL COLLATE pg_catalog."C",
+    vendor_id integer NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    secret_hash bytea NOT NULL,
+    scopes text[] NOT NULL COLLATE pg_catalog."C",
+    enabled boolean DEFAULT true NOT NULL,
+    version integer DEFAULT 1 NOT NULL,
+    created_at timestamp(3) with time zone DEFAULT now() NOT NULL,
+    previous_secret_hash bytea,
+    previous_secret_ends_at timestamp(3) with time zone
+);
+
+CREATE UNLOGGED TABLE public.ordering_chunks (
+    ordering_id bigint NOT NULL,
+    number integer NOT NULL,
+    ids text[] NOT NULL COLLATE pg_catalog."C"
+);
+ALTER TABLE ONLY public.ordering_chunks ALTER COLUMN ids SET STORAGE EXTERNAL;
+
+CREATE UNLOGGED TABLE public.orderings (
+    id bigint NOT NULL,
+    query bytea NOT NULL,
+    visible_set text NOT NULL COLLATE pg_catalog."C",
+    revision bigint NOT NULL,
+    vendor_id integer NOT NULL,
+    total bigint NOT NULL,
+    bytes bigint NOT NULL,
+    made_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+ALTER TABLE public.orderings ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
+    SEQUENCE NAME public.orderings_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.orgs (
     sourced_id text NOT NULL COLLATE pg_catalog."C",
     feed_id integer NOT NULL,
@@ -523,19 +438,27 @@ CREATE UNLOGGED TABLE public.rate_windows (
     last_hit timestamp with time zone NOT NULL
 );
 
-CREATE UNLOGGED TABLE public.shelves (
-    id integer NOT NULL,
-    key text NOT NULL COLLATE pg_catalog."C",
-    revision bigint NOT NULL,
-    as_of timestamp(3) with time zone NOT NULL,
-    ground text NOT NULL COLLATE pg_catalog."C",
-    reached text COLLATE pg_catalog."C",
-    bytes bigint NOT NULL,
-    used_at timestamp with time zone NOT NULL
+CREATE UNLOGGED TABLE public.rendered_records (
+    rendition_id integer NOT NULL,
+    sourced_id text NOT NULL COLLATE pg_catalog."C",
+    required_orgs text[] NOT NULL COLLATE pg_catalog."C",
+    district_id text COLLATE pg_catalog."C",
+    requires_guardians boolean NOT NULL,
+    body text NOT NULL COLLATE pg_catalog."C"
 );
 
-ALTER TABLE public.shelves ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
-    SEQUENCE NAME public.shelves_id_seq
+CREATE UNLOGGED TABLE public.renditions (
+    id integer NOT NULL,
+    key text NOT NULL COLLATE pg_catalog."C",
+    as_of timestamp(3) with time zone NOT NULL,
+    dependency_hash text NOT NULL COLLATE pg_catalog."C",
+    is_kept boolean NOT NULL,
+    bytes bigint NOT NULL,
+    made_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE public.renditions ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
+    SEQUENCE NAME public.renditions_id_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -543,14 +466,23 @@ ALTER TABLE public.shelves ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY 
     CACHE 1
 );
 
-CREATE UNLOGGED TABLE public.sights (
-    key text NOT NULL COLLATE pg_catalog."C",
+CREATE TABLE public.roster_state (
+    singleton boolean DEFAULT true NOT NULL,
     revision bigint NOT NULL,
-    granted_orgs text NOT NULL COLLATE pg_catalog."C",
-    shown_orgs text NOT NULL COLLATE pg_catalog."C",
-    hash text NOT NULL COLLATE pg_catalog."C",
-    everyone boolean NOT NULL,
-    everyone_but_guardians boolean NOT NULL
+    as_of timestamp(3) with time zone NOT NULL,
+    deletions_since timestamp(3) with time zone NOT NULL,
+    salt uuid DEFAULT gen_random_uuid() NOT NULL,
+    role_base text COLLATE pg_catalog."C",
+    generation integer DEFAULT 1 NOT NULL,
+    CONSTRAINT ck_roster_state_singleton CHECK (singleton)
+);
+
+CREATE TABLE public.signing_keys (
+    key_id text NOT NULL COLLATE pg_catalog."C",
+    public_jwk jsonb NOT NULL,
+    private_sealed bytea NOT NULL,
+    created_at timestamp(3) with time zone DEFAULT now() NOT NULL,
+    retired_at timestamp(3) with time zone
 );
 
 CREATE TABLE public.sync_refusals (
@@ -677,6 +609,22 @@ ALTER TABLE public.vendor_grants ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDE
     CACHE 1
 );
 
+CREATE TABLE public.vendors (
+    id integer NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    email text NOT NULL COLLATE pg_catalog."C",
+    enabled boolean DEFAULT true NOT NULL,
+    grant_version integer DEFAULT 1 NOT NULL,
+    visibility_key uuid DEFAULT gen_random_uuid() NOT NULL,
+    visible_set text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
+    created_at timestamp(3) with time zone DEFAULT now() NOT NULL,
+    password_hash text COLLATE pg_catalog."C",
+    flags text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
+    requests_per_second integer,
+    burst integer,
+    requests_per_day integer
+);
+
 ALTER TABLE public.vendors ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
     SEQUENCE NAME public.vendors_id_seq
     START WITH 1
@@ -686,19 +634,12 @@ ALTER TABLE public.vendors ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY 
     CACHE 1
 );
 
-CREATE UNLOGGED TABLE public.walk_chunks (
-    walk bytea NOT NULL,
-    number integer NOT NULL,
-    ids text[] NOT NULL COLLATE pg_catalog."C"
-);
-ALTER TABLE ONLY public.walk_chunks ALTER COLUMN ids SET STORAGE EXTERNAL;
-
-CREATE UNLOGGED TABLE public.walks (
-    key bytea NOT NULL,
-    revision bigint NOT NULL,
-    total bigint NOT NULL,
-    bytes bigint NOT NULL,
-    used_at timestamp with time zone NOT NULL
+CREATE TABLE public.visible_orgs (
+    vendor_id integer NOT NULL,
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    granted boolean NOT NULL,
+    whole_district boolean NOT NULL,
+    key uuid NOT NULL
 );
 
 ALTER TABLE ONLY public.alembic_version
@@ -710,14 +651,17 @@ ALTER TABLE ONLY public.api_keys
 ALTER TABLE ONLY public.audit
     ADD CONSTRAINT pk_audit PRIMARY KEY (id);
 
-ALTER TABLE ONLY public.documents
-    ADD CONSTRAINT pk_documents PRIMARY KEY (shelf, sourced_id);
-
 ALTER TABLE ONLY public.feeds
     ADD CONSTRAINT pk_feeds PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.oauth_clients
     ADD CONSTRAINT pk_oauth_clients PRIMARY KEY (client_id);
+
+ALTER TABLE ONLY public.ordering_chunks
+    ADD CONSTRAINT pk_ordering_chunks PRIMARY KEY (ordering_id, number);
+
+ALTER TABLE ONLY public.orderings
+    ADD CONSTRAINT pk_orderings PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.rate_hits
     ADD CONSTRAINT pk_rate_hits PRIMARY KEY (key, slot);
@@ -725,14 +669,14 @@ ALTER TABLE ONLY public.rate_hits
 ALTER TABLE ONLY public.rate_windows
     ADD CONSTRAINT pk_rate_windows PRIMARY KEY (key);
 
+ALTER TABLE ONLY public.rendered_records
+    ADD CONSTRAINT pk_rendered_records PRIMARY KEY (rendition_id, sourced_id);
+
+ALTER TABLE ONLY public.renditions
+    ADD CONSTRAINT pk_renditions PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.roster_state
     ADD CONSTRAINT pk_roster_state PRIMARY KEY (singleton);
-
-ALTER TABLE ONLY public.shelves
-    ADD CONSTRAINT pk_shelves PRIMARY KEY (id);
-
-ALTER TABLE ONLY public.sights
-    ADD CONSTRAINT pk_sights PRIMARY KEY (key);
 
 ALTER TABLE ONLY public.signing_keys
     ADD CONSTRAINT pk_signing_keys PRIMARY KEY (key_id);
@@ -752,17 +696,17 @@ ALTER TABLE ONLY public.vendor_grants
 ALTER TABLE ONLY public.vendors
     ADD CONSTRAINT pk_vendors PRIMARY KEY (id);
 
-ALTER TABLE ONLY public.walk_chunks
-    ADD CONSTRAINT pk_walk_chunks PRIMARY KEY (walk, number);
-
-ALTER TABLE ONLY public.walks
-    ADD CONSTRAINT pk_walks PRIMARY KEY (key);
+ALTER TABLE ONLY public.visible_orgs
+    ADD CONSTRAINT pk_visible_orgs PRIMARY KEY (vendor_id, org_id);
 
 ALTER TABLE ONLY public.feeds
     ADD CONSTRAINT uq_feeds_name UNIQUE (name);
 
-ALTER TABLE ONLY public.shelves
-    ADD CONSTRAINT uq_shelves_key UNIQUE (key);
+ALTER TABLE ONLY public.orderings
+    ADD CONSTRAINT uq_orderings_query_visible_set_revision UNIQUE (query, visible_set, revision);
+
+ALTER TABLE ONLY public.renditions
+    ADD CONSTRAINT uq_renditions_key UNIQUE (key);
 
 ALTER TABLE ONLY public.vendor_grants
     ADD CONSTRAINT uq_vendor_grants_vendor_id_district_id_school_id UNIQUE NULLS NOT DISTINCT (vendor_id, district_id, school_id);
@@ -780,7 +724,9 @@ CREATE INDEX ix_oauth_clients_vendor_id ON public.oauth_clients USING btree (ven
 
 CREATE INDEX ix_sync_runs_feed_id ON public.sync_runs USING btree (feed_id);
 
-CREATE INDEX ix_walks_used_at ON public.walks USING btree (used_at);
+CREATE INDEX ix_visible_orgs_key_org_id ON public.visible_orgs USING btree (key, org_id);
+
+CREATE INDEX ix_visible_orgs_whole_district ON public.visible_orgs USING btree (key, org_id) WHERE whole_district;
 
 ALTER TABLE ONLY public.api_keys
     ADD CONSTRAINT fk_api_keys_vendor_id FOREIGN KEY (vendor_id) REFERENCES public.vendors(id) ON DELETE CASCADE;
@@ -807,11 +753,15 @@ ALTER TABLE public.courses ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.demographics ENABLE ROW LEVEL SECURITY;
 
-ALTER TABLE public.documents ENABLE ROW LEVEL SECURITY;
-
 ALTER TABLE public.enrollments ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.ordering_chunks ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.orderings ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.orgs ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.rendered_records ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.user_agents ENABLE ROW LEVEL SECURITY;
 
@@ -839,8 +789,8 @@ END <> 0));
 CREATE POLICY visible ON public.classes FOR SELECT USING ((
 CASE
     WHEN (EXISTS ( SELECT
-       FROM public.orgs granted
-      WHERE ((granted.sourced_id = classes.school_id) AND ((granted.district_id = ANY (( SELECT (NULLIF(current_setting('roster.granted_districts'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (granted.sourced_id = ANY (( SELECT (NULLIF(current_setting('roster.granted_schools'::text, true), ''::text))::text[] AS "nullif")::text[])))))) THEN 1
+       FROM public.visible_orgs seen
+      WHERE ((seen.org_id = classes.school_id) AND seen.granted))) THEN 1
     ELSE 0
 END <> 0));
 
@@ -856,25 +806,17 @@ END <> 0));
 
 CREATE POLICY visible ON public.demographics FOR SELECT USING ((
 CASE
-    WHEN (( SELECT (NULLIF(current_setting('roster.everyone'::text, true), ''::text))::boolean AS "nullif") OR (EXISTS ( SELECT
+    WHEN (EXISTS ( SELECT
        FROM public.user_roles held
-      WHERE (held.user_id = demographics.sourced_id)))) THEN 1
-    ELSE 0
-END <> 0));
-
-CREATE POLICY visible ON public.documents FOR SELECT USING ((
-CASE
-    WHEN (((district_id = ANY (( SELECT (NULLIF(current_setting('roster.granted_districts'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (needs <@ ( SELECT (NULLIF(current_setting('roster.granted_orgs'::text, true), ''::text))::text[] AS "nullif"))) AND ((NOT needs_guardians) OR ( SELECT (NULLIF(current_setting('roster.guardians'::text, true), ''::text))::boolean AS "nullif")) AND (shelf IN ( SELECT held.id
-       FROM (public.shelves held
-         JOIN public.roster_state state ON ((state.revision = held.revision)))))) THEN 1
+      WHERE (held.user_id = demographics.sourced_id))) THEN 1
     ELSE 0
 END <> 0));
 
 CREATE POLICY visible ON public.enrollments FOR SELECT USING ((
 CASE
     WHEN ((EXISTS ( SELECT
-       FROM public.orgs granted
-      WHERE ((granted.sourced_id = enrollments.school_id) AND ((granted.district_id = ANY (( SELECT (NULLIF(current_setting('roster.granted_districts'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (granted.sourced_id = ANY (( SELECT (NULLIF(current_setting('roster.granted_schools'::text, true), ''::text))::text[] AS "nullif")::text[])))))) AND (EXISTS ( SELECT
+       FROM public.visible_orgs seen
+      WHERE ((seen.org_id = enrollments.school_id) AND seen.granted))) AND (EXISTS ( SELECT
        FROM public.classes taught
       WHERE (taught.sourced_id = enrollments.class_id))) AND (EXISTS ( SELECT
        FROM public.user_roles held
@@ -882,9 +824,27 @@ CASE
     ELSE 0
 END <> 0));
 
+CREATE POLICY visible ON public.ordering_chunks USING ((EXISTS ( SELECT
+   FROM public.orderings own
+  WHERE (own.id = ordering_chunks.ordering_id))));
+
+CREATE POLICY visible ON public.orderings USING ((visible_set = ( SELECT NULLIF(current_setting('roster.visible_set'::text, true), ''::text) AS "nullif")));
+
 CREATE POLICY visible ON public.orgs FOR SELECT USING ((
 CASE
-    WHEN ((district_id = ANY (( SELECT (NULLIF(current_setting('roster.granted_districts'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (sourced_id = ANY (( SELECT (NULLIF(current_setting('roster.granted_schools'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (sourced_id = ANY (( SELECT (NULLIF(current_setting('roster.districts_above'::text, true), ''::text))::text[] AS "nullif")::text[]))) THEN 1
+    WHEN (EXISTS ( SELECT
+       FROM public.visible_orgs seen
+      WHERE (seen.org_id = orgs.sourced_id))) THEN 1
+    ELSE 0
+END <> 0));
+
+CREATE POLICY visible ON public.rendered_records FOR SELECT USING ((
+CASE
+    WHEN (((district_id IN ( SELECT seen.org_id
+       FROM public.visible_orgs seen
+      WHERE seen.whole_district)) OR (required_orgs <@ ARRAY( SELECT seen.org_id
+       FROM public.visible_orgs seen
+      WHERE seen.granted))) AND ((NOT requires_guardians) OR ( SELECT (NULLIF(current_setting('roster.guardians'::text, true), ''::text))::boolean AS "nullif"))) THEN 1
     ELSE 0
 END <> 0));
 
@@ -909,54 +869,43 @@ END <> 0));
 CREATE POLICY visible ON public.user_roles FOR SELECT USING ((
 CASE
     WHEN ((EXISTS ( SELECT
-       FROM public.orgs granted
-      WHERE ((granted.sourced_id = user_roles.org_id) AND ((granted.district_id = ANY (( SELECT (NULLIF(current_setting('roster.granted_districts'::text, true), ''::text))::text[] AS "nullif")::text[])) OR (granted.sourced_id = ANY (( SELECT (NULLIF(current_setting('roster.granted_schools'::text, true), ''::text))::text[] AS "nullif")::text[])))))) AND ((role <> ALL (ARRAY['guardian'::text, 'parent'::text, 'relative'::text])) OR ( SELECT (NULLIF(current_setting('roster.guardians'::text, true), ''::text))::boolean AS "nullif"))) THEN 1
+       FROM public.visible_orgs seen
+      WHERE ((seen.org_id = user_roles.org_id) AND seen.granted))) AND ((role <> ALL (ARRAY['guardian'::text, 'parent'::text, 'relative'::text])) OR ( SELECT (NULLIF(current_setting('roster.guardians'::text, true), ''::text))::boolean AS "nullif"))) THEN 1
     ELSE 0
 END <> 0));
 
 CREATE POLICY visible ON public.users FOR SELECT USING ((
 CASE
-    WHEN (( SELECT (NULLIF(current_setting('roster.everyone'::text, true), ''::text))::boolean AS "nullif") OR (EXISTS ( SELECT
+    WHEN (EXISTS ( SELECT
        FROM public.user_roles held
-      WHERE (held.user_id = users.sourced_id)))) THEN 1
+      WHERE (held.user_id = users.sourced_id))) THEN 1
     ELSE 0
 END <> 0));
 
+CREATE POLICY visible ON public.visible_orgs FOR SELECT USING ((key = ( SELECT (NULLIF(current_setting('roster.visibility_key'::text, true), ''::text))::uuid AS "nullif")));
+
+ALTER TABLE public.visible_orgs ENABLE ROW LEVEL SECURITY;
+
 GRANT USAGE ON SCHEMA public TO serving_role;
+GRANT USAGE ON SCHEMA public TO accounts_role;
+GRANT USAGE ON SCHEMA public TO counters_role;
 
-REVOKE ALL ON FUNCTION public.admit_client(client text, secret_version numeric, rights_version numeric, signed_by text, guardians boolean, OUT vendor integer, OUT districts text[], OUT schools text[], OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT opening text, OUT everyone boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.admit_client(client text, secret_version numeric, rights_version numeric, signed_by text, guardians boolean, OUT vendor integer, OUT districts text[], OUT schools text[], OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone, OUT opening text, OUT everyone boolean) TO serving_role;
+REVOKE ALL ON FUNCTION public.admit_client(client text, vendor numeric, client_version numeric, grant_version numeric, visibility_key uuid, signed_by text, guardians boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.admit_client(client text, vendor numeric, client_version numeric, grant_version numeric, visibility_key uuid, signed_by text, guardians boolean) TO serving_role;
 
-REVOKE ALL ON FUNCTION public.client_stands(client text, secret_version numeric, rights_version numeric, signed_by text, known_vendor integer, known_revision bigint, known_as_of timestamp with time zone, known_deletions_since timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.client_stands(client text, secret_version numeric, rights_version numeric, signed_by text, known_vendor integer, known_revision bigint, known_as_of timestamp with time zone, known_deletions_since timestamp with time zone) TO serving_role;
+REVOKE ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone) TO serving_role;
 
-REVOKE ALL ON FUNCTION public.find_key_holder(hash bytea, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.find_key_holder(hash bytea, OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer, OUT districts text[], OUT schools text[], OUT flags text[], OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[], OUT revision bigint, OUT as_of timestamp with time zone, OUT deletions_since timestamp with time zone) TO serving_role;
+REVOKE ALL ON FUNCTION public.evict_orderings(most_bytes bigint, most_orderings bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.evict_orderings(most_bytes bigint, most_orderings bigint) TO serving_role;
 
-REVOKE ALL ON FUNCTION public.grants_every_org(districts text[], schools text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.grants_every_org(districts text[], schools text[]) TO serving_role;
-
-REVOKE ALL ON FUNCTION public.keep_sight(districts text[], schools text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.keep_sight(districts text[], schools text[]) TO serving_role;
-
-REVOKE ALL ON FUNCTION public.readmit_client(client text, secret_version numeric, rights_version numeric, signed_by text, guardians boolean, known_vendor integer, known_revision bigint, known_as_of timestamp with time zone, known_deletions_since timestamp with time zone, known_opening text) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.readmit_client(client text, secret_version numeric, rights_version numeric, signed_by text, guardians boolean, known_vendor integer, known_revision bigint, known_as_of timestamp with time zone, known_deletions_since timestamp with time zone, known_opening text) TO serving_role;
-
-REVOKE ALL ON FUNCTION public.recall_document(client text, secret_version numeric, rights_version numeric, signed_by text, guardians boolean, known_vendor integer, known_revision bigint, known_as_of timestamp with time zone, known_deletions_since timestamp with time zone, shelf_key text, record text) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.recall_document(client text, secret_version numeric, rights_version numeric, signed_by text, guardians boolean, known_vendor integer, known_revision bigint, known_as_of timestamp with time zone, known_deletions_since timestamp with time zone, shelf_key text, record text) TO serving_role;
-
-REVOKE ALL ON FUNCTION public.set_sight(districts text[], schools text[], guardians boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION public.set_sight(districts text[], schools text[], guardians boolean) TO serving_role;
-
-GRANT SELECT(revision) ON TABLE public.roster_state TO serving_role;
-
-GRANT SELECT(as_of) ON TABLE public.roster_state TO serving_role;
-
-GRANT SELECT(deletions_since) ON TABLE public.roster_state TO serving_role;
-
-REVOKE ALL ON FUNCTION public.standing_client(client text, secret_version numeric, rights_version numeric, signed_by text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION public.refresh_visible_orgs(vendor integer) FROM PUBLIC;
 
 GRANT SELECT ON TABLE public.academic_sessions TO serving_role;
+
+GRANT INSERT,DELETE ON TABLE public.audit TO counters_role;
+
+GRANT SELECT(at) ON TABLE public.audit TO counters_role;
 
 GRANT SELECT ON TABLE public.class_terms TO serving_role;
 
@@ -966,17 +915,35 @@ GRANT SELECT ON TABLE public.courses TO serving_role;
 
 GRANT SELECT ON TABLE public.demographics TO serving_role;
 
-GRANT SELECT ON TABLE public.documents TO serving_role;
-
 GRANT SELECT ON TABLE public.enrollments TO serving_role;
+
+GRANT SELECT ON TABLE public.oauth_clients TO accounts_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.ordering_chunks TO serving_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.orderings TO serving_role;
 
 GRANT SELECT ON TABLE public.orgs TO serving_role;
 
-GRANT SELECT(id) ON TABLE public.shelves TO serving_role;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.rate_hits TO counters_role;
 
-GRANT SELECT(key) ON TABLE public.shelves TO serving_role;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.rate_windows TO counters_role;
 
-GRANT SELECT(revision) ON TABLE public.shelves TO serving_role;
+GRANT SELECT ON TABLE public.rendered_records TO serving_role;
+
+GRANT SELECT(id) ON TABLE public.renditions TO serving_role;
+
+GRANT SELECT(key) ON TABLE public.renditions TO serving_role;
+
+GRANT SELECT(revision) ON TABLE public.roster_state TO serving_role;
+
+GRANT SELECT(as_of) ON TABLE public.roster_state TO serving_role;
+
+GRANT SELECT(deletions_since) ON TABLE public.roster_state TO serving_role;
+
+GRANT SELECT ON TABLE public.signing_keys TO accounts_role;
+
+GRANT SELECT,INSERT,UPDATE ON TABLE public.usage TO counters_role;
 
 GRANT SELECT ON TABLE public.user_agents TO serving_role;
 
@@ -986,6 +953,6 @@ GRANT SELECT ON TABLE public.user_roles TO serving_role;
 
 GRANT SELECT ON TABLE public.users TO serving_role;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.walk_chunks TO serving_role;
+GRANT SELECT ON TABLE public.vendors TO accounts_role;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.walks TO serving_role;
+GRANT SELECT ON TABLE public.visible_orgs TO serving_role;

@@ -15,7 +15,7 @@ from roster_service.db.embedded import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.db.migrate import upgrade
 from roster_service.db.postgres_programs import INSTALLATION, WHEEL
-from roster_service.db.serving_role import find_serving_role, quote_name
+from roster_service.db.roles import Role, find_role, quote_name
 
 SNAPSHOT = Path(__file__).with_name("schema.sql")
 PG_DUMP = Path(str(distribution(WHEEL).locate_file(INSTALLATION)), "bin", "pg_dump")
@@ -24,19 +24,20 @@ NOISE = re.compile(r"^(--|SET |SELECT pg_catalog\.set_config|\\(un)?restrict )")
 
 
 def read_schema(url: str) -> str:
-    """The schema of the database at `url`; the role that serves requests is called `serving_role`."""
+    """The schema of the database at `url`; the roles that serve requests are called by their task."""
     engine = make_engine(url)
     try:
         with engine.connect() as connection:
-            role = str(find_serving_role(connection))
+            roles = {role: str(find_role(connection, role)) for role in Role}
     finally:
         engine.dispose()
     dumped = subprocess.run(
         [PG_DUMP, "--schema-only", "--no-owner", f"--dbname={url}"], capture_output=True, text=True, check=True
     ).stdout
     kept = "\n".join(line for line in dumped.splitlines() if not NOISE.match(line))
-    for name in (quote_name(role), role):
-        kept = kept.replace(f"TO {name};", "TO serving_role;")
+    for role, name in roles.items():
+        for spelled in (quote_name(name), name):
+            kept = kept.replace(f"TO {spelled};", f"TO {role.value}_role;")
     return re.sub(r"\n{3,}", "\n\n", kept).strip() + "\n"
 
 

@@ -15,7 +15,7 @@ from sqlalchemy import Engine, text
 
 from roster_service.db.engine import make_engine
 from roster_service.db.migrate import upgrade
-from roster_service.db.serving_role import find_serving_role, quote_name
+from roster_service.db.roles import Role, find_role, quote_name
 from tests.conftest import administer, url_of
 
 from .serving import (
@@ -42,7 +42,7 @@ def engine(make_database: Callable[[], str]) -> Iterator[Engine]:
     """An administrator's."""
     made = make_engine(make_database())
     grants = [f"GRANT ALL ON ALL {kind} IN SCHEMA public TO {USER}" for kind in ALL]
-    tell(made, f"CREATE ROLE {USER} LOGIN PASSWORD 'of tests'", f"GRANT {read_role(made)} TO {USER}", *grants)
+    tell(made, f"CREATE ROLE {USER} LOGIN PASSWORD 'of tests'", *grants)
     yield made
     tell(made, f"DROP OWNED BY {USER}", f"DROP ROLE {USER}")
     made.dispose()
@@ -68,19 +68,24 @@ def tell(engine: Engine, *statements: str) -> None:
             connection.execute(text(statement))
 
 
-def read_role(engine: Engine) -> str:
-    """The role that requests are served as."""
+def list_roles(engine: Engine) -> list[str]:
+    """The roles that requests are served as."""
     with engine.connect() as connection:
-        return quote_name(str(find_serving_role(connection)))
+        return [str(find_role(connection, role)) for role in Role]
 
 
 @contextmanager
 def exhausted(engine: Engine) -> Iterator[None]:
     """Others have taken every connection."""
-    cut = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{USER}'"
-    tell(engine, f"ALTER ROLE {USER} CONNECTION LIMIT 0", cut)
-    yield
-    tell(engine, f"ALTER ROLE {USER} CONNECTION LIMIT -1")
+    roles = [USER, *list_roles(engine)]
+    # Databases of other tests have the same roles.
+    own = "datname = current_database() AND usename = '{}'"
+    cut = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {own}"
+    tell(engine, *(f"ALTER ROLE {quote_name(role)} CONNECTION LIMIT 0" for role in roles), *map(cut.format, roles))
+    try:
+        yield
+    finally:
+        tell(engine, *(f"ALTER ROLE {quote_name(role)} CONNECTION LIMIT -1" for role in roles))
 
 
 @contextmanager
@@ -110,12 +115,14 @@ def moved(engine: Engine, revision: str, *, generations: int) -> Iterator[None]:
 
 
 @contextmanager
-def without_role(engine: Engine) -> Iterator[None]:
-    """The service may not become the role that row-level security holds."""
-    role = read_role(engine)
-    tell(engine, f"REVOKE {role} FROM {USER}")
-    yield
-    tell(engine, f"GRANT {role} TO {USER}")
+def without_roles(engine: Engine) -> Iterator[None]:
+    """The service may not log in as the roles that serve."""
+    roles = list_roles(engine)
+    tell(engine, *(f"ALTER ROLE {quote_name(role)} NOLOGIN" for role in roles))
+    try:
+        yield
+    finally:
+        tell(engine, *(f"ALTER ROLE {quote_name(role)} LOGIN" for role in roles))
 
 
 UNUSABLE: dict[str, Callable[[Engine], AbstractContextManager[None]]] = {
@@ -123,7 +130,7 @@ UNUSABLE: dict[str, Callable[[Engine], AbstractContextManager[None]]] = {
     "its tables are locked": locked,
     "its tables are older": older,
     "its tables are of a later generation": lambda engine: moved(engine, "to come", generations=1),
-    "its role is not granted": without_role,
+    "its roles may not log in": without_roles,
 }
 
 

@@ -147,8 +147,7 @@ def test_a_fault_is_logged_with_its_place_and_without_its_words(
         raise fault
 
     for failing in (fail, fail_plainly):
-        monkeypatch.setattr("roster_service.rostering.views.run_collection", failing)
-        monkeypatch.setattr("roster_service.query.recalling.Recaller.page", failing)
+        monkeypatch.setattr("roster_service.query.reader.Reader.read_page", failing)
         monkeypatch.setattr("roster_service.vendor.views.find_students", failing)
         assert client.call("v1p2", "/users", bearer=token).status == 500
         assert vendor.students(account, permit, {"districtlea": "17-0042"}).status == 500

@@ -1,23 +1,31 @@
-"""Walks on a roster of two districts, and what asks for their pages as the interface does."""
+"""Readers on a roster of two districts, and vendors for whom they ask for pages as the interface does."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, func, make_url, update
+from sqlalchemy import Connection, Engine, cast, func, make_url, select, update
+from sqlalchemy.dialects.postgresql import JSONB
 
-from roster_service.access.roster_state import read_state
+from roster_service.access import vendors
+from roster_service.access.callers import AccessToken
+from roster_service.access.scopes import Scope, ScopeName
+from roster_service.access.signing_keys import ensure_signing_key
 from roster_service.db import tables
-from roster_service.db.engine import make_engine, make_reading_engine, make_walking_engine
-from roster_service.db.visibility import Sight, open_roster
+from roster_service.db.engine import make_engine, make_ordering_engine, make_reading_engine
+from roster_service.db.message import Call, Messenger
+from roster_service.db.prepared import DIALECT, Statement
+from roster_service.db.roles import Role, find_role, make_role_url
+from roster_service.query.orderings import Orderings
+from roster_service.query.page import Page
 from roster_service.query.params import Wish
 from roster_service.query.plan import make_plan
-from roster_service.query.run import Page, fetch_page
-from roster_service.query.walks import Walk, Walks, make_walk
+from roster_service.query.reader import Reader
+from roster_service.query.request import AuthorizedRequest
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.schemas.versions import V1P2
 from sync_scripts.generate_district import generate
@@ -28,29 +36,121 @@ from .plain_pages import Question
 
 PATHS = {endpoint.path: endpoint for endpoint in ENDPOINTS}
 FIRST_OF_NOVEMBER = 1793491200
-SIGHT = Sight(guardians=True, metadata=frozenset())
+SECRET_KEY = "a secret key of the tests, long enough to be one"
+ONLY_IDS = ("sourcedId",)
+SCOPES = tuple(Scope("v1p2", name) for name in (ScopeName.FULL, ScopeName.GUARDIANS, ScopeName.ORGS_METADATA))
+
+
+def list_scopes(version: str) -> tuple[Scope, ...]:
+    """All scopes of a version."""
+    return tuple(Scope(version, name) for name in ScopeName)
+
+
+def add_vendor(connection: Connection, name: str, orgs: Iterable[str], scopes: Sequence[Scope] = SCOPES) -> AccessToken:
+    """A vendor who was granted these districts and schools, with a client that has these scopes; a token for it."""
+    email = f"{name}@vendors.example"
+    vendors.add_vendor(connection, email, name)
+    grant(connection, name, orgs)
+    return make_token(connection, vendors.add_client(connection, email, "tests", scopes).client_id)
+
+
+def grant(connection: Connection, name: str, orgs: Iterable[str]) -> None:
+    """Grants a vendor districts and schools."""
+    known = tables.orgs.c
+    for org_id in orgs:
+        kind, district = connection.execute(
+            select(known.type, known.district_id).where(known.sourced_id == org_id)
+        ).one()
+        schools = [] if kind == "district" else [org_id]
+        vendors.grant(connection, f"{name}@vendors.example", district, schools)
+
+
+def make_token(connection: Connection, client_id: str) -> AccessToken:
+    """A token with all scopes of a client."""
+    client = vendors.find_client(connection, client_id)
+    assert client is not None
+    key_id = connection.execute(select(tables.signing_keys.c.key_id)).scalar_one()
+    return AccessToken(
+        client_id=client.client_id,
+        vendor_id=client.vendor_id,
+        grant_version=client.grant_version,
+        client_version=client.client_version,
+        visibility_key=client.visibility_key,
+        scopes=client.scopes,
+        key_id=key_id,
+        expires_at=0,
+    )
+
+
+class CountingMessenger(Messenger):
+    """Notes what it is asked to read: the text of the last statement of each message."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self.sent: list[str] = []
+
+    def _note(self, statement: Statement) -> None:
+        self.sent.append(str(statement.compile(dialect=DIALECT)))
+
+    def fetch_last(self, *calls: Call) -> Sequence[tuple[Any, ...]]:
+        """As it is."""
+        self._note(calls[-1].statement)
+        return super().fetch_last(*calls)
+
+    def fetch_once(self, first: Call, statement: Statement, values: Any) -> Sequence[Any]:
+        """As it is."""
+        self._note(statement)
+        return super().fetch_once(first, statement, values)
 
 
 class Asker:
     """Asks for pages on one database, as requests to several workers do."""
 
-    def __init__(self, url: str, workers: int = 1) -> None:
+    def __init__(self, url: str, workers: int = 1, *, keeps_orderings: bool = True) -> None:
+        """`keeps_orderings`: False as where the database takes no writes."""
         self.url = url
-        self.reading = make_reading_engine(url, role=None, statement_seconds=60, pool_size=2, own_sessions=False)
-        self.walking = make_walking_engine(url, role=None, statement_seconds=60)
-        self.workers = [Walks(self.walking, 1000) for _ in range(workers)]
+        self.owner = make_engine(url)
+        with self.owner.connect() as connection:
+            name = find_role(connection, Role.SERVING)
+        assert name is not None
+        serving = make_role_url(url, name, None)
+        self.reading = make_reading_engine(serving, statement_seconds=60, pool_size=2, own_sessions=True)
+        self.ordering = make_ordering_engine(serving, statement_seconds=60)
+        self.messenger = CountingMessenger(self.reading)
+        kept = self.ordering if keeps_orderings else self.reading
+        self.workers = [Reader(self.messenger, Orderings(kept, 1000)) for _ in range(workers)]
+        self._tokens: dict[frozenset[str], AccessToken] = {}
 
     def close(self) -> None:
         """Closes every connection."""
-        self.reading.dispose()
-        self.walking.dispose()
+        self.messenger.close()
+        for engine in (self.owner, self.reading, self.ordering):
+            engine.dispose()
 
-    def ask(
-        self, connection: Connection, question: Question, limit: int, offset: int, worker: int = 0
-    ) -> tuple[list[str], int]:
+    def find_token(self, question: Question) -> AccessToken:
+        """A token of the vendor who asks the question."""
+        orgs = frozenset((*question.districts, *question.schools))
+        if orgs not in self._tokens:
+            with self.owner.begin() as connection:
+                number = connection.execute(select(func.count()).select_from(tables.vendors)).scalar_one()
+                self._tokens[orgs] = add_vendor(connection, f"asks-{number}", sorted(orgs))
+        return self._tokens[orgs]
+
+    def request(
+        self, question: Question, limit: int, offset: int, fields: tuple[str, ...] | None = ONLY_IDS
+    ) -> AuthorizedRequest:
+        """A question, with a page of it to read."""
+        return make_request(self.find_token(question), question, limit, offset, fields)
+
+    def ask(self, question: Question, limit: int, offset: int, worker: int = 0) -> tuple[list[str], int]:
         """(ids of the page, count of all pages), as one worker answers."""
-        page = fetch_page(connection, make_page_walk(connection, question, limit, offset), self.workers[worker])
+        page = self.workers[worker].read_page(self.request(question, limit, offset)).page
         return ids_of(page), page.total
+
+    def count_rows(self, table: tables.Table, *conditions: Any) -> int:
+        """How many rows a table has now."""
+        with self.owner.connect() as connection:
+            return connection.execute(select(func.count()).select_from(table).where(*conditions)).scalar_one()
 
 
 def ids_of(page: Page) -> list[str]:
@@ -58,27 +158,15 @@ def ids_of(page: Page) -> list[str]:
     return [record["sourcedId"] for record in json.loads(page.encode("[", "]", "http://localhost"))]
 
 
-def make_page_walk(connection: Connection, question: Question, limit: int, offset: int) -> Walk:
-    """The walk of a question, with a page of it to fetch."""
+def make_request(
+    token: AccessToken, question: Question, limit: int, offset: int, fields: tuple[str, ...] | None = ONLY_IDS
+) -> AuthorizedRequest:
+    """A question of the holder of a token, with a page of it to read."""
     endpoint = PATHS[question.path]
-    wish = Wish(limit, offset, question.filter, question.sort, question.descending, ("sourcedId",))
+    wish = Wish(limit, offset, question.filter, question.sort, question.descending, fields)
     path_ids = dict.fromkeys(endpoint.ids, question.school)
-    plan = make_plan(wish, V1P2.records[endpoint.resource], SIGHT, endpoint.selection, path_ids)
-    values = {
-        "caller_districts": list(question.districts),
-        "caller_schools": list(question.schools),
-        "base_url": "http://localhost",
-        **{f"path_{name}": value for name, value in plan.path_ids},
-    }
-    # So it is with both districts, for every user here has a role; with one of them, the statement must find out.
-    everyone = bool(question.districts)
-    opening = make_opening(connection, values)
-    return make_walk(plan, values, read_state(connection), opening, everyone=everyone)
-
-
-def make_opening(connection: Connection, values: dict[str, Any]) -> str:
-    """What row-level security is told of a question's districts and schools."""
-    return open_roster(connection, values["caller_districts"], values["caller_schools"], SIGHT)
+    plan = make_plan(wish, V1P2.records[endpoint.resource], token.sight, endpoint.selection, path_ids)
+    return AuthorizedRequest(plan, token.vendor_id, token.admission, {})
 
 
 @pytest.fixture(scope="session")
@@ -101,9 +189,12 @@ def districts(make_database: Callable[[], str], tmp_path_factory: pytest.TempPat
         for value, first in (("a", "3"), ("B", "4"), ("é", "5")):
             some = users.sourced_id.startswith(first)
             connection.execute(update(tables.users).where(some).values(middle_name=value, phone=value))
+            named = tables.orgs.c.sourced_id.startswith(first)
+            connection.execute(update(tables.orgs).where(named).values(metadata=cast({"city": value}, JSONB)))
         enrollments = tables.enrollments.c
         some = enrollments.sourced_id < "4"
         connection.execute(update(tables.enrollments).where(some).values(primary=enrollments.sourced_id < "2"))
+        ensure_signing_key(connection, SECRET_KEY)
     engine.dispose()
     return url
 
@@ -140,8 +231,20 @@ def asker(copy_districts: Callable[[], str]) -> Iterator[Asker]:
 
 
 @pytest.fixture
-def writing(asker: Asker) -> Iterator[Engine]:
+def writing(asker: Asker) -> Engine:
     """A writing engine on the database of `asker`."""
-    engine = make_engine(asker.url)
-    yield engine
-    engine.dispose()
+    return asker.owner
+
+
+def find_orgs(engine: Engine) -> tuple[list[str], list[str]]:
+    """(the districts, some of the schools)."""
+    orgs = tables.orgs.c
+    with engine.connect() as connection:
+        found = connection.execute(select(orgs.sourced_id, orgs.type).order_by(orgs.sourced_id)).all()
+    return [row[0] for row in found if row.type == "district"], [row[0] for row in found if row.type == "school"][:3]
+
+
+@pytest.fixture
+def district(writing: Engine) -> str:
+    """A district of the roster."""
+    return find_orgs(writing)[0][0]

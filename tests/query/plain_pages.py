@@ -35,6 +35,13 @@ BASE_FILTERS = {
     "status='tobedeleted' AND sourcedId<'2'": "t.status = 'tobedeleted' AND t.sourced_id < '2'",
 }
 BASE_SORTS = {"sourcedId": "t.sourced_id", "dateLastModified": "t.date_last_modified", "status": "t.status"}
+# A key of `metadata` is the caller's own word.
+CITY = """(t.metadata ->> 'city') COLLATE "C\""""
+ORG_FILTERS = {
+    **BASE_FILTERS,
+    "metadata.city='B' OR metadata.city!='a'": f"({CITY} = 'B' OR {CITY} IS DISTINCT FROM 'a')",
+}
+ORG_SORTS = {**BASE_SORTS, "name": "t.name", "metadata.city": CITY, "metadata.none": "NULL::text"}
 USER_FILTERS = {
     **BASE_FILTERS,
     "familyName~'a'": "lower(t.family_name) LIKE '%a%'",
@@ -59,7 +66,7 @@ ENROLLMENT_FILTERS = {
 ENROLLMENT_SORTS = {**BASE_SORTS, "role": "t.role", "primary": 't."primary"', "user.sourcedId": "t.user_id"}
 
 SHAPES = {
-    "/orgs": Shape("orgs", f"t.sourced_id IN {SHOWN}", BASE_FILTERS, {**BASE_SORTS, "name": "t.name"}),
+    "/orgs": Shape("orgs", f"t.sourced_id IN {SHOWN}", ORG_FILTERS, ORG_SORTS),
     "/classes": Shape("classes", f"t.school_id IN {GRANTED}", BASE_FILTERS, {**BASE_SORTS, "title": "t.title"}),
     "/users": Shape("users", f"t.sourced_id IN {PEOPLE}", USER_FILTERS, USER_SORTS),
     "/students": Shape("users", f"t.sourced_id IN {PEOPLE} AND t.sourced_id IN {STUDENTS}", USER_FILTERS, USER_SORTS),

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, make_url, text
 from roster_service.db.engine import make_engine
 from roster_service.db.migrate import upgrade
 from roster_service.db.replaceable import FUNCTIONS, SQL, read_function
-from roster_service.db.serving_role import find_serving_role, quote_name
+from roster_service.db.roles import Role, find_role, make_base, make_role_url, name_role
 from tests.conftest import administer, url_of
 from tests.grammar.test_folding import CHARACTERS
 
@@ -74,10 +74,14 @@ SEARCH = "EXPLAIN SELECT FROM users WHERE contains_folded(family_name, 'smi')"
 def explain(engine: Engine) -> str:
     """How the serving role searches."""
     with engine.connect() as connection:
-        role = find_serving_role(connection)
-        assert role is not None
-        connection.execute(text(f"SET LOCAL ROLE {quote_name(role)}"))
-        return "\n".join(connection.scalars(text(SEARCH)))
+        role = find_role(connection, Role.SERVING)
+    assert role is not None
+    serving = make_engine(make_role_url(engine.url, role, None))
+    try:
+        with serving.connect() as connection:
+            return "\n".join(connection.scalars(text(SEARCH)))
+    finally:
+        serving.dispose()
 
 
 def test_a_search_is_asked_before_row_level_security(database: Engine) -> None:
@@ -96,8 +100,7 @@ def test_without_a_superuser_it_is_asked_after_it(server_url: str) -> None:
     made = [role]
     try:
         upgrade(engine)
-        with engine.connect() as connection:
-            made.insert(0, str(find_serving_role(connection)))
+        made = [*(name_role(make_base(name), each) for each in Role), role]
         plan = explain(engine)
         (condition,) = (line for line in plan.splitlines() if "Filter" in line and "strpos" in line)
         assert condition.index("CASE") < condition.index("strpos")

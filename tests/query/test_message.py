@@ -18,10 +18,10 @@ from roster_service.db.prepared import may_prepare
 KEY = 7
 SETTINGS = (
     "SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only'), "
-    "current_setting('statement_timeout'), current_setting('jit'), current_setting('roster.granted_orgs', true)"
+    "current_setting('statement_timeout'), current_setting('jit'), current_setting('roster.visibility_key', true)"
 )
-INSIDE = ("repeatable read", "on", "30s", "off", "{org}")
-KEEP = Call(text("SELECT set_config('roster.granted_orgs', '{org}', true)"), {})
+INSIDE = ("repeatable read", "on", "30s", "off", "a key")
+KEEP = Call(text("SELECT set_config('roster.visibility_key', 'a key', true)"), {})
 
 SHORT = Call(text("SELECT set_config('statement_timeout', '500ms', true)"), {})
 
@@ -29,7 +29,7 @@ SHORT = Call(text("SELECT set_config('statement_timeout', '500ms', true)"), {})
 @pytest.fixture(params=[True, False], ids=["prepared", "plain"])
 def reading(database_url: str, request: pytest.FixtureRequest) -> Iterator[Engine]:
     """Of sessions of its own, or of those that a pooler hands out."""
-    engine = make_reading_engine(database_url, role=None, statement_seconds=30, pool_size=1, own_sessions=request.param)
+    engine = make_reading_engine(database_url, statement_seconds=30, pool_size=1, own_sessions=request.param)
     yield engine
     engine.dispose()
 
@@ -59,8 +59,8 @@ def test_all_of_it_is_one_reading_transaction_that_leaves_nothing_of_the_caller(
         assert reader.fetch_last(KEEP, settings) == [INSIDE]
         with reader._own.driver.cursor() as cursor:
             cursor.execute(SETTINGS)
-            *told, granted = cursor.fetchone()
-        assert (*told, granted or None) == (*session, None)
+            *told, key = cursor.fetchone()
+        assert (*told, key or None) == (*session, None)
 
 
 def test_it_cannot_write(reader: Messenger) -> None:
@@ -111,13 +111,49 @@ def test_a_failure_is_told_without_values_and_the_session_goes_on(
     assert reader.fetch_last(Call(text("SELECT 1"), {})) == [(1,)]
 
 
-def test_a_dead_connection_answers_nothing_and_the_next_one_does(reader: Messenger, engine: Engine) -> None:
-    call = Call(text("SELECT pg_backend_pid()"), {})
-    ((pid,),) = reader.fetch_last(call) or ()
+def terminate(engine: Engine, pid: int) -> None:
+    """Ends a session, as a restart of the server does."""
     with engine.connect() as connection:
         assert connection.scalar(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})
-    assert reader.fetch_last(call) is None
-    assert reader.fetch_last(call) != [(pid,)]
+
+
+def test_what_a_dead_connection_did_not_answer_the_next_one_does(reader: Messenger, engine: Engine) -> None:
+    call = Call(text("SELECT pg_backend_pid()"), {})
+    for _ in range(2):
+        ((pid,),) = reader.fetch_last(call)
+        terminate(engine, pid)
+        assert reader.fetch_last(call) != [(pid,)]
+
+
+def test_a_message_that_ends_its_connection_is_sent_twice_at_most(reader: Messenger) -> None:
+    """The second failure is told."""
+    with pytest.raises(DBAPIError):
+        reader.fetch_last(Call(text("SELECT pg_terminate_backend(pg_backend_pid())"), {}))
+    assert reader.fetch_last(Call(text("SELECT 1"), {})) == [(1,)]
+
+
+def test_plans_of_a_function_of_another_version_are_made_anew(reader: Messenger, engine: Engine) -> None:
+    """An upgrade under a running worker: what was planned before cannot be run."""
+    call = Call(text("SELECT * FROM of_the_tests"), {})
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE of_the_tests AS SELECT 1 AS one"))
+    for _ in range(2):
+        assert reader.fetch_last(call) == [(1,)]
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE of_the_tests ADD COLUMN two text DEFAULT 'two'"))
+    assert reader.fetch_last(call) == [(1, "two")]
+
+
+def test_a_statement_that_is_not_kept_is_read_in_the_transaction_of_the_first(
+    reader: Messenger, reading: Engine
+) -> None:
+    own = text("SELECT current_setting('roster.visibility_key', true), CAST(:a AS text)")
+    for value in ("it's", "50 %"):
+        rows = reader.fetch_once(KEEP, own.bindparams(bindparam("a", type_=Text)), {"a": value})
+        assert [tuple(row) for row in rows] == [("a key", value)]
+    with reading.connect() as connection:
+        kept = connection.execute(text("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%CAST%'"))
+        assert kept.scalar_one() == 0
 
 
 def test_each_thread_has_a_connection_that_it_keeps_and_none_of_the_pool(reader: Messenger, reading: Engine) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import re
 
 import pytest
@@ -10,13 +12,19 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql import ClauseElement
 
 from roster_service.db.visibility import MetadataOf, Sight
-from roster_service.query.documents import recalled_single_statement, single_statement
 from roster_service.query.first_page import bind_filter, find_first_page
+from roster_service.query.ordering_statements import keeping_statement, positions
 from roster_service.query.params import Wish
 from roster_service.query.plan import Plan, make_plan
+from roster_service.query.read_statements import (
+    found_page_statement,
+    kept_page_statement,
+    ordered_page_statement,
+    single_statement,
+)
+from roster_service.query.rendered_records import TextSource, text_sources
 from roster_service.query.selections import everything
-from roster_service.query.statements import Reach, count_statement, page_statement
-from roster_service.query.walk_statements import kept_page_statement, listed_page_statement, places
+from roster_service.query.statements import Driver, admits, matching, record_json, wanted_by
 from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
 from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.records import Record
@@ -54,16 +62,26 @@ def compile_sql(statement: ClauseElement) -> tuple[str, dict[str, object]]:
 
 
 def condition(sql: str) -> str:
-    """The WHERE of a count."""
+    """The WHERE of a statement that has one."""
     return sql.partition(" WHERE ")[2]
 
 
-def test_the_count_of_all_orgs_is_the_count_of_those_that_are_seen() -> None:
-    sql, bound = compile_sql(count_statement(plan(v1p1.Org)))
-    assert sql.startswith("SELECT count(*) AS count_1 FROM orgs WHERE ")
-    assert "orgs.district_id = ANY (%(caller_districts)s" in sql
-    assert "orgs.sourced_id = ANY (%(caller_schools)s" in sql
-    assert set(bound) == {"caller_districts", "caller_schools"}
+def matching_of(made: Plan) -> ClauseElement:
+    """The ids of the records of a plan's collection."""
+    return matching(made.outline, admits(made.outline, Driver.VISIBILITY), wanted_by(made))
+
+
+def page_of(made: Plan, *, sees_districts: bool = True) -> ClauseElement:
+    """A page of live texts, found in one pass."""
+    unsorted = dataclasses.replace(made.outline, sort=None)
+    return found_page_statement(unsorted, find_first_page(made, sees_districts=sees_districts).found, TextSource.LIVE)
+
+
+def test_all_orgs_are_those_that_are_visible() -> None:
+    sql, bound = compile_sql(matching_of(plan(v1p1.Org)))
+    assert sql.startswith("SELECT orgs.sourced_id FROM orgs WHERE ")
+    assert "FROM visible_orgs AS visible_orgs_1 WHERE visible_orgs_1.vendor_id = %(vendor_id)s" in sql
+    assert set(bound) == {"vendor_id"}
 
 
 @pytest.mark.parametrize(
@@ -85,8 +103,8 @@ def test_the_count_of_all_orgs_is_the_count_of_those_that_are_seen() -> None:
 )
 def test_a_filter_stands_beside_the_visibility_by_and(text: str, sql: str) -> None:
     """Each in parentheses of its own, so that the filter can only narrow."""
-    visible = condition(compile_sql(count_statement(plan(v1p1.Org)))[0])
-    filtered, bound = compile_sql(count_statement(plan(v1p1.Org, filter=text)))
+    visible = condition(compile_sql(matching_of(plan(v1p1.Org)))[0])
+    filtered, bound = compile_sql(matching_of(plan(v1p1.Org, filter=text)))
     assert condition(filtered) == f"({visible}) AND ({sql})"
     assert bound["param_1"] == "a"
 
@@ -108,42 +126,58 @@ def _bare_ors(sql: str) -> int:
 @pytest.mark.parametrize("sight", [NOTHING, ALL], ids=["nothing", "all"])
 def test_no_or_ever_stands_outside_parentheses(record: type[Record], sight: Sight) -> None:
     """An OR of the caller's could otherwise reach past what the caller may see."""
-    sql, _ = compile_sql(count_statement(plan(record, sight, filter="sourcedId='a' OR status='b'")))
+    sql, _ = compile_sql(matching_of(plan(record, sight, filter="sourcedId='a' OR status='b'")))
     assert " OR " in condition(sql)
     assert _bare_ors(condition(sql)) == 0
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.path)
-@pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.prefix)
-def test_every_path_is_limited_to_the_caller(endpoint: Endpoint, version: Version) -> None:
+EACH_PATH = pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.path)
+EACH_VERSION = pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.prefix)
+
+
+@EACH_PATH
+@EACH_VERSION
+def test_every_path_is_limited_to_the_vendor(endpoint: Endpoint, version: Version) -> None:
+    """When its records are found, when they are ordered, and again whenever a text is read."""
     record, ids = version.records[endpoint.resource], dict.fromkeys(endpoint.ids, "id")
     for sight in (NOTHING, ALL):
         made = make_plan(wish(filter="sourcedId!='x'"), record, sight, endpoint.selection, ids)
-        for statement in (page_statement(made), count_statement(made), single_statement(made.outline)):
-            sql, bound = compile_sql(statement)
-            assert {"caller_districts", "caller_schools"} <= set(bound)
-            assert_tied(sql, record)
-        recalled = recalled_single_statement(made.outline)
-        if recalled is not None:
-            sql, bound = compile_sql(recalled)
-            assert "WHERE recalled.district_id = ANY (%(caller_districts)s" in sql
-            assert ("AND NOT recalled.needs_guardians" in sql) is (sight is NOTHING)
+        outline = made.outline
+        finding = [find_first_page(made, sees_districts=sees).found for sees in (False, True)]
+        ordering = [positions(made, sees_districts=sees) for sees in (False, True)]
+        for statement in (matching_of(made), *ordering):
+            assert_limited(statement, record, 1)
+        for source in text_sources(outline):
+            is_live = source is TextSource.LIVE
+            for found in finding:
+                assert_limited(found_page_statement(outline, found, source), record, 1 + is_live)
+            assert_limited(ordered_page_statement(outline, source), record, int(is_live))
+            is_asked = is_live or endpoint.selection is not everything
+            assert_limited(single_statement(outline, source), record, int(is_asked))
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.path)
-@pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.prefix)
-def test_every_walk_is_limited_to_the_caller(endpoint: Endpoint, version: Version) -> None:
-    """When it is made, and again whenever a page is read from it."""
-    record, ids = version.records[endpoint.resource], dict.fromkeys(endpoint.ids, "id")
+@RECORDS
+def test_a_rendered_record_is_limited_to_the_vendor_by_what_it_requires(record: type[Record]) -> None:
     for sight in (NOTHING, ALL):
-        made = make_plan(wish(filter="sourcedId!='x'"), record, sight, endpoint.selection, ids)
-        reading = (kept_page_statement(made.outline), listed_page_statement(made.outline))
-        making = [places(made, reach) for reach in Reach]
-        first = [find_first_page(made, reach).statement for reach in Reach]
-        for statement in (*making, *first, *reading):
-            sql, bound = compile_sql(statement)
-            assert {"caller_districts", "caller_schools"} <= set(bound)
-            assert_tied(sql, record)
+        outline = plan(record, sight).outline
+        if TextSource.RENDERED not in text_sources(outline):
+            continue
+        for statement in (single_statement, ordered_page_statement):
+            sql, _ = compile_sql(statement(outline, TextSource.RENDERED))
+            assert "rendered_records.required_orgs <@ array((SELECT visible_orgs" in sql
+            assert sql.count("rendered_records.rendition_id = (SELECT renditions.id") == 1
+            assert ("AND NOT rendered_records.requires_guardians" in sql) is (sight is NOTHING)
+
+
+def test_rendered_records_have_all_fields_of_the_resources_that_are_many() -> None:
+    many = {
+        record.table.name
+        for version in VERSIONS
+        for record in version.records.values()
+        if TextSource.RENDERED in text_sources(plan(record).outline)
+    }
+    assert many == {"users", "classes", "enrollments", "demographics"}
+    assert text_sources(plan(v1p2.User, fields=("email",)).outline) == (TextSource.LIVE,)
 
 
 @RECORDS
@@ -152,8 +186,8 @@ def test_every_filter_and_sort_is_tied_to_its_own_record(record: type[Record]) -
     for name, kind in plan(record, ALL).outline.view.filter_types.items():
         path = name.replace("*", "key")
         made = plan(record, ALL, filter=f"{path}!='{values[kind.kind.value]}'", sort=path)
-        for statement in (page_statement(made), count_statement(made)):
-            assert_tied(compile_sql(statement)[0], record)
+        assert_limited(page_of(made), record, 2)
+        assert_limited(keeping_statement(made, sees_districts=False), record, 1)
 
 
 @RECORDS
@@ -163,14 +197,16 @@ def test_plans_that_differ_in_values_share_the_statement_of_their_first_page(rec
         plan(record, filter=f"sourcedId='{value}' AND status!='{value}'")
         for value in ("planted", "x'y".replace("'", "''"))
     )
-    first = find_first_page(one, Reach.DISTRICTS)
-    assert find_first_page(other, Reach.DISTRICTS).statement is first.statement
+    first = find_first_page(one, sees_districts=True)
+    assert find_first_page(other, sees_districts=False).found is first.found
     assert first.is_kept
     assert dict(first.values) == {"filter_0": "planted", "filter_1": "planted"}
-    sql, bound = compile_sql(first.statement)
+    statement = kept_page_statement(one.outline, first.found, TextSource.LIVE)
+    assert kept_page_statement(other.outline, first.found, TextSource.LIVE) is statement
+    sql, bound = compile_sql(statement)
     assert "planted" not in f"{sql}{bound}"
     assert {"filter_0", "filter_1"} <= set(bound)
-    assert_tied(sql, record)
+    assert_limited(statement, record, 2)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +220,7 @@ def test_plans_that_differ_in_values_share_the_statement_of_their_first_page(rec
 )
 def test_a_broad_filter_is_planned_with_its_values(text: str, path_ids: dict[str, str]) -> None:
     broad = make_plan(wish(filter=text), v1p2.User, NOTHING, everything, path_ids)
-    assert not find_first_page(broad, Reach.DISTRICTS).is_kept
+    assert not find_first_page(broad, sees_districts=True).is_kept
 
 
 @RECORDS
@@ -202,16 +238,18 @@ def test_every_value_of_a_filter_is_bound_as_the_driver_takes_it(record: type[Re
             assert set(bound.values()) == {"x"}
 
 
-def assert_tied(sql: str, record: type[Record]) -> None:
-    """No nested query brings in the record's own table, or a second one, with the rows of strangers.
+def assert_limited(statement: ClauseElement, record: type[Record], bare: int) -> None:
+    """The vendor is bound, and no nested query brings in the record's own table, or a second one, with the rows of
+    strangers. `bare`: how many times the table stands under its own name.
 
     Written too deep, a name of an outer table becomes a table of the nested query's own, joined without a condition:
     the statement still runs, and answers with what belongs to others.
     """
+    sql, bound = compile_sql(statement)
+    assert "vendor_id" in bound
+    assert "visible_orgs" in sql
     assert not re.findall(r"FROM ((?:\w+(?: AS \w+)?, )+\w+)", sql)
-    # The outer query and, where both are in one statement, the one that finds the page's ids, each once.
-    bare = re.findall(rf"FROM {record.table.name}(?! AS)\b", sql)
-    assert len(bare) == (2 if "page_offset" in sql else 1)
+    assert len(re.findall(rf"(?:FROM|JOIN) {record.table.name}(?! AS)\b", sql)) == bare
 
 
 @pytest.mark.parametrize(
@@ -229,7 +267,7 @@ def assert_tied(sql: str, record: type[Record]) -> None:
 )
 def test_values_are_bound_and_never_part_of_the_text(record: type[Record], text: str) -> None:
     quoted = NASTY.replace("'", "''")
-    for statement in (page_statement, count_statement):
+    for statement in (page_of, matching_of, functools.partial(keeping_statement, sees_districts=True)):
         sql, bound = compile_sql(statement(plan(record, ALL, filter=text.replace("{}", quoted))))
         assert "DROP" not in sql
         assert any("DROP TABLE users" in str(value) for value in bound.values())
@@ -237,52 +275,67 @@ def test_values_are_bound_and_never_part_of_the_text(record: type[Record], text:
 
 def test_a_key_of_metadata_is_bound_too() -> None:
     """The one name in a filter that is not ours."""
-    sql, bound = compile_sql(count_statement(plan(v1p1.Org, ALL, filter="metadata.shoe-size='x'")))
+    sql, bound = compile_sql(matching_of(plan(v1p1.Org, ALL, filter="metadata.shoe-size='x'")))
     assert "shoe-size" not in sql
     assert "shoe-size" in bound.values()
 
 
 def test_a_text_that_is_looked_for_is_no_pattern() -> None:
-    sql, bound = compile_sql(count_statement(plan(v1p1.Org, filter="name~'100%_/'")))
+    sql, bound = compile_sql(matching_of(plan(v1p1.Org, filter="name~'100%_/'")))
     assert "contains_folded(orgs.name, " in sql
     assert "LIKE" not in sql
     assert "100%_/" in bound.values()
 
 
 def test_a_page_binds_its_window_and_its_addresses() -> None:
-    sql, bound = compile_sql(page_statement(plan(v1p1.Org)))
-    assert "LIMIT %(page_limit)s" in sql
-    assert "OFFSET %(page_offset)s" in sql
+    sql, bound = compile_sql(page_of(plan(v1p1.Org)))
+    assert "LIMIT CAST(%(page_limit)s AS BIGINT)" in sql
+    assert "OFFSET CAST(%(page_offset)s AS BIGINT)" in sql
     assert "base_url" in bound
 
 
 @pytest.mark.parametrize(
-    ("sort", "descending", "order"),
+    ("sort", "order"),
     [
-        pytest.param(None, False, "ORDER BY orgs.sourced_id ASC", id="default"),
-        pytest.param(None, True, "ORDER BY orgs.sourced_id DESC", id="default-descending"),
-        pytest.param("sourcedId", False, "ORDER BY orgs.sourced_id ASC", id="sourcedId-once"),
-        pytest.param("name", False, "ORDER BY orgs.name ASC, orgs.sourced_id ASC", id="field-then-sourcedId"),
-        pytest.param("name", True, "ORDER BY orgs.name DESC, orgs.sourced_id DESC", id="both-descending"),
-        pytest.param("nothing", False, "ORDER BY orgs.sourced_id ASC", id="unknown"),
+        pytest.param(None, ["orgs.sourced_id"], id="default"),
+        pytest.param("sourcedId", ["orgs.sourced_id"], id="sourcedId-once"),
+        pytest.param("name", ["orgs.name", "orgs.sourced_id"], id="field-then-sourcedId"),
+        pytest.param("nothing", ["orgs.sourced_id"], id="unknown"),
     ],
 )
-def test_a_page_is_ordered_inside_and_out(sort: str | None, descending: bool, order: str) -> None:
-    """The ids of the page are chosen in the order in which its records are then shown."""
-    sql, _ = compile_sql(page_statement(plan(v1p1.Org, sort=sort, descending=descending)))
-    inner, outer = re.findall(r"ORDER BY orgs\.[^()]*", sql)
-    assert inner.startswith(f"{order} LIMIT")
-    assert outer.strip() == order
+@pytest.mark.parametrize("descending", [False, True])
+def test_a_page_is_in_the_order_that_is_asked_for(sort: str | None, order: list[str], descending: bool) -> None:
+    """All keys go one way. An ordering is kept in ascending order, whichever way is asked for first."""
+    made = plan(v1p1.Org, sort=sort, descending=descending)
+    sql, _ = compile_sql(find_first_page(made, sees_districts=True).found.select())
+    way = "DESC" if descending else "ASC"
+    keys = [f"matching.key_{number} {way}" for number in range(len(order))]
+    assert f"ORDER BY {', '.join(keys)} LIMIT" in sql
+    named = ", ".join(f"{key} AS key_{number}" for number, key in enumerate(order))
+    assert f"SELECT {named} FROM orgs" in sql
+    kept, _ = compile_sql(positions(made, sees_districts=True))
+    assert f"row_number() OVER (ORDER BY {', '.join(f'{key} ASC' for key in order)})" in kept
+
+
+def test_who_only_counts_has_no_order_made() -> None:
+    """In one pass nothing is sorted; an ordering that is made all the same is the one that others share."""
+    made = plan(v1p1.Org, sort="name", limit=0)
+    found, _ = compile_sql(find_first_page(made, sees_districts=True).found.select())
+    assert "ORDER BY" not in found
+    kept, _ = compile_sql(positions(made, sees_districts=True))
+    assert kept == compile_sql(positions(plan(v1p1.Org), sees_districts=True))[0]
 
 
 def test_a_single_record_is_looked_for_by_its_id() -> None:
-    sql, bound = compile_sql(single_statement(plan(v1p1.Org).outline))
-    assert "orgs.sourced_id = %(path_sourcedId)s" in sql
-    assert "path_sourcedId" in bound
+    outline = plan(v1p1.User).outline
+    for source, key in ((TextSource.LIVE, "users.sourced_id"), (TextSource.RENDERED, "rendered_records.sourced_id")):
+        sql, bound = compile_sql(single_statement(outline, source))
+        assert f"{key} = %(path_sourcedId)s" in sql
+        assert "path_sourcedId" in bound
 
 
 def test_only_the_chosen_fields_are_made() -> None:
-    sql, _ = compile_sql(page_statement(plan(v1p1.User, ALL, fields=("givenName",))))
+    sql, _ = compile_sql(page_of(plan(v1p1.User, ALL, fields=("givenName",))))
     assert '"givenName":' in sql
     assert "familyName" not in sql
     assert "user_agents" not in sql
@@ -293,13 +346,22 @@ def test_only_the_chosen_fields_are_made() -> None:
 def test_guardians_and_metadata_are_in_the_statement_where_they_are_in_sight(
     record: type[Record], sight: Sight
 ) -> None:
-    sql, _ = compile_sql(page_statement(plan(record, sight)))
+    sql, _ = compile_sql(page_of(plan(record, sight)))
     assert ("NOT IN" in sql) is not sight.guardians
     assert ('"metadata":' in sql) is (MetadataOf.STUDENTS in sight.metadata)
 
 
-def test_a_statement_without_a_filter_is_made_once() -> None:
-    made = plan(v1p1.Org, sort="name")
-    assert page_statement(made) is page_statement(plan(v1p1.Org, sort="name", limit=3, offset=7))
-    assert page_statement(made) is not page_statement(plan(v1p1.Org, sort="name", descending=True))
-    assert page_statement(made) is not page_statement(plan(v1p1.Org, ALL, sort="name"))
+@pytest.mark.parametrize("source", TextSource)
+def test_a_statement_without_a_filter_is_made_once(source: TextSource) -> None:
+    made = plan(v1p1.User).outline
+    for statement in (ordered_page_statement, single_statement):
+        assert statement(made, source) is statement(plan(v1p1.User, limit=3, offset=7).outline, source)
+        assert statement(made, source) is not statement(plan(v1p1.User, ALL).outline, source)
+    backwards = plan(v1p1.User, descending=True).outline
+    assert ordered_page_statement(made, source) is not ordered_page_statement(backwards, source)
+
+
+@RECORDS
+def test_the_text_of_a_record_is_made_once(record: type[Record]) -> None:
+    assert record_json(plan(record).outline) is record_json(plan(record, limit=3).outline)
+    assert record_json(plan(record).outline) is not record_json(plan(record, fields=("sourcedId",)).outline)

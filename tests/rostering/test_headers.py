@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roster_service.access.callers import Caller, RosterState
-from roster_service.access.roster_state import make_state_headers, show_instant
-from roster_service.access.scopes import ScopeName
+from roster_service.access.callers import AccessToken
+from roster_service.access.roster_state import RosterState, make_state_headers, show_instant
+from roster_service.access.scopes import Scope, ScopeName
 from roster_service.rostering.headers import make_etag, make_links
 
 ADDRESS = "https://h/orgs"
@@ -80,42 +81,39 @@ def test_links_survive_any_parameter_and_lead_where_they_say(text: str, limit: i
     assert ("prev" in starts) is (offset > 0)
 
 
-CALLER = Caller(
+TOKEN = AccessToken(
     client_id="client-a",
     vendor_id=1,
-    version="v1p1",
-    scopes=frozenset({ScopeName.CORE, ScopeName.GUARDIANS}),
-    districts=("d",),
-    schools=(),
     grant_version=3,
-    state=RosterState(7, datetime(2026, 11, 21, tzinfo=UTC), datetime(2026, 11, 14, tzinfo=UTC)),
-    opening="what row-level security was told",
-    everyone=False,
+    client_version=1,
+    visibility_key="a key",
+    scopes=(Scope("v1p1", ScopeName.CORE), Scope("v1p1", ScopeName.GUARDIANS)),
+    key_id="a key",
+    expires_at=0,
 )
+STATE = RosterState(7, datetime(2026, 11, 21, tzinfo=UTC), datetime(2026, 11, 14, tzinfo=UTC))
 
 CHANGES = [
-    pytest.param({"vendor_id": 2}, id="another-vendor"),
-    pytest.param({"grant_version": 4}, id="other-grants"),
-    pytest.param({"scopes": frozenset({ScopeName.CORE})}, id="fewer-scopes"),
-    pytest.param({"state": RosterState(8, CALLER.state.as_of, CALLER.state.deletions_since)}, id="another-revision"),
-    pytest.param(
-        {"state": RosterState(7, CALLER.state.deletions_since, CALLER.state.deletions_since)}, id="another-newest-stamp"
-    ),
-    pytest.param({"state": RosterState(7, CALLER.state.as_of, CALLER.state.as_of)}, id="another-purge"),
-    pytest.param({"vendor_id": 17, "state": RosterState(7, CALLER.state.as_of, CALLER.state.deletions_since)}, id="17"),
+    pytest.param({"vendor_id": 2}, {}, id="another-vendor"),
+    pytest.param({"grant_version": 4}, {}, id="other-grants"),
+    pytest.param({"scopes": (Scope("v1p1", ScopeName.CORE),)}, {}, id="fewer-scopes"),
+    pytest.param({}, {"revision": 8}, id="another-revision"),
+    pytest.param({}, {"as_of": STATE.deletions_since}, id="another-newest-stamp"),
+    pytest.param({}, {"deletions_since": STATE.as_of}, id="another-purge"),
+    pytest.param({"vendor_id": 17}, {"revision": 7}, id="17"),
 ]
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_tag_changes_with_whatever_changes_an_answer(change: dict[str, object]) -> None:
-    changed = dataclasses.replace(CALLER, **change)  # type: ignore[arg-type]
-    assert make_etag(changed, ADDRESS) != make_etag(CALLER, ADDRESS)
+@pytest.mark.parametrize(("of_token", "of_state"), CHANGES)
+def test_a_tag_changes_with_whatever_changes_an_answer(of_token: dict[str, Any], of_state: dict[str, Any]) -> None:
+    token, state = dataclasses.replace(TOKEN, **of_token), dataclasses.replace(STATE, **of_state)
+    assert make_etag(token, state, ADDRESS) != make_etag(TOKEN, STATE, ADDRESS)
 
 
 def test_a_tag_is_the_same_for_the_same_and_other_for_another_address() -> None:
-    other_client = dataclasses.replace(CALLER, client_id="client-b")
-    assert make_etag(CALLER, ADDRESS) == make_etag(other_client, ADDRESS)
-    assert make_etag(CALLER, ADDRESS) != make_etag(CALLER, f"{ADDRESS}?limit=1")
+    other_client = dataclasses.replace(TOKEN, client_id="client-b")
+    assert make_etag(TOKEN, STATE, ADDRESS) == make_etag(other_client, STATE, ADDRESS)
+    assert make_etag(TOKEN, STATE, ADDRESS) != make_etag(TOKEN, STATE, f"{ADDRESS}?limit=1")
 
 
 @pytest.mark.parametrize(
@@ -136,7 +134,7 @@ def test_an_instant_is_utc_with_milliseconds(instant: datetime, shown: str) -> N
 
 
 def test_the_state_of_the_roster_stands_in_three_headers() -> None:
-    assert make_state_headers(CALLER.state) == {
+    assert make_state_headers(STATE) == {
         "X-Roster-Revision": "7",
         "X-Roster-As-Of": "2026-11-21T00:00:00.000Z",
         "X-Roster-Deletions-Since": "2026-11-14T00:00:00.000Z",

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, Table, func, select, text, update
 
-from roster_service.access import leases
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import (
     PART_TABLES,
@@ -31,12 +30,6 @@ PARTS = (class_terms, user_roles, user_profiles, user_agents)
 # What the sync notes for itself.
 NOTED = ("fingerprint", "row_id", "taken_back")
 SPRINGFIELD, SHELBYVILLE = "springfield-1.1", "shelbyville-1.2"
-
-
-@pytest.fixture(autouse=True)
-def no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody serves the rosters of these tests, so no run waits for it."""
-    monkeypatch.setattr(leases, "LEASE_SECONDS", 0)
 
 
 @pytest.fixture

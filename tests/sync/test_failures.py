@@ -46,7 +46,7 @@ def stop_by_hand(*_arguments: Any, **_options: Any) -> None:
 # Where a load breaks off: a function of the program, what it does instead, and how the fault is called.
 FAULTS: dict[str, tuple[str, Callable[..., None], str]] = {
     "in a step": ("sync_scripts.loading.prepare", raise_with_a_cell, "ValueError"),
-    "in the last step": ("sync_scripts.loading.advance_state", raise_with_a_cell, "ValueError"),
+    "in the last step": ("sync_scripts.loading.publish", raise_with_a_cell, "ValueError"),
     "while COPY reads": ("sync_scripts.line_hashes.LineHasher.hash", raise_with_a_cell, "ValueError"),
     "by hand": ("sync_scripts.loading.compare", stop_by_hand, "KeyboardInterrupt"),
 }

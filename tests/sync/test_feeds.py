@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from pathlib import Path
 
 import pytest
@@ -68,12 +67,12 @@ def test_a_database_that_gives_up(engine: Engine, springfield: Path, monkeypatch
     before, roster = state(engine), read_state(engine)
     cell_of("users", "spr-student-1", "givenName", "Zoey")(springfield)
 
-    def die(connection: Connection, _stamp: datetime.datetime) -> int:
+    def die(connection: Connection, *_: object, **_state: object) -> int:
         connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
         return 0
 
     with monkeypatch.context() as patch:
-        patch.setattr("sync_scripts.loading.advance_state", die)
+        patch.setattr("sync_scripts.loading.publish", die)
         with pytest.raises(DatabaseUnavailableError, match="the database gave up"):
             load(engine, "feed", springfield)
     assert (state(engine), read_state(engine)) == (before, roster)

@@ -111,7 +111,7 @@ def test_what_cannot_be_made_ready_costs_nobody_the_night(night: Night, monkeypa
     def fail(*_: object, **__: object) -> None:
         raise ValueError("a row of somebody")
 
-    monkeypatch.setattr("sync_scripts.nightly.warm", fail)
+    monkeypatch.setattr("sync_scripts.nightly.warm_up", fail)
     code, lines = night()
     assert code == Exit.LOADED
     assert (lines[-1]["step"], lines[-1]["message"]) == ("warm", "ValueError")

@@ -49,7 +49,7 @@ def raise_it(error: BaseException) -> Callable[..., None]:
     return fail
 
 
-def lose_the_connection(connection: Connection, *_arguments: Any) -> None:
+def lose_the_connection(connection: Connection, *_arguments: Any, **_state: Any) -> None:
     """The database gives up on the run."""
     connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
 
@@ -80,7 +80,7 @@ def test_a_run_that_breaks_off_says_why(
     words: str,
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("sync_scripts.loading.advance_state", fail)
+        patch.setattr("sync_scripts.loading.publish", fail)
         with pytest.raises(error):
             load(engine, "feed", springfield)
     [run] = read_runs(engine)

@@ -1,24 +1,30 @@
--- Admits the client of an access token: its vendor, the grants and the state of the roster, and sets what the policies
--- read (set_sight). No row, and nothing set, where the token counts no longer. It runs as the owner of the tables: the
--- role that serves reads no account by itself.
+-- Admits the client of an access token for the rest of the transaction: sets the key by which the policies show rows,
+-- the hash of what this key opens, and whether guardians are shown. False, and nothing is open, where the token
+-- counts no longer. The caller must know the vendor's random key, which its token carries: a session that makes up the
+-- arguments is not admitted. It runs as the owner of the tables: the role that serves reads no account by itself.
 CREATE OR REPLACE FUNCTION admit_client(
-    client text, secret_version numeric, rights_version numeric, signed_by text, guardians boolean,
-    OUT vendor integer, OUT districts text[], OUT schools text[],
-    OUT revision bigint, OUT as_of timestamptz, OUT deletions_since timestamptz, OUT opening text, OUT everyone boolean
-) RETURNS SETOF record
-LANGUAGE plpgsql ROWS 1 SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    client text, vendor numeric, client_version numeric, grant_version numeric, visibility_key uuid,
+    signed_by text, guardians boolean
+) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    admitted vendors;
 BEGIN
-    SELECT found.vendor,
-        ARRAY(SELECT district_id FROM vendor_grants WHERE vendor_id = found.vendor AND school_id IS NULL),
-        ARRAY(SELECT school_id FROM vendor_grants WHERE vendor_id = found.vendor AND school_id IS NOT NULL),
-        found.revision, found.as_of, found.deletions_since
-    INTO vendor, districts, schools, revision, as_of, deletions_since
-    FROM standing_client(client, secret_version, rights_version, signed_by) found;
-    IF FOUND THEN
-        opening := set_sight(districts, schools, guardians);
-        everyone := current_setting('roster.everyone')::boolean;
-        RETURN NEXT;
-    END IF;
+    SELECT found.* INTO admitted
+    FROM oauth_clients asking JOIN vendors found ON found.id = asking.vendor_id
+    WHERE asking.client_id = client AND asking.enabled AND asking.version = client_version
+        AND found.id = vendor AND found.enabled AND found.grant_version = admit_client.grant_version
+        AND found.visibility_key = admit_client.visibility_key
+        AND EXISTS (
+            SELECT FROM signing_keys known
+            WHERE known.key_id = signed_by AND (known.retired_at IS NULL OR known.retired_at > now())
+        );
+    PERFORM set_config('roster.visibility_key', coalesce(admitted.visibility_key::text, ''), true),
+        set_config('roster.visible_set', coalesce(
+            admitted.visible_set || CASE WHEN guardians THEN ' with guardians' ELSE '' END, ''
+        ), true),
+        set_config('roster.guardians', (guardians AND admitted.id IS NOT NULL)::text, true);
+    RETURN admitted.id IS NOT NULL;
 END
 $$;
-REVOKE ALL ON FUNCTION admit_client(text, numeric, numeric, text, boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION admit_client(text, numeric, numeric, numeric, uuid, text, boolean) FROM PUBLIC;

@@ -1,17 +1,8 @@
--- An enrollment is visible if its school is granted, and its class and its user are visible. A setting that was not
--- set, or is left from another transaction of the session, reads as NULL: then no row is visible. Each scalar subquery
--- is evaluated once a statement. A policy that reads another table gets the rows that the other table's policy shows.
--- The CASE keeps the planner from guessing that the condition halves the rows: the query filter has left visible ones
--- only.
+-- An enrollment is visible if its school is granted, and its class and its user are visible. A policy that reads
+-- another table gets the rows that the other table's policy shows. The CASE keeps the planner from guessing that the
+-- condition halves the rows: the query filter has left visible ones only.
 CREATE POLICY visible ON enrollments FOR SELECT USING (CASE WHEN
-    EXISTS (SELECT FROM orgs granted WHERE granted.sourced_id = enrollments.school_id AND (
-        granted.district_id = ANY (
-            (SELECT NULLIF(current_setting('roster.granted_districts', true), '')::text[])::text[]
-        )
-        OR granted.sourced_id = ANY (
-            (SELECT NULLIF(current_setting('roster.granted_schools', true), '')::text[])::text[]
-        )
-    ))
+    EXISTS (SELECT FROM visible_orgs seen WHERE seen.org_id = enrollments.school_id AND seen.granted)
     AND EXISTS (SELECT FROM classes taught WHERE taught.sourced_id = enrollments.class_id)
     AND EXISTS (SELECT FROM user_roles held WHERE held.user_id = enrollments.user_id)
 THEN 1 ELSE 0 END <> 0);

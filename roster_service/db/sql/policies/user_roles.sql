@@ -1,17 +1,10 @@
 -- A role of a user is visible if its org is granted, and a guardian's role only with the right to see guardians. A
--- setting that was not set, or is left from another transaction of the session, reads as NULL: then no row is visible.
--- Each scalar subquery is evaluated once a statement. A policy that reads another table gets the rows that the other
--- table's policy shows. The CASE keeps the planner from guessing that the condition halves the rows: the query filter
--- has left visible ones only.
+-- setting that was not set, or is left from another transaction of the session, reads as NULL: then no guardian is
+-- visible. The scalar subquery is evaluated once a statement. A policy that reads another table gets the rows that the
+-- other table's policy shows. The CASE keeps the planner from guessing that the condition halves the rows: the query
+-- filter has left visible ones only.
 CREATE POLICY visible ON user_roles FOR SELECT USING (CASE WHEN
-    EXISTS (SELECT FROM orgs granted WHERE granted.sourced_id = user_roles.org_id AND (
-        granted.district_id = ANY (
-            (SELECT NULLIF(current_setting('roster.granted_districts', true), '')::text[])::text[]
-        )
-        OR granted.sourced_id = ANY (
-            (SELECT NULLIF(current_setting('roster.granted_schools', true), '')::text[])::text[]
-        )
-    ))
+    EXISTS (SELECT FROM visible_orgs seen WHERE seen.org_id = user_roles.org_id AND seen.granted)
     AND (role NOT IN ('guardian', 'parent', 'relative')
         OR (SELECT NULLIF(current_setting('roster.guardians', true), '')::boolean))
 THEN 1 ELSE 0 END <> 0);

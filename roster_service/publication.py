@@ -1,0 +1,72 @@
+"""What must be true of a new roster before it is served: a sync says it in the transaction that changes the roster.
+
+This is what the sync knows of the service, beside its tables and settings.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, Engine, text, update
+
+from roster_service.db.engine import make_ordering_engine
+from roster_service.db.roles import Role, find_role, make_role_url
+from roster_service.db.sync_lock import SYNC_LOCK
+from roster_service.db.tables import roster_state
+from roster_service.db.visible_orgs import refresh_all_visible_orgs, refresh_renderer
+from roster_service.errors import DatabaseUnavailableError
+from roster_service.query.renditions import add_renditions, refresh_renditions
+from roster_service.query.warm_up import WarmUp, list_views, make_orderings
+from roster_service.rostering.endpoints import list_listings
+from roster_service.settings import Settings
+
+
+def publish(connection: Connection, rendered_megabytes: int, **state: Any) -> int:
+    """Makes the roster that this transaction leaves the next revision: renders what changed, and writes anew which orgs
+    the vendors see. Returns the revision.
+
+    `rendered_megabytes`: what all renditions may take. `state`: what changes of roster_state.
+
+    The last step of the transaction, because changes of grants wait for its end.
+    """
+    changed = update(roster_state).values(revision=roster_state.c.revision + 1, **state)
+    revision: int = connection.execute(changed.returning(roster_state.c.revision)).scalar_one()
+    views = list_views(connection, list(list_listings()))
+    if views:
+        refresh_renderer(connection)
+    refresh_renditions(connection, views, rendered_megabytes * 10**6)
+    refresh_all_visible_orgs(connection)
+    return revision
+
+
+def render_for_clients(connection: Connection, settings: Settings) -> bool:
+    """Renders what registered clients can ask for and nobody could before. False while a sync is under way: a later one
+    renders it, and until then the records are made live."""
+    if not connection.scalar(text("SELECT pg_try_advisory_xact_lock(:class, :object)"), SYNC_LOCK):
+        return False
+    refresh_renderer(connection)
+    add_renditions(connection, list_views(connection, list(list_listings())), settings.document_megabytes * 10**6)
+    return True
+
+
+def warm_up(engine: Engine, settings: Settings) -> WarmUp:
+    """Makes the orderings that clients will ask for first, for at most `warm_seconds`. `engine`: of the tables' owner.
+
+    Raises DatabaseUnavailableError where the database has no roles that serve requests.
+    """
+    with engine.connect() as connection:
+        name = find_role(connection, Role.SERVING)
+    if name is None:
+        raise DatabaseUnavailableError("the database has no roles that serve requests; run `roster db upgrade`")
+    url = make_role_url(engine.url, name, settings.role_password)
+    serving = make_ordering_engine(url, statement_seconds=max(1, settings.warm_seconds))
+    try:
+        return make_orderings(
+            engine,
+            serving,
+            list(list_listings()),
+            megabytes=settings.walk_megabytes,
+            seconds=settings.warm_seconds,
+        )
+    finally:
+        serving.dispose()

@@ -1,0 +1,77 @@
+"""An authorized request: a plan, who asks, and what its statements are bound to."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy.dialects import postgresql
+
+from roster_service.db.message import Call
+from roster_service.query.plan import Outline, Plan
+from roster_service.query.rendered_records import BASE
+from roster_service.query.statements import KEPT, Driver, admits, matching, order_of
+
+
+@dataclass(frozen=True)
+class AuthorizedRequest:
+    """A plan of a vendor's request. `admission` admits the vendor in the transaction that it is sent in; `asked`: the
+    values that the plan's path filter is bound to, beside the ids of the path."""
+
+    plan: Plan
+    vendor_id: int
+    admission: Call
+    asked: Mapping[str, Any]
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """What the statements of the plan are bound to."""
+        return {
+            "vendor_id": self.vendor_id,
+            "base_url": BASE,
+            # No text in PostgreSQL has a NUL, so no record has such an id.
+            **{f"path_{name}": None if "\x00" in value else value for name, value in self.plan.path_ids},
+            **self.asked,
+            "page_limit": self.plan.limit,
+            "page_offset": self.plan.offset,
+            "query": self.query_hash,
+        }
+
+    @cached_property
+    def query_hash(self) -> bytes:
+        """A hash of all that decides which records the collection has, and in which order, but for the revision and
+        the orgs that the vendor sees: pages of one query share an ordering."""
+        plan, outline = self.plan, ordered_outline(self.plan)
+        asked = {name: sorted(value) if isinstance(value, list) else value for name, value in self.asked.items()}
+        facts = (_describe(outline), _describe_filter(plan), sorted(plan.path_ids), sorted(asked.items()))
+        return hashlib.sha256(repr(facts).encode()).digest()
+
+
+def ordered_outline(plan: Plan) -> Outline:
+    """The part of a plan's outline that decides its ordering: neither the direction nor the fields."""
+    outline = dataclasses.replace(plan.outline, descending=False, fields=())
+    # Who only counts asks for no order.
+    return outline if plan.limit else dataclasses.replace(outline, sort=None)
+
+
+@functools.lru_cache(KEPT)
+def _describe(outline: Outline) -> bytes:
+    """A hash of the statement without a filter, which says everything of an outline: nothing that changes it can be
+    forgotten."""
+    ids = matching(outline, admits(outline, Driver.VISIBILITY)).order_by(*order_of(outline))
+    compiled = ids.compile(dialect=postgresql.dialect())  # type: ignore[no-untyped-call]
+    return hashlib.sha256(repr((str(compiled), sorted(compiled.params.items()))).encode()).digest()
+
+
+def _describe_filter(plan: Plan) -> object:
+    """The filter as it was typed, and what decides which values it is held against: its SQL follows from these."""
+    if plan.filter is None:
+        return None
+    view = plan.outline.view
+    metadata = sorted(kind.value for kind in view.sight.metadata)
+    return plan.filter, view.record.__module__, view.record.__qualname__, view.sight.guardians, metadata

@@ -1,0 +1,1 @@
+"""What all interfaces share of HTTP."""

@@ -1,0 +1,114 @@
+"""The way of a rostering request, from its token to its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from flask import Response, request
+
+from roster_service.access.callers import AccessToken
+from roster_service.access.journal import mask_filter
+from roster_service.access.roster_state import RosterState
+from roster_service.access.token_cache import TokenReader
+from roster_service.errors import RefusedRequestError
+from roster_service.query.params import Limits
+from roster_service.query.reader import Reader
+from roster_service.request_facts import note_asker, note_shown
+from roster_service.rostering.operations import (
+    Address,
+    Operation,
+    PlannedRequest,
+    Records,
+    describe_request,
+    read_bearer,
+    show_page,
+    show_record,
+)
+from roster_service.rostering.paths import raw_path
+
+
+@dataclass(frozen=True)
+class Services:
+    """What answers requests: who reads tokens and the roster, the bounds of parameters, and the public address."""
+
+    reader: Reader
+    tokens: TokenReader
+    limits: Limits
+    public_url: str | None
+
+
+def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]) -> Response:
+    """The answer to the request that Flask holds: authenticate, parse and plan, condition, read, respond, record.
+
+    Raises RefusedRequestError for the token (401), its version (400), its scopes (403), the parameters (400), and a
+    record that does not exist (404), in this order; the method was refused before. `read` admits the token and reads
+    in one message to the database, so nothing is answered from what was true before.
+    """
+    token = services.tokens.read(read_bearer(request.headers.get("Authorization", "")))
+    note_asker(token.vendor_id, token.client_id)
+    with _token_refused_first(services, token):
+        planned = operation.plan(token, read_address(services), path_ids)
+    if _may_be_unchanged():
+        state = services.reader.admit(token.admission)
+        if request.if_none_match.contains_weak(planned.make_tag(state)):
+            return _respond_unchanged(planned, state)
+    state, records = _read(services, planned)
+    response = _respond(planned, state, records)
+    note_shown(records.number, partial(mask_filter, planned.parsed.filter))
+    return response
+
+
+@contextmanager
+def _token_refused_first(services: Services, token: AccessToken) -> Iterator[None]:
+    """A request that is refused in the block is refused for its token, where that counts no longer."""
+    try:
+        yield
+    except RefusedRequestError:
+        services.reader.admit(token.admission)
+        raise
+
+
+def read_address(services: Services) -> Address:
+    """The address of the request: built on the public one, else on the one that it came to."""
+    root = services.public_url or request.host_url.rstrip("/")
+    return Address(root, raw_path(request.environ), read_query_string())
+
+
+def read_query_string() -> str:
+    """The query string as it was sent."""
+    return request.query_string.decode("latin-1")
+
+
+def _may_be_unchanged() -> bool:
+    """Whether the request has a tag to compare. `*` asks for any answer at all: whether there is one has to be read."""
+    return bool(request.if_none_match) and not request.if_none_match.star_tag
+
+
+def _read(services: Services, planned: PlannedRequest) -> tuple[RosterState, Records]:
+    if planned.operation.is_collection:
+        page = services.reader.read_page(planned.to_read)
+        return page.state, show_page(planned, page.page)
+    record = services.reader.read_record(planned.to_read)
+    return record.state, show_record(planned, record.text)
+
+
+def _respond(planned: PlannedRequest, state: RosterState, records: Records) -> Response:
+    if request.if_none_match.star_tag:
+        return _respond_unchanged(planned, state)
+    response = Response(records.body, mimetype="application/json")
+    response.headers.update({**records.headers, **planned.make_headers(state)})
+    return response
+
+
+def _respond_unchanged(planned: PlannedRequest, state: RosterState) -> Response:
+    response = Response(status=304)
+    response.headers.update(planned.make_headers(state))
+    return response
+
+
+def describe_this_request() -> str:
+    """The method and address of the request, for the text of an error."""
+    return describe_request(request.method, raw_path(request.environ), read_query_string())

@@ -1,0 +1,415 @@
+"""The rows that say which orgs a vendor sees follow its grants, whatever changes: grants, orgs, or both at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection, Engine, delete, event, func, insert, select, text, update
+
+from roster_service import publication
+from roster_service.access import vendors
+from roster_service.access.scopes import Scope, ScopeName
+from roster_service.db import tables
+from roster_service.db.access_tables import visible_orgs
+from roster_service.db.engine import make_engine
+from roster_service.db.visibility import RENDERER
+from roster_service.db.visible_orgs import refresh_renderer
+from roster_service.publication import publish
+
+# An org: (its type, the district that it lies in). Schools of a school are schools of its district.
+Org = tuple[str, str | None]
+BASE: Mapping[str, Org] = {
+    "d1": ("district", "d1"),
+    "d1-a": ("school", "d1"),
+    "d1-b": ("school", "d1"),
+    "d1-b-dept": ("department", "d1"),
+    "d2": ("district", "d2"),
+    "d2-a": ("school", "d2"),
+    "alone": ("school", None),
+}
+VENDORS = ("one", "two")
+FEED = "orgs"
+# (org, granted, whole_district).
+Row = tuple[str, bool, bool]
+
+
+@dataclass
+class Model:
+    """What there is, in plain sets."""
+
+    orgs: dict[str, Org] = field(default_factory=lambda: dict(BASE))
+    # By vendor: (district, school or None).
+    grants: dict[str, set[tuple[str, str | None]]] = field(default_factory=lambda: {name: set() for name in VENDORS})
+
+    def list_rows(self, vendor: str) -> set[Row]:
+        """The rows of a vendor."""
+        whole = {district for district, school in self.grants[vendor] if school is None}
+        schools = {school for _, school in self.grants[vendor] if school is not None}
+        granted = {name for name, (_, district) in self.orgs.items() if name in schools or district in whole}
+        above = {self.orgs[school][1] for school in schools if school in self.orgs}
+        shown = granted | {name for name in self.orgs if name in above}
+        return {(name, name in granted, name in whole) for name in shown}
+
+
+def write_orgs(connection: Connection, orgs: Mapping[str, Org]) -> None:
+    """The orgs of the roster, and no others."""
+    connection.execute(delete(tables.orgs))
+    feed = select(tables.feeds.c.id).where(tables.feeds.c.name == FEED).scalar_subquery()
+    for name, (kind, district) in orgs.items():
+        row = {"sourced_id": name, "name": name, "type": kind, "district_id": district, "status": "active"}
+        connection.execute(insert(tables.orgs).values(**row, feed_id=feed, date_last_modified=func.now()))
+
+
+def email_of(vendor: str) -> str:
+    return f"{vendor}@vendors.example"
+
+
+def read_rows(connection: Connection, vendor: str) -> set[Row]:
+    """The rows of a vendor, each with its key of now."""
+    found = visible_orgs.join(tables.vendors, tables.vendors.c.id == visible_orgs.c.vendor_id)
+    columns = (visible_orgs.c.org_id, visible_orgs.c.granted, visible_orgs.c.whole_district)
+    own = select(*columns, visible_orgs.c.key == tables.vendors.c.visibility_key).select_from(found)
+    rows = connection.execute(own.where(tables.vendors.c.email == email_of(vendor))).all()
+    assert all(row[3] for row in rows)
+    return {(row[0], row[1], row[2]) for row in rows}
+
+
+def read_hash(connection: Connection, vendor: str) -> str:
+    found = select(tables.vendors.c.visible_set).where(tables.vendors.c.email == email_of(vendor))
+    return str(connection.execute(found).scalar_one())
+
+
+def prepare(engine: Engine) -> None:
+    """The base orgs, and vendors without grants."""
+    with engine.begin() as connection:
+        connection.execute(text("TRUNCATE orgs, feeds, vendors, visible_orgs RESTART IDENTITY CASCADE"))
+        connection.execute(insert(tables.feeds).values(name=FEED, format="oneroster"))
+        write_orgs(connection, BASE)
+        for vendor in VENDORS:
+            vendors.add_vendor(connection, email_of(vendor), vendor)
+
+
+@pytest.fixture(scope="module")
+def shared(make_database: Callable[[], str]) -> Iterator[Engine]:
+    """A writing engine on a database that each example empties."""
+    engine = make_engine(make_database())
+    yield engine
+    engine.dispose()
+
+
+SCHOOLS = [name for name, (kind, district) in BASE.items() if kind == "school" and district]
+
+
+def grant_if_there(connection: Connection, model: Model, vendor: str, org: str) -> None:
+    """Grants a district or a school; of what is not there, nothing."""
+    kind, district = model.orgs.get(org, ("", None))
+    if (kind, org) == ("district", district):
+        vendors.grant(connection, email_of(vendor), org, ())
+        model.grants[vendor].add((org, None))
+    elif kind == "school" and district in model.orgs:
+        vendors.grant(connection, email_of(vendor), district, [org])
+        model.grants[vendor].add((district, org))
+
+
+def revoke_if_granted(connection: Connection, model: Model, vendor: str, district: str) -> None:
+    """Takes back what was granted of a district, if anything was."""
+    if any(granted == district for granted, _ in model.grants[vendor]):
+        vendors.revoke(connection, email_of(vendor), district)
+        model.grants[vendor] = {it for it in model.grants[vendor] if it[0] != district}
+
+
+def sync(connection: Connection, model: Model, org: str, new: Org | None) -> None:
+    """As a sync does: an org comes, moves or vanishes."""
+    if new is None:
+        model.orgs.pop(org, None)
+    else:
+        model.orgs[org] = new
+    write_orgs(connection, model.orgs)
+    publish(connection, 0)
+
+
+STEPS = st.one_of(
+    st.tuples(st.just(grant_if_there), st.sampled_from(VENDORS), st.sampled_from(["d1", "d2", *SCHOOLS])),
+    st.tuples(st.just(revoke_if_granted), st.sampled_from(VENDORS), st.sampled_from(["d1", "d2"])),
+    st.sampled_from([*SCHOOLS, "d1-b-dept", "alone"]).flatmap(
+        lambda org: st.tuples(
+            st.just(sync), st.just(org), st.sampled_from([(BASE[org][0], place) for place in ("d1", "d2", None)])
+        )
+    ),
+    st.sampled_from(list(BASE)).flatmap(
+        lambda org: st.tuples(st.just(sync), st.just(org), st.sampled_from([None, BASE[org]]))
+    ),
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(steps=st.lists(STEPS, min_size=1, max_size=10))
+def test_the_rows_are_those_of_the_grants_after_every_change(shared: Engine, steps: list[tuple[Any, ...]]) -> None:
+    """And two vendors have one hash exactly where they see the same."""
+    prepare(shared)
+    model = Model()
+    for step, *given_to in steps:
+        with shared.begin() as connection:
+            step(connection, model, *given_to)
+        with shared.connect() as connection:
+            rows = {vendor: read_rows(connection, vendor) for vendor in VENDORS}
+            assert rows == {vendor: model.list_rows(vendor) for vendor in VENDORS}
+            hashes = {read_hash(connection, vendor) for vendor in VENDORS}
+        seen = {frozenset((org, granted) for org, granted, _ in rows[vendor]) for vendor in VENDORS}
+        assert len(hashes) == len(seen)
+
+
+@pytest.fixture
+def orgs(engine: Engine) -> Engine:
+    """A writing engine on the base orgs, with the vendors."""
+    prepare(engine)
+    return engine
+
+
+@pytest.mark.parametrize(
+    ("grants", "rows"),
+    [
+        pytest.param([], set(), id="nothing"),
+        pytest.param(
+            [("d1", ())],
+            {("d1", True, True), ("d1-a", True, False), ("d1-b", True, False), ("d1-b-dept", True, False)},
+            id="whole-district",
+        ),
+        pytest.param([("d1", ("d1-a",))], {("d1", False, False), ("d1-a", True, False)}, id="single-school"),
+        pytest.param(
+            [("d1", ("d1-b",))],
+            {("d1", False, False), ("d1-b", True, False)},
+            id="no-department-of-a-granted-school",
+        ),
+        pytest.param(
+            [("d1", ()), ("d1", ("d1-a",))],
+            {("d1", True, True), ("d1-a", True, False), ("d1-b", True, False), ("d1-b-dept", True, False)},
+            id="a-school-of-a-district-that-is-granted-too",
+        ),
+        pytest.param(
+            [("d1", ("d1-a",)), ("d2", ())],
+            {("d1", False, False), ("d1-a", True, False), ("d2", True, True), ("d2-a", True, False)},
+            id="of-two-districts",
+        ),
+    ],
+)
+def test_what_a_grant_opens(orgs: Engine, grants: list[tuple[str, tuple[str, ...]]], rows: set[Row]) -> None:
+    with orgs.begin() as connection:
+        for district, schools in grants:
+            vendors.grant(connection, email_of("one"), district, schools)
+    with orgs.connect() as connection:
+        assert read_rows(connection, "one") == rows
+        assert read_rows(connection, "two") == set()
+    with orgs.begin() as connection:
+        for district in dict(grants):
+            vendors.revoke(connection, email_of("one"), district)
+    with orgs.connect() as connection:
+        assert read_rows(connection, "one") == set()
+
+
+def test_every_change_of_a_vendor_gives_its_rows_another_key(orgs: Engine) -> None:
+    """What a token of before carries opens nothing."""
+    keys = []
+    changes: list[Callable[[Connection], object]] = [
+        lambda connection: vendors.grant(connection, email_of("one"), "d1", ()),
+        lambda connection: vendors.grant(connection, email_of("one"), "d1", ()),
+        lambda connection: vendors.enable_vendor(connection, email_of("one"), enabled=False),
+        lambda connection: vendors.change_flags(connection, email_of("one")),
+    ]
+    for change in changes:
+        with orgs.begin() as connection:
+            change(connection)
+            assert len(read_rows(connection, "one")) == 4
+            keys.append(connection.execute(select(visible_orgs.c.key).distinct()).scalar_one())
+    assert len(set(keys)) == len(changes)
+
+
+def test_records_are_rendered_with_every_org(orgs: Engine) -> None:
+    with orgs.begin() as connection:
+        for change in (None, delete(tables.orgs).where(tables.orgs.c.sourced_id == "d2")):
+            if change is not None:
+                connection.execute(change)
+            refresh_renderer(connection)
+            own = select(visible_orgs.c.org_id, visible_orgs.c.granted, visible_orgs.c.whole_district)
+            found = connection.execute(own.where(visible_orgs.c.vendor_id == RENDERER)).all()
+            known = connection.execute(select(tables.orgs.c.sourced_id, tables.orgs.c.type)).all()
+            assert {tuple(row) for row in found} == {(name, True, kind == "district") for name, kind in known}
+
+
+# --- a sync and a change of grants at once ---------------------------------------------------------------------------
+
+
+def is_blocked(engine: Engine) -> bool:
+    """Whether a session of this database waits for another one."""
+    waiting = text(
+        "SELECT count(*) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0"
+    )
+    with engine.connect() as connection:
+        return connection.execute(waiting).scalar_one() > 0
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Until it holds, which it must before long."""
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+class Beside:
+    """A transaction in a thread of its own."""
+
+    def __init__(self, engine: Engine, change: Callable[[Connection], object]) -> None:
+        self._engine, self._change = engine, change
+        self._failures: list[BaseException] = []
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            with self._engine.begin() as connection:
+                self._change(connection)
+        except BaseException as error:  # noqa: BLE001  (raised again where the test stands)
+            self._failures.append(error)
+
+    def is_alive(self) -> bool:
+        """Whether it has not ended."""
+        return self._thread.is_alive()
+
+    def join(self) -> None:
+        """Waits for its end; raises what it has raised."""
+        self._thread.join()
+        for failure in self._failures:
+            raise failure
+
+
+def add_school(connection: Connection) -> None:
+    """As a sync does: a school comes to each district, so the vendors see other orgs."""
+    write_orgs(connection, {**BASE, "d1-new": ("school", "d1"), "d2-new": ("school", "d2")})
+    publish(connection, 0)
+
+
+WITH_NEW = Model(orgs={**BASE, "d1-new": ("school", "d1"), "d2-new": ("school", "d2")})
+
+
+@pytest.fixture
+def others(engine: Engine) -> Iterator[Engine]:
+    """Another engine on the same database."""
+    made = make_engine(engine.url.render_as_string(hide_password=False))
+    yield made
+    made.dispose()
+
+
+CHANGES: list[Any] = [
+    pytest.param(lambda c: vendors.revoke(c, email_of("two"), "d1"), set(), id="revoke"),
+    pytest.param(lambda c: vendors.grant(c, email_of("two"), "d2", ()), {("d1", None), ("d2", None)}, id="grant"),
+    pytest.param(lambda c: vendors.enable_vendor(c, email_of("two"), enabled=False), {("d1", None)}, id="disable"),
+]
+
+
+@pytest.fixture
+def granted(orgs: Engine) -> Engine:
+    """Each vendor was granted a district."""
+    with orgs.begin() as connection:
+        for vendor in VENDORS:
+            vendors.grant(connection, email_of(vendor), "d1", ())
+    return orgs
+
+
+def assert_rows(engine: Engine, grants: set[tuple[str, str | None]]) -> None:
+    WITH_NEW.grants = {"one": {("d1", None)}, "two": grants}
+    with engine.connect() as connection:
+        for vendor in VENDORS:
+            assert read_rows(connection, vendor) == WITH_NEW.list_rows(vendor)
+
+
+@pytest.mark.parametrize(("change", "grants"), CHANGES)
+def test_a_change_of_grants_waits_for_the_end_of_a_sync(
+    granted: Engine, others: Engine, change: Callable[[Connection], object], grants: set[tuple[str, str | None]]
+) -> None:
+    """Between its last step and its commit: no row of the sync outlives the grant that it came from."""
+    with granted.connect() as connection, connection.begin():
+        add_school(connection)
+        beside = Beside(others, change)
+        wait_until(lambda: is_blocked(granted))
+    beside.join()
+    assert_rows(granted, grants)
+
+
+@pytest.mark.parametrize(("change", "grants"), CHANGES)
+def test_a_sync_reads_the_grants_that_were_changed_before_it(
+    granted: Engine, others: Engine, change: Callable[[Connection], object], grants: set[tuple[str, str | None]]
+) -> None:
+    with granted.connect() as connection, connection.begin():
+        change(connection)
+        beside = Beside(others, add_school)
+        wait_until(lambda: is_blocked(granted))
+    beside.join()
+    assert_rows(granted, grants)
+
+
+@pytest.mark.parametrize(("change", "grants"), CHANGES)
+def test_a_sync_in_the_middle_of_a_change_of_grants_stops_neither(
+    granted: Engine, others: Engine, change: Callable[[Connection], object], grants: set[tuple[str, str | None]]
+) -> None:
+    """Each waits for the other at one place alone."""
+    begun: list[Beside] = []
+
+    def begin_sync(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        if "refresh_visible_orgs" in statement and not begun:
+            begun.append(Beside(others, add_school))
+            wait_until(lambda: is_blocked(others))
+
+    event.listen(granted, "before_cursor_execute", begin_sync)
+    with granted.begin() as connection:
+        change(connection)
+    begun[0].join()
+    assert_rows(granted, grants)
+
+
+@pytest.mark.parametrize(("change", "grants"), CHANGES)
+def test_a_change_of_grants_while_a_sync_renders_stops_neither(
+    granted: Engine,
+    others: Engine,
+    change: Callable[[Connection], object],
+    grants: set[tuple[str, str | None]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A sync has written the rows of the renderer, and the rows of vendors not yet."""
+    with granted.begin() as connection:
+        vendors.add_client(connection, email_of("one"), "tests", [Scope("v1p2", ScopeName.CORE)])
+    render = publication.refresh_renditions
+
+    def render_beside(*given: Any) -> None:
+        changing = Beside(others, change)
+        wait_until(lambda: is_blocked(granted) or not changing.is_alive())
+        render(*given)
+        begun.append(changing)
+
+    begun: list[Beside] = []
+    monkeypatch.setattr(publication, "refresh_renditions", render_beside)
+    with granted.begin() as connection:
+        write_orgs(connection, WITH_NEW.orgs)
+        publish(connection, 1)
+    begun[0].join()
+    assert_rows(granted, grants)
+
+
+def test_what_is_rolled_back_leaves_the_rows_as_they_were(granted: Engine) -> None:
+    with granted.connect() as connection:
+        before = {vendor: read_rows(connection, vendor) for vendor in VENDORS}
+    with granted.connect() as connection:
+        add_school(connection)
+        connection.execute(update(tables.vendors).values(enabled=False))
+        assert {vendor: read_rows(connection, vendor) for vendor in VENDORS} != before
+        connection.rollback()
+    with granted.connect() as connection:
+        assert {vendor: read_rows(connection, vendor) for vendor in VENDORS} == before

@@ -1,0 +1,134 @@
+"""A change that narrows rights counts for every request that begins after it has ended, in every worker, under load."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, Engine
+
+from roster_service.access import signing_keys, vendors
+from roster_service.access.api_keys import Allowance, rotate_key
+from tests.contract.conftest import SECRET_KEY
+
+from .serving import Credentials, Service, fill, serving, wait_for
+
+ASKING_THREADS = 4
+# How many answers are seen on each side of the change.
+ANSWERS = 30
+PATHS = (
+    "/users?limit=2",
+    "/users/spr-student-1",
+    "/users?limit=2&offset=2",
+    "/orgs?limit=0",
+    "/users?limit=2&offset=99",
+)
+
+
+@dataclass
+class Load:
+    """Threads that ask all the time; of each answer, when its request was sent, and its status."""
+
+    ask: Callable[[], int]
+    answers: list[tuple[float, int]] = field(default_factory=list)
+    ended: threading.Event = field(default_factory=threading.Event)
+    threads: list[threading.Thread] = field(default_factory=list)
+
+    def __enter__(self) -> Load:
+        self.threads = [threading.Thread(target=self._run) for _ in range(ASKING_THREADS)]
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        for thread in self.threads:
+            thread.join()
+
+    def _run(self) -> None:
+        while not self.ended.is_set():
+            begun = time.monotonic()
+            self.answers.append((begun, self.ask()))
+
+    def wait(self) -> None:
+        """Until so many more requests have been answered."""
+        seen = len(self.answers)
+        wait_for(lambda: len(self.answers) >= seen + ANSWERS)
+
+
+@pytest.fixture
+def credentials(engine: Engine) -> Credentials:
+    """A loaded district, and a vendor who sees it."""
+    return fill(engine)
+
+
+@pytest.fixture
+def service(engine: Engine, credentials: Credentials, tmp_path: Path) -> Iterator[Service]:
+    """Two workers, with no throttle that the load would meet."""
+    url = engine.url.render_as_string(hide_password=False)
+    with engine.begin() as connection:
+        vendors.change_allowance(connection, credentials.account.email, Allowance(10_000, 10_000, 10**9))
+    with serving(url, credentials, tmp_path) as running:
+        running.get_tokens()
+        yield running
+
+
+# What an operator's command does, and whether it ends the access of the rostering interface, of the vendor interface.
+CHANGES: dict[str, tuple[Callable[[Connection, Credentials], object], bool, bool]] = {
+    "a revoked grant": (lambda it, who: vendors.revoke(it, who.account.email, "spr-district"), True, True),
+    "a wider grant": (lambda it, who: vendors.grant(it, who.account.email, "spr-district", ["spr-high"]), True, True),
+    "a disabled vendor": (lambda it, who: vendors.enable_vendor(it, who.account.email, False), True, True),
+    "a disabled client": (lambda it, who: vendors.disable_client(it, who.client[0]), True, False),
+    "a secret replaced at once": (lambda it, who: vendors.rotate_secret(it, who.client[0], timedelta(0)), True, False),
+    "an API key replaced at once": (
+        lambda it, who: rotate_key(it, vendors.find_vendor(it, who.account.email).id, timedelta(0)),
+        False,
+        True,
+    ),
+    "a signing key replaced at once": (
+        lambda it, _who: signing_keys.rotate_signing_key(it, SECRET_KEY, timedelta(0)),
+        True,
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_no_request_that_begins_after_the_change_is_answered_with_data(
+    engine: Engine, service: Service, credentials: Credentials, change: str
+) -> None:
+    narrow, ends_rostering, ends_students = CHANGES[change]
+    with contextlib.ExitStack() as stack:
+        loads = []
+        if ends_rostering:
+            paths = itertools.cycle(PATHS)
+            loads.append(stack.enter_context(Load(lambda: service.ask("v1p2", next(paths)).status)))
+        if ends_students:
+            loads.append(stack.enter_context(Load(lambda: service.ask("students").status)))
+        for load in loads:
+            load.wait()
+        with engine.begin() as connection:
+            narrow(connection, credentials)
+        ended_at = time.monotonic()
+        for load in loads:
+            load.wait()
+    for load in loads:
+        before = {status for begun, status in load.answers if begun < ended_at}
+        after = {status for begun, status in load.answers if begun >= ended_at}
+        assert 200 in before
+        assert after in ({401}, {403})
+
+
+def test_a_tag_of_before_the_change_gets_no_304(engine: Engine, service: Service, credentials: Credentials) -> None:
+    tag = service.ask("v1p2").headers["ETag"]
+    assert {service.ask("v1p2", more={"If-None-Match": tag}).status for _ in range(ANSWERS)} == {304}
+    with engine.begin() as connection:
+        vendors.revoke(connection, credentials.account.email, "spr-district")
+    assert {service.ask("v1p2", more={"If-None-Match": tag}).status for _ in range(ANSWERS)} == {401}

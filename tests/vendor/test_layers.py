@@ -1,0 +1,98 @@
+"""The vendor interface with either layer of visibility taken away: every answer stays as it is."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from roster_service.app import create_app
+from roster_service.db import tables
+from roster_service.schemas.flags import Flag
+from roster_service.settings import Settings
+from tests.access_matrix.locks import Locks, forget_statements, open_query_filter, open_row_level_security
+from tests.conftest import close_app
+from tests.contract.conftest import SECRET_KEY
+from tests.vendor.client import Account, VendorClient
+from tests.vendor.conftest import Served
+from tests.vendor.test_grants import ALL_FLAGS, SHAPES, SHELBYVILLE, SPRINGFIELD
+
+INCLUDES = ((), tuple(flag.value for flag in Flag))
+WINDOWS = ({"limit": 100}, {"limit": 2, "offset": 2})
+
+
+@pytest.fixture(scope="module")
+def accounts(served: Served) -> list[Account]:
+    """A vendor for each shape of grants, with all flags."""
+    return [served.add(grants=shape.values[0], flags=ALL_FLAGS) for shape in SHAPES]
+
+
+@pytest.fixture(scope="module")
+def bodies(served: Served) -> list[dict[str, Any]]:
+    """What is asked: each district, all of its schools or each school of the roster, each include, each window."""
+    with served.engine.connect() as connection:
+        schools = connection.scalars(select(tables.orgs.c.sourced_id).where(tables.orgs.c.type == "school")).all()
+    chosen = [{}, *({"schools": [school]} for school in schools), {"schools": list(schools)}]
+    return [
+        {"districtlea": lea, "include": list(include), **schools, **window}
+        for lea, include, schools, window in itertools.product((SPRINGFIELD, SHELBYVILLE), INCLUDES, chosen, WINDOWS)
+    ]
+
+
+@contextmanager
+def layers(served: Served, locks: Locks) -> Iterator[VendorClient]:
+    """A client of an application on the same database, with these layers on."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not locks.first:
+            open_query_filter(patch)
+        if not locks.second:
+            open_row_level_security(patch)
+        forget_statements()
+        app = create_app(Settings(secret_key=SECRET_KEY), served.url)
+        yield VendorClient(app)
+        close_app(app)
+    forget_statements()
+
+
+Answers = Mapping[tuple[int, int], Any]
+
+
+def ask(client: VendorClient, accounts: list[Account], bodies: list[dict[str, Any]]) -> Answers:
+    """What each vendor is answered; ids of requests, which differ, left out."""
+    found = {}
+    for number, account in enumerate(accounts):
+        token = client.token(account)
+        for place, body in enumerate(bodies):
+            answer = client.students(account, token, body)
+            found[number, place] = answer.status, {**answer.json, "requestId": None}
+    return found
+
+
+@pytest.fixture(scope="module")
+def expected(client: VendorClient, accounts: list[Account], bodies: list[dict[str, Any]]) -> Answers:
+    """The answers with both layers."""
+    return ask(client, accounts, bodies)
+
+
+@pytest.mark.parametrize("locks", [Locks.FIRST_ALONE, Locks.SECOND_ALONE], ids=lambda locks: locks.value)
+def test_without_the_other_layer_every_answer_is_the_same(
+    served: Served, accounts: list[Account], bodies: list[dict[str, Any]], expected: Answers, locks: Locks
+) -> None:
+    assert {status for status, _ in expected.values()} == {200, 403}
+    with layers(served, locks) as client:
+        found = ask(client, accounts, bodies)
+    assert [(bodies[key[1]], expected[key], found[key]) for key in expected if found[key] != expected[key]] == []
+
+
+def test_without_both_layers_more_is_shown(
+    served: Served, accounts: list[Account], bodies: list[dict[str, Any]], expected: Answers
+) -> None:
+    """So the test above takes a layer away indeed."""
+    with layers(served, Locks.NONE) as client:
+        found = ask(client, accounts, bodies)
+    differing = [key for key in expected if found[key] != expected[key]]
+    assert len(differing) > len(expected) / 4
