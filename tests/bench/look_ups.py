@@ -23,7 +23,7 @@ from tests.bench.report import Result
 # How many ids are asked of each kind, after those that have the statements planned on every worker's connections.
 TIMES, BEFORE = 40, 20
 # So many times a single record, for each hundred records that the answer counts.
-TIMES_A_SINGLE = 5
+TIMES_A_SINGLE = 4
 GROWTH = 1.5
 
 # The ids that stand in paths and filters, as many as are asked.

@@ -17,11 +17,15 @@ from pathlib import Path
 
 from sqlalchemy import Engine, text
 
+from roster_service.access.callers import AccessToken, read_token
+from roster_service.access.signing_keys import KeyRing
 from roster_service.cli.demo import DemoAccount, add_demo_account
 from roster_service.cli.serve import make_server_command, stop
 from roster_service.db.embedded import open_embedded
-from roster_service.db.engine import make_engine
+from roster_service.db.engine import make_engine, make_reading_engine
 from roster_service.db.migrate import upgrade
+from roster_service.db.roles import Role, find_role, make_role_url
+from roster_service.publication import render_for_clients
 from roster_service.schemas.versions import V1P1
 from roster_service.settings import Settings
 from sync_scripts.generate_district import main as generate
@@ -100,6 +104,24 @@ class Place:
         answer = self.servers["ours"].fetch("/oauth/token", headers, form)
         return {"Authorization": f"Bearer {json.loads(answer.body)['access_token']}"}
 
+    def read_token(self, headers: Mapping[str, str]) -> AccessToken:
+        """The token of what `authorize` gave."""
+        issuer = f"http://{HOST}:{self.servers['ours'].port}"
+        keys = KeyRing(self.engine, self.settings.read_secret_key())
+        return read_token(headers["Authorization"].removeprefix("Bearer "), keys, issuer=issuer)
+
+    def make_role_url(self) -> str:
+        """The URL of the role that the roster is read as."""
+        with self.engine.connect() as connection:
+            name = find_role(connection, Role.SERVING)
+        assert name is not None
+        return make_role_url(self.url, name, None)
+
+    def open_serving(self) -> Engine:
+        """Connections of the role that the roster is read as, which plan each statement with its values."""
+        url = self.make_role_url()
+        return make_reading_engine(url, statement_seconds=600, pool_size=1, own_sessions=False)
+
     def count(self, statement: str) -> int:
         """The one number of a statement."""
         with self.engine.connect() as connection:
@@ -140,6 +162,7 @@ def fill(engine: Engine, folder: Path, students: int) -> DemoAccount:
         connection.execute(text(CHANGE_SOME))
         connection.execute(text(MOVE_ON))
         account = add_demo_account(connection)
+        render_for_clients(connection, Settings())
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("VACUUM ANALYZE"))
     return account
