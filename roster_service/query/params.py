@@ -16,9 +16,6 @@ from roster_service.errors import Problem, RefusedRequestError
 # Characters. A key of `metadata` is a name as well; all fields of a record together take less than 500.
 LONGEST_SORT = 512
 LONGEST_FIELDS = 4096
-# What is worked out of a text of a caller is kept for texts of at most so many characters, and worked out each time for
-# longer ones: then the number of its entries bounds a cache in bytes as well.
-LONGEST_KEPT = 1024
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ No framework here: `roster_service.web.pipeline` puts these steps in order.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,12 +12,10 @@ from urllib.parse import parse_qsl
 
 from roster_service.access.callers import AccessToken
 from roster_service.access.roster_state import RosterState, make_state_headers
-from roster_service.db.visibility import Sight
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.page import Page, put_root
 from roster_service.query.params import (
     COLLECTION_PARAMETERS,
-    LONGEST_KEPT,
     SINGLE_PARAMETERS,
     Limits,
     Parameter,
@@ -32,8 +29,6 @@ from roster_service.rostering.status_info import make_warning
 from roster_service.schemas.versions import Version
 
 MAX_QUERY_FIELDS = 100
-# Query strings that each endpoint remembers the reading of.
-KEPT_QUERIES = 128
 KEPT_STATES = 8
 
 Pairs = Sequence[tuple[str, str]]
@@ -59,23 +54,15 @@ class Address:
 
 
 @dataclass(frozen=True)
-class ParsedQuery:
-    """A query string as one endpoint reads it for one set of content rights: its pairs, its filter, its plan without
-    the path's ids."""
-
-    pairs: Pairs
-    filter: str | None
-    plan: Plan
-
-
-@dataclass(frozen=True)
 class PlannedRequest:
-    """A request that its token allows: what is asked, by whom, and the plan of its answer."""
+    """A request that its token allows: what is asked, by whom, and the plan of its answer. `pairs`: of its query;
+    `filter`: as it was sent."""
 
     operation: Operation
     token: AccessToken
     plan: Plan
-    parsed: ParsedQuery
+    pairs: Pairs
+    filter: str | None
     address: Address
 
     @property
@@ -112,17 +99,9 @@ class Operation:
     def __init__(self, endpoint: Endpoint, version: Version, limits: Limits) -> None:
         self.endpoint = endpoint
         self.version = version
-        record = version.records[endpoint.resource]
-        parameters = parameters_of(endpoint)
-
-        @lru_cache(KEPT_QUERIES)
-        def parse(query: str, sight: Sight) -> ParsedQuery:
-            pairs = _read_query(query)
-            wish = read_wish(pairs, parameters, limits)
-            return ParsedQuery(pairs, wish.filter, make_plan(wish, record, sight, endpoint.selection, {}))
-
-        self._parse = parse
-        self._parse_long = parse.__wrapped__
+        self._record = version.records[endpoint.resource]
+        self._parameters = parameters_of(endpoint)
+        self._limits = limits
 
     @property
     def is_collection(self) -> bool:
@@ -133,10 +112,10 @@ class Operation:
         """What is asked, where the token allows it. Raises RefusedRequestError for the version of the token, its
         scopes, and the parameters, in this order."""
         self._require_scope(token)
-        parse = self._parse if len(address.query) <= LONGEST_KEPT else self._parse_long
-        parsed = parse(address.query, token.sight)
-        plan = dataclasses.replace(parsed.plan, path_ids=tuple(path_ids.items())) if path_ids else parsed.plan
-        return PlannedRequest(self, token, plan, parsed, address)
+        pairs = _read_query(address.query)
+        wish = read_wish(pairs, self._parameters, self._limits)
+        plan = make_plan(wish, self._record, token.sight, self.endpoint.selection, path_ids)
+        return PlannedRequest(self, token, plan, pairs, wish.filter, address)
 
     def _require_scope(self, token: AccessToken) -> None:
         version = self.version.prefix
@@ -160,7 +139,7 @@ def show_page(planned: PlannedRequest, page: Page) -> Records:
     """The answer with a page of a collection."""
     plan = planned.plan
     headers = {"X-Total-Count": str(page.total)}
-    links = make_links(planned.address.plain, planned.parsed.pairs, plan.limit, plan.offset, page.total)
+    links = make_links(planned.address.plain, planned.pairs, plan.limit, plan.offset, page.total)
     if links:
         headers["Link"] = links
     head = f'{{"{planned.operation.endpoint.resource.plural}":['

@@ -57,7 +57,7 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
             return _respond_unchanged(planned, state)
     state, records = _read(services, planned)
     response = _respond(planned, state, records)
-    note_shown(records.number, partial(mask_filter, planned.parsed.filter))
+    note_shown(records.number, partial(mask_filter, planned.filter))
     return response
 
 
