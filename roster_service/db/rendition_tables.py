@@ -8,7 +8,6 @@ Both are UNLOGGED: whatever is lost in a crash is made live, and rendered again 
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Identity, Integer, Table
-from sqlalchemy.dialects.postgresql import TIMESTAMP
 
 from roster_service.db.tables import CText, CTexts, Stamp, metadata
 
@@ -25,7 +24,6 @@ renditions = Table(
     # False: it was larger than the bound, so its records are made live.
     Column("is_kept", Boolean, nullable=False),
     Column("bytes", BigInteger, nullable=False),
-    Column("made_at", TIMESTAMP(timezone=True), nullable=False),
     prefixes=["UNLOGGED"],
 )
 

@@ -8,7 +8,7 @@ vendors.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import (
@@ -53,34 +53,42 @@ def refresh_renditions(connection: Connection, views: Iterable[View], most_bytes
     so its records are made live. The connection is the transaction that changes the roster, and no other one does so
     meanwhile; the rows of visible orgs that are rendered with are those of the new roster.
     """
-    wanted = {key_of(view): view for view in views if has_rendition(view)} if most_bytes else {}
+    wanted = _find_keys(views) if most_bytes else {}
     for other in connection.scalars(select(renditions.c.id).where(renditions.c.key.not_in(list(wanted)))).all():
         _empty(connection, other)
         connection.execute(delete(renditions).where(renditions.c.id == other))
-    room = most_bytes
-    for key, view in wanted.items():
-        room -= _refresh(connection, key, view, room)
+    _refresh_all(connection, wanted, most_bytes)
 
 
 def add_renditions(connection: Connection, views: Iterable[View], most_bytes: int) -> None:
     """Renders the views that are new, as `refresh_renditions`; the others stay as they are."""
     known = dict(connection.execute(select(renditions.c.key, renditions.c.bytes)).all())
-    room = most_bytes - sum(known.values())
-    for key, view in {key_of(view): view for view in views if has_rendition(view) and most_bytes}.items():
-        if key not in known:
-            room -= _refresh(connection, key, view, room)
+    new = {key: view for key, view in _find_keys(views).items() if key not in known} if most_bytes else {}
+    _refresh_all(connection, new, most_bytes - sum(known.values()))
 
 
-def _refresh(connection: Connection, key: str, view: View, room: int) -> int:
-    """Brings one rendition up to the roster; returns the bytes that it takes."""
-    dependency_hash, as_of = read_dependency_hash(connection), read_state(connection).as_of
+def _find_keys(views: Iterable[View]) -> dict[str, View]:
+    """The views that have renditions, by the key of the rendition, in their order."""
+    return {key_of(view): view for view in views if has_rendition(view)}
+
+
+def _refresh_all(connection: Connection, views: Mapping[str, View], room: int) -> None:
+    if not views:
+        return
+    state = {"as_of": read_state(connection).as_of, "dependency_hash": read_dependency_hash(connection)}
+    for key, view in views.items():
+        room -= _refresh(connection, key, view, state, room)
+
+
+def _refresh(connection: Connection, key: str, view: View, state: Mapping[str, Any], room: int) -> int:
+    """Brings one rendition up to the roster; returns the bytes that it takes. `state`: what the rendition says of the
+    roster that it is of."""
     known = connection.execute(select(renditions).where(renditions.c.key == key)).one_or_none()
-    values = {"as_of": as_of, "dependency_hash": dependency_hash, "made_at": func.now()}
     if known is None:
-        added = insert(renditions).values(key=key, is_kept=True, bytes=0, **values)
+        added = insert(renditions).values(key=key, is_kept=True, bytes=0, **state)
         number = connection.execute(added.returning(renditions.c.id)).scalar_one()
         size = _render_all(connection, view, number, room)
-    elif known.is_kept and known.dependency_hash == dependency_hash and known.as_of <= as_of:
+    elif known.is_kept and known.dependency_hash == state["dependency_hash"] and known.as_of <= state["as_of"]:
         number, size = known.id, known.bytes + _render_changed(connection, view, known)
     elif known.is_kept or known.bytes <= room:
         _empty(connection, known.id)
@@ -90,7 +98,7 @@ def _refresh(connection: Connection, key: str, view: View, room: int) -> int:
     fits = size <= room
     if not fits:
         _empty(connection, number)
-    connection.execute(update(renditions).where(renditions.c.id == number).values(**values, is_kept=fits, bytes=size))
+    connection.execute(update(renditions).where(renditions.c.id == number).values(**state, is_kept=fits, bytes=size))
     return size if fits else 0
 
 

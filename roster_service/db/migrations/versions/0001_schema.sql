@@ -387,7 +387,6 @@ CREATE UNLOGGED TABLE renditions (
     dependency_hash text NOT NULL COLLATE "C",
     is_kept boolean NOT NULL,
     bytes bigint NOT NULL,
-    made_at timestamptz NOT NULL,
     CONSTRAINT pk_renditions PRIMARY KEY (id),
     CONSTRAINT uq_renditions_key UNIQUE (key)
 );
