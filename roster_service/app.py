@@ -25,9 +25,8 @@ from roster_service.db.engine import (
 )
 from roster_service.db.message import Messenger
 from roster_service.db.migrate import require_servable
-from roster_service.db.roles import Role, find_role, make_role_url, require_role
+from roster_service.db.roles import Role, make_role_urls, require_role
 from roster_service.docs import register_docs
-from roster_service.errors import DatabaseUnavailableError
 from roster_service.failures import register_failures
 from roster_service.journaling import register_journal
 from roster_service.oauth.token_endpoint import register_oauth
@@ -120,17 +119,13 @@ def prepare_database(settings: Settings, database_url: str) -> Mapping[Role, str
         require_servable(starting)
         with starting.begin() as connection:
             ensure_signing_key(connection, settings.read_secret_key())
-            names = {role: find_role(connection, role) for role in Role}
+            urls = make_role_urls(connection, settings.role_password)
     finally:
         starting.dispose()
-    found = {role: name for role, name in names.items() if name is not None}
-    if len(found) < len(names):
-        raise DatabaseUnavailableError("the database has no roles that serve requests; run `roster db upgrade`")
-    urls = {role: make_role_url(database_url, name, settings.role_password) for role, name in found.items()}
-    for role, name in found.items():
-        engine = make_starting_engine(urls[role])
+    for url in urls.values():
+        engine = make_starting_engine(url)
         try:
-            require_role(engine, name)
+            require_role(engine)
         finally:
             engine.dispose()
     return urls

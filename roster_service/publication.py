@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Engine, text, update
+from sqlalchemy import Connection, Engine, update
 
 from roster_service.db.engine import make_ordering_engine
-from roster_service.db.roles import Role, find_role, make_role_url
-from roster_service.db.sync_lock import SYNC_LOCK
+from roster_service.db.roles import Role, make_role_urls
+from roster_service.db.sync_lock import try_sync_lock
 from roster_service.db.tables import roster_state
 from roster_service.db.visible_orgs import refresh_all_visible_orgs, refresh_renderer
-from roster_service.errors import DatabaseUnavailableError
 from roster_service.query.renditions import add_renditions, refresh_renditions
 from roster_service.query.warm_up import WarmUp, list_views, make_orderings
 from roster_service.rostering.endpoints import list_listings
 from roster_service.settings import Settings
+
+LISTINGS = tuple(list_listings())
 
 
 def publish(connection: Connection, rendered_megabytes: int, **state: Any) -> int:
@@ -31,7 +32,7 @@ def publish(connection: Connection, rendered_megabytes: int, **state: Any) -> in
     """
     changed = update(roster_state).values(revision=roster_state.c.revision + 1, **state)
     revision: int = connection.execute(changed.returning(roster_state.c.revision)).scalar_one()
-    views = list_views(connection, list(list_listings()))
+    views = list_views(connection, LISTINGS)
     if views:
         refresh_renderer(connection)
     refresh_renditions(connection, views, rendered_megabytes * 10**6)
@@ -42,10 +43,10 @@ def publish(connection: Connection, rendered_megabytes: int, **state: Any) -> in
 def render_for_clients(connection: Connection, settings: Settings) -> bool:
     """Renders what registered clients can ask for and nobody could before. False while a sync is under way: a later one
     renders it, and until then the records are made live."""
-    if not connection.scalar(text("SELECT pg_try_advisory_xact_lock(:class, :object)"), SYNC_LOCK):
+    if not try_sync_lock(connection):
         return False
     refresh_renderer(connection)
-    add_renditions(connection, list_views(connection, list(list_listings())), settings.document_megabytes * 10**6)
+    add_renditions(connection, list_views(connection, LISTINGS), settings.document_megabytes * 10**6)
     return True
 
 
@@ -55,16 +56,13 @@ def warm_up(engine: Engine, settings: Settings) -> WarmUp:
     Raises DatabaseUnavailableError where the database has no roles that serve requests.
     """
     with engine.connect() as connection:
-        name = find_role(connection, Role.SERVING)
-    if name is None:
-        raise DatabaseUnavailableError("the database has no roles that serve requests; run `roster db upgrade`")
-    url = make_role_url(engine.url, name, settings.role_password)
-    serving = make_ordering_engine(url, statement_seconds=max(1, settings.warm_seconds))
+        urls = make_role_urls(connection, settings.role_password)
+    serving = make_ordering_engine(urls[Role.SERVING], statement_seconds=max(1, settings.warm_seconds))
     try:
         return make_orderings(
             engine,
             serving,
-            list(list_listings()),
+            LISTINGS,
             megabytes=settings.walk_megabytes,
             seconds=settings.warm_seconds,
         )

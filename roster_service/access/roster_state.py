@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, func, select, text, update
+from sqlalchemy import Connection, func, select, update
 
 from roster_service.db import tables
-from roster_service.db.sync_lock import SYNC_LOCK
+from roster_service.db.sync_lock import try_sync_lock
 from roster_service.errors import CommandError
 
 # How far the revision of a restored roster moves on, at least and less than: further than syncs after the backup can
 # have come, and by chance, so that two restores of one backup do not meet.
 LEAST_STEP, STEPS_END = 2**20, 2**30
+# The states whose headers a worker keeps: requests come while a sync commits.
+KEPT_STATES = 8
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ def renew_state(connection: Connection) -> RosterState:
     and rendered records. Deltas do not go on from before, because a record that came after the backup was made may be
     in no later roster, not even as a tombstone. Raises CommandError while a sync is under way, which gives stamps.
     """
-    if not connection.scalar(text("SELECT pg_try_advisory_xact_lock(:class, :object)"), SYNC_LOCK):
+    if not try_sync_lock(connection):
         raise CommandError("a sync is under way; try again when it is done")
     state = tables.roster_state.c
     step = LEAST_STEP + secrets.randbelow(STEPS_END - LEAST_STEP)
@@ -54,7 +58,8 @@ def show_instant(instant: datetime) -> str:
     return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def make_state_headers(state: RosterState) -> dict[str, str]:
+@functools.lru_cache(KEPT_STATES)
+def make_state_headers(state: RosterState) -> Mapping[str, str]:
     """Which roster an answer was made from, and what a consumer of deltas needs to know of it.
 
     As-Of is the instant for the next `dateLastModified>`: no later change can carry an older stamp. Deletions-Since

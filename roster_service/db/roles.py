@@ -96,6 +96,15 @@ def make_role_url(owner_url: str | URL, name: str, password: str | None) -> str:
     return owner.set(username=name, password=find_password(owner, name, password)).render_as_string(hide_password=False)
 
 
+def make_role_urls(connection: Connection, password: str | None) -> Mapping[Role, str]:
+    """The URLs that log in as the roles of the database of this connection, which is its owner's. `password`: as for
+    `find_password`. Raises DatabaseUnavailableError where the database has no roles yet."""
+    base = connection.scalar(select(tables.roster_state.c.role_base))
+    if base is None:
+        raise DatabaseUnavailableError("the database has no roles that serve requests; run `roster db upgrade`")
+    return {role: make_role_url(connection.engine.url, name_role(base, role), password) for role in Role}
+
+
 def find_password(owner: URL, name: str, password: str | None) -> str | None:
     """The password of a role: the one that the operator has set, else one that follows from the owner's; None where
     the owner logs in without one. Who knows a role's password learns nothing of the owner's, or of another role's."""
@@ -180,9 +189,10 @@ def _require_least(connection: Connection, name: str) -> None:
         )
 
 
-def require_role(engine: Engine, name: str) -> None:
-    """Raises DatabaseUnavailableError where the connections of `engine` cannot log in as the role, or where it could do
-    more than it should."""
+def require_role(engine: Engine) -> None:
+    """Raises DatabaseUnavailableError where the connections of `engine`, of `make_role_urls`, cannot log in as their
+    role, or where it could do more than it should."""
+    name = str(engine.url.username)
     try:
         with engine.connect() as connection:
             user = connection.scalar(text("SELECT session_user"))

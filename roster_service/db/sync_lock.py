@@ -26,6 +26,12 @@ _HOLDER = text(
 )
 
 
+def try_sync_lock(connection: Connection) -> bool:
+    """Holds the lock until the transaction ends; False while a sync or a purge is under way."""
+    taken = text("SELECT pg_try_advisory_xact_lock(:class, :object)")
+    return bool(connection.scalar(taken, SYNC_LOCK))
+
+
 def find_holder(connection: Connection) -> Row[Any] | None:
     """(application name, process, time of day since when) of the session that holds the lock."""
     return connection.execute(_HOLDER, SYNC_LOCK).first()

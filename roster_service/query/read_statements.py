@@ -18,7 +18,7 @@ from roster_service.query.ordering_statements import ids_of_page
 from roster_service.query.plan import Outline
 from roster_service.query.rendered_records import TextSource, rendered_text, texts_of
 from roster_service.query.selections import everything
-from roster_service.query.statements import KEPT, RECORD, Driver, admits, key_column, record_json
+from roster_service.query.statements import KEPT, RECORD, Driver, admits, key_column, matching, record_json
 
 
 def visible_set() -> ColumnElement[str]:
@@ -93,9 +93,7 @@ def single_statement(outline: Outline, source: TextSource) -> Select[*tuple[Any,
         record = rendered_text(outline.view, RECORD)
         if outline.selection is not everything:
             # Whether the path means it is a question to the record.
-            meant = select(key_column(outline)).where(
-                key_column(outline) == RECORD, outline.selection(outline.view.sight)
-            )
+            meant = matching(outline, key_column(outline) == RECORD, outline.selection(outline.view.sight))
             record = record.where(exists(meant))
     body = record.subquery("record").c.body
     return select(*state.c, body).select_from(state.outerjoin(body.table, true()))

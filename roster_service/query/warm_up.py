@@ -12,7 +12,6 @@ from sqlalchemy import Connection, Engine, select
 
 from roster_service.access.callers import AccessToken
 from roster_service.access.scopes import CONTENT_SCOPES, ScopeName, make_sight, read_scopes
-from roster_service.db.message import Call
 from roster_service.db.tables import oauth_clients, signing_keys, vendors
 from roster_service.query.orderings import Orderings, evict
 from roster_service.query.params import Wish
@@ -87,9 +86,13 @@ def _narrow(names: frozenset[ScopeName]) -> Iterator[frozenset[ScopeName]]:
 
 
 def _list_token_views(version: str, names: frozenset[ScopeName], listings: Iterable[Listing]) -> Iterator[View]:
-    for listing in listings:
-        if listing.version == version and names & listing.scopes:
-            yield make_view(listing.record, make_sight(names))
+    for listing in _list_open(version, names, listings):
+        yield make_view(listing.record, make_sight(names))
+
+
+def _list_open(version: str, names: frozenset[ScopeName], listings: Iterable[Listing]) -> Iterator[Listing]:
+    """The listings that these scopes of a version open."""
+    return (listing for listing in listings if listing.version == version and names & listing.scopes)
 
 
 def _list_tokens(connection: Connection) -> list[tuple[AccessToken, str]]:
@@ -120,8 +123,6 @@ def _list_tokens(connection: Connection) -> list[tuple[AccessToken, str]]:
 
 
 def _list_requests(token: AccessToken, listings: Iterable[Listing]) -> Iterator[AuthorizedRequest]:
-    for listing in listings:
-        if listing.version == token.version and token.scope_names & listing.scopes:
-            plan = make_plan(_WISH, listing.record, token.sight, listing.selection, {})
-            admission: Call = token.admission
-            yield AuthorizedRequest(plan, token.vendor_id, admission, {})
+    for listing in _list_open(token.version, token.scope_names, listings):
+        plan = make_plan(_WISH, listing.record, token.sight, listing.selection, {})
+        yield AuthorizedRequest(plan, token.vendor_id, token.admission, {})

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from urllib.parse import parse_qsl
 
 from roster_service.access.callers import AccessToken
@@ -29,7 +28,6 @@ from roster_service.rostering.status_info import make_warning
 from roster_service.schemas.versions import Version
 
 MAX_QUERY_FIELDS = 100
-KEPT_STATES = 8
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -81,7 +79,7 @@ class PlannedRequest:
 
     def make_headers(self, state: RosterState) -> dict[str, str]:
         """What an answer with or without records says of itself."""
-        return {**_state_headers(state), "ETag": f'"{self.make_tag(state)}"', "Cache-Control": "no-store"}
+        return {**make_state_headers(state), "ETag": f'"{self.make_tag(state)}"', "Cache-Control": "no-store"}
 
 
 @dataclass(frozen=True)
@@ -190,8 +188,3 @@ def _read_query(query: str) -> Pairs:
         raise RefusedRequestError(
             Problem.PARAMETER, f"the query string has more than {MAX_QUERY_FIELDS} parameters"
         ) from None
-
-
-@lru_cache(KEPT_STATES)
-def _state_headers(state: RosterState) -> dict[str, str]:
-    return make_state_headers(state)
