@@ -87,6 +87,8 @@ visible_orgs = Table(
     metadata,
     Column("vendor_id", Integer, primary_key=True),
     Column("org_id", CText, primary_key=True),
+    # The feed that brings the org: academic sessions have no org of their own, and are visible by their feed.
+    Column("feed_id", Integer, nullable=False),
     # Whether the people, classes and enrollments of the org are visible too.
     Column("granted", Boolean, nullable=False),
     # Whether the org is a district that is granted with all its orgs.
@@ -94,6 +96,7 @@ visible_orgs = Table(
     # The vendor's `visibility_key`: row-level security shows the rows to who has it, and to nobody else.
     Column("key", UUID, nullable=False),
     Index(None, "key", "org_id"),
+    Index(None, "key", "feed_id"),
     # Every rendered record asks for these few rows: without an index of their own, all orgs of the vendor are read.
     Index("ix_visible_orgs_whole_district", "key", "org_id", postgresql_where=text("whole_district")),
 )

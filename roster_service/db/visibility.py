@@ -163,8 +163,8 @@ def _enrollment_is_visible(enrollment: FromClause, sight: Sight) -> ColumnElemen
 
 
 def _session_is_visible(session: FromClause, _sight: Sight) -> ColumnElement[bool]:
-    org = tables.orgs.alias()
-    return session.c.feed_id.in_(select(org.c.feed_id).where(org_is_shown(org)))
+    visible = visible_orgs.alias()
+    return has_row(visible, visible.c.vendor_id == VENDOR, visible.c.feed_id == session.c.feed_id)
 
 
 def session_id_is_visible(session_id: ColumnElement[str], sight: Sight) -> ColumnElement[bool]:

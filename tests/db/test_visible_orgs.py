@@ -35,7 +35,8 @@ BASE: Mapping[str, Org] = {
     "alone": ("school", None),
 }
 VENDORS = ("one", "two")
-FEED = "orgs"
+# The orgs of each district come in a feed of their own, so an org that moves changes its feed.
+FEEDS = ("d1", "d2", "other")
 # (org, granted, whole_district).
 Row = tuple[str, bool, bool]
 
@@ -61,8 +62,9 @@ class Model:
 def write_orgs(connection: Connection, orgs: Mapping[str, Org]) -> None:
     """The orgs of the roster, and no others."""
     connection.execute(delete(tables.orgs))
-    feed = select(tables.feeds.c.id).where(tables.feeds.c.name == FEED).scalar_subquery()
     for name, (kind, district) in orgs.items():
+        feed_name = district if district in FEEDS else "other"
+        feed = select(tables.feeds.c.id).where(tables.feeds.c.name == feed_name).scalar_subquery()
         row = {"sourced_id": name, "name": name, "type": kind, "district_id": district, "status": "active"}
         connection.execute(insert(tables.orgs).values(**row, feed_id=feed, date_last_modified=func.now()))
 
@@ -72,10 +74,13 @@ def email_of(vendor: str) -> str:
 
 
 def read_rows(connection: Connection, vendor: str) -> set[Row]:
-    """The rows of a vendor, each with its key of now."""
-    found = visible_orgs.join(tables.vendors, tables.vendors.c.id == visible_orgs.c.vendor_id)
+    """The rows of a vendor, each with its key and its feed of now."""
+    found = visible_orgs.join(tables.vendors, tables.vendors.c.id == visible_orgs.c.vendor_id).join(
+        tables.orgs, tables.orgs.c.sourced_id == visible_orgs.c.org_id, isouter=True
+    )
     columns = (visible_orgs.c.org_id, visible_orgs.c.granted, visible_orgs.c.whole_district)
-    own = select(*columns, visible_orgs.c.key == tables.vendors.c.visibility_key).select_from(found)
+    of_now = (visible_orgs.c.key == tables.vendors.c.visibility_key) & (visible_orgs.c.feed_id == tables.orgs.c.feed_id)
+    own = select(*columns, of_now).select_from(found)
     rows = connection.execute(own.where(tables.vendors.c.email == email_of(vendor))).all()
     assert all(row[3] for row in rows)
     return {(row[0], row[1], row[2]) for row in rows}
@@ -90,7 +95,7 @@ def prepare(engine: Engine) -> None:
     """The base orgs, and vendors without grants."""
     with engine.begin() as connection:
         connection.execute(text("TRUNCATE orgs, feeds, vendors, visible_orgs RESTART IDENTITY CASCADE"))
-        connection.execute(insert(tables.feeds).values(name=FEED, format="oneroster"))
+        connection.execute(insert(tables.feeds), [{"name": name, "format": "oneroster"} for name in FEEDS])
         write_orgs(connection, BASE)
         for vendor in VENDORS:
             vendors.add_vendor(connection, email_of(vendor), vendor)

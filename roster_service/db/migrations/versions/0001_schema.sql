@@ -350,12 +350,14 @@ CREATE INDEX ix_audit_vendor_id_at ON audit (vendor_id, at);
 CREATE TABLE visible_orgs (
     vendor_id integer NOT NULL,
     org_id text NOT NULL COLLATE "C",
+    feed_id integer NOT NULL,
     granted boolean NOT NULL,
     whole_district boolean NOT NULL,
     key uuid NOT NULL,
     CONSTRAINT pk_visible_orgs PRIMARY KEY (vendor_id, org_id)
 );
 CREATE INDEX ix_visible_orgs_key_org_id ON visible_orgs (key, org_id);
+CREATE INDEX ix_visible_orgs_key_feed_id ON visible_orgs (key, feed_id);
 CREATE INDEX ix_visible_orgs_whole_district ON visible_orgs (key, org_id) WHERE whole_district;
 
 CREATE UNLOGGED TABLE orderings (

@@ -22,7 +22,7 @@ BEGIN
         SELECT given.school_id FROM vendor_grants given WHERE given.vendor_id = vendor AND given.school_id IS NOT NULL
     );
     WITH wanted AS (
-        SELECT org.sourced_id AS org_id,
+        SELECT org.sourced_id AS org_id, org.feed_id,
             is_renderer OR org.sourced_id = ANY (schools) OR coalesce(org.district_id = ANY (districts), false) AS granted,
             org.sourced_id = ANY (districts) OR (is_renderer AND org.type = 'district') AS whole_district
         FROM orgs org
@@ -32,12 +32,13 @@ BEGIN
         DELETE FROM visible_orgs known
         WHERE known.vendor_id = vendor AND NOT EXISTS (SELECT FROM wanted WHERE wanted.org_id = known.org_id)
     )
-    INSERT INTO visible_orgs AS known (vendor_id, org_id, granted, whole_district, key)
-    SELECT vendor, wanted.org_id, wanted.granted, wanted.whole_district, current_key FROM wanted
+    INSERT INTO visible_orgs AS known (vendor_id, org_id, feed_id, granted, whole_district, key)
+    SELECT vendor, wanted.org_id, wanted.feed_id, wanted.granted, wanted.whole_district, current_key FROM wanted
     ON CONFLICT (vendor_id, org_id) DO UPDATE
-    SET granted = excluded.granted, whole_district = excluded.whole_district, key = excluded.key
-    WHERE (known.granted, known.whole_district, known.key)
-        IS DISTINCT FROM (excluded.granted, excluded.whole_district, excluded.key);
+    SET feed_id = excluded.feed_id, granted = excluded.granted, whole_district = excluded.whole_district,
+        key = excluded.key
+    WHERE (known.feed_id, known.granted, known.whole_district, known.key)
+        IS DISTINCT FROM (excluded.feed_id, excluded.granted, excluded.whole_district, excluded.key);
     -- Salted, so that the hash cannot be made up from ids that somebody knows: it opens the orderings of these orgs.
     UPDATE vendors SET visible_set = seen.hash
     FROM (

@@ -2,6 +2,6 @@
 -- policy that reads another table gets the rows that the other table's policy shows. The CASE keeps the planner from
 -- guessing that the condition halves the rows: the query filter has left visible ones only.
 CREATE POLICY visible ON academic_sessions FOR SELECT USING (CASE WHEN
-    feed_id IN (SELECT org.feed_id FROM orgs org)
+    EXISTS (SELECT FROM visible_orgs seen WHERE seen.feed_id = academic_sessions.feed_id)
 THEN 1 ELSE 0 END <> 0);
 ALTER TABLE academic_sessions ENABLE ROW LEVEL SECURITY;
