@@ -9,8 +9,8 @@ import sys
 from roster_service.app import create_app
 from roster_service.db.embedded import open_database
 from roster_service.errors import RosterServiceError
-from roster_service.late_app import LateApp
-from roster_service.server_banner import remove_banner
+from roster_service.server.banner import remove_banner
+from roster_service.server.late_app import LateApp
 from roster_service.settings import Settings
 
 remove_banner()

@@ -8,12 +8,12 @@ from flask import Flask, Response
 from sqlalchemy import Engine
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from roster_service.access.journal import Journal
-from roster_service.access.login_failures import FailureBrake
-from roster_service.access.signing_keys import KeyRing, ensure_signing_key
-from roster_service.access.token_cache import TokenReader
-from roster_service.access.token_throttle import TokenThrottle
-from roster_service.compressing import register_compressing
+from roster_service.access.access_log.writer import Journal
+from roster_service.access.credentials.signing_keys import KeyRing, ensure_signing_key
+from roster_service.access.credentials.token_cache import TokenReader
+from roster_service.access.throttling.login_throttle import FailureBrake
+from roster_service.access.throttling.token_throttle import TokenThrottle
+from roster_service.cache.orderings import Orderings
 from roster_service.db.engine import (
     make_counting_engine,
     make_engine,
@@ -23,24 +23,24 @@ from roster_service.db.engine import (
     require_reachable,
     require_reading,
 )
-from roster_service.db.message import Messenger
 from roster_service.db.migrate import require_servable
 from roster_service.db.roles import Role, make_role_urls, require_role
-from roster_service.docs import register_docs
-from roster_service.failures import register_failures
-from roster_service.journaling import register_journal
+from roster_service.db.round_trip import Messenger
 from roster_service.oauth.token_endpoint import register_oauth
-from roster_service.query.orderings import Orderings
 from roster_service.query.params import Limits
-from roster_service.query.reader import Reader
+from roster_service.reads.reader import Reader
 from roster_service.rostering import blueprints as rostering
 from roster_service.rostering.paths import EncodedIds, IdConverter
 from roster_service.settings import Settings
-from roster_service.time_limit import TimeLimit
 from roster_service.vendor.blueprint import register_vendor
 from roster_service.vendor.throttle import Throttle
 from roster_service.vendor.views import VendorDoor
+from roster_service.web.access_log_hook import register_journal
+from roster_service.web.compression import register_compressing
+from roster_service.web.docs_page import register_docs
+from roster_service.web.error_handlers import register_failures
 from roster_service.web.pipeline import Services
+from roster_service.web.time_limit import TimeLimit
 
 # Tokens and forms are small; nothing else has a body.
 MAX_BODY_BYTES = 64 * 1024

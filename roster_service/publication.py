@@ -9,13 +9,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, update
 
+from roster_service.cache.renditions import add_renditions, refresh_renditions
+from roster_service.cache.warm_up import WarmUp, list_views, make_orderings
 from roster_service.db.engine import make_ordering_engine
 from roster_service.db.roles import Role, make_role_urls
 from roster_service.db.sync_lock import try_sync_lock
 from roster_service.db.tables import roster_state
 from roster_service.db.visible_orgs import refresh_all_visible_orgs, refresh_renderer
-from roster_service.query.renditions import add_renditions, refresh_renditions
-from roster_service.query.warm_up import WarmUp, list_views, make_orderings
 from roster_service.rostering.endpoints import list_listings
 from roster_service.settings import Settings
 

@@ -16,9 +16,9 @@ from sync_scripts.districts.drift import Drift
 from sync_scripts.districts.files import METADATA, ROWS
 from sync_scripts.districts.model import District
 from sync_scripts.districts.writing import open_export, write_rows
-from sync_scripts.formats import METADATA_PREFIX
-from sync_scripts.manifest import ABSENT, BULK, FILE_NAME, FILE_PREFIX, HEADER
-from sync_scripts.oneroster import VERSIONS
+from sync_scripts.formats.model import METADATA_PREFIX
+from sync_scripts.formats.oneroster import VERSIONS
+from sync_scripts.reading.manifest import ABSENT, BULK, FILE_NAME, FILE_PREFIX, HEADER
 
 DEFAULT_NAME = "Springdale Unified School District"
 # Few systems export the guardians of every family; so, of eleven users in the export, ten are students.

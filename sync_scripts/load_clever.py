@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sync_scripts.command import make_command
-from sync_scripts.families import CLEVER
+from sync_scripts.engine.loader_command import make_command
+from sync_scripts.reading.registry import CLEVER
 
 main = make_command(CLEVER)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sync_scripts.command import make_command
-from sync_scripts.families import SDS
+from sync_scripts.engine.loader_command import make_command
+from sync_scripts.reading.registry import SDS
 
 main = make_command(SDS)
 

@@ -23,12 +23,12 @@ from roster_service.db.tables import feeds
 from roster_service.errors import CommandError
 from roster_service.publication import warm_up
 from roster_service.settings import Settings
-from sync_scripts.command import open_roster
-from sync_scripts.exits import HELP, Exit, code_of, code_of_error, exit_on_refusal, print_fault, tell_error
-from sync_scripts.families import FAMILIES
-from sync_scripts.loading import Options, load
-from sync_scripts.progress import Tell, is_step, open_bars, print_line, tell_steps
+from sync_scripts.engine.exit_codes import HELP, Exit, code_of, code_of_error, exit_on_refusal, print_fault, tell_error
+from sync_scripts.engine.load import Options, load
+from sync_scripts.engine.loader_command import open_roster
+from sync_scripts.engine.progress import Tell, is_step, open_bars, print_line, tell_steps
 from sync_scripts.purge import purge
+from sync_scripts.reading.registry import FAMILIES
 
 
 @dataclass(frozen=True)

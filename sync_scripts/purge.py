@@ -49,13 +49,13 @@ from roster_service.db.tables import (
 )
 from roster_service.publication import publish
 from roster_service.settings import Settings
-from sync_scripts.command import open_roster
-from sync_scripts.exits import HELP, exit_on_refusal
-from sync_scripts.output import survive_lost_output
-from sync_scripts.report import TYPES
-from sync_scripts.runs import NOW, hold_lock, record_purge
-from sync_scripts.standing import TO_BE_DELETED
-from sync_scripts.temporary import analyze_temporary, create_temporary
+from sync_scripts.engine.exit_codes import HELP, exit_on_refusal
+from sync_scripts.engine.loader_command import open_roster
+from sync_scripts.engine.output import survive_lost_output
+from sync_scripts.engine.report import TYPES
+from sync_scripts.engine.runs import NOW, hold_lock, record_purge
+from sync_scripts.staging.retained import TO_BE_DELETED
+from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
 DEFAULTS = Settings()
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 
 from sqlalchemy import Engine
 
+from roster_service.cache.rendered_records import has_rendition, key_of
+from roster_service.cache.renditions import refresh_renditions
 from roster_service.db.visibility import MetadataOf, Sight
 from roster_service.db.visible_orgs import refresh_renderer
 from roster_service.query.plan import View, make_view
-from roster_service.query.rendered_records import has_rendition, key_of
-from roster_service.query.renditions import refresh_renditions
 from roster_service.schemas.versions import VERSIONS
 
 MUCH = 10**9

@@ -17,9 +17,9 @@ from roster_service.schemas.vendor_bodies import StudentsRequest
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import PREFIX, Settings
 from roster_service.vendor.answers import FAILURES
-from sync_scripts.exits import MEANINGS, Exit
-from sync_scripts.families import FAMILIES
-from sync_scripts.quirks import QUIRKS, Quirk
+from sync_scripts.engine.exit_codes import MEANINGS, Exit
+from sync_scripts.formats.tolerated import QUIRKS, Quirk
+from sync_scripts.reading.registry import FAMILIES
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 

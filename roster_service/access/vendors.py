@@ -13,10 +13,10 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from roster_service.access.api_keys import Allowance
+from roster_service.access.credentials.api_keys import Allowance
+from roster_service.access.credentials.secrets import CLIENT_SECRET_PREFIX, hash_secret, make_client_id, make_secret
 from roster_service.access.scopes import Scope, read_scopes
-from roster_service.access.secret_texts import CLIENT_SECRET_PREFIX, hash_secret, make_client_id, make_secret
-from roster_service.access.throttle import settle_allowance
+from roster_service.access.throttling.limits import settle_allowance
 from roster_service.db.tables import oauth_clients, orgs, vendor_grants, vendors
 from roster_service.db.visible_orgs import refresh_visible_orgs
 from roster_service.errors import CommandError

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import click
 
-from roster_service.access.callers import LEEWAY_SECONDS
-from roster_service.access.permits import PERMIT_SECONDS
-from roster_service.access.signing_keys import ListedKey, list_signing_keys, rotate_signing_key
+from roster_service.access.credentials.access_token import LEEWAY_SECONDS
+from roster_service.access.credentials.permission_token import PERMIT_SECONDS
+from roster_service.access.credentials.signing_keys import ListedKey, list_signing_keys, rotate_signing_key
 from roster_service.cli.console import as_json, make_table, open_accounts, read_settings, show
 from roster_service.settings import Settings
 

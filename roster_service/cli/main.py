@@ -8,10 +8,10 @@ import click
 
 from roster_service import __version__
 from roster_service.access.roster_state import renew_state, show_instant
+from roster_service.cli.access_log import audit, usage
 from roster_service.cli.accounts import client, vendor
 from roster_service.cli.console import as_json, open_accounts, read_settings, show, tell_new
 from roster_service.cli.feeds import feed
-from roster_service.cli.journal import audit, usage
 from roster_service.cli.keys import keys
 from roster_service.cli.serve import run
 from roster_service.cli.sync import sync

@@ -15,8 +15,8 @@ from types import FrameType
 
 import click
 
+from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import TOKEN_PATH
-from roster_service.access.signing_keys import ensure_signing_key
 from roster_service.cli.console import as_json, read_settings, tell_new
 from roster_service.cli.demo import DemoAccount, prepare_demo
 from roster_service.db.embedded import open_database
@@ -30,8 +30,8 @@ START_SECONDS = 60
 STOP_SECONDS = 20
 # One request at a time in each worker: a proxy in front keeps the connections of slow clients, and threads beside
 # each other in one interpreter have been measured to answer fewer requests, not more.
-WORKER_CLASS = "roster_service.gunicorn_worker.Worker"
-LOGGER_CLASS = "roster_service.gunicorn_logger.Logger"
+WORKER_CLASS = "roster_service.server.gunicorn_worker.Worker"
+LOGGER_CLASS = "roster_service.server.gunicorn_logger.Logger"
 # What a worker needs beside the statements of a request: a connection that does not come, JSON, sending the answer.
 SPARE_SECONDS = 30
 # 0: gunicorn sets no limit to the request line; the worker does.

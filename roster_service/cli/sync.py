@@ -12,7 +12,7 @@ import click
 from sqlalchemy import Connection, Row, select
 
 from roster_service.cli.console import as_json, make_table, open_accounts, show
-from roster_service.db.held import APPROVED, HELD, close_held, drop_export
+from roster_service.db.held_runs import APPROVED, HELD, close_held, drop_export
 from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, find_interrupted
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError

@@ -11,10 +11,10 @@ import click
 from sqlalchemy import Connection
 
 from roster_service.access import vendors
-from roster_service.access.api_keys import Allowance, IssuedKey, issue_key, rotate_key
-from roster_service.access.passwords import set_password
-from roster_service.access.secret_texts import make_password
-from roster_service.access.throttle import settle_allowance
+from roster_service.access.credentials.api_keys import Allowance, IssuedKey, issue_key, rotate_key
+from roster_service.access.credentials.passwords import set_password
+from roster_service.access.credentials.secrets import make_password
+from roster_service.access.throttling.limits import settle_allowance
 from roster_service.access.vendors import Vendor
 from roster_service.cli.console import as_json, open_accounts, show
 

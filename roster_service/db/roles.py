@@ -15,9 +15,8 @@ from psycopg2.extensions import encrypt_password
 from sqlalchemy import URL, Connection, Engine, Table, TextClause, make_url, select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.db import access_tables, tables
-from roster_service.db.ordering_tables import ordering_chunks, orderings
-from roster_service.db.rendition_tables import rendered_records, renditions
+from roster_service.db import tables
+from roster_service.db.tables import ordering_chunks, orderings, rendered_records, renditions
 from roster_service.errors import DatabaseUnavailableError
 
 # What PostgreSQL keeps of a name, in bytes.
@@ -36,7 +35,7 @@ class Role(Enum):
 
 
 # The tables whose rows row-level security shows to the serving role.
-READABLE = (*tables.ROSTER_TABLES, *tables.PART_TABLES, rendered_records, access_tables.visible_orgs)
+READABLE = (*tables.ROSTER_TABLES, *tables.PART_TABLES, rendered_records, tables.visible_orgs)
 WRITABLE = (orderings, ordering_chunks)
 
 
@@ -44,7 +43,7 @@ def _list(found: tuple[Table, ...]) -> str:
     return ", ".join(table.name for table in found)
 
 
-_COUNTERS = (access_tables.rate_windows, access_tables.rate_hits)
+_COUNTERS = (tables.rate_windows, tables.rate_hits)
 RIGHTS: Mapping[Role, tuple[str, ...]] = {
     Role.SERVING: (
         f"SELECT ON {_list(READABLE)}",
@@ -58,8 +57,8 @@ RIGHTS: Mapping[Role, tuple[str, ...]] = {
     Role.ACCOUNTS: (f"SELECT ON {_list((tables.vendors, tables.oauth_clients, tables.signing_keys))}",),
     Role.COUNTERS: (
         f"SELECT, INSERT, UPDATE, DELETE ON {_list(_COUNTERS)}",
-        f"SELECT, INSERT, UPDATE ON {access_tables.usage.name}",
-        f"INSERT, DELETE, SELECT (at) ON {access_tables.audit.name}",
+        f"SELECT, INSERT, UPDATE ON {tables.usage.name}",
+        f"INSERT, DELETE, SELECT (at) ON {tables.audit.name}",
     ),
 }
 

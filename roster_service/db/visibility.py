@@ -10,7 +10,7 @@
 - a user, if one of their roles is visible; their demographics likewise;
 - an enrollment, if its school is granted, and its class and its user are visible;
 - an academic session, if its feed brings a visible org: calendars have no org of their own in OneRoster;
-- a rendered record, if all orgs that it requires are granted (roster_service/db/required_orgs.py).
+- a rendered record, if all orgs that it requires are granted (roster_service/cache/required_orgs.py).
 
 A vendor without rows sees nothing. The conditions stand below whatever a caller filters or sorts by.
 
@@ -42,9 +42,7 @@ from sqlalchemy import (
 )
 
 from roster_service.db import tables
-from roster_service.db.access_tables import visible_orgs
-from roster_service.db.rendition_tables import rendered_records
-from roster_service.db.tables import CTexts
+from roster_service.db.tables import CTexts, rendered_records, visible_orgs
 from roster_service.db.vocabulary import GUARDIAN_ROLES
 
 

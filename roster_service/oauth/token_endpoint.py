@@ -20,12 +20,12 @@ from joserfc.jwk import KeySet
 from sqlalchemy import Engine
 from werkzeug.exceptions import BadRequest, TooManyRequests
 
-from roster_service.access.callers import make_audience
+from roster_service.access.credentials.access_token import make_audience
+from roster_service.access.credentials.secrets import secret_matches
+from roster_service.access.credentials.signing_keys import ALGORITHM, KeyRing
 from roster_service.access.scope_grants import grant_scopes
 from roster_service.access.scopes import TOKEN_PATH, read_scopes
-from roster_service.access.secret_texts import secret_matches
-from roster_service.access.signing_keys import ALGORITHM, KeyRing
-from roster_service.access.token_throttle import TokenThrottle
+from roster_service.access.throttling.token_throttle import TokenThrottle
 from roster_service.access.vendors import RegisteredClient, find_client
 from roster_service.oauth.transport import is_secure
 

@@ -17,7 +17,7 @@ from oneroster_filter import FieldTypes, FilterError, Kind, TypedExpr, UnknownFi
 from roster_service.db.visibility import Sight
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.params import Wish
-from roster_service.query.selections import Selection
+from roster_service.query.path_filters import Selection
 from roster_service.schemas.kinds import Metadata, RosterField, roster_fields
 from roster_service.schemas.records import Record
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from sqlalchemy.dialects import postgresql
 
-from roster_service.db.message import Call
+from roster_service.cache.rendered_records import BASE
+from roster_service.db.round_trip import Call
 from roster_service.query.plan import Outline, Plan
-from roster_service.query.rendered_records import BASE
 from roster_service.query.statements import KEPT, Driver, admits, matching, order_of
 
 

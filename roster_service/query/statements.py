@@ -24,8 +24,8 @@ from sqlalchemy import ColumnElement, Select, Table, and_, func, select, true
 
 from roster_service.db import json_text
 from roster_service.db.visibility import Sight, of_each_row, row_is_visible
+from roster_service.query.path_filters import Selection, path_id
 from roster_service.query.plan import Outline, Plan, View
-from roster_service.query.selections import Selection, path_id
 from roster_service.schemas.kinds import Source
 
 RECORD = path_id("sourcedId")

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from roster_service.access.scopes import ScopeName
-from roster_service.query import selections as pick
-from roster_service.query.selections import Selection
-from roster_service.query.warm_up import Listing
+from roster_service.cache.warm_up import Listing
+from roster_service.query import path_filters as pick
+from roster_service.query.path_filters import Selection
 from roster_service.schemas.versions import (
     ACADEMIC_SESSIONS,
     CLASSES,

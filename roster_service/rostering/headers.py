@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
 from roster_service import __version__
-from roster_service.access.callers import AccessToken
+from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.roster_state import RosterState, make_state_headers
 
 # What the buffers of common proxies take beside the other headers.

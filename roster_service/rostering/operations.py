@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from roster_service.access.callers import AccessToken
+from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.roster_state import RosterState, make_state_headers
 from roster_service.errors import Problem, RefusedRequestError
-from roster_service.query.page import Page, put_root
 from roster_service.query.params import (
     COLLECTION_PARAMETERS,
     SINGLE_PARAMETERS,
@@ -22,6 +21,7 @@ from roster_service.query.params import (
 )
 from roster_service.query.plan import Plan, make_plan
 from roster_service.query.request import AuthorizedRequest
+from roster_service.reads.page import Page, put_root
 from roster_service.rostering.endpoints import Endpoint, Shape
 from roster_service.rostering.headers import make_etag, make_links
 from roster_service.rostering.status_info import make_warning

@@ -9,7 +9,7 @@ from flask import Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from roster_service.errors import BUSY_SECONDS, Problem, RefusedRequestError, SlowedRequestError
-from roster_service.request_facts import request_id
+from roster_service.web.request_facts import request_id
 
 ROOT = "/v1"
 

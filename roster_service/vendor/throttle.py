@@ -17,8 +17,8 @@ from limits.errors import ConfigurationError
 from limits.storage import Storage
 from sqlalchemy import Engine
 
-from roster_service.access.throttle import write_windows
-from roster_service.access.throttle_storage import URI
+from roster_service.access.throttling.limits import write_windows
+from roster_service.access.throttling.storage import URI
 from roster_service.errors import SettingError, SlowedRequestError
 
 log = logging.getLogger(__name__)

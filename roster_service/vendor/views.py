@@ -15,20 +15,20 @@ from typing import Any
 from flask import Response, g, request
 from sqlalchemy import Engine
 
-from roster_service.access.api_keys import KeyHolder, find_holder
-from roster_service.access.login_failures import FailureBrake
-from roster_service.access.passwords import password_matches
-from roster_service.access.permits import PERMIT_SECONDS, make_permit, require_permit
+from roster_service.access.credentials.api_keys import KeyHolder, find_holder
+from roster_service.access.credentials.passwords import password_matches
+from roster_service.access.credentials.permission_token import PERMIT_SECONDS, make_permit, require_permit
+from roster_service.access.credentials.signing_keys import KeyRing
 from roster_service.access.roster_state import make_state_headers, show_instant
-from roster_service.access.signing_keys import KeyRing
+from roster_service.access.throttling.login_throttle import FailureBrake
 from roster_service.errors import Problem, RefusedRequestError, SlowedRequestError
-from roster_service.query.reader import Reader
-from roster_service.query.students import StudentsWish, find_students
-from roster_service.request_facts import note_asker, note_shown
+from roster_service.reads.reader import Reader
+from roster_service.reads.students import StudentsWish, find_students
 from roster_service.schemas.vendor_bodies import LoginRequest, StudentsRequest
 from roster_service.vendor.answers import make_answer
 from roster_service.vendor.bodies import read_body
 from roster_service.vendor.throttle import Throttle
+from roster_service.web.request_facts import note_asker, note_shown
 
 LOGIN_BODY = LoginRequest()
 STUDENTS_BODY = StudentsRequest()

@@ -9,14 +9,13 @@ from functools import partial
 
 from flask import Response, request
 
-from roster_service.access.callers import AccessToken
-from roster_service.access.journal import mask_filter
+from roster_service.access.access_log.writer import mask_filter
+from roster_service.access.credentials.access_token import AccessToken
+from roster_service.access.credentials.token_cache import TokenReader
 from roster_service.access.roster_state import RosterState
-from roster_service.access.token_cache import TokenReader
 from roster_service.errors import RefusedRequestError
 from roster_service.query.params import Limits
-from roster_service.query.reader import Reader
-from roster_service.request_facts import note_asker, note_shown
+from roster_service.reads.reader import Reader
 from roster_service.rostering.operations import (
     Address,
     Operation,
@@ -28,6 +27,7 @@ from roster_service.rostering.operations import (
     show_record,
 )
 from roster_service.rostering.paths import raw_path
+from roster_service.web.request_facts import note_asker, note_shown
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, func, select
 
-from roster_service.access.signing_keys import KeyRing, add_signing_key, ensure_signing_key
+from roster_service.access.credentials.signing_keys import KeyRing, add_signing_key, ensure_signing_key
 from roster_service.db.tables import signing_keys
 from roster_service.errors import SettingError
 

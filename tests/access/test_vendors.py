@@ -11,13 +11,13 @@ import pytest
 from sqlalchemy import Connection, Engine, select
 
 from roster_service.access import vendors
+from roster_service.access.credentials.secrets import hash_secret, make_client_id, make_secret, secret_matches
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.access.secret_texts import hash_secret, make_client_id, make_secret, secret_matches
 from roster_service.access.vendors import Grant
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import oauth_clients
 from roster_service.errors import CommandError
-from sync_scripts.loading import load
+from sync_scripts.engine.load import load
 
 EXPORTS = Path(__file__).parent.parent / "exports"
 EMAIL = "vendor@example.org"

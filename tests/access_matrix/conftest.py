@@ -11,13 +11,13 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 from sqlalchemy import Engine, insert
 
+from roster_service.access.credentials.signing_keys import KeyRing
 from roster_service.access.scopes import ScopeName, make_sight
-from roster_service.access.signing_keys import KeyRing
 from roster_service.app import create_app
+from roster_service.cache.rendered_records import has_rendition, key_of
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.query.plan import make_view
-from roster_service.query.rendered_records import has_rendition, key_of
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
 from tests.conftest import close_app

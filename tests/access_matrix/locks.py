@@ -15,11 +15,11 @@ import pytest
 from sqlalchemy import ColumnElement, Engine, select, text, true
 
 from roster_service import app
+from roster_service.cache import rendered_records
 from roster_service.db import tables, visibility
-from roster_service.db.access_tables import visible_orgs
 from roster_service.db.roles import Role
+from roster_service.db.tables import visible_orgs
 from roster_service.db.visibility import Sight
-from roster_service.query import rendered_records
 from roster_service.schemas.records import Record
 from roster_service.settings import Settings
 

@@ -28,8 +28,8 @@ from roster_service.db.engine import make_engine
 from roster_service.db.migrate import upgrade
 from roster_service.db.tables import orgs
 from roster_service.settings import Settings
+from sync_scripts.engine.load import load
 from sync_scripts.generate_district import main as generate
-from sync_scripts.loading import load
 
 STUDENTS = int(os.environ.get("STUDENTS", "20000"))
 ROUNDS = 9

@@ -27,8 +27,8 @@ from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db.embedded import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.db.migrate import upgrade
+from sync_scripts.engine.load import Options, load
 from sync_scripts.generate_district import main as generate
-from sync_scripts.loading import Options, load
 
 STUDENTS = int(os.environ.get("STUDENTS", "100000"))
 # Generated last names and the like are made of the seed: another one is another district.

@@ -17,16 +17,15 @@ from typing import Any
 
 from sqlalchemy import func, select, text
 
+from roster_service.cache.orderings import Orderings
 from roster_service.db.engine import make_ordering_engine, make_reading_engine
-from roster_service.db.message import Messenger
-from roster_service.db.ordering_tables import orderings
-from roster_service.db.tables import enrollments
-from roster_service.query.orderings import Orderings
-from roster_service.query.page import Page
+from roster_service.db.round_trip import Messenger
+from roster_service.db.tables import enrollments, orderings
 from roster_service.query.params import Wish
 from roster_service.query.plan import make_plan
-from roster_service.query.reader import Reader, ReadPage
 from roster_service.query.request import AuthorizedRequest
+from roster_service.reads.page import Page
+from roster_service.reads.reader import Reader, ReadPage
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.schemas.versions import V1P1
 from tests.bench.bench_service import seconds_of

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from sqlalchemy import Engine, text
 
-from roster_service.access.callers import AccessToken, read_token
-from roster_service.access.signing_keys import KeyRing
+from roster_service.access.credentials.access_token import AccessToken, read_token
+from roster_service.access.credentials.signing_keys import KeyRing
 from roster_service.cli.demo import DemoAccount, add_demo_account
 from roster_service.cli.serve import make_server_command, stop
 from roster_service.db.embedded import open_embedded
@@ -28,8 +28,8 @@ from roster_service.db.roles import Role, find_role, make_role_url
 from roster_service.publication import render_for_clients
 from roster_service.schemas.versions import V1P1
 from roster_service.settings import Settings
+from sync_scripts.engine.load import load
 from sync_scripts.generate_district import main as generate
-from sync_scripts.loading import load
 from tests.bench.limits import URL_VARIABLE
 from tests.bench.load import HOST
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sync_scripts.exits import Exit
+from sync_scripts.engine.exit_codes import Exit
 from tests.cli.conftest import make_environment
 
 ROSTER = ["-c", "from roster_service.cli import main; main()"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from roster_service.access.journal import Entry, Shown, write_entries
+from roster_service.access.access_log.writer import Entry, Shown, write_entries
 from tests.cli.conftest import Roster
 
 Answer = Callable[..., Any]

@@ -18,7 +18,7 @@ from urllib.request import urlopen
 import pytest
 from sqlalchemy import Engine
 
-from roster_service.access.signing_keys import add_signing_key
+from roster_service.access.credentials.signing_keys import add_signing_key
 from tests.cli.conftest import make_environment
 
 PROJECT = Path(__file__).parents[2]

@@ -11,11 +11,10 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import Engine, insert, select
 
-from roster_service.access.api_keys import find_holder
-from roster_service.access.passwords import password_matches
+from roster_service.access.credentials.api_keys import find_holder
+from roster_service.access.credentials.passwords import password_matches
 from roster_service.cli import main
-from roster_service.db.access_tables import api_keys
-from roster_service.db.tables import orgs
+from roster_service.db.tables import api_keys, orgs
 from tests.cli.conftest import Roster, make_environment
 
 Answer = Callable[..., Any]

@@ -16,12 +16,12 @@ from flask import Flask
 from sqlalchemy import Connection, Engine, make_url, text
 
 from roster_service.access import vendors
+from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.access.signing_keys import ensure_signing_key
 from roster_service.app import create_app
 from roster_service.db.engine import make_engine
 from roster_service.settings import Settings
-from sync_scripts.loading import load
+from sync_scripts.engine.load import load
 from tests.conftest import administer, close_app, url_of
 
 from .client import VERSIONS, RosterClient

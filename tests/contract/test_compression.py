@@ -9,7 +9,7 @@ import zstandard
 from isal import igzip
 from werkzeug.http import parse_accept_header
 
-from roster_service.compressing import choose_coding
+from roster_service.web.compression import choose_coding
 
 from .client import ROOTS, Answer, RosterClient
 from .conftest import Served

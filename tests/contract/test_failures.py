@@ -10,7 +10,7 @@ from psycopg2.errors import QueryCanceled
 from sqlalchemy import Engine, event, text
 from sqlalchemy.engine import ExceptionContext
 
-from roster_service.db import message
+from roster_service.db import round_trip as message
 
 from .client import VERSIONS, Answer, RosterClient
 from .conftest import Served
@@ -34,7 +34,7 @@ def test_a_fault_of_our_own_is_500(
     def fail(*_args: object) -> None:
         raise RuntimeError("a secret value")
 
-    monkeypatch.setattr("roster_service.query.reader.Reader.read_page", fail)
+    monkeypatch.setattr("roster_service.reads.reader.Reader.read_page", fail)
     assert_failed(client.call(version, "/users", bearer=token), 500, "internal_server_error")
     assert "RuntimeError" in expected_faults.text
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from roster_service.access.signing_keys import rotate_signing_key
+from roster_service.access.credentials.signing_keys import rotate_signing_key
 
 from .client import VERSIONS, RosterClient
 from .conftest import SECRET_KEY, Served

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, event, func, select, text
 
-from roster_service.db.message import Call
 from roster_service.db.prepared import fetch_rows, prepare
 from roster_service.db.roles import Role
+from roster_service.db.round_trip import Call
 from roster_service.db.tables import users
 
 from .client import GUARDIANS, ROOTS, SCOPES

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from roster_service.cli import main
-from sync_scripts.loading import load
+from sync_scripts.engine.load import load
 from tests.cli.conftest import make_environment
 
 from .client import VERSIONS

@@ -16,20 +16,20 @@ import pytest
 from flask import Flask
 from sqlalchemy import Connection, event, func, select, text
 
-from roster_service.access.signing_keys import KeyRing, ensure_signing_key
-from roster_service.access.token_cache import TokenReader
+from roster_service.access.credentials.signing_keys import KeyRing, ensure_signing_key
+from roster_service.access.credentials.token_cache import TokenReader
 from roster_service.app import create_app
+from roster_service.cache.ordering_statements import positions
+from roster_service.cache.warm_up import Listing
 from roster_service.db.engine import make_engine
-from roster_service.db.message import Call, Messenger
-from roster_service.query.ordering_statements import positions
+from roster_service.db.round_trip import Call, Messenger
 from roster_service.query.params import Wish
 from roster_service.query.plan import make_plan
 from roster_service.query.request import AuthorizedRequest
-from roster_service.query.warm_up import Listing
 from roster_service.rostering.endpoints import list_listings
 from roster_service.settings import Settings
+from sync_scripts.engine.load import load
 from sync_scripts.generate_district import generate
-from sync_scripts.loading import load
 from tests.conftest import close_app
 
 from .client import RosterClient

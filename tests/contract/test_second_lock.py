@@ -12,12 +12,12 @@ import pytest
 from sqlalchemy import Connection, Engine, Table, func, select, text
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.access.callers import read_token
-from roster_service.access.signing_keys import KeyRing
+from roster_service.access.credentials.access_token import read_token
+from roster_service.access.credentials.signing_keys import KeyRing
 from roster_service.db import tables
 from roster_service.db.engine import make_engine, make_reading_engine, require_reading
-from roster_service.db.message import Call
 from roster_service.db.roles import READABLE, RIGHTS, WRITABLE, Role, find_role, make_role_url, quote_name
+from roster_service.db.round_trip import Call
 from roster_service.errors import SettingError
 from tests.access_matrix.locks import open_row_level_security
 from tests.renditions import render_all

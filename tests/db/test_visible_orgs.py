@@ -17,8 +17,8 @@ from roster_service import publication
 from roster_service.access import vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db import tables
-from roster_service.db.access_tables import visible_orgs
 from roster_service.db.engine import make_engine
+from roster_service.db.tables import visible_orgs
 from roster_service.db.visibility import RENDERER
 from roster_service.db.visible_orgs import refresh_renderer
 from roster_service.publication import publish

@@ -17,7 +17,7 @@ from sqlalchemy import Engine, Table, select, text
 
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
-from sync_scripts.loading import load
+from sync_scripts.engine.load import load
 from tests.sync.bending import both, cell_of, column, with_row, without_rows
 from tests.sync.conftest import EXPORTS, PARTS, SPRINGFIELD
 

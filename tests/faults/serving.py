@@ -24,7 +24,7 @@ from roster_service.access.scopes import Scope, ScopeName
 from roster_service.cli.serve import make_server_command
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import PREFIX, Settings
-from sync_scripts.loading import load
+from sync_scripts.engine.load import load
 from tests.contract.client import ROOTS
 from tests.contract.conftest import EXPORTS, FEEDS, SECRET_KEY
 from tests.vendor.client import Account, add_account

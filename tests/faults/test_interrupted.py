@@ -15,8 +15,8 @@ from sqlalchemy import Engine, func, select, text, update
 
 from roster_service.cli import main as roster
 from roster_service.db import tables
-from sync_scripts.exits import Exit
-from sync_scripts.loading import load
+from sync_scripts.engine.exit_codes import Exit
+from sync_scripts.engine.load import load
 from tests.sync.bending import column
 
 from .conftest import ROUNDS, read_roster, start, wait_for_a_moment, watching

@@ -8,10 +8,10 @@ from psycopg2.errors import QueryCanceled
 from sqlalchemy.exc import OperationalError
 from werkzeug.test import Client
 
-from roster_service import late_app
 from roster_service.db.deadline import OverdueError
 from roster_service.errors import DatabaseUnavailableError, SettingError
-from roster_service.late_app import LateApp
+from roster_service.server import late_app
+from roster_service.server.late_app import LateApp
 from tests.faults.serving import BUSY
 
 PATHS = {

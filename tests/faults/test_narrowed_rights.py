@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Engine
 
-from roster_service.access import signing_keys, vendors
-from roster_service.access.api_keys import Allowance, rotate_key
+from roster_service.access import vendors
+from roster_service.access.credentials import signing_keys
+from roster_service.access.credentials.api_keys import Allowance, rotate_key
 from tests.contract.conftest import SECRET_KEY
 
 from .serving import Credentials, Service, fill, serving, wait_for

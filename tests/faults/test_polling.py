@@ -14,7 +14,7 @@ from sqlalchemy import Engine, update
 from roster_service.app import create_app
 from roster_service.db import tables
 from roster_service.settings import Settings
-from sync_scripts.loading import load
+from sync_scripts.engine.load import load
 from tests.conftest import close_app
 from tests.contract.client import Answer, RosterClient
 from tests.contract.conftest import SECRET_KEY, add_vendor

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, make_url, text
 
 from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import INSTALLATION, WHEEL
-from sync_scripts.loading import load
+from sync_scripts.engine.load import load
 from tests.cli.conftest import run_roster
 from tests.conftest import administer
 from tests.sync.bending import cell_of

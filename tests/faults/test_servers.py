@@ -21,8 +21,8 @@ from roster_service.db import tables
 from roster_service.db.embedded import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.db.migrate import upgrade
-from sync_scripts.exits import Exit
-from sync_scripts.loading import load
+from sync_scripts.engine.exit_codes import Exit
+from sync_scripts.engine.load import load
 from tests.conftest import administer, url_of
 from tests.sync.bending import rows_of
 from tests.sync.conftest import empty_roster

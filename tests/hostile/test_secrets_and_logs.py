@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import DataError
 
-from roster_service.access import secret_texts
+from roster_service.access.credentials import secrets as secret_texts
 from tests.contract.client import RosterClient
 from tests.contract.messages import messages
 from tests.vendor.client import Account, VendorClient
@@ -147,7 +147,7 @@ def test_a_fault_is_logged_with_its_place_and_without_its_words(
         raise fault
 
     for failing in (fail, fail_plainly):
-        monkeypatch.setattr("roster_service.query.reader.Reader.read_page", failing)
+        monkeypatch.setattr("roster_service.reads.reader.Reader.read_page", failing)
         monkeypatch.setattr("roster_service.vendor.views.find_students", failing)
         assert client.call("v1p2", "/users", bearer=token).status == 500
         assert vendor.students(account, permit, {"districtlea": "17-0042"}).status == 500

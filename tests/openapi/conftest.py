@@ -17,7 +17,7 @@ from roster_service.app import create_app
 from roster_service.db.engine import make_engine
 from roster_service.schemas.flags import Flag
 from roster_service.settings import Settings
-from sync_scripts.loading import load
+from sync_scripts.engine.load import load
 from tests.conftest import Tally, close_app
 from tests.contract.client import ROOTS, VERSIONS, RosterClient
 from tests.contract.conftest import EXPORTS, FEEDS, GRANTS, SECRET_KEY, add_vendor

@@ -12,24 +12,24 @@ from sqlalchemy import Connection, Engine, cast, func, make_url, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 
 from roster_service.access import vendors
-from roster_service.access.callers import AccessToken
+from roster_service.access.credentials.access_token import AccessToken
+from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.access.signing_keys import ensure_signing_key
+from roster_service.cache.orderings import Orderings
 from roster_service.db import tables
 from roster_service.db.engine import make_engine, make_ordering_engine, make_reading_engine
-from roster_service.db.message import Call, Messenger
 from roster_service.db.prepared import DIALECT, Statement
 from roster_service.db.roles import Role, find_role, make_role_url
-from roster_service.query.orderings import Orderings
-from roster_service.query.page import Page
+from roster_service.db.round_trip import Call, Messenger
 from roster_service.query.params import Wish
 from roster_service.query.plan import make_plan
-from roster_service.query.reader import Reader
 from roster_service.query.request import AuthorizedRequest
+from roster_service.reads.page import Page
+from roster_service.reads.reader import Reader
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.schemas.versions import V1P2
+from sync_scripts.engine.load import load
 from sync_scripts.generate_district import generate
-from sync_scripts.loading import load
 from tests.conftest import administer, url_of
 
 from .plain_pages import Question

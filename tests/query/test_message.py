@@ -12,8 +12,8 @@ from sqlalchemy import Engine, Text, bindparam, text
 from sqlalchemy.exc import DataError, DBAPIError
 
 from roster_service.db.engine import make_reading_engine
-from roster_service.db.message import Call, Messenger
 from roster_service.db.prepared import may_prepare
+from roster_service.db.round_trip import Call, Messenger
 
 KEY = 7
 SETTINGS = (

@@ -15,11 +15,11 @@ from sqlalchemy import Connection, Engine, delete, event, func, insert, select, 
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.access import vendors
-from roster_service.access.callers import AccessToken
+from roster_service.access.credentials.access_token import AccessToken
+from roster_service.cache.orderings import Orderings, evict
 from roster_service.db import tables
-from roster_service.db.ordering_tables import ordering_chunks, orderings
+from roster_service.db.tables import ordering_chunks, orderings
 from roster_service.errors import Problem, RefusedRequestError
-from roster_service.query.orderings import Orderings, evict
 
 from .conftest import Asker, add_vendor, find_orgs, grant, ids_of, make_request
 from .plain_pages import SHAPES, Question, plain_count, plain_page

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
+from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.roster_state import read_state
-from roster_service.access.signing_keys import ensure_signing_key
 from roster_service.db.engine import make_engine
-from sync_scripts.loading import Options, load
+from sync_scripts.engine.load import Options, load
 from tests.sync.bending import both, column, with_row, without_rows
 from tests.sync.conftest import EXPORTS, SPRINGFIELD
 

@@ -10,8 +10,8 @@ from oneroster_filter import And, Or
 from roster_service.db.visibility import MetadataOf, Sight
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.params import Wish
+from roster_service.query.path_filters import everything
 from roster_service.query.plan import Plan, make_plan
-from roster_service.query.selections import everything
 from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.records import Record
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from roster_service.db.message import Call
+from roster_service.db.round_trip import Call
 from roster_service.db.visibility import MetadataOf, Sight
+from roster_service.query.path_filters import everything, users_with_role
 from roster_service.query.plan import make_plan
 from roster_service.query.request import AuthorizedRequest
-from roster_service.query.selections import everything, users_with_role
 from roster_service.schemas import v1p1, v1p2
 
 from .test_statements import wish

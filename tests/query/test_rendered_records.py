@@ -16,18 +16,18 @@ from sqlalchemy import Connection, Engine, Select, func, select, text, true, upd
 
 from roster_service import publication
 from roster_service.access import vendors
-from roster_service.access.signing_keys import ensure_signing_key
+from roster_service.access.credentials.signing_keys import ensure_signing_key
+from roster_service.cache.rendered_records import BASE, key_of, rendered_text, whole_json
+from roster_service.cache.required_orgs import has_rendered_records
 from roster_service.db import tables
-from roster_service.db.rendition_tables import rendered_records, renditions
-from roster_service.db.required_orgs import has_rendered_records
+from roster_service.db.tables import rendered_records, renditions
 from roster_service.db.visibility import Sight, rendered_record_is_visible, row_is_visible
 from roster_service.publication import publish
 from roster_service.query.plan import View, make_view
-from roster_service.query.rendered_records import BASE, key_of, rendered_text, whole_json
 from roster_service.schemas.versions import ENROLLMENTS, USERS, V1P1, V1P2, VERSIONS
-from sync_scripts.loading import Options, load
+from sync_scripts.engine.load import Options, load
 from sync_scripts.purge import purge
-from sync_scripts.refusals import RefusedExportError
+from sync_scripts.reading.rejections import RefusedExportError
 from tests.renditions import every_sight, every_view, render_all
 from tests.sync.conftest import empty_roster
 from tests.sync.roster_model import Export

@@ -13,25 +13,25 @@ import pytest
 from sqlalchemy import Connection, Engine, delete, func, make_url, select, text, update
 
 from roster_service.access import vendors
+from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.access.signing_keys import ensure_signing_key
+from roster_service.cache import renditions as rendering
+from roster_service.cache.rendered_records import BASE, has_rendition, key_of, whole_json
+from roster_service.cache.renditions import refresh_renditions
+from roster_service.cache.required_orgs import district_of, required_orgs_of
+from roster_service.cache.warm_up import list_views
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
-from roster_service.db.rendition_tables import rendered_records, renditions
-from roster_service.db.required_orgs import district_of, required_orgs_of
+from roster_service.db.tables import rendered_records, renditions
 from roster_service.db.visibility import RENDERER, Sight, row_is_visible
 from roster_service.publication import publish, render_for_clients
-from roster_service.query import renditions as rendering
 from roster_service.query.plan import View, make_view
-from roster_service.query.rendered_records import BASE, has_rendition, key_of, whole_json
-from roster_service.query.renditions import refresh_renditions
-from roster_service.query.warm_up import list_views
 from roster_service.rostering.endpoints import list_listings
 from roster_service.schemas.versions import ENROLLMENTS, USERS, V1P1
 from roster_service.settings import Settings
-from sync_scripts.loading import Options, load
+from sync_scripts.engine.load import Options, load
+from sync_scripts.engine.runs import hold_lock
 from sync_scripts.purge import purge
-from sync_scripts.runs import hold_lock
 from tests.conftest import administer, url_of
 from tests.renditions import MUCH, every_view, render_all
 from tests.sync.bending import Bend, both, cell_of, column, with_row, without_rows

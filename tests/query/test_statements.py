@@ -11,20 +11,20 @@ from oneroster_filter import Kind
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql import ClauseElement
 
+from roster_service.cache.ordering_statements import keeping_statement, positions
+from roster_service.cache.rendered_records import TextSource, text_sources
 from roster_service.db.visibility import MetadataOf, Sight
-from roster_service.query.first_page import bind_filter, find_first_page
-from roster_service.query.ordering_statements import keeping_statement, positions
 from roster_service.query.params import Wish
+from roster_service.query.path_filters import everything
 from roster_service.query.plan import Plan, make_plan
-from roster_service.query.read_statements import (
+from roster_service.query.statements import Driver, admits, matching, record_json, wanted_by
+from roster_service.reads.first_page import bind_filter, find_first_page
+from roster_service.reads.read_statements import (
     found_page_statement,
     kept_page_statement,
     ordered_page_statement,
     single_statement,
 )
-from roster_service.query.rendered_records import TextSource, text_sources
-from roster_service.query.selections import everything
-from roster_service.query.statements import Driver, admits, matching, record_json, wanted_by
 from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
 from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.records import Record

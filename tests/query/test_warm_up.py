@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import Engine, insert, update
 
-from roster_service.access.callers import AccessToken
+from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.scopes import CONTENT_SCOPES, Scope, ScopeName, make_sight
+from roster_service.cache.rendered_records import has_rendition, key_of
+from roster_service.cache.warm_up import WarmUp, list_views, make_orderings
 from roster_service.db import tables
-from roster_service.db.ordering_tables import ordering_chunks, orderings
+from roster_service.db.tables import ordering_chunks, orderings
 from roster_service.query.plan import make_view
-from roster_service.query.rendered_records import has_rendition, key_of
-from roster_service.query.warm_up import WarmUp, list_views, make_orderings
 from roster_service.rostering.endpoints import list_listings
 from roster_service.schemas.versions import USERS, V1P2
 from tests.renditions import every_view

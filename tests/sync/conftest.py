@@ -22,8 +22,8 @@ from roster_service.db.tables import (
     user_profiles,
     user_roles,
 )
-from sync_scripts.loading import Options, load
-from sync_scripts.refusals import Findings, RefusedExportError, cut_value
+from sync_scripts.engine.load import Options, load
+from sync_scripts.reading.rejections import Findings, RefusedExportError, cut_value
 
 EXPORTS = Path(__file__).parent.parent / "exports"
 PARTS = (class_terms, user_roles, user_profiles, user_agents)

@@ -11,10 +11,10 @@ from sqlalchemy import Engine
 
 from roster_service.db import tables
 from roster_service.errors import CommandError
-from sync_scripts.families import CLEVER
-from sync_scripts.loading import load
-from sync_scripts.quirks import HEADER_CASE
-from sync_scripts.refusals import RefusedExportError
+from sync_scripts.engine.load import load
+from sync_scripts.formats.tolerated import HEADER_CASE
+from sync_scripts.reading.registry import CLEVER
+from sync_scripts.reading.rejections import RefusedExportError
 
 from .bending import (
     Bend,

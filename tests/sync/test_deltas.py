@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Engine, Table
 
 from roster_service.db import tables
-from sync_scripts.changes import Counts
-from sync_scripts.loading import load
+from sync_scripts.applying.changes import Counts
+from sync_scripts.engine.load import load
 
 from .bending import Bend, both, cell_of, declared, read_csv, rows_of, with_row, without_file
 from .conftest import PARTS, snapshot, state, tell

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from sqlalchemy import Engine, insert
 
 from roster_service.db.tables import feeds, sync_runs, users
-from sync_scripts.exits import Exit
+from sync_scripts.engine.exit_codes import Exit
+from sync_scripts.engine.load import load
 from sync_scripts.load_oneroster import main
-from sync_scripts.loading import load
 
 from .bending import cell_of
 from .conftest import snapshot, state
@@ -45,10 +45,10 @@ def stop_by_hand(*_arguments: Any, **_options: Any) -> None:
 
 # Where a load breaks off: a function of the program, what it does instead, and how the fault is called.
 FAULTS: dict[str, tuple[str, Callable[..., None], str]] = {
-    "in a step": ("sync_scripts.loading.prepare", raise_with_a_cell, "ValueError"),
-    "in the last step": ("sync_scripts.loading.publish", raise_with_a_cell, "ValueError"),
-    "while COPY reads": ("sync_scripts.line_hashes.LineHasher.hash", raise_with_a_cell, "ValueError"),
-    "by hand": ("sync_scripts.loading.compare", stop_by_hand, "KeyboardInterrupt"),
+    "in a step": ("sync_scripts.engine.load.prepare", raise_with_a_cell, "ValueError"),
+    "in the last step": ("sync_scripts.engine.load.publish", raise_with_a_cell, "ValueError"),
+    "while COPY reads": ("sync_scripts.staging.line_hashes.LineHasher.hash", raise_with_a_cell, "ValueError"),
+    "by hand": ("sync_scripts.engine.load.compare", stop_by_hand, "KeyboardInterrupt"),
 }
 
 

@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import Engine, delete, update
 
 from roster_service.db.tables import orgs, sync_runs
-from sync_scripts.families import ONEROSTER, SDS, Family
-from sync_scripts.loading import load
-from sync_scripts.quirks import NO_DISTRICT
+from sync_scripts.engine.load import load
+from sync_scripts.formats.tolerated import NO_DISTRICT
+from sync_scripts.reading.registry import ONEROSTER, SDS, Family
 
 from .bending import Bend, both, cell, cell_of, raw, with_row
 from .conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, snapshot, state

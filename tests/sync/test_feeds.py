@@ -9,9 +9,9 @@ from sqlalchemy import Connection, Engine, select, text
 
 from roster_service.db import tables
 from roster_service.errors import CommandError, DatabaseUnavailableError
-from sync_scripts.changes import Counts
-from sync_scripts.loading import load
-from sync_scripts.runs import LockedError, hold_lock
+from sync_scripts.applying.changes import Counts
+from sync_scripts.engine.load import load
+from sync_scripts.engine.runs import LockedError, hold_lock
 
 from .bending import cell_of, with_row
 from .conftest import read_state, snapshot, state, tell
@@ -72,7 +72,7 @@ def test_a_database_that_gives_up(engine: Engine, springfield: Path, monkeypatch
         return 0
 
     with monkeypatch.context() as patch:
-        patch.setattr("sync_scripts.loading.publish", die)
+        patch.setattr("sync_scripts.engine.load.publish", die)
         with pytest.raises(DatabaseUnavailableError, match="the database gave up"):
             load(engine, "feed", springfield)
     assert (state(engine), read_state(engine)) == (before, roster)

@@ -23,9 +23,9 @@ from roster_service.db import tables
 from sync_scripts.districts.dice import Dice, make_id
 from sync_scripts.districts.model import SECTION_SIZE, District
 from sync_scripts.districts.names import NAMINGS
+from sync_scripts.engine.load import load
+from sync_scripts.formats.oneroster import VERSIONS
 from sync_scripts.generate_district import DEFAULT_GUARDIANS_PERCENT, find_school_year, generate, main
-from sync_scripts.loading import load
-from sync_scripts.oneroster import VERSIONS
 
 from .bending import read_csv
 

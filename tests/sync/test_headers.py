@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sync_scripts.headers import MOST_METADATA_COLUMNS, read_header
-from sync_scripts.oneroster import ONEROSTER_1_1
+from sync_scripts.formats.oneroster import ONEROSTER_1_1
+from sync_scripts.reading.headers import MOST_METADATA_COLUMNS, read_header
 
 ORGS = ONEROSTER_1_1.file("orgs")
 GOOD = "sourcedId,status,dateLastModified,name,type,identifier,parentSourcedId"

@@ -17,13 +17,13 @@ from roster_service.cli import main as roster
 from roster_service.db.tables import demographics, feeds, sync_runs, users
 from roster_service.errors import StorageError
 from roster_service.settings import Settings
-from sync_scripts.changes import Counts
-from sync_scripts.command import make_command
-from sync_scripts.exits import Exit
-from sync_scripts.families import ONEROSTER
-from sync_scripts.holding import Limits, find_excess
-from sync_scripts.loading import Options, load
-from sync_scripts.refusals import RefusedExportError
+from sync_scripts.applying.changes import Counts
+from sync_scripts.engine.exit_codes import Exit
+from sync_scripts.engine.hold_policy import Limits, find_excess
+from sync_scripts.engine.load import Options, load
+from sync_scripts.engine.loader_command import make_command
+from sync_scripts.reading.registry import ONEROSTER
+from sync_scripts.reading.rejections import RefusedExportError
 
 from .bending import Bend, cell_of, column, declared, raw, with_row, without_file, without_rows, zipped
 from .conftest import snapshot, state

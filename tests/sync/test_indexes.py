@@ -12,8 +12,8 @@ from sqlalchemy.exc import IntegrityError
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import PART_TABLES, ROSTER_TABLES
-from sync_scripts.loading import Options, load
-from sync_scripts.refusals import RefusedExportError
+from sync_scripts.engine.load import Options, load
+from sync_scripts.reading.rejections import RefusedExportError
 
 from .bending import Bend, both, cell, rows_of
 from .conftest import state

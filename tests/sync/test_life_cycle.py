@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import Engine, Table, update
 
 from roster_service.db import tables
-from sync_scripts.changes import Counts
-from sync_scripts.loading import STEPS, load
-from sync_scripts.refusals import RefusedExportError
-from sync_scripts.report import Report
+from sync_scripts.applying.changes import Counts
+from sync_scripts.engine.load import STEPS, load
+from sync_scripts.engine.report import Report
+from sync_scripts.reading.rejections import RefusedExportError
 
 from .bending import (
     Bend,

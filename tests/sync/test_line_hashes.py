@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_scripts import line_hashes
-from sync_scripts.formats import CsvFile, Format
-from sync_scripts.headers import read_header
-from sync_scripts.line_hashes import LineHasher, NewLines
-from sync_scripts.lines import CleanLines
-from sync_scripts.oneroster import VERSIONS
+from sync_scripts.formats.model import CsvFile, Format
+from sync_scripts.formats.oneroster import VERSIONS
+from sync_scripts.reading.headers import read_header
+from sync_scripts.reading.lines import CleanLines
+from sync_scripts.staging.line_hashes import LineHasher, NewLines
+from sync_scripts.staging.stage import line_hashes
 
 FORM = VERSIONS["1.1"]
 USERS = FORM.file("users")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_scripts.faults import MendedLines, find_faults
-from sync_scripts.lines import LONGEST_LINE, CleanLines, SuspectBytesError
+from sync_scripts.reading.csv_errors import MendedLines, find_faults
+from sync_scripts.reading.lines import LONGEST_LINE, CleanLines, SuspectBytesError
 
 COLUMNS = ["a", "b"]
 HEADER = b"a,b\n"

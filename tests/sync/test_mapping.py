@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, Table, select, text
 
 from roster_service.db import tables
-from sync_scripts.loading import load
+from sync_scripts.engine.load import load
 
 from .bending import (
     both,

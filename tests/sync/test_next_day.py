@@ -9,9 +9,9 @@ from click.testing import CliRunner
 from sqlalchemy import Engine
 
 from sync_scripts.districts.drift import Drift
+from sync_scripts.engine.load import DEFAULTS, Options, load
+from sync_scripts.formats.oneroster import VERSIONS
 from sync_scripts.generate_district import generate, main
-from sync_scripts.loading import DEFAULTS, Options, load
-from sync_scripts.oneroster import VERSIONS
 
 YEAR = 2027
 FREELY = Options(DEFAULTS.settings, allow_mass_delete=True)

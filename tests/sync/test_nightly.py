@@ -14,13 +14,13 @@ from sqlalchemy import Connection, Engine, insert, update
 
 from roster_service.cli.feeds import FORMATS
 from roster_service.db import tables
-from sync_scripts.exits import Exit
-from sync_scripts.families import FAMILIES
-from sync_scripts.feed_district import FeedDistrict, add_district
-from sync_scripts.loading import STEPS
+from sync_scripts.applying.feed_district import FeedDistrict, add_district
+from sync_scripts.engine.exit_codes import Exit
+from sync_scripts.engine.load import STEPS
+from sync_scripts.engine.runs import hold_lock
 from sync_scripts.nightly import main
-from sync_scripts.runs import hold_lock
-from sync_scripts.standing import Ground
+from sync_scripts.reading.registry import FAMILIES
+from sync_scripts.staging.retained import Ground
 
 from .bending import Bend, cell_of, with_row
 from .conftest import SHELBYVILLE, SPRINGFIELD, snapshot
@@ -96,7 +96,7 @@ def test_a_crash_costs_one_feed_its_night_and_quotes_no_row(
             raise ValueError(cell)
         return add_district(connection, feed_name, ground)
 
-    monkeypatch.setattr("sync_scripts.loading.add_district", fail)
+    monkeypatch.setattr("sync_scripts.engine.load.add_district", fail)
     code, lines = night()
     assert code == Exit.FAILED
     ends = {line.get("feed"): line for line in lines if "exit" in line}

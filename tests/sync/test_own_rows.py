@@ -11,10 +11,10 @@ from sqlalchemy import Engine, select, update
 
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
-from sync_scripts.changes import Counts
-from sync_scripts.loading import load
-from sync_scripts.own_rows import UNKNOWN
-from sync_scripts.refusals import RefusedExportError
+from sync_scripts.applying.changes import Counts
+from sync_scripts.applying.identified_parts import UNKNOWN
+from sync_scripts.engine.load import load
+from sync_scripts.reading.rejections import RefusedExportError
 
 from .bending import Bend, both, cell_of, declared, with_row, without_file, without_rows
 from .conftest import read_state, snapshot, state, tell

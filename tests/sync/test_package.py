@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from sync_scripts.loading import load
+from sync_scripts.engine.load import load
 
 from .bending import zipped
 from .conftest import read_refusal

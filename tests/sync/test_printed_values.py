@@ -19,11 +19,11 @@ from sqlalchemy import Engine, select, text, update
 
 from roster_service.db.tables import feeds, sync_refusals
 from sync_scripts import load_clever, load_oneroster, load_sds, nightly
-from sync_scripts.clever import CLEVER
-from sync_scripts.exits import Exit
-from sync_scripts.formats import Format
-from sync_scripts.oneroster import ONEROSTER_1_1, ONEROSTER_1_2
-from sync_scripts.sds import SDS
+from sync_scripts.engine.exit_codes import Exit
+from sync_scripts.formats.clever import CLEVER
+from sync_scripts.formats.model import Format
+from sync_scripts.formats.oneroster import ONEROSTER_1_1, ONEROSTER_1_2
+from sync_scripts.formats.sds import SDS
 
 from .bending import Bend, both, cell, raw, read_csv, rows_of, with_row
 from .conftest import SHELBYVILLE, SPRINGFIELD

@@ -25,7 +25,7 @@ from roster_service.db.tables import (
     user_roles,
     users,
 )
-from sync_scripts.loading import load
+from sync_scripts.engine.load import load
 from sync_scripts.purge import GRAVES, purge
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, snapshot
 

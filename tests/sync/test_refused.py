@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from sync_scripts.loading import Options, load
-from sync_scripts.oneroster import ONEROSTER_1_1
-from sync_scripts.refusals import SHOWN
+from sync_scripts.engine.load import Options, load
+from sync_scripts.formats.oneroster import ONEROSTER_1_1
+from sync_scripts.reading.rejections import SHOWN
 
 from .bending import (
     Bend,

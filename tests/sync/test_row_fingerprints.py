@@ -17,10 +17,10 @@ from sqlalchemy import Engine, func, select, text, update
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import ROSTER_TABLES, feeds, metadata, roster_state
-from sync_scripts import staging
-from sync_scripts.line_hashes import LineHasher, NewLines
-from sync_scripts.loading import KNOWN, Options, load
-from sync_scripts.refusals import RefusedExportError
+from sync_scripts.engine.load import KNOWN, Options, load
+from sync_scripts.reading.rejections import RefusedExportError
+from sync_scripts.staging.line_hashes import LineHasher, NewLines
+from sync_scripts.staging.stage import stage as staging
 
 from .bending import (
     Bend,

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from roster_service.db import tables
-from sync_scripts.loading import load
+from sync_scripts.engine.load import load
 
 from .bending import Bend, both, cell_of, with_row, without_rows
 from .conftest import snapshot, state, tell

@@ -13,10 +13,10 @@ from roster_service.cli.sync import Run, list_runs
 from roster_service.db.sync_lock import INTERRUPTED, RUNNING
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError, DatabaseUnavailableError, StorageError
-from sync_scripts.loading import STEPS, Options, load
+from sync_scripts.engine.load import STEPS, Options, load
+from sync_scripts.engine.runs import LockedError, hold_lock
 from sync_scripts.purge import purge
-from sync_scripts.refusals import RefusedExportError
-from sync_scripts.runs import LockedError, hold_lock
+from sync_scripts.reading.rejections import RefusedExportError
 
 from .bending import with_row
 from .conftest import snapshot
@@ -80,7 +80,7 @@ def test_a_run_that_breaks_off_says_why(
     words: str,
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("sync_scripts.loading.publish", fail)
+        patch.setattr("sync_scripts.engine.load.publish", fail)
         with pytest.raises(error):
             load(engine, "feed", springfield)
     [run] = read_runs(engine)

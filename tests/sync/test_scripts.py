@@ -16,10 +16,10 @@ from click.testing import CliRunner, Result
 from sqlalchemy import Engine
 
 from roster_service.db.tables import feeds, sync_refusals, sync_runs, users
-from sync_scripts.exits import CODES, MEANINGS, Exit
+from sync_scripts.engine.exit_codes import CODES, MEANINGS, Exit
+from sync_scripts.engine.load import STEPS
+from sync_scripts.engine.runs import hold_lock
 from sync_scripts.load_oneroster import main
-from sync_scripts.loading import STEPS
-from sync_scripts.runs import hold_lock
 
 from .bending import both, cell, column, header, with_row
 from .conftest import snapshot

@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import Engine
 
 from roster_service.db import tables
-from sync_scripts.families import SDS
-from sync_scripts.loading import load
-from sync_scripts.refusals import RefusedExportError
+from sync_scripts.engine.load import load
+from sync_scripts.reading.registry import SDS
+from sync_scripts.reading.rejections import RefusedExportError
 
 from .bending import Bend, both, cell, header, rows_of, shuffled, without_column, without_file
 from .conftest import snapshot, state, tell

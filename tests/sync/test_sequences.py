@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, Table, select, update
 
 from roster_service.db import tables
-from roster_service.db.held import close_held, drop_export
+from roster_service.db.held_runs import close_held, drop_export
 from roster_service.settings import Settings
-from sync_scripts.changes import Counts
-from sync_scripts.loading import Options, load
+from sync_scripts.applying.changes import Counts
+from sync_scripts.engine.load import Options, load
+from sync_scripts.engine.report import TYPES as NAMES
 from sync_scripts.purge import purge
-from sync_scripts.refusals import RefusedExportError
-from sync_scripts.report import TYPES as NAMES
+from sync_scripts.reading.rejections import RefusedExportError
 
 from .conftest import empty_roster
 from .roster_model import PARTS, Export, Limits, Result, Roster

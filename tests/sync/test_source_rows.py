@@ -14,13 +14,13 @@ from click.testing import CliRunner
 from sqlalchemy import Engine, Table
 
 from roster_service.db import tables
-from sync_scripts import cells, load_clever, load_sds
-from sync_scripts.clever import CLEVER as CLEVER_CSV
-from sync_scripts.exits import Exit
-from sync_scripts.families import CLEVER, SDS, Family
-from sync_scripts.formats import CsvFile
-from sync_scripts.loading import Options, load
-from sync_scripts.sds import SDS as SDS_CSV
+from sync_scripts import load_clever, load_sds
+from sync_scripts.engine.exit_codes import Exit
+from sync_scripts.engine.load import Options, load
+from sync_scripts.formats.clever import CLEVER as CLEVER_CSV
+from sync_scripts.formats.model import CsvFile, cells
+from sync_scripts.formats.sds import SDS as SDS_CSV
+from sync_scripts.reading.registry import CLEVER, SDS, Family
 
 from .bending import Bend, both, cell, read_csv, rows_of, with_row, without_file
 from .conftest import EXPORTS, empty_roster, snapshot, state

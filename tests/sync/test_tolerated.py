@@ -9,11 +9,11 @@ from sqlalchemy import Engine, literal, select
 
 from roster_service.db import tables, vocabulary
 from roster_service.db.tables import CText
-from sync_scripts import cells
-from sync_scripts.cells import Kind, word_of
-from sync_scripts.loading import KNOWN, load
-from sync_scripts.oneroster import VERSIONS
-from sync_scripts.quirks import (
+from sync_scripts.engine.load import KNOWN, load
+from sync_scripts.formats.cells import Kind, word_of
+from sync_scripts.formats.model import cells
+from sync_scripts.formats.oneroster import VERSIONS
+from sync_scripts.formats.tolerated import (
     BLANK_MODE,
     BYTE_ORDER_MARK,
     FILE_NAME_CASE,

@@ -13,11 +13,11 @@ from flask import Flask
 from sqlalchemy import Engine
 
 from roster_service.access import vendors
-from roster_service.access.api_keys import Allowance
+from roster_service.access.credentials.api_keys import Allowance
 from roster_service.app import create_app
 from roster_service.db.engine import make_engine
 from roster_service.settings import Settings
-from sync_scripts.loading import load
+from sync_scripts.engine.load import load
 from tests.conftest import close_app
 from tests.contract.conftest import EXPORTS, FEEDS, SECRET_KEY
 from tests.vendor.client import Account, VendorClient, add_account

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import Engine, insert, select, text
 
 from roster_service.access import vendors
-from roster_service.access.journal import Entry, Journal, Shown, mask_filter
-from roster_service.access.journal_reports import read_audit, read_usage
+from roster_service.access.access_log.reports import read_audit, read_usage
+from roster_service.access.access_log.writer import Entry, Journal, Shown, mask_filter
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.db.access_tables import audit
+from roster_service.db.tables import audit
 from roster_service.schemas.flags import Flag
 from tests.vendor.client import Account, VendorClient
 from tests.vendor.conftest import Served

@@ -11,7 +11,7 @@ from joserfc import jws
 from sqlalchemy import Engine
 
 from roster_service.access import vendors
-from roster_service.access.api_keys import rotate_key
+from roster_service.access.credentials.api_keys import rotate_key
 from roster_service.schemas.flags import Flag
 from tests.vendor.client import Account, VendorClient
 from tests.vendor.conftest import Served

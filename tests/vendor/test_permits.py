@@ -16,10 +16,10 @@ from joserfc.jwk import RSAKey
 from sqlalchemy import text
 
 from roster_service.access import vendors
-from roster_service.access.api_keys import rotate_key
-from roster_service.access.passwords import set_password
+from roster_service.access.credentials.api_keys import rotate_key
+from roster_service.access.credentials.passwords import set_password
+from roster_service.access.credentials.signing_keys import KeyRing, add_signing_key
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.access.signing_keys import KeyRing, add_signing_key
 from roster_service.schemas.flags import Flag
 from tests.contract.conftest import SECRET_KEY
 from tests.vendor.client import Account, VendorClient

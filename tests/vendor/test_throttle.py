@@ -11,9 +11,9 @@ from limits import RateLimitItemPerDay, RateLimitItemPerMinute
 from limits.strategies import MovingWindowRateLimiter
 from sqlalchemy import Engine, text
 
-from roster_service.access.api_keys import Allowance
-from roster_service.access.throttle import write_windows
-from roster_service.access.throttle_storage import PostgresStorage, forget_old_windows
+from roster_service.access.credentials.api_keys import Allowance
+from roster_service.access.throttling.limits import write_windows
+from roster_service.access.throttling.storage import PostgresStorage, forget_old_windows
 from roster_service.db.engine import make_counting_engine
 from roster_service.vendor.throttle import OutageNotice
 from tests.vendor.client import VendorClient

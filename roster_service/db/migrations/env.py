@@ -3,7 +3,7 @@
 from alembic import context
 
 # Whatever declares tables, so that they are known.
-from roster_service.db import access_tables, ordering_tables, rendition_tables, tables  # noqa: F401
+from roster_service.db import tables
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=tables.metadata)
 with context.begin_transaction():

@@ -1,0 +1,81 @@
+"""What the journal holds: usage by day, and the access log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from sqlalchemy import Connection, select
+
+from roster_service.db.tables import audit, usage, vendors
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The requests of a vendor to an endpoint on a day, by the class of their status."""
+
+    day: str
+    vendor: str
+    endpoint: str
+    status: str
+    requests: int
+    records: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Access:
+    """An answer with data."""
+
+    at: str
+    vendor: str
+    caller: str
+    method: str
+    path: str
+    filter: str | None
+    records: int
+    request_id: str
+
+
+def read_usage(connection: Connection, vendor_id: int | None, since: date | None) -> list[Usage]:
+    """Usage by day; None: of every vendor, of all days."""
+    rows = select(usage, vendors.c.email).join(vendors, vendors.c.id == usage.c.vendor_id, isouter=True)
+    if vendor_id is not None:
+        rows = rows.where(usage.c.vendor_id == vendor_id)
+    if since is not None:
+        rows = rows.where(usage.c.day >= since)
+    rows = rows.order_by(usage.c.day, vendors.c.email, usage.c.endpoint, usage.c.status_class)
+    return [
+        Usage(
+            day=row.day.isoformat(),
+            vendor=row.email or str(row.vendor_id),
+            endpoint=row.endpoint,
+            status=row.status_class,
+            requests=row.requests,
+            records=row.records,
+            bytes=row.bytes,
+        )
+        for row in connection.execute(rows)
+    ]
+
+
+def read_audit(connection: Connection, vendor_id: int | None, since: datetime | None) -> list[Access]:
+    """The access log, oldest first; None: of every vendor, from its beginning."""
+    rows = select(audit, vendors.c.email).join(vendors, vendors.c.id == audit.c.vendor_id, isouter=True)
+    if vendor_id is not None:
+        rows = rows.where(audit.c.vendor_id == vendor_id)
+    if since is not None:
+        rows = rows.where(audit.c.at >= since)
+    return [
+        Access(
+            at=row.at.isoformat(timespec="milliseconds"),
+            vendor=row.email or str(row.vendor_id),
+            caller=row.caller,
+            method=row.method,
+            path=row.path,
+            filter=row.filter,
+            records=row.records,
+            request_id=row.request_id,
+        )
+        for row in connection.execute(rows.order_by(audit.c.at, audit.c.id))
+    ]

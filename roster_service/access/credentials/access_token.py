@@ -1,0 +1,132 @@
+"""Access tokens of the rostering interface, and how the database admits the client of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import RSAKey
+from sqlalchemy import Text, bindparam, text
+
+from roster_service.access.credentials.signing_keys import ALGORITHM, KeyRing
+from roster_service.access.scopes import Scope, ScopeName, make_sight, read_scopes
+from roster_service.db.round_trip import Call
+from roster_service.db.visibility import Sight
+from roster_service.errors import Problem, RefusedRequestError
+
+TOKEN_TYPE = "at+jwt"  # noqa: S105  (RFC 9068: what tells an access token from any other JWT)
+# Clocks of two machines may differ by this much.
+LEEWAY_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class AccessToken:
+    """The claims of a token whose signature, times, issuer and audience are right."""
+
+    client_id: str
+    vendor_id: int
+    grant_version: int
+    client_version: int
+    # The vendor's random key for this version of its grants: what row-level security goes by.
+    visibility_key: str
+    scopes: tuple[Scope, ...]
+    # The key that signed it.
+    key_id: str
+    # Seconds since 1970.
+    expires_at: float
+
+    @property
+    def version(self) -> str:
+        """The version of OneRoster that the scopes are for."""
+        return self.scopes[0].version
+
+    @cached_property
+    def scope_names(self) -> frozenset[ScopeName]:
+        """The scopes without their version."""
+        return frozenset(scope.name for scope in self.scopes)
+
+    @property
+    def sight(self) -> Sight:
+        """The content rights of these scopes."""
+        return make_sight(self.scope_names)
+
+    @cached_property
+    def admission(self) -> Call:
+        """What admits the client, in the transaction that it is sent in: then that transaction reads what the client
+        may see, and nothing else."""
+        values = {
+            "client": self.client_id,
+            "vendor": self.vendor_id,
+            "client_version": self.client_version,
+            "grant_version": self.grant_version,
+            "visibility_key": self.visibility_key,
+            "key_id": self.key_id,
+            "guardians": self.sight.guardians,
+        }
+        return Call(_ADMIT, values)
+
+
+def read_token(token: str, keys: KeyRing, *, issuer: str) -> AccessToken:
+    """The claims of an access token.
+
+    Raises RefusedRequestError (BAD_TOKEN), with the same words whatever is wrong but the time: altered, expired,
+    signed by another key, another algorithm, another issuer or audience, another kind of token.
+    """
+    refusal = RefusedRequestError(Problem.BAD_TOKEN, "the access token is not valid; get a new one")
+    try:
+        decoded = jwt.decode(token, lambda unverified: _find_key(unverified, keys), algorithms=[ALGORITHM])
+        if decoded.header.get("typ") != TOKEN_TYPE:
+            raise refusal
+        jwt.JWTClaimsRegistry(
+            leeway=LEEWAY_SECONDS,
+            iss={"essential": True, "value": issuer},
+            aud={"essential": True, "value": make_audience(issuer)},
+            exp={"essential": True},
+            iat={"essential": True},
+            client_id={"essential": True},
+        ).validate(decoded.claims)
+        return _read_claims(decoded.claims, str(decoded.header["kid"]))
+    except (JoseError, ValueError, KeyError, TypeError):
+        raise refusal from None
+
+
+def _find_key(unverified: Any, keys: KeyRing) -> RSAKey:
+    key_id = unverified.headers().get("kid")
+    key = keys.find_public(key_id) if isinstance(key_id, str) else None
+    if key is None:
+        raise ValueError("no such key")
+    return key
+
+
+def _read_claims(claims: dict[str, Any], key_id: str) -> AccessToken:
+    scopes = read_scopes(str(claims["scope"]).split())
+    vendor_id = int(claims["vendor_id"])
+    if not scopes or "\x00" in str(claims["client_id"]) or not 0 < vendor_id < 2**31:
+        raise ValueError("no token of this service")
+    return AccessToken(
+        client_id=str(claims["client_id"]),
+        vendor_id=vendor_id,
+        grant_version=int(claims["grant_version"]),
+        client_version=int(claims["client_version"]),
+        visibility_key=str(UUID(claims["visibility_key"])),
+        scopes=scopes,
+        key_id=key_id,
+        expires_at=float(claims["exp"]),
+    )
+
+
+def make_audience(issuer: str) -> str:
+    """Whom an access token is for: the rostering interface, and no other door."""
+    return f"{issuer}/ims/oneroster"
+
+
+# The function runs as the owner of the accounts, which the role that serves requests cannot read. It sets what
+# row-level security goes by for the rest of the transaction, where everything that the token says holds now.
+_ADMIT = text(
+    "SELECT admit_client("
+    ":client, :vendor, :client_version, :grant_version, CAST(:visibility_key AS uuid), :key_id, :guardians)"
+).bindparams(*(bindparam(name, type_=Text) for name in ("client", "visibility_key", "key_id")))

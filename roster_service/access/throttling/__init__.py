@@ -1,0 +1,1 @@
+"""How often a vendor may ask, and an account may fail to log in."""

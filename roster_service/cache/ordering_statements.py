@@ -1,0 +1,80 @@
+"""The statements of orderings: one that makes an ordering in one pass, and one that gives the ids of a page of it.
+
+An ordering is kept in ascending order, `sourcedId` last: descending is the same backwards, absent values and ties
+included.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, FromClause, Select, bindparam, cast, func, insert, select, true
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy.types import BigInteger, Integer
+
+from roster_service.db.tables import CText, CTexts, ordering_chunks, roster_state
+from roster_service.query.plan import Plan
+from roster_service.query.request import ordered_outline
+from roster_service.query.statements import admits_for, matching, order_of, wanted_by
+
+# How many ids a chunk has. A page of the usual size reads one or two.
+CHUNK = 1000
+
+ORDERING_ID = bindparam("ordering_id", type_=BigInteger)
+# Cast, because PostgreSQL cannot tell what the sum of two parameters is.
+LIMIT = cast(bindparam("page_limit"), BigInteger)
+OFFSET = cast(bindparam("page_offset"), BigInteger)
+
+
+def positions(plan: Plan, *, sees_districts: bool) -> Select[str, int]:
+    """(id, position) of every record of the plan's ordering; positions count from 0."""
+    outline = ordered_outline(plan)
+    position = func.row_number().over(order_by=order_of(outline)) - 1
+    return matching(outline, admits_for(plan, sees_districts=sees_districts), wanted_by(plan)).add_columns(position)
+
+
+def keeping_statement(plan: Plan, *, sees_districts: bool) -> Select[*tuple[Any, ...]]:
+    """Keeps the ids of the plan's ordering under the id bound as `ordering_id`, in one pass; gives (their number, their
+    bytes, the revision of the roster)."""
+    found = positions(plan, sees_districts=sees_districts).subquery("found")
+    identifier, position = found.c
+    number = cast(func.div(position, CHUNK), Integer)
+    chunks = select(
+        ORDERING_ID, number, func.array_agg(aggregate_order_by(identifier, position.asc()), type_=CTexts)
+    ).group_by(number)
+    kept = (
+        insert(ordering_chunks)
+        .from_select(["ordering_id", "number", "ids"], chunks)
+        .returning(
+            func.cardinality(ordering_chunks.c.ids).label("length"),
+            func.pg_column_size(ordering_chunks.c.ids).label("bytes"),
+        )
+        .cte("kept")
+    )
+    sums = select(func.coalesce(func.sum(kept.c.length), 0), func.coalesce(func.sum(kept.c.bytes), 0))
+    kept_sums = sums.subquery("sums")
+    total, size = kept_sums.c
+    return select(
+        cast(total, BigInteger).label("total"), cast(size, BigInteger).label("bytes"), roster_state.c.revision
+    ).select_from(kept_sums.join(roster_state, true()))
+
+
+def ids_of_page(ordering: FromClause, *, descending: bool) -> ColumnElement[Any]:
+    """The list of the ids of the page bound as `page_limit` and `page_offset`, in ascending order. `ordering`: a row
+    with `id` and `total`, or none."""
+    total = ordering.c.total
+    first = func.least(OFFSET, total)
+    last = first + func.least(LIMIT, total - first)
+    begin, end = (total - last, total - first) if descending else (first, last)
+    before = ordering_chunks.c.number * CHUNK
+    part = ordering_chunks.c.ids[cast(func.greatest(begin - before, 0) + 1, Integer) : cast(end - before, Integer)]
+    inside = ordering_chunks.c.number.between(
+        cast(func.div(begin, CHUNK), Integer), cast(func.div(end - 1, CHUNK), Integer)
+    )
+    ids = (
+        select(func.unnest(part, type_=CText))
+        .select_from(ordering.join(ordering_chunks, (ordering_chunks.c.ordering_id == ordering.c.id) & inside))
+        .where(begin < end)
+        .order_by(ordering_chunks.c.number)
+    )
+    return func.array(ids.scalar_subquery(), type_=CTexts)

@@ -1,0 +1,121 @@
+"""Orderings: the order of a collection, made once for each revision and shared by all workers and all vendors who see
+the same orgs, so that a page costs the same at any depth and its count costs nothing.
+
+The roster changes by a sync alone, so what was found once holds until the next one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from sqlalchemy import Connection, Engine, delete, func, select, update
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import SQLAlchemyError
+
+from roster_service.cache.ordering_statements import keeping_statement
+from roster_service.db.tables import ordering_chunks, orderings, roster_state
+from roster_service.db.visibility import whole_districts
+from roster_service.query.request import AuthorizedRequest
+from roster_service.reads.read_statements import visible_set
+
+# What a worker may add before it has the bounds checked.
+UNCHECKED_ORDERINGS = 100
+UNCHECKED_BYTES = 2**20
+# How many orderings are kept in all; of one vendor, half of it.
+MOST_ORDERINGS = 10_000
+
+_log = logging.getLogger(__name__)
+
+
+class Orderings:
+    """Makes orderings, for one worker."""
+
+    def __init__(self, engine: Engine, megabytes: int) -> None:
+        """`engine`: of the serving role, and it may write (`make_ordering_engine`). `megabytes`: what all orderings
+        together may take; those of one vendor, half of it."""
+        self._engine = engine
+        self._most_bytes = megabytes * 10**6
+        self._lock = threading.Lock()
+        # So that the first one has older revisions removed.
+        self._unchecked_orderings = UNCHECKED_ORDERINGS
+        self._unchecked_bytes = 0
+
+    def note_total(self, request: AuthorizedRequest, total: int) -> None:
+        """Keeps the count of a collection, for every worker."""
+        try:
+            with self._engine.begin() as connection:
+                _admit(connection, request)
+                connection.execute(_row_of(request, total).on_conflict_do_nothing())
+                self._evict(connection, 0)
+        except SQLAlchemyError as error:
+            _report(error)
+
+    def make(self, request: AuthorizedRequest) -> bool:
+        """Makes the ordering of the request's collection, unless another worker has. False where the roster changed
+        meanwhile, or where the database takes nothing."""
+        try:
+            with self._engine.connect() as connection, connection.begin() as transaction:
+                # Of all workers that want it now, one makes it; the others wait, and find it.
+                lock = int.from_bytes(request.query_hash[:8], signed=True)
+                connection.execute(select(func.pg_advisory_xact_lock(lock)))
+                _admit(connection, request)
+                if not self._make(connection, request):
+                    transaction.rollback()
+                    return False
+        except SQLAlchemyError as error:
+            _report(error)
+            return False
+        return True
+
+    def _make(self, connection: Connection, request: AuthorizedRequest) -> bool:
+        taken = _row_of(request, 0).on_conflict_do_update(
+            index_elements=[orderings.c.query, orderings.c.visible_set, orderings.c.revision],
+            set_={"made_at": func.now()},
+        )
+        found = connection.execute(taken.returning(orderings.c.id, orderings.c.revision, orderings.c.bytes)).one()
+        if found.bytes:
+            return True
+        sees_districts = connection.scalar(select(whole_districts().exists()), request.values) or False
+        connection.execute(delete(ordering_chunks).where(ordering_chunks.c.ordering_id == found.id))
+        keeping = keeping_statement(request.plan, sees_districts=sees_districts)
+        made = connection.execute(keeping, {**request.values, "ordering_id": found.id}).one()
+        if made.revision != found.revision:
+            return False
+        values = {"total": made.total, "bytes": made.bytes}
+        connection.execute(update(orderings).where(orderings.c.id == found.id).values(values))
+        self._evict(connection, made.bytes)
+        return True
+
+    def _evict(self, connection: Connection, size: int) -> None:
+        """Has the bounds checked, once in a while."""
+        with self._lock:
+            self._unchecked_orderings += 1
+            self._unchecked_bytes += size
+            if self._unchecked_orderings < UNCHECKED_ORDERINGS and self._unchecked_bytes < UNCHECKED_BYTES:
+                return
+            self._unchecked_orderings = self._unchecked_bytes = 0
+        evict(connection, self._most_bytes)
+
+
+def evict(connection: Connection, most_bytes: int) -> None:
+    """Removes the orderings of older revisions, and beyond the bounds those that were made first; the newest of each
+    vendor stays. Nothing is done while another worker is at it."""
+    connection.execute(select(func.evict_orderings(most_bytes, MOST_ORDERINGS)))
+
+
+def _admit(connection: Connection, request: AuthorizedRequest) -> None:
+    connection.execute(request.admission.statement, request.admission.values)
+
+
+def _row_of(request: AuthorizedRequest, total: int) -> postgresql.Insert:
+    """The row of an ordering that is not kept yet. Without an admission it breaks a constraint."""
+    revision = select(roster_state.c.revision).scalar_subquery()
+    row = {"query": request.query_hash, "visible_set": visible_set(), "revision": revision}
+    return insert(orderings).values(**row, vendor_id=request.vendor_id, total=total, bytes=0)
+
+
+def _report(error: SQLAlchemyError) -> None:
+    """Pages are right without any ordering, and slow; whoever runs the service has to hear of it."""
+    _log.warning("orderings cannot be kept, so pages are counted and sorted each time: %s", type(error).__name__)

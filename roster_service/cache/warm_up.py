@@ -1,0 +1,128 @@
+"""What registered clients can ask for, so that it is ready before they do: the whole collections, and how their records
+look to them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, combinations
+
+from sqlalchemy import Connection, Engine, select
+
+from roster_service.access.credentials.access_token import AccessToken
+from roster_service.access.scopes import CONTENT_SCOPES, ScopeName, make_sight, read_scopes
+from roster_service.cache.orderings import Orderings, evict
+from roster_service.db.tables import oauth_clients, signing_keys, vendors
+from roster_service.query.params import Wish
+from roster_service.query.path_filters import Selection
+from roster_service.query.plan import View, make_plan, make_view
+from roster_service.query.request import AuthorizedRequest
+from roster_service.schemas.records import Record
+
+_WISH = Wish(limit=1, offset=0, filter=None, sort=None, descending=False, fields=None)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A collection without a parent: the version of its scopes, any one of which opens it, and its records."""
+
+    version: str
+    scopes: frozenset[ScopeName]
+    record: type[Record]
+    selection: Selection
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """How many orderings are kept, and how many were left because the time was up or the roster changed."""
+
+    kept: int
+    left: int
+
+
+def make_orderings(
+    engine: Engine, ordering_engine: Engine, listings: Iterable[Listing], *, megabytes: int, seconds: float
+) -> WarmUp:
+    """Makes the plain ordering of every listing for every enabled client, once for those who see the same.
+
+    `engine`: of the tables' owner. `ordering_engine`: of `make_ordering_engine`. `megabytes`: what all orderings may
+    take; `seconds`: after this time no further one is begun.
+    """
+    end = time.monotonic() + seconds
+    with engine.begin() as connection:
+        evict(connection, megabytes * 10**6)
+        wanted = {
+            (visible_set, request.query_hash): request
+            for token, visible_set in _list_tokens(connection)
+            for request in _list_requests(token, listings)
+        }
+    orderings = Orderings(ordering_engine, megabytes)
+    kept = 0
+    for request in wanted.values():
+        if time.monotonic() >= end or not orderings.make(request):
+            break
+        kept += 1
+    return WarmUp(kept, len(wanted) - kept)
+
+
+def list_views(connection: Connection, listings: Iterable[Listing]) -> list[View]:
+    """How records look to the clients that are registered: all views that a token of theirs can ask for, those with all
+    scopes of a client first."""
+    tokens = [token for token, _ in _list_tokens(connection)]
+    full = [_list_token_views(token.version, token.scope_names, listings) for token in tokens]
+    fewer = [
+        _list_token_views(token.version, names, listings) for token in tokens for names in _narrow(token.scope_names)
+    ]
+    return list(dict.fromkeys(chain(*full, *fewer)))
+
+
+def _narrow(names: frozenset[ScopeName]) -> Iterator[frozenset[ScopeName]]:
+    """The scopes of a client without some of those that show or hide what is inside records."""
+    content = sorted(names & CONTENT_SCOPES)
+    for number in range(len(content), 0, -1):
+        for left_out in combinations(content, number):
+            yield names.difference(left_out)
+
+
+def _list_token_views(version: str, names: frozenset[ScopeName], listings: Iterable[Listing]) -> Iterator[View]:
+    for listing in _list_open(version, names, listings):
+        yield make_view(listing.record, make_sight(names))
+
+
+def _list_open(version: str, names: frozenset[ScopeName], listings: Iterable[Listing]) -> Iterator[Listing]:
+    """The listings that these scopes of a version open."""
+    return (listing for listing in listings if listing.version == version and names & listing.scopes)
+
+
+def _list_tokens(connection: Connection) -> list[tuple[AccessToken, str]]:
+    """A token with all scopes of a version for every enabled client, and the hash of the orgs that it sees."""
+    key_id = connection.scalar(select(signing_keys.c.key_id).where(signing_keys.c.retired_at.is_(None)).limit(1))
+    found = (
+        select(oauth_clients, vendors.c.grant_version, vendors.c.visibility_key, vendors.c.visible_set)
+        .select_from(oauth_clients.join(vendors))
+        .where(oauth_clients.c.enabled, vendors.c.enabled)
+        .order_by(oauth_clients.c.client_id)
+    )
+    tokens = []
+    for client in connection.execute(found):
+        scopes = read_scopes(client.scopes)
+        for version in dict.fromkeys(scope.version for scope in scopes):
+            token = AccessToken(
+                client_id=client.client_id,
+                vendor_id=client.vendor_id,
+                grant_version=client.grant_version,
+                client_version=client.version,
+                visibility_key=str(client.visibility_key),
+                scopes=tuple(scope for scope in scopes if scope.version == version),
+                key_id=str(key_id),
+                expires_at=0,
+            )
+            tokens.append((token, client.visible_set))
+    return tokens
+
+
+def _list_requests(token: AccessToken, listings: Iterable[Listing]) -> Iterator[AuthorizedRequest]:
+    for listing in _list_open(token.version, token.scope_names, listings):
+        plan = make_plan(_WISH, listing.record, token.sight, listing.selection, {})
+        yield AuthorizedRequest(plan, token.vendor_id, token.admission, {})

@@ -1,0 +1,71 @@
+"""`roster usage` and `roster audit`: how much vendors asked, and what they were shown."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from sqlalchemy import Connection
+
+from roster_service.access.access_log.reports import Access, Usage, read_audit, read_usage
+from roster_service.access.vendors import find_vendor
+from roster_service.cli.console import as_json, make_table, open_accounts, show
+
+vendor_option = click.option("--vendor", "email", help="Only the vendor with this e-mail.")
+since_option = click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="Only from this day on, in UTC.")
+csv_option = click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+
+
+@click.command()
+@vendor_option
+@since_option
+@csv_option
+@as_json
+def usage(email: str | None, since: datetime | None, as_csv: bool, as_json: bool) -> None:
+    """Show requests, records and bytes by vendor, day, endpoint and class of status."""
+    with open_accounts() as connection:
+        found = read_usage(connection, _find_id(connection, email), None if since is None else since.date())
+    _show(found, as_csv, as_json, "nobody asked for anything")
+
+
+@click.command()
+@vendor_option
+@since_option
+@csv_option
+@as_json
+def audit(email: str | None, since: datetime | None, as_csv: bool, as_json: bool) -> None:
+    """Show the access log: which vendor was shown how many records of what, and when."""
+    with open_accounts() as connection:
+        start = None if since is None else since.replace(tzinfo=UTC)
+        found = read_audit(connection, _find_id(connection, email), start)
+    _show(found, as_csv, as_json, "nobody was shown anything")
+
+
+def _find_id(connection: Connection, email: str | None) -> int | None:
+    return None if email is None else find_vendor(connection, email).id
+
+
+def _show(found: Sequence[Usage] | Sequence[Access], as_csv: bool, as_json: bool, nothing: str) -> None:
+    if as_csv and as_json:
+        raise click.UsageError("choose one of --csv and --json")
+    rows = [dataclasses.asdict(row) for row in found]
+    show(found, as_json, lambda _: _write_csv(rows) if as_csv else make_table(_for_people(rows), nothing))
+
+
+def _for_people(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
+    return [{name: "-" if value is None else str(value) for name, value in row.items()} for row in rows]
+
+
+def _write_csv(rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return ""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().rstrip("\n")

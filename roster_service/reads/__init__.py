@@ -1,0 +1,1 @@
+"""What an authorized request gets: pages and records, in one message to the database."""

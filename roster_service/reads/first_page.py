@@ -1,0 +1,132 @@
+"""A page whose ordering is not kept: its ids and the count of its collection, found in one pass.
+
+Planning such a statement takes PostgreSQL longer than running it where few records are left. So plans that differ in
+values alone share one statement, which each connection plans once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from oneroster_filter import FilterValue, Operator, Or, clauses
+from sqlalchemy import CTE, BindParameter, ColumnElement, bindparam, cast, func, select
+from sqlalchemy.dialects.postgresql import array
+from sqlalchemy.sql import visitors
+
+from roster_service.cache.ordering_statements import LIMIT, OFFSET
+from roster_service.db.prepared import DIALECT
+from roster_service.db.tables import CTexts
+from roster_service.query.plan import Outline, Plan
+from roster_service.query.statements import (
+    KEPT,
+    Driver,
+    admits,
+    admits_for,
+    filter_condition,
+    find_driver,
+    has_own_words,
+    order_of,
+    wanted_by,
+)
+
+
+@dataclass(frozen=True)
+class FirstPage:
+    """What finds a page: the row (list of its ids in their order, number of all records of the collection) for the page
+    bound as `page_limit` and `page_offset`.
+
+    `values`: what is bound beside the values of the request. `is_kept`: all plans that differ in values alone have
+    this very object, so that PostgreSQL may plan its statement once.
+    """
+
+    found: CTE
+    values: Mapping[str, Any]
+    is_kept: bool
+
+
+def find_first_page(plan: Plan, *, sees_districts: bool) -> FirstPage:
+    """How a page of a plan is found. `sees_districts`: whether the caller sees whole districts.
+
+    What does not say which records are few is planned with its values: how many it leaves depends on them.
+    """
+    outline, driver = dataclasses.replace(plan.outline, fields=()), find_driver(plan)
+    if driver is Driver.VISIBILITY or has_own_words(outline) or _names_own_field(plan):
+        admitted = admits_for(plan, sees_districts=sees_districts)
+        find = _find if plan.limit else _count
+        return FirstPage(find(outline, admitted, wanted_by(plan)), {}, is_kept=False)
+    if plan.filter is None:
+        return FirstPage(_find_plainly(outline, driver), {}, is_kept=True)
+    shape, values = bind_filter(plan)
+    return FirstPage(_find_filtered(outline, driver, shape), values, is_kept=True)
+
+
+def _names_own_field(plan: Plan) -> bool:
+    """Whether the filter names a key of `metadata`: the caller's own word, which nothing keeps."""
+    known = plan.outline.view.filter_types
+    return plan.filter is not None and any(clause.field not in known for clause in clauses(plan.filter))
+
+
+@dataclass(frozen=True)
+class FilterShape:
+    """What the SQL of a filter depends on beside its values. `condition`: that SQL, with `filter_0`, `filter_1` and so
+    on for the values; filters of one shape have the same."""
+
+    comparisons: tuple[tuple[str, Operator], ...]
+    is_either: bool
+    condition: ColumnElement[bool] = field(compare=False)
+
+
+def bind_filter(plan: Plan) -> tuple[FilterShape, Mapping[str, Any]]:
+    """The filter of a plan apart from its values, and these by name, as the driver takes them."""
+    if plan.filter is None:
+        raise TypeError("the plan has no filter")
+    values: dict[str, Any] = {}
+
+    def take_value(element: Any, **_: Any) -> BindParameter[Any] | None:
+        if not isinstance(element, FilterValue):
+            return None
+        name = f"filter_{len(values)}"
+        to_driver = element.type.dialect_impl(DIALECT).bind_processor(DIALECT)
+        values[name] = element.value if to_driver is None else to_driver(element.value)
+        return bindparam(name, type_=element.type)
+
+    condition = visitors.replacement_traverse(filter_condition(plan), {}, take_value)
+    comparisons = tuple((clause.field, clause.operator) for clause in clauses(plan.filter))
+    return FilterShape(comparisons, isinstance(plan.filter, Or), condition), values
+
+
+@functools.lru_cache(KEPT)
+def _find_plainly(outline: Outline, driver: Driver) -> CTE:
+    return _find(outline, admits(outline, driver))
+
+
+@functools.lru_cache(KEPT)
+def _find_filtered(outline: Outline, driver: Driver, shape: FilterShape) -> CTE:
+    return _find(outline, admits(outline, driver), shape.condition)
+
+
+def _find(outline: Outline, *conditions: ColumnElement[bool]) -> CTE:
+    named = [_bare(key).label(f"key_{number}") for number, key in enumerate(order_of(outline))]
+    matching = select(*named).where(*conditions).cte("matching")
+    keys = list(matching.c)
+    order = [key.desc() if outline.descending else key.asc() for key in keys]
+    ids = select(keys[-1]).order_by(*order).limit(LIMIT).offset(OFFSET)
+    total = select(func.count()).select_from(matching).scalar_subquery()
+    return select(func.array(ids.scalar_subquery(), type_=CTexts).label("ids"), total.label("total")).cte("found")
+
+
+def _count(outline: Outline, *conditions: ColumnElement[bool]) -> CTE:
+    """Without a page, for who only counts."""
+    none: ColumnElement[Any] = cast(array([]), CTexts)
+    counted = select(none.label("ids"), func.count().label("total")).select_from(outline.view.record.table)
+    return counted.where(*conditions).cte("found")
+
+
+def _bare(key: Any) -> ColumnElement[Any]:
+    """A sort key without its direction."""
+    element: ColumnElement[Any] = key.element
+    return element

@@ -1,0 +1,1 @@
+"""What changes in the roster: the desired state of each record, compared with the stored one, and written."""

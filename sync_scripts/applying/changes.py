@@ -1,0 +1,262 @@
+"""From the roster that is to the roster that shall be: compare, then write only what differs.
+
+Every write of a run carries the run's one stamp. A record that is gone keeps its data and its parts and is marked
+`tobedeleted`; one that returns is active again. A change of a record's parts is a change of the record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    Table,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    union,
+    update,
+)
+
+from roster_service.db.tables import ROSTER_TABLES, CText
+from sync_scripts.applying.desired_state import Incoming, IncomingPart
+from sync_scripts.applying.indexes import has_key
+from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Ground
+from sync_scripts.staging.temporary import analyze_temporary, create_temporary, like
+
+ADDED, CHANGED, REVIVED = "added", "changed", "revived"
+KEY, CHANGE, FINGERPRINT = "sourced_id", "change", "fingerprint"
+# Nobody is shown it: a role with another id is the same role.
+ROW_ID = "row_id"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a run did to the records of one type."""
+
+    added: int = 0
+    changed: int = 0
+    revived: int = 0
+    tombstoned: int = 0
+    unchanged: int = 0
+    # Rows of the export; all other numbers count records.
+    refused: int = 0
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is to be written."""
+        return bool(self.written or self.tombstoned)
+
+    @property
+    def rewritten(self) -> int:
+        """Stored records that get new data."""
+        return self.changed + self.revived
+
+    @property
+    def written(self) -> int:
+        """Records that get new data."""
+        return self.added + self.rewritten
+
+    @property
+    def stored(self) -> int:
+        """Active records before the run."""
+        return self.unchanged + self.changed + self.tombstoned
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How the incoming records of a table differ from the stored ones: the rows of those to write, whole, with what is
+    to happen to them in `change`, and a temporary table of the ids of those that are gone. `all_new`: nothing of the
+    feed is stored, so all incoming records are to be written as they come."""
+
+    table: Table
+    rows: FromClause
+    gone: Table
+    counts: Counts
+    all_new: bool
+
+
+def compare(connection: Connection, incoming: Incoming, ground: Ground) -> list[Difference]:
+    """Finds what is to be written, in the order of the roster's tables. Writes nothing into the roster."""
+    return [_compare_table(connection, table, incoming, ground) for table in ROSTER_TABLES if table in incoming.records]
+
+
+def _compare_table(connection: Connection, table: Table, incoming: Incoming, ground: Ground) -> Difference:
+    new = incoming.records[table].subquery("new")
+    stored = select(func.count()).select_from(table).where(table.c.feed_id == ground.feed_id)
+    active = connection.scalar(stored.where(table.c.status == ACTIVE)) or 0
+    if not active and connection.scalar(stored.limit(1)) == 0:
+        rows = select(*new.c, literal(ADDED, CText).label(CHANGE)).subquery(f"added_{table.name}")
+        counts = Counts(added=connection.scalar(select(func.count()).select_from(new)) or 0)
+        return Difference(table, rows, _make_gone(connection, table), counts, all_new=True)
+    made = create_temporary(connection, f"changed_{table.name}", [*like(new.c), Column(CHANGE, CText)])
+    touched = _find_touched(connection, table, incoming)
+    changed = _select_changed(table, new, touched)
+    connection.execute(made.insert().from_select(list(made.c.keys()), changed))
+    gone = _make_gone(connection, table)
+    tombstoned = connection.execute(
+        gone.insert().from_select(["sourced_id"], _select_gone(table, incoming, ground))
+    ).rowcount
+    if touched is not None:
+        _add_touched(connection, table, made, touched, gone)
+    analyze_temporary(connection, made, KEY, CHANGE)
+    found = {row[0]: row[1] for row in connection.execute(select(made.c.change, func.count()).group_by(made.c.change))}
+    counts = Counts(
+        added=found.get(ADDED, 0),
+        changed=found.get(CHANGED, 0),
+        revived=found.get(REVIVED, 0),
+        tombstoned=tombstoned,
+        unchanged=active - tombstoned - found.get(CHANGED, 0),
+    )
+    return Difference(table, made, gone, counts, all_new=False)
+
+
+def _select_changed(table: Table, new: FromClause, touched: Table | None) -> Select[Any]:
+    """The incoming records that are new, differ, were marked as gone, or have other parts now."""
+    both = new.outerjoin(table, table.c.sourced_id == new.c.sourced_id)
+    data = [column for column in new.c if column.name not in (KEY, FINGERPRINT)]
+    differs = [column.is_distinct_from(table.c[column.name]) for column in data]
+    if touched is not None:
+        both = both.outerjoin(touched, touched.c.sourced_id == new.c.sourced_id)
+        differs.append(touched.c.sourced_id.is_not(None))
+    change = case((table.c.sourced_id.is_(None), ADDED), (table.c.status != ACTIVE, REVIVED), else_=CHANGED)
+    return (
+        select(*new.c, change)
+        .select_from(both)
+        .where(or_(table.c.sourced_id.is_(None), table.c.status != ACTIVE, *differs))
+    )
+
+
+def _add_touched(connection: Connection, table: Table, made: Table, touched: Table, gone: Table) -> None:
+    """Adds the stored records whose parts differ, though nobody looked at their rows."""
+    seen = made.alias()
+    rows = select(*(literal(CHANGED, CText) if name == CHANGE else table.c[name] for name in made.c.keys())).where(  # noqa: SIM118  (no mapping)
+        table.c.sourced_id.in_(select(touched.c.sourced_id)),
+        table.c.status == ACTIVE,
+        ~exists().where(seen.c.sourced_id == table.c.sourced_id),
+        ~exists().where(gone.c.sourced_id == table.c.sourced_id),
+    )
+    connection.execute(made.insert().from_select(list(made.c.keys()), rows))
+
+
+def _make_gone(connection: Connection, table: Table) -> Table:
+    return create_temporary(connection, f"gone_{table.name}", [Column("sourced_id", CText)])
+
+
+def _select_gone(table: Table, incoming: Incoming, ground: Ground) -> Select[Any]:
+    """The ids of the feed's active records that the export no longer has, and that do not stand."""
+    absent = ground.absent.get(table)
+    own = and_(table.c.feed_id == ground.feed_id, table.c.status == ACTIVE)
+    if absent is not None:
+        own = and_(own, table.c.sourced_id.in_(select(absent.c.sourced_id)))
+    new = incoming.records[table].subquery("new")
+    stands = ground.stands(table, table)
+    return select(table.c.sourced_id).where(
+        own, ~exists().where(new.c.sourced_id == table.c.sourced_id), *(() if stands is None else (~stands,))
+    )
+
+
+def _find_touched(connection: Connection, table: Table, incoming: Incoming) -> Table | None:
+    """A temporary table of the ids of stored records whose parts differ; None where there is nothing to differ."""
+    parts = [it for it in incoming.parts.values() if it.part.owner is table]
+    if not parts:
+        return None
+    touched = create_temporary(connection, f"touched_{table.name}", [Column("sourced_id", CText)])
+    changed = union(*map(_select_touched, parts))
+    connection.execute(touched.insert().from_select(["sourced_id"], changed))
+    analyze_temporary(connection, touched)
+    return touched
+
+
+def _select_touched(incoming: IncomingPart) -> Any:
+    """The owners with a part that is only stored, only incoming, or not the same in both."""
+    table, rows = incoming.part.table, incoming.rows
+    owner = _owner_column(table).name
+    mine = incoming.owners.subquery()
+    old = select(table).where(table.c[owner].in_(select(mine.c.sourced_id))).subquery("old")
+    keys = [column.name for column in table.primary_key]
+    data = [column.name for column in rows.c if column.name not in (*keys, ROW_ID)]
+    same_key = and_(*(rows.c[key] == old.c[key] for key in keys))
+    differs = or_(
+        rows.c[owner].is_(None),
+        old.c[owner].is_(None),
+        *(rows.c[name].is_distinct_from(old.c[name]) for name in data),
+    )
+    both = rows.join(old, same_key, full=True)
+    return select(func.coalesce(rows.c[owner], old.c[owner])).select_from(both).where(differs).distinct()
+
+
+def write(
+    connection: Connection, differences: list[Difference], incoming: Incoming, feed_id: int, stamp: datetime
+) -> None:
+    """Writes the differences into the roster, all with the same stamp."""
+    for difference in differences:
+        if difference.counts.tombstoned:
+            _bury(connection, difference, stamp)
+        if difference.counts.written:
+            _write_records(connection, difference, feed_id, stamp)
+            _write_parts(connection, difference, incoming)
+
+
+def _bury(connection: Connection, difference: Difference, stamp: datetime) -> None:
+    table = difference.table
+    marked = {"status": TO_BE_DELETED, "date_last_modified": stamp}
+    gone = table.c.sourced_id.in_(select(difference.gone.c.sourced_id))
+    connection.execute(update(table).where(gone).values(marked))
+
+
+def _write_records(connection: Connection, difference: Difference, feed_id: int, stamp: datetime) -> None:
+    table, rows = difference.table, difference.rows
+    data = {column.name: column for column in rows.c if column.name not in (KEY, CHANGE)}
+    own: dict[str, ColumnElement[Any]] = {
+        "status": literal(ACTIVE, CText),
+        "date_last_modified": literal(stamp, table.c.date_last_modified.type),
+    }
+    if difference.counts.rewritten:
+        connection.execute(
+            update(table).where(table.c.sourced_id == rows.c.sourced_id, rows.c.change != ADDED).values({**data, **own})
+        )
+    if difference.counts.added:
+        values = {KEY: rows.c.sourced_id, "feed_id": literal(feed_id), **own, **data}
+        added = _order(connection, table, select(*values.values()).where(rows.c.change == ADDED), [rows.c.sourced_id])
+        connection.execute(table.insert().from_select(list(values), added))
+
+
+def _order(connection: Connection, table: Table, rows: Select[Any], key: list[ColumnElement[Any]]) -> Select[Any]:
+    """The rows in the order of the table's key, so that its pages are filled one after the other; as they come, where
+    the key is made after them."""
+    return rows.order_by(*key) if has_key(connection, table) else rows
+
+
+def _write_parts(connection: Connection, difference: Difference, incoming: Incoming) -> None:
+    """Replaces the parts of every record that is written."""
+    changed = difference.rows
+    for it in incoming.parts.values():
+        if it.part.owner is not difference.table:
+            continue
+        table, rows = it.part.table, it.rows
+        owner = _owner_column(table)
+        if difference.counts.rewritten:
+            stored = select(changed.c.sourced_id).where(changed.c.change != ADDED)
+            # Of others, the parts were not looked at, and stay.
+            looked_at = select(it.owners.subquery().c.sourced_id)
+            connection.execute(delete(table).where(owner.in_(stored), owner.in_(looked_at)))
+        written = _order(connection, table, select(*rows.c), [rows.c[column.name] for column in table.primary_key])
+        if not difference.all_new:
+            written = written.where(rows.c[owner.name].in_(select(changed.c.sourced_id)))
+        connection.execute(table.insert().from_select([column.name for column in rows.c], written))
+
+
+def _owner_column(part_table: Table) -> Column[Any]:
+    return next(iter(part_table.columns))

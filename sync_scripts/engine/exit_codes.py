@@ -1,0 +1,118 @@
+"""How a sync script ends: one table from what went wrong to the exit code and the words for it."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import json
+import sys
+from collections.abc import Iterator
+
+import click
+
+from roster_service.db.held_runs import HELD
+from roster_service.errors import (
+    CommandError,
+    DatabaseUnavailableError,
+    RosterServiceError,
+    SettingError,
+    StorageError,
+    describe_fault,
+    name_fault,
+)
+from sync_scripts.engine.output import survive_lost_output
+from sync_scripts.engine.report import Report
+from sync_scripts.engine.runs import LockedError
+from sync_scripts.reading.rejections import SHOWN, RefusedExportError
+
+
+class Exit(enum.IntEnum):
+    """Exit codes, the worse the higher."""
+
+    LOADED = 0
+    PARTIAL = 1
+    REFUSED = 2
+    HELD = 3
+    LOCKED = 4
+    UNAVAILABLE = 5
+    FAILED = 6
+
+
+# code, its name in JSON, what it means
+MEANINGS = {
+    Exit.LOADED: ("loaded", "loaded, or nothing to change"),
+    Exit.PARTIAL: ("partial", "loaded, but for single rows that are refused; their records stay as they were"),
+    Exit.REFUSED: ("refused", "the export (or the command line) is refused; nothing was changed"),
+    Exit.HELD: ("held", "too much would vanish or change; nothing was changed until the run is approved"),
+    Exit.LOCKED: ("locked", "another run is under way; nothing was changed"),
+    Exit.UNAVAILABLE: ("unavailable", "a setting is wrong, or the database cannot be used"),
+    Exit.FAILED: ("failed", "a run broke off: a disk is full, or the program is at fault; it changed nothing"),
+}
+CODES: dict[type[RosterServiceError], Exit] = {
+    RefusedExportError: Exit.REFUSED,
+    CommandError: Exit.REFUSED,
+    LockedError: Exit.LOCKED,
+    SettingError: Exit.UNAVAILABLE,
+    DatabaseUnavailableError: Exit.UNAVAILABLE,
+    StorageError: Exit.FAILED,
+}
+# For the end of --help; \b keeps click from filling the lines.
+HELP = "\b\nExit codes:\n" + "\n".join(f"  {code:d}  {meaning}" for code, (_, meaning) in MEANINGS.items())
+
+
+def code_of(report: Report) -> Exit:
+    """How a run that went through ends its script."""
+    if report.outcome == HELD:
+        return Exit.HELD
+    return Exit.PARTIAL if report.refused else Exit.LOADED
+
+
+def code_of_error(error: BaseException) -> Exit:
+    """How an error ends a script; one that nobody expects is a fault of the program."""
+    return next((code for kind, code in CODES.items() if isinstance(error, kind)), Exit.FAILED)
+
+
+def tell_error(error: BaseException) -> dict[str, object]:
+    """An error as one object, ready for json.dumps."""
+    told: dict[str, object] = {"outcome": MEANINGS[code_of_error(error)][0]}
+    if isinstance(error, RefusedExportError):
+        refusals = [refusal.to_json() for refusal in error.findings.first[:SHOWN]]
+        return {**told, "total": error.findings.total, "refusals": refusals}
+    return {**told, "message": _find_words(error)}
+
+
+def _find_words(error: BaseException) -> str:
+    """The sentence of an error of ours; any other one has words that may quote a row."""
+    return str(error) if isinstance(error, RosterServiceError) else name_fault(error)
+
+
+def print_fault(error: BaseException) -> None:
+    """On standard error: where in the program a fault is. Of an error of ours that is no news."""
+    if not isinstance(error, RosterServiceError):
+        with survive_lost_output():
+            click.echo(describe_fault(error), err=True)
+
+
+@contextlib.contextmanager
+def exit_on_refusal(*, as_json: bool) -> Iterator[None]:
+    """Ends the script with a code of the table, and with words instead of a traceback that quotes a row, where an error
+    is raised inside or somebody stops it. `as_json`: one JSON object on standard output; else text on standard error.
+    """
+    try:
+        yield
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (whatever it is, it has a code)
+        with survive_lost_output():
+            if as_json:
+                click.echo(json.dumps(tell_error(error), ensure_ascii=False))
+            else:
+                click.echo(_to_text(error), err=True)
+        print_fault(error)
+        sys.exit(code_of_error(error))
+
+
+def _to_text(error: BaseException) -> str:
+    if isinstance(error, RefusedExportError):
+        total = error.findings.total
+        return f"refused for {total} {'reason' if total == 1 else 'reasons'}; nothing was changed\n{error}"
+    words = _find_words(error)
+    return words if code_of_error(error) != Exit.FAILED else f"failed: {words}; nothing was changed"

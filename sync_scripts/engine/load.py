@@ -1,0 +1,362 @@
+"""The engine: one export into one feed, in one transaction. Readers see the roster before it or after it.
+
+A chain of steps, each a function of its own module: digest -> stage -> check -> prepare -> compare -> write. Every
+step before the last only reads the roster; whatever goes wrong, nothing of the run remains but its row in sync_runs,
+which is there from its start.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, Table, func, select
+
+from roster_service.db.held_runs import HELD, drop_export
+from roster_service.db.tables import ROSTER_TABLES, user_roles, users
+from roster_service.publication import publish
+from roster_service.settings import Settings
+from sync_scripts.applying.changes import Counts, Difference, compare, write
+from sync_scripts.applying.desired_state import prepare
+from sync_scripts.applying.feed_district import add_district
+from sync_scripts.applying.identified_parts import note_rows, refuse_unknown
+from sync_scripts.applying.indexes import make_missing_indexes
+from sync_scripts.checking.checks import Verdict, check
+from sync_scripts.engine.hold_policy import Limits, find_excess, read_limits, read_shown
+from sync_scripts.engine.notices import list_notices
+from sync_scripts.engine.report import TYPES, Report
+from sync_scripts.engine.run_record import (
+    HeldExport,
+    RunRecord,
+    record_end,
+    record_hold,
+    record_run,
+    tell_database_errors,
+)
+from sync_scripts.engine.runs import hold_lock, next_stamp, open_feed, require_feed_name
+from sync_scripts.formats.model import Format
+from sync_scripts.reading.manifest import Contents
+from sync_scripts.reading.package import open_package
+from sync_scripts.reading.registry import ONEROSTER, Family
+from sync_scripts.staging.convert import Derivation, derive, name_sources
+from sync_scripts.staging.export_digest import is_known, make_digest, note_digest, read_digest
+from sync_scripts.staging.line_hashes import LastLines
+from sync_scripts.staging.normalize import Settled, settle
+from sync_scripts.staging.retained import ACTIVE, NOTHING_LEFT_OUT, Absent, Ground
+from sync_scripts.staging.row_fingerprints import (
+    can_trust,
+    find_absent,
+    list_again,
+    renew_fingerprints,
+    says_everything,
+)
+from sync_scripts.staging.stage import DamagedFileError, Stage, find_damage, stage_files
+
+# What a run goes through; one that changes nothing ends after the fifth, one of a known export after the first.
+STEPS = ("digest", "stage", "check", "prepare", "compare", "write", "index", "analyze")
+# What is said of an export that is not loaded again.
+KNOWN = "every file is as it was when it was last loaded"
+# A table of which so much is written is analyzed at once, and not when the server next comes round to it.
+ANALYZED_PERCENT = 5
+# How the statements of a run are planned, until the transaction ends.
+PLANNING = {
+    # For sorting and joining whole files.
+    "work_mem": "128MB",
+    # A roster lies in memory: a night that looks at one row in a hundred looks them up, and does not read all others.
+    "random_page_cost": "0.1",
+    "seq_page_cost": "0.1",
+    # Rough statistics do; the server makes finer ones of what stays, when it next comes round.
+    "default_statistics_target": "20",
+}
+
+
+def _tell_nobody(_step: str, _seconds: float) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a run is done, beside what it loads."""
+
+    settings: Settings = dataclasses.field(default_factory=Settings)
+    # Find out what would be done, and do nothing.
+    dry_run: bool = False
+    # Never hold.
+    allow_mass_delete: bool = False
+    # The held run whose export this is: with it, it is approved, as far as it was shown.
+    approves: int | None = None
+    # Called after each step, with its name and its seconds.
+    tell: Callable[[str, float], None] = _tell_nobody
+
+
+DEFAULTS = Options()
+
+
+class Stopwatch:
+    """Seconds per step, in the order of the steps."""
+
+    def __init__(self, tell: Callable[[str, float], None]) -> None:
+        self.seconds: dict[str, float] = {}
+        self._tell = tell
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Measures what is done inside it."""
+        begin = time.monotonic()
+        yield
+        self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - begin, 3)
+        self._tell(name, self.seconds[name])
+
+
+@dataclass(frozen=True)
+class _Order:
+    """What a run is about."""
+
+    engine: Engine
+    feed_name: str
+    path: Path
+    family: Family
+    options: Options
+
+
+def load(
+    engine: Engine, feed_name: str, path: Path, *, family: Family = ONEROSTER, options: Options = DEFAULTS
+) -> Report:
+    """Loads the export at `path` (a folder or a zip) into the feed, which is made where it is new.
+
+    `engine` may write (`roster_service.db.engine.make_engine`); its database is migrated. Raises RefusedExportError
+    where the export is refused, LockedError while another run is under way, CommandError for a feed that cannot take
+    it, DatabaseUnavailableError where the database gives up; in all of these cases nothing has changed. A run that
+    would do too much changes nothing either: its report says `held`. Where something has changed, no worker goes any
+    longer by what was before.
+    """
+    require_feed_name(feed_name)
+    run = _Order(engine, feed_name, path, family, options)
+    with tell_database_errors(), engine.connect() as connection, hold_lock(connection, feed_name):
+        if options.dry_run:
+            report, kept = _load(connection, run, None)
+        else:
+            with record_run(engine, feed_name, family.name, path) as record, tell_database_errors():
+                report, kept = _load(connection, run, record)
+    for export in kept:
+        drop_export(export)
+    return report
+
+
+def _load(connection: Connection, run: _Order, record: RunRecord | None) -> tuple[Report, list[str]]:
+    """(the report, exports of older held runs that nobody needs any more). `record`: None where none is left."""
+    with open_package(run.path) as package:
+        form, contents = run.family.read(package)
+        try:
+            # What cannot be closed any more is known before the transaction ends.
+            with connection.begin() as transaction:
+                report, digest = _run(connection, run, record, form, contents)
+                if record is not None and report.outcome != HELD:
+                    return record_end(connection, record, report, run.options.approves)
+                transaction.rollback()
+        except DamagedFileError as error:
+            raise find_damage(contents.package, contents.files, error) from None
+    if record is None:
+        return report, []
+    return record_hold(run.engine, record, report, HeldExport(run.path, run.family, digest), run.options.settings.home)
+
+
+def _run(
+    connection: Connection,
+    run: _Order,
+    record: RunRecord | None,
+    form: Format,
+    contents: Contents,
+) -> tuple[Report, bytes | None]:
+    """(the report, the digest of all that was read; None of an export that is known)."""
+    options = run.options
+    watch = Stopwatch(options.tell)
+    connection.execute(select(*(func.set_config(name, value, True) for name, value in PLANNING.items())))
+    feed_id, is_new = (
+        open_feed(connection, run.feed_name, run.family.name) if record is None else (record.feed_id, record.is_new)
+    )
+    shown = None if options.approves is None else read_shown(connection, feed_id, options.approves)
+    with watch.step("digest"):
+        if shown is not None:
+            shown.require(read_digest(contents, form))
+        elif is_known(connection, feed_id, contents, form):
+            return _tell_known(connection, run, form, contents, feed_id, watch), None
+    # Beside a delta, what follows from several files cannot be told from their changes alone; nor can derived rows.
+    trusted = can_trust(connection, feed_id) and not contents.deltas and not form.derived
+    with watch.step("stage"):
+        staged = _stage(connection, run, contents, form, LastLines(feed_id, trusted))
+    stage, files = staged.stage, staged.derived.files
+    digest = make_digest(contents, form, stage.digests)
+    if shown is not None:
+        shown.require(digest)
+    with watch.step("check"):
+        refuse_unknown(connection, files, feed_id, contents.deltas)
+        ground = Ground(feed_id, files, contents.deltas, staged.derived.refused, staged.absent)
+        verdict = check(connection, form, ground)
+        if staged.source is not None:
+            verdict = _add_source(staged.source, verdict, form)
+    with watch.step("prepare"):
+        district = add_district(connection, run.feed_name, verdict.ground)
+        incoming = prepare(connection, files, form, verdict.ground, district)
+    with watch.step("compare"):
+        differences = compare(connection, incoming, verdict.ground)
+    report = Report(
+        feed=run.feed_name,
+        format=form.name,
+        source=str(run.path),
+        outcome="done" if any(it.counts.any for it in differences) else "unchanged",
+        stamp=None,
+        revision=None,
+        counts=_count(differences, verdict, form),
+        seconds=watch.seconds,
+        findings=verdict.findings,
+        notices=(
+            *([f"the feed {run.feed_name} is new"] if is_new else []),
+            *contents.notices,
+            *stage.notices,
+            *staged.settled.notices,
+            *([] if district.notice is None else [district.notice]),
+            *list_notices(connection, form, {**staged.settled.files, **files}, incoming, feed_id),
+        ),
+        dry_run=options.dry_run,
+    )
+    if not options.allow_mass_delete:
+        limits = read_limits(connection, feed_id, Limits.of(options.settings))
+        found = find_excess(report.counts, limits) if shown is None else shown.find_excess(report.counts)
+        if excess := tuple(found):
+            return dataclasses.replace(report, outcome=HELD, message="; ".join(excess)), digest
+    if options.dry_run:
+        return report, digest
+    note_digest(connection, feed_id, None if report.findings else digest)
+
+    def remember() -> None:
+        trusted = says_everything(connection, files, form, feed_id, contents.deltas)
+        # Of new records, the fingerprints are written with them.
+        known = {it.table: incoming.records[it.table].subquery("new") for it in differences if not it.all_new}
+        renew_fingerprints(connection, known, verdict.ground, trusted=trusted)
+        note_rows(connection, form, incoming.parts[user_roles].rows if users in known else None, verdict.ground)
+
+    if report.outcome == "unchanged":
+        remember()
+        return report, digest
+    with watch.step("write"):
+        stamp = next_stamp(connection)
+        write(connection, differences, incoming, feed_id, stamp)
+        remember()
+    with watch.step("index"):
+        make_missing_indexes(connection, _list_written(differences, form))
+    with watch.step("analyze"):
+        _analyze(connection, _list_written([it for it in differences if _is_upset(it)], form))
+    return dataclasses.replace(
+        report, stamp=stamp, revision=publish(connection, options.settings.document_megabytes, as_of=stamp)
+    ), digest
+
+
+@dataclass(frozen=True)
+class _Staged:
+    """An export in temporary tables: as its files were staged and settled, the records whose lines are gone, and the
+    files of its records. Where these are derived from its files: the `source`, what the checks made of the files."""
+
+    stage: Stage
+    settled: Settled
+    absent: Absent
+    derived: Derivation
+    source: Verdict | None = None
+
+
+def _stage(connection: Connection, run: _Order, contents: Contents, form: Format, last: LastLines) -> _Staged:
+    """The export in temporary tables; where lines were left out that turn out to be needed, once more with these."""
+    attempt = connection.begin_nested()
+    stage = stage_files(connection, contents, form, last)
+    settled = settle(connection, stage.files, contents.deltas)
+    absent = find_absent(connection, last.feed_id, stage.gone)
+    if again := list_again(connection, settled.files, absent, last.feed_id):
+        # The temporary tables go with it.
+        attempt.rollback()
+        return _stage(connection, run, contents, form, last.stage_again(again))
+    attempt.commit()
+    if not form.derived:
+        return _Staged(stage, settled, absent, Derivation(settled.files, {}))
+    ground = Ground(last.feed_id, settled.files, frozenset(), {}, NOTHING_LEFT_OUT, run.feed_name)
+    source = check(connection, form, ground)
+    return _Staged(stage, settled, absent, derive(connection, form, source.ground), source)
+
+
+def _add_source(source: Verdict, derived: Verdict, form: Format) -> Verdict:
+    """The verdict on derived files, with what was found in the files that they are made of."""
+    return dataclasses.replace(
+        derived,
+        findings=source.findings + name_sources(derived.findings, form),
+        refused={**source.refused, **derived.refused},
+    )
+
+
+def _tell_known(
+    connection: Connection, run: _Order, form: Format, contents: Contents, feed_id: int, watch: Stopwatch
+) -> Report:
+    """The report of an export that was loaded before, and is what the feed's records are made of."""
+    counts = {}
+    for table in _list_said(form, contents):
+        own = select(func.count()).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
+        counts[TYPES.get(table.name, table.name)] = Counts(unchanged=connection.scalar(own) or 0)
+    return Report(
+        feed=run.feed_name,
+        format=form.name,
+        source=str(run.path),
+        outcome="unchanged",
+        stamp=None,
+        revision=None,
+        counts=counts,
+        seconds=watch.seconds,
+        notices=(*contents.notices, KNOWN),
+        dry_run=run.options.dry_run,
+    )
+
+
+def _list_said(form: Format, contents: Contents) -> list[Table]:
+    """The roster tables of whose records an export says something."""
+    names = {file.name for file in (*contents.files, *contents.silent)}
+    derived = {it.file.name for it in form.derived if names.issuperset(it.files)}
+    said = {file.table for file in form.all_files if file.name in names | derived}
+    return [table for table in ROSTER_TABLES if table in said]
+
+
+def _count(differences: list[Difference], verdict: Verdict, form: Format) -> dict[str, Counts]:
+    """The counts per type. Rows of files without records of their own count with the records they are parts of."""
+    counts = {it.table: it.counts for it in differences}
+    for name, refused in verdict.refused.items():
+        table = _find_counted(form, name)
+        if refused:
+            count = counts.get(table, Counts())
+            counts[table] = dataclasses.replace(count, refused=count.refused + refused)
+    return {TYPES.get(table.name, table.name): count for table, count in counts.items()}
+
+
+def _find_counted(form: Format, name: str) -> Table:
+    """The table with whose records the rows of a file count."""
+    file = form.file(name)
+    if file.table is not None:
+        return file.table
+    return next(part.owner for part in form.parts if name in part.files) if file.subject is None else file.subject.table
+
+
+def _list_written(differences: list[Difference], form: Format) -> list[Table]:
+    """The tables that were written, with their parts."""
+    written = [it.table for it in differences if it.counts.any]
+    return [*written, *(part.table for part in form.parts if part.owner in written)]
+
+
+def _is_upset(difference: Difference) -> bool:
+    """Whether so much of a table was written that the planner's guesses are off."""
+    counts = difference.counts
+    return (counts.written + counts.tombstoned) * 100 >= ANALYZED_PERCENT * max(counts.stored, 1)
+
+
+def _analyze(connection: Connection, tables: list[Table]) -> None:
+    """Tells the planner about tables: right after a load its guesses are far off."""
+    for table in tables:
+        connection.exec_driver_sql(f"ANALYZE {connection.dialect.identifier_preparer.format_table(table)}")

@@ -1,0 +1,132 @@
+"""The command line of a loader: one for every family of formats."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+import click
+from rich.console import Console
+from sqlalchemy import Engine
+
+from roster_service.db.embedded import open_database
+from roster_service.db.engine import make_engine, require_reachable
+from roster_service.db.migrate import require_current
+from roster_service.settings import Settings
+from sync_scripts.engine.exit_codes import HELP, code_of, exit_on_refusal
+from sync_scripts.engine.load import Options, load
+from sync_scripts.engine.output import survive_lost_output
+from sync_scripts.engine.progress import Tell, show_steps, tell_steps
+from sync_scripts.engine.report import Report
+from sync_scripts.reading.registry import Family
+from sync_scripts.reading.rejections import Findings, RefusedExportError, write_rejects
+
+# Of tables that go into a file or a mail.
+WIDTH = 120
+
+
+@contextlib.contextmanager
+def open_roster(settings: Settings) -> Iterator[Engine]:
+    """A writing engine on the migrated database of the settings."""
+    with open_database(settings) as url:
+        engine = make_engine(url)
+        try:
+            require_reachable(engine)
+            require_current(engine)
+            yield engine
+        finally:
+            engine.dispose()
+
+
+def make_command(family: Family) -> click.Command:
+    """The loader of a family as a command."""
+    words = (
+        f"Load the {family.title} at PATH, a folder or a zip.\n\n"
+        "What the feed brought before and a bulk export no longer has is marked `tobedeleted`. A row that cannot be "
+        "taken is refused, and its record stays as it was; an export that cannot be read is refused as a whole. "
+        "A feed that does not exist yet is made."
+    )
+
+    @click.command(epilog=HELP, help=words)
+    @click.option("--feed", "feed_name", required=True, metavar="NAME", help="The feed that the export belongs to.")
+    @click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
+    @click.option("--allow-mass-delete", is_flag=True, help="Do not hold the run, however much vanishes or changes.")
+    @click.option(
+        "--rejects",
+        # Opened before anything else is done.
+        type=click.File("w", encoding="utf-8", lazy=False),
+        metavar="FILE",
+        help="Write refusals as CSV, with the values that are not printed.",
+    )
+    @click.option("--approves", type=int, hidden=True)
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+    @click.argument("path", type=click.Path(path_type=Path))
+    def main(
+        feed_name: str,
+        dry_run: bool,
+        allow_mass_delete: bool,
+        rejects: TextIO | None,
+        approves: int | None,
+        as_json: bool,
+        path: Path,
+    ) -> None:
+        with exit_on_refusal(as_json=as_json):
+            settings = Settings.from_environ(os.environ)
+            # One object is asked for, or `roster sync approve` shows what comes of it.
+            quiet = as_json or approves is not None
+            with open_roster(settings) as engine, _reject_into(rejects) as found, _show(quiet=quiet) as tell:
+                options = Options(
+                    settings,
+                    dry_run,
+                    allow_mass_delete,
+                    approves,
+                    tell_steps(tell, feed_name),
+                )
+                report = load(engine, feed_name, path, family=family, options=options)
+                found.append(report.findings)
+        with survive_lost_output():
+            _print(report, as_json=as_json)
+        sys.exit(code_of(report))
+
+    return main
+
+
+def _show(*, quiet: bool) -> contextlib.AbstractContextManager[Tell]:
+    return contextlib.nullcontext(lambda _told: None) if quiet else show_steps(sys.stderr)
+
+
+@contextlib.contextmanager
+def _reject_into(out: TextIO | None) -> Iterator[list[Findings]]:
+    """Writes the findings that are put into the list, or the reasons for which the export is refused. The run has ended
+    by then: a file that takes no more is told, and changes nothing."""
+    found: list[Findings] = []
+    try:
+        yield found
+    except RefusedExportError as error:
+        found.append(error.findings)
+        raise
+    finally:
+        if out is not None:
+            try:
+                write_rejects(out, Findings.sum(found))
+            except OSError as error:
+                click.echo(f"{out.name} cannot be written: {error.strerror}", err=True)
+
+
+def _print(report: Report, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(report.to_json(), ensure_ascii=False))
+        return
+    Console(width=None if sys.stdout.isatty() else WIDTH).print(report.to_grid())
+    for notice in report.notices:
+        click.echo(notice)
+    if report.findings:
+        click.echo(f"{report.refused} rows are refused:\n{report.findings}", err=True)
+    if report.message:
+        told = f"`roster sync approve {report.run}` applies it, `roster sync discard {report.run}` forgets it"
+        click.echo(f"held: {report.message}; {told}", err=True)

@@ -1,0 +1,118 @@
+"""The record of a run: its row in sync_runs from its start to its end, and the export of one that is held."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg2
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from roster_service.db.held_runs import drop_export, keep_export
+from roster_service.errors import CommandError, DatabaseUnavailableError, RosterServiceError, name_fault
+from sync_scripts.engine.report import Report
+from sync_scripts.engine.runs import approve, begin_run, end_run, open_feed, supersede
+from sync_scripts.reading.registry import Family
+from sync_scripts.reading.rejections import NO_FINDINGS, Findings, Refusal, RefusedExportError
+from sync_scripts.staging.export_digest import digest_export
+
+# SQLSTATE classes of connections, rights, locks, limits and disks: their words say nothing of rows.
+OF_SERVER = ("08", "25", "28", "3D", "40", "42501", "53", "54", "55", "57", "58")
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """The row of a run that is under way: its number, its feed, and whether the feed was made for it."""
+
+    number: int
+    feed_id: int
+    is_new: bool
+
+
+@contextlib.contextmanager
+def tell_database_errors() -> Iterator[None]:
+    """Where the database gives up, that is said in our own words: the server's first ones, where they are about the
+    server; any others may quote a row."""
+    try:
+        yield
+    except (DBAPIError, psycopg2.Error) as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        state = (cause.pgcode or "") if isinstance(cause, psycopg2.Error) else ""
+        words = (
+            cause.diag.message_primary if isinstance(cause, psycopg2.Error) and state.startswith(OF_SERVER) else None
+        )
+        words = words or f"{type(cause).__name__} {state}".strip()
+        raise DatabaseUnavailableError(f"the database gave up: {words}") from None
+
+
+@contextlib.contextmanager
+def record_run(engine: Engine, feed_name: str, family: str, source: Path) -> Iterator[RunRecord]:
+    """The record of a run of a feed, which is made where it is new. What is raised inside is recorded as the run's end,
+    unless it has ended already."""
+    with engine.begin() as connection:
+        feed_id, is_new = open_feed(connection, feed_name, family)
+        number = begin_run(connection, feed_id, family, str(source))
+    try:
+        yield RunRecord(number, feed_id, is_new)
+    except (Exception, KeyboardInterrupt) as error:
+        # Where even that fails, the database is away, and the exit code alone says so.
+        with contextlib.suppress(DBAPIError), engine.begin() as connection:
+            _record_error(connection, number, error)
+        raise
+
+
+def _record_error(connection: Connection, number: int, error: BaseException) -> None:
+    findings: Findings = NO_FINDINGS
+    if isinstance(error, RefusedExportError):
+        findings = error.findings
+        message = f"refused for {findings.total} {'reason' if findings.total == 1 else 'reasons'}"
+    else:
+        message = str(error) if isinstance(error, RosterServiceError) else name_fault(error)
+    outcome = "refused" if isinstance(error, RefusedExportError | CommandError) else "failed"
+    end_run(connection, number, findings, outcome=outcome, message=message, refused=findings.total)
+
+
+def record_end(
+    connection: Connection, run: RunRecord, report: Report, approves: int | None
+) -> tuple[Report, list[str]]:
+    """Records that a run went through, in its own transaction. Returns its report, and the exports of held runs that
+    nobody needs any more."""
+    approved = [] if approves is None else approve(connection, run.feed_id, approves)
+    end_run(connection, run.number, report.findings, **report.to_row())
+    superseded = supersede(connection, run.feed_id, run.number)
+    return dataclasses.replace(report, run=run.number), approved + superseded
+
+
+@dataclass(frozen=True)
+class HeldExport:
+    """The export of a run that is held: where it lies, its family, and its digest as it was read."""
+
+    path: Path
+    family: Family
+    digest: bytes | None
+
+
+def record_hold(
+    engine: Engine, run: RunRecord, report: Report, export: HeldExport, home: Path
+) -> tuple[Report, list[str]]:
+    """Records that a run is held, and keeps its export in the data folder. Returns its report, and the exports of older
+    held runs, which it supersedes. Raises RefusedExportError where what can be kept is not what was read."""
+    # Nearly no run is held, so none is copied before it is read; what was replaced by now shows in its digest.
+    kept = str(keep_export(export.path, home, run.number))
+    try:
+        if digest_export(Path(kept), export.family) != export.digest:
+            raise RefusedExportError(
+                Findings.of([Refusal(export.path.name, "was changed while it was read; load it again")])
+            )
+        with engine.begin() as connection:
+            held = {**report.to_row(), "kept_export": kept, "kept_digest": export.digest}
+            end_run(connection, run.number, report.findings, **held)
+            superseded = supersede(connection, run.feed_id, run.number)
+    except BaseException:
+        drop_export(kept)
+        raise
+    return dataclasses.replace(report, run=run.number), superseded

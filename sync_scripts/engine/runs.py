@@ -1,0 +1,154 @@
+"""A run in the database: the lock that keeps runs apart, its feed, its stamp, and the rows that remember it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, and_, func, insert, select, text, update
+from sqlalchemy.dialects.postgresql import insert as insert_or_skip
+from sqlalchemy.exc import SQLAlchemyError
+
+from roster_service.db.held_runs import APPROVED, HELD, close_held
+from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, SYNC_LOCK, find_holder
+from roster_service.db.tables import Stamp, feeds, roster_state, sync_refusals, sync_runs
+from roster_service.errors import CommandError, RosterServiceError
+from sync_scripts.reading.rejections import Findings
+
+APPLICATION_NAME = "roster sync: "
+FEED_NAME_LENGTH = 63
+# Among the counts of a type: the records that the purge after the run removed.
+PURGED = "purged"
+NOT_HELD = "there is no held run {} of this feed"
+NOW = func.date_trunc("milliseconds", func.clock_timestamp())
+
+
+class LockedError(RosterServiceError):
+    """Another run is writing the roster."""
+
+
+@contextmanager
+def hold_lock(connection: Connection, feed_name: str) -> Iterator[None]:
+    """Keeps every other run out until the block ends, over all transactions of the connection in it: stamps then become
+    visible in the order in which they are given. Raises LockedError, naming the other run, where one is under way.
+
+    The lock is the session's, so it is gone with the process, whatever ends that. Whoever has it knows that no other
+    run is under way, and marks those that still say so as interrupted.
+    """
+    with connection.begin():
+        connection.execute(select(func.set_config("application_name", APPLICATION_NAME + feed_name, False)))
+        if not connection.scalar(text("SELECT pg_try_advisory_lock(:class, :object)"), SYNC_LOCK):
+            raise LockedError(_name_holder(connection))
+    try:
+        with connection.begin():
+            found = update(sync_runs).where(sync_runs.c.outcome == RUNNING)
+            connection.execute(found.values(outcome=INTERRUPTED, message=INTERRUPTED_WORDS))
+        yield
+    finally:
+        _release_lock(connection)
+
+
+def _name_holder(connection: Connection) -> str:
+    holder = find_holder(connection)
+    who = (
+        "another sync"
+        if holder is None
+        else f"another sync ({holder.application_name}, process {holder.pid}, since {holder.since} UTC)"
+    )
+    return f"{who} is under way; try again when it is done"
+
+
+def _release_lock(connection: Connection) -> None:
+    try:
+        with connection.begin():
+            connection.execute(text("SELECT pg_advisory_unlock(:class, :object)"), SYNC_LOCK)
+            connection.execute(text("RESET application_name"))
+    except SQLAlchemyError:
+        # It goes with the session.
+        connection.invalidate()
+
+
+def require_feed_name(name: str) -> None:
+    """Raises CommandError for a name that no feed can have."""
+    if not name.strip() or len(name) > FEED_NAME_LENGTH or not name.isprintable() or name != name.strip():
+        raise CommandError(f"a feed's name has 1 to {FEED_NAME_LENGTH} printable characters, without spaces around it")
+
+
+def open_feed(connection: Connection, name: str, family: str) -> tuple[int, bool]:
+    """(id of the feed, whether it was made just now). Raises CommandError for a feed of another family of formats."""
+    row = insert_or_skip(feeds).values(name=name, format=family).on_conflict_do_nothing().returning(feeds.c.id)
+    made: int | None = connection.scalar(row)
+    if made is not None:
+        return made, True
+    found = connection.execute(select(feeds.c.id, feeds.c.format).where(feeds.c.name == name)).one()
+    if found.format != family:
+        raise CommandError(f"the feed {name} takes {found.format}, not {family}")
+    return found.id, False
+
+
+def next_stamp(connection: Connection) -> datetime:
+    """The stamp of this run's changes: now, but always later than any stamp that was given, whatever the clock says."""
+    later = roster_state.c.as_of + text("interval '1 millisecond'")
+    stamp: datetime = connection.execute(select(func.greatest(NOW, later, type_=Stamp))).scalar_one()
+    return stamp
+
+
+def begin_run(connection: Connection, feed_id: int, family: str, source: str) -> int:
+    """Adds the row of a run that starts; returns its number. `family`: of formats; which of them, its end says."""
+    row = insert(sync_runs).values(
+        feed_id=feed_id, format=family, source=source, started_at=NOW, outcome=RUNNING, counts={}, seconds={}
+    )
+    number: int = connection.execute(row.returning(sync_runs.c.id)).scalar_one()
+    return number
+
+
+def end_run(connection: Connection, number: int, findings: Findings, **values: Any) -> None:
+    """Writes how a run ended, and what was refused; `values`: columns of sync_runs. One that has ended stays as it
+    is; one whose connection died may pass for interrupted by now."""
+    open_ended = sync_runs.c.outcome.in_((RUNNING, INTERRUPTED))
+    row = update(sync_runs).where(sync_runs.c.id == number, open_ended)
+    ended = connection.execute(row.values(finished_at=NOW, **values)).rowcount
+    if ended and findings:
+        kept = [refusal.to_row() for refusal in findings.first]
+        connection.execute(
+            insert(sync_refusals),
+            [{"run_id": number, "number": place, "header": it.pop("column"), **it} for place, it in enumerate(kept, 1)],
+        )
+
+
+def record_purge(connection: Connection, feed_id: int, purged: Mapping[str, int]) -> None:
+    """Adds what was purged of a feed, by type, to the counts of its latest run. A held run has not been; where there
+    is no other, nothing is remembered."""
+    latest = (
+        select(sync_runs.c.id, sync_runs.c.counts)
+        .where(sync_runs.c.feed_id == feed_id, sync_runs.c.outcome != HELD)
+        .order_by(sync_runs.c.id.desc())
+        .limit(1)
+    )
+    row = connection.execute(latest).one_or_none()
+    if row is None:
+        return
+    counts = dict(row.counts)
+    for name, number in purged.items():
+        count = counts.get(name, {})
+        counts[name] = {**count, PURGED: count.get(PURGED, 0) + number}
+    connection.execute(update(sync_runs).where(sync_runs.c.id == row.id).values(counts=counts))
+
+
+def supersede(connection: Connection, feed_id: int, by: int) -> list[str]:
+    """Discards the held runs of a feed: a newer export has said how the roster is. Returns the exports that were kept
+    for them."""
+    older = and_(sync_runs.c.feed_id == feed_id, sync_runs.c.id != by)
+    return close_held(connection, older, "discarded", f"superseded by run {by}")
+
+
+def approve(connection: Connection, feed_id: int, run_id: int) -> list[str]:
+    """Marks a held run as approved. Returns the export that was kept for it. Raises CommandError where the run is not
+    held any more, or another feed's."""
+    own = and_(sync_runs.c.feed_id == feed_id, sync_runs.c.id == run_id)
+    kept = close_held(connection, own, APPROVED, "approved by an operator")
+    if not kept:
+        raise CommandError(NOT_HELD.format(run_id))
+    return kept

@@ -1,0 +1,1 @@
+"""The CSV formats: files, columns, kinds of cell, and what is tolerated in them."""

@@ -1,0 +1,216 @@
+"""The kinds of cell: what each takes, and how its text becomes a value. Both are SQL over a staged column.
+
+Staged text has passed the byte checks of `lines`, so no cell holds a line break or another control character; an
+empty cell is NULL, and neither a check nor a conversion is asked about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Date, and_, case, cast, func, literal, or_, type_coerce
+from sqlalchemy.dialects.postgresql import JSONB
+
+from roster_service.db.tables import CText, CTexts
+from roster_service.db.vocabulary import Vocabulary
+from sync_scripts.formats.tolerated import (
+    FLAG_SPELLING,
+    FLAG_SPELLINGS,
+    LIST_SPACES,
+    MIDNIGHT,
+    US_DAY,
+    WORD_CASE,
+    SQLText,
+    Tolerance,
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of cell: `wants` is how a refusal says what is missing, `check` (None: anything goes) holds for a good
+    cell, `convert` makes the stored value. A `secret` cell is thrown away as soon as it is staged. What `tolerates`
+    names is put right before the check. Cells with `few_values` say the same again and again, from row to row."""
+
+    wants: str
+    check: Callable[[SQLText], ColumnElement[bool]] | None
+    convert: Callable[[SQLText], ColumnElement[Any]]
+    secret: bool = False
+    tolerates: tuple[Tolerance, ...] = ()
+    few_values: bool = False
+
+
+# Bytes; the standard's ids are ASCII. Also the most that PostgreSQL's patterns can count.
+ID_LENGTH = 255
+# Characters of indexed text: family name and id together must fit into an index entry of 2,700 bytes.
+NAME_LENGTH = 255
+TEXT_LENGTH = 4000
+
+# Every calendar day of the years 1000 to 2999: long months, short months, February, leap days.
+DAY_PATTERN = (
+    "^[12][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))$"
+    "|^([12][0-9](0[48]|[2468][048]|[13579][26])|(12|16|20|24|28)00)-02-29$"
+)
+DAY_LENGTH = 10
+PAIR_PATTERN = "{([^{}:]+):([^{}]+)}"
+US_DAY_PATTERN = "^[0-9]{1,2}/[0-9]{1,2}/[0-9]{4}$"
+PAIRS_PATTERN = f"^ *{PAIR_PATTERN}( *, *{PAIR_PATTERN})* *$"
+
+
+def _is_day(cell: SQLText) -> ColumnElement[bool]:
+    # Nearly every day is one that each month has, and a pattern costs five times as much as looking.
+    month, day = func.substr(cell, 6, 2, type_=CText), func.substr(cell, 9, 2, type_=CText)
+    plain = and_(
+        func.length(cell) == DAY_LENGTH,
+        func.translate(cell, "0123456789", "") == "--",
+        cell >= "1000-",
+        cell < "3000-",
+        func.substr(cell, 5, 1) == "-",
+        func.substr(cell, 8, 1) == "-",
+        month.between("01", "12"),
+        day.between("01", "28"),
+    )
+    return or_(plain, cell.regexp_match(DAY_PATTERN))
+
+
+def _trim(cell: SQLText) -> SQLText:
+    return func.nullif(func.btrim(cell), "")
+
+
+def _is_id(cell: SQLText) -> ColumnElement[bool]:
+    return and_(func.octet_length(cell) <= ID_LENGTH, cell.not_like(" %"), cell.not_like("% "))
+
+
+def _fits(length: int) -> Callable[[SQLText], ColumnElement[bool]]:
+    return lambda cell: func.char_length(cell) <= length
+
+
+def to_list(cell: SQLText) -> ColumnElement[Any]:
+    """The items of a comma list; spaces around an item are not part of it."""
+    split = func.regexp_split_to_array(func.btrim(cell), " *, *")
+    # Most lists have one item, and splitting by pattern is the dear part.
+    return type_coerce(case((cell.contains(","), split), else_=func.string_to_array(func.btrim(cell), ",")), CTexts)
+
+
+def is_blank(cell: SQLText) -> ColumnElement[bool]:
+    """Whether a cell is empty or holds nothing but spaces."""
+    # Hardly any cell begins with a space, and trimming costs three times as much as looking.
+    return or_(cell.is_(None), and_(cell.like(" %"), func.btrim(cell) == ""))
+
+
+def _has_all_items(cell: SQLText) -> ColumnElement[bool]:
+    # Most lists have one item.
+    return and_(~is_blank(cell), or_(~cell.contains(","), ~cell.regexp_match("^ *,|, *(,|$)")))
+
+
+def _are_ids(cell: SQLText) -> ColumnElement[bool]:
+    # In a short list no item is too long; the pattern costs a hundred times as much as the length.
+    short = or_(func.octet_length(cell) <= ID_LENGTH, ~cell.regexp_match(f"[^,]{{{ID_LENGTH}}}[^,]"))
+    return and_(_has_all_items(cell), short)
+
+
+def _to_pairs(cell: SQLText) -> ColumnElement[Any]:
+    escaped = func.replace(func.replace(cell, "\\", "\\\\"), '"', '\\"', type_=CText)
+    objects = func.regexp_replace(escaped, PAIR_PATTERN, r'{"type": "\1", "identifier": "\2"}', "g", type_=CText)
+    # Nearly every list has no spaces and a single colon in each pair, and the pattern costs ten times as much.
+    plain = and_(
+        ~cell.contains(" "), func.length(func.replace(cell, ":", "")) == func.length(func.replace(cell, "{", ""))
+    )
+    for mark, spelt in ((":", '", "identifier": "'), ("{", '{"type": "'), ("}", '"}')):
+        escaped = func.replace(escaped, mark, spelt, type_=CText)
+    # `||`, because an absent list stays absent.
+    return cast(literal("[", CText).concat(case((plain, escaped), else_=objects)).concat("]"), JSONB)
+
+
+def _has_list_spaces(cell: SQLText) -> ColumnElement[bool]:
+    return and_(cell.contains(","), or_(cell.contains(", "), cell.contains(" ,")))
+
+
+def _is_us_day(cell: SQLText) -> ColumnElement[bool]:
+    # Where both numbers may be months nobody can tell the order; the SIS that write slashes are of the US.
+    return and_(cell.contains("/"), cell.regexp_match(US_DAY_PATTERN), _from_us_day(cell).regexp_match(DAY_PATTERN))
+
+
+def _from_us_day(cell: SQLText) -> SQLText:
+    month, day = (func.lpad(func.split_part(cell, "/", place), 2, "0") for place in (1, 2))
+    return func.concat(func.split_part(cell, "/", 3), "-", month, "-", day, type_=CText)
+
+
+def _is_midnight(cell: SQLText) -> ColumnElement[bool]:
+    return and_(cell.contains("T"), cell.regexp_match("^.{10}T00:00(:00([.]0+)?)?Z?$"))
+
+
+def _read_spelling(cell: SQLText) -> SQLText:
+    whens = [(cell == spelling, literal(flag, CText)) for spelling, flag in FLAG_SPELLINGS.items()]
+    return case(*whens, else_=cell)
+
+
+SPACED = (Tolerance(LIST_SPACES, _has_list_spaces),)
+
+UNREAD = Kind("anything", None, lambda cell: cell)
+SECRET = Kind("anything", None, lambda cell: cell, secret=True)
+ID = Kind(f"must be an id of at most {ID_LENGTH} bytes, without spaces around it", _is_id, lambda cell: cell)
+IDS = Kind(
+    f"must be a comma list of ids of at most {ID_LENGTH} bytes, without an empty one",
+    _are_ids,
+    to_list,
+    tolerates=SPACED,
+)
+FIRST_OF_IDS = Kind(IDS.wants, IDS.check, lambda cell: func.btrim(func.split_part(cell, ",", 1)), tolerates=SPACED)
+NAME = Kind(f"must have at most {NAME_LENGTH} characters", _fits(NAME_LENGTH), _trim)
+TEXT = Kind(f"must have at most {TEXT_LENGTH} characters", _fits(TEXT_LENGTH), _trim)
+TEXTS = Kind("must be a comma list without an empty item", _has_all_items, to_list, tolerates=SPACED)
+PAIRS = Kind(
+    "must be a comma list of {type:identifier}",
+    lambda cell: cell.regexp_match(PAIRS_PATTERN),
+    _to_pairs,
+    tolerates=(Tolerance(LIST_SPACES, lambda cell: cell.contains("}, {")),),
+)
+FLAG = Kind(
+    "must be true or false",
+    lambda cell: cell.in_(("true", "false")),
+    lambda cell: cell == "true",
+    tolerates=(Tolerance(FLAG_SPELLING, lambda cell: cell.in_(tuple(FLAG_SPELLINGS)), _read_spelling),),
+    few_values=True,
+)
+DAY = Kind(
+    "must be a day of the calendar, YYYY-MM-DD",
+    _is_day,
+    lambda cell: cast(cell, Date),
+    tolerates=(
+        Tolerance(US_DAY, _is_us_day, _from_us_day),
+        Tolerance(MIDNIGHT, _is_midnight, lambda cell: func.left(cell, 10)),
+    ),
+    few_values=True,
+)
+YEAR = Kind(
+    "must be a year, YYYY", lambda cell: cell.regexp_match("^[12][0-9]{3}$"), lambda cell: cell, few_values=True
+)
+
+
+def word_of(vocabulary: Vocabulary, renamed: Mapping[str, str] | None = None) -> Kind:
+    """The kind of a cell that takes a word of `vocabulary`; `renamed`: further words, and how they are stored."""
+    renamed = renamed or {}
+    words = (*vocabulary.words, *renamed)
+    wants = f"must be one of {', '.join(sorted(words))}" + (" or ext: and a name" if vocabulary.extensible else "")
+
+    def check(cell: SQLText) -> ColumnElement[bool]:
+        known = cell.in_(words)
+        return known | cell.regexp_match(vocabulary.pattern) if vocabulary.extensible else known
+
+    def convert(cell: SQLText) -> ColumnElement[Any]:
+        whens = [(cell == word, literal(stored, CText)) for word, stored in renamed.items()]
+        return case(*whens, else_=cell) if whens else cell
+
+    # Two words that differ in case alone would not be told apart; no vocabulary has such.
+    lowered = {word.lower(): word for word in words}
+
+    def is_in_another_case(cell: SQLText) -> ColumnElement[bool]:
+        return and_(cell.not_in(words), func.lower(cell).in_(tuple(lowered)))
+
+    def read(cell: SQLText) -> SQLText:
+        return case(*((func.lower(cell) == low, literal(word, CText)) for low, word in lowered.items()), else_=cell)
+
+    tolerances = (Tolerance(WORD_CASE, is_in_another_case, read),)
+    return Kind(wants, check, convert, tolerates=tolerances, few_values=True)

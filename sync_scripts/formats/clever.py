@@ -1,0 +1,212 @@
+"""Clever CSV: the files of an export, and the OneRoster that they say.
+
+Columns stand in any order, and most may be missing. Students and teachers have a row per school (students also one
+per contact), so their ids come back; what a person is, the first of their rows says.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Table, literal
+
+from roster_service.db import tables
+from roster_service.db.vocabulary import Vocabulary
+from sync_scripts.formats import clever_people as people
+from sync_scripts.formats import clever_retained as retained
+from sync_scripts.formats import clever_rows as rows
+from sync_scripts.formats.cells import DAY, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, Kind, word_of
+from sync_scripts.formats.model import (
+    Cell,
+    CsvFile,
+    Derived,
+    DerivedRows,
+    Format,
+    Reference,
+    RetainedRows,
+    Subject,
+    loosen,
+)
+from sync_scripts.formats.oneroster import ONEROSTER_1_2
+from sync_scripts.formats.oneroster_parts import PARTS_WITHOUT_PROFILES
+from sync_scripts.staging.convert import make_id
+
+# Clever writes days as M/D/YYYY, and takes them as YYYY-MM-DD: neither is a quirk here.
+EITHER_DAY = Kind(
+    "must be a day of the calendar, M/D/YYYY or YYYY-MM-DD",
+    lambda cell: DAY.check(cell) | DAY.tolerates[0].holds(cell) if DAY.check else literal(True),
+    rows.read_day,
+)
+YES_NO = word_of(Vocabulary(tuple(people.FLAGS)))
+GENDER = word_of(Vocabulary(tuple(people.SEXES)))
+
+TO_SCHOOL = Reference("schools")
+TO_TEACHER = Reference("teachers")
+SCHOOL = Cell("School_id", ID, required=True, refers=TO_SCHOOL)
+
+
+def _file(
+    name: str,
+    subject: Subject,
+    *cells: Cell,
+    key: str,
+    unique: bool = True,
+    required: bool = True,
+    written_as: str | None = None,
+) -> CsvFile:
+    return CsvFile(
+        name,
+        cells,
+        None,
+        required,
+        ordered=False,
+        own_prefix="ext.",
+        key=key,
+        unique=unique,
+        written_as=written_as,
+        subject=subject,
+    )
+
+
+def _describe(table: Table, kind: str) -> Subject:
+    """Records whose ids are made of this kind and the key of a row."""
+    return Subject(table, lambda feed, key: make_id(feed, kind, key))
+
+
+def _unread(*headers: str) -> tuple[Cell, ...]:
+    return tuple(Cell(header, UNREAD) for header in headers)
+
+
+def _staff(name: str, kind: str, email: str, title: str, *, key: str) -> CsvFile:
+    """`staff.csv`, and `admins.csv`, which it has taken the place of."""
+    return _file(
+        name,
+        _describe(tables.users, kind),
+        SCHOOL,
+        Cell(key, ID, required=True),
+        Cell(email, NAME),
+        Cell("First_name", TEXT, required=True),
+        Cell("Last_name", NAME, required=True),
+        Cell(title, TEXT),
+        Cell("Username", NAME),
+        Cell("Password", SECRET),
+        *_unread("Department", "Role"),
+        key=key,
+        unique=False,
+        required=False,
+    )
+
+
+FILES = (
+    _file(
+        "schools",
+        _describe(tables.orgs, "school"),
+        Cell("School_id", ID, required=True),
+        Cell("School_name", TEXT, required=True),
+        Cell("School_number", NAME),
+        *_unread("State_id", "Nces_id", "Low_grade", "High_grade", "Principal", "Principal_email"),
+        *_unread("School_address", "School_city", "School_state", "School_zip", "School_phone"),
+        key="School_id",
+    ),
+    _file(
+        "students",
+        _describe(tables.users, "student"),
+        SCHOOL,
+        Cell("Student_id", ID, required=True),
+        Cell("Student_number", NAME),
+        Cell("State_id", TEXT),
+        Cell("First_name", TEXT, required=True),
+        Cell("Middle_name", TEXT),
+        Cell("Last_name", NAME, required=True),
+        Cell("Grade", TEXTS),
+        Cell("Gender", GENDER),
+        Cell("DOB", EITHER_DAY),
+        Cell("Race", TEXT),
+        Cell("Hispanic_Latino", YES_NO),
+        Cell("Student_email", NAME),
+        Cell("Username", NAME),
+        Cell("Password", SECRET),
+        Cell("Contact_sis_id", ID),
+        Cell("Contact_name", NAME),
+        Cell("Contact_relationship", TEXT),
+        Cell("Contact_phone", TEXT),
+        Cell("Contact_email", NAME),
+        *_unread("Contact_type", "Contact_phone_type", "Graduation_year", "Home_language", "Ell_status"),
+        *_unread("Frl_status", "IEP_status", "Student_street", "Student_city", "Student_state", "Student_zip"),
+        *_unread("Unweighted_gpa", "Weighted_gpa"),
+        key="Student_id",
+        unique=False,
+    ),
+    _file(
+        "teachers",
+        _describe(tables.users, "teacher"),
+        SCHOOL,
+        Cell("Teacher_id", ID, required=True),
+        Cell("Teacher_number", NAME),
+        Cell("State_teacher_id", TEXT),
+        Cell("Teacher_email", NAME),
+        Cell("First_name", TEXT, required=True),
+        Cell("Middle_name", TEXT),
+        Cell("Last_name", NAME, required=True),
+        Cell("Username", NAME),
+        Cell("Password", SECRET),
+        *_unread("Title"),
+        key="Teacher_id",
+        unique=False,
+    ),
+    _file(
+        "sections",
+        _describe(tables.classes, "section"),
+        SCHOOL,
+        Cell("Section_id", ID, required=True),
+        *(Cell(header, ID, required=number == 0, refers=TO_TEACHER) for number, header in enumerate(rows.TEACHERS)),
+        Cell("Name", TEXT),
+        Cell("Section_number", TEXT),
+        Cell("Grade", TEXTS),
+        Cell("Course_name", TEXT),
+        Cell("Course_number", TEXT),
+        Cell("Period", TEXTS),
+        Cell("Subject", TEXTS),
+        Cell("Term_name", TEXT),
+        Cell("Term_start", EITHER_DAY),
+        Cell("Term_end", EITHER_DAY),
+        *_unread("Course_description"),
+        key="Section_id",
+    ),
+    _file(
+        "seats",
+        Subject(tables.enrollments),
+        SCHOOL,
+        Cell("Section_id", ID, required=True, refers=Reference("sections")),
+        Cell("Student_id", ID, required=True, refers=Reference("students")),
+        key="Section_id",
+        unique=False,
+        written_as="enrollments",
+    ),
+    _staff("staff", "staff", "Staff_email", "Title", key="Staff_id"),
+    _staff("admins", "admin", "Admin_email", "Admin_title", key="Staff_id"),
+)
+
+# Clever needs neither a user name nor a term.
+_OPTIONAL = ("username", "termSourcedIds")
+
+
+def _derived(name: str, select_rows: DerivedRows, retain: RetainedRows, *files: str) -> Derived:
+    return Derived(loosen(ONEROSTER_1_2.file(name), *_OPTIONAL), files, select_rows, retain)
+
+
+CLEVER = Format(
+    "clever",
+    FILES,
+    PARTS_WITHOUT_PROFILES,
+    derived=(
+        _derived("orgs", rows.select_orgs, retained.retain_orgs, "schools"),
+        _derived("academicSessions", rows.select_sessions, retained.retain_sessions, "sections"),
+        _derived("courses", rows.select_courses, retained.retain_courses, "sections"),
+        _derived("classes", rows.select_classes, retained.retain_classes, "sections"),
+        _derived("users", people.select_users, retained.retain_users, "students", "teachers"),
+        _derived("roles", people.select_roles, retained.retain_roles, "students", "teachers"),
+        _derived("enrollments", rows.select_enrollments, retained.retain_enrollments, "seats", "sections"),
+        _derived("demographics", people.select_demographics, retained.retain_demographics, "students"),
+    ),
+    # Files that later versions of Clever have beside these.
+    skipped=frozenset({"attendance", "contacts", "resources", "terms"}),
+)

@@ -1,0 +1,203 @@
+"""The people of a Clever export, said in OneRoster: one SELECT per file of OneRoster, in its headers.
+
+A contact without an id of its own is nobody that could be found again, and is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Select, Subquery, case, func, null, or_, select, union_all
+from sqlalchemy.dialects.postgresql import distinct_on
+
+from roster_service.db.tables import CText
+from sync_scripts.formats.cells import is_blank
+from sync_scripts.formats.clever_rows import read_day, select_first, to_text
+from sync_scripts.formats.model import Staged, StagedFile
+from sync_scripts.staging.convert import make_id
+
+# The words for a race, in lower case, and the column of demographics that says it.
+RACES: Mapping[str, tuple[str, ...]] = {
+    "americanIndianOrAlaskaNative": ("american indian", "american indian or alaska native", "i"),
+    "asian": ("asian", "a"),
+    "blackOrAfricanAmerican": ("black", "black or african american", "black/african american", "b"),
+    "nativeHawaiianOrOtherPacificIslander": (
+        "hawaiian or other pacific islander",
+        "native hawaiian or other pacific islander",
+        "hawaiian",
+        "p",
+    ),
+    "white": ("caucasian", "white", "c", "w"),
+    "demographicRaceTwoOrMoreRaces": ("two or more races", "two or more races/other", "t", "m"),
+}
+SEXES: Mapping[str, str] = {
+    "F": "female",
+    "Female": "female",
+    "M": "male",
+    "Male": "male",
+    "X": "other",
+    "Other": "other",
+}
+FLAGS: Mapping[str, str] = {
+    "Y": "true",
+    "Yes": "true",
+    "true": "true",
+    "1": "true",
+    "N": "false",
+    "No": "false",
+    "false": "false",
+    "0": "false",
+}
+# What a contact is, by what the export calls the relationship, in lower case; else a guardian.
+CONTACT_ROLES: Mapping[str, tuple[str, ...]] = {
+    "parent": ("parent", "mother", "father", "stepmother", "stepfather", "parent/guardian"),
+    "relative": ("grandmother", "grandfather", "grandparent", "aunt", "uncle", "brother", "sister", "sibling"),
+}
+# Kind of person, its file, the header of its id, of its e-mail address, and of its number.
+PEOPLE = (
+    ("student", "students", "Student_id", "Student_email", "Student_number"),
+    ("teacher", "teachers", "Teacher_id", "Teacher_email", "Teacher_number"),
+    ("staff", "staff", "Staff_id", "Staff_email", None),
+    ("admin", "admins", "Staff_id", "Admin_email", None),
+)
+ROLES: Mapping[str, str] = {
+    "student": "student",
+    "teacher": "teacher",
+    # Whoever has no class and no title that we know: the word with the least say.
+    "staff": "aide",
+    "admin": "siteAdministrator",
+}
+
+
+def _list_contacts(staged: Staged, feed: str) -> Subquery:
+    """Every row of a student that names a contact with an id."""
+    students = staged["students"]
+    low = func.lower(students["Contact_relationship"])
+    whens = [(low.in_(words), to_text(role)) for role, words in CONTACT_ROLES.items()]
+    return (
+        select(
+            students.place.label("place"),
+            make_id(feed, "contact", students["Contact_sis_id"]).label("contact"),
+            make_id(feed, "student", students["Student_id"]).label("student"),
+            make_id(feed, "school", students["School_id"]).label("school"),
+            case(*whens, else_=to_text("guardian")).label("role"),
+            students["Contact_name"].label("name"),
+            students["Contact_phone"].label("phone"),
+            students["Contact_email"].label("email"),
+        )
+        .where(students["Contact_sis_id"].is_not(None), ~is_blank(students["Contact_name"]))
+        .subquery()
+    )
+
+
+def _join_agents(contacts: Subquery, owner: str, agent: str) -> Subquery:
+    listed = func.string_agg(contacts.c[agent].distinct(), ",", type_=CText).label("agents")
+    # A comma would part an id in two.
+    rows = select(contacts.c[owner].label("owner"), listed).where(~contacts.c[agent].contains(","))
+    return rows.group_by(contacts.c[owner]).subquery()
+
+
+def select_users(staged: Staged, feed: str) -> Select[Any]:
+    """Students, teachers, staff, and the contacts of students."""
+    contacts = _list_contacts(staged, feed)
+    selects = [
+        _select_people(staged[name], kind, email, number, contacts, feed)
+        for kind, name, _, email, number in PEOPLE
+        if name in staged
+    ]
+    selects.append(_select_contacts(contacts))
+    rows = union_all(*(select(*it.subquery().c) for it in selects)).subquery()
+    return select(*rows.c)
+
+
+def _select_people(
+    file: StagedFile, kind: str, email: str, number: str | None, contacts: Subquery, feed: str
+) -> Select[Any]:
+    identifier = make_id(feed, kind, file["sourcedId"])
+    nothing = null().label("nothing")
+    columns = {
+        "sourcedId": identifier,
+        "enabledUser": to_text("true"),
+        "username": file["Username"],
+        "givenName": file["First_name"],
+        "familyName": file["Last_name"],
+        "middleName": file["Middle_name"] if "Middle_name" in file.file.headers else nothing,
+        "identifier": nothing if number is None else file[number],
+        "email": file[email],
+        "phone": nothing,
+        "agentSourcedIds": nothing,
+        "grades": file["Grade"] if "Grade" in file.file.headers else nothing,
+        "primaryOrgSourcedId": make_id(feed, "school", file["School_id"]),
+    }
+    if kind == "student":
+        agents = _join_agents(contacts, "student", "contact")
+        columns["agentSourcedIds"] = select(agents.c.agents).where(agents.c.owner == identifier).scalar_subquery()
+    return select_first(file, *(column.label(header) for header, column in columns.items()))
+
+
+def _select_contacts(contacts: Subquery) -> Select[Any]:
+    """The last word of a name is the family's; a name of one word is both."""
+    name = func.btrim(contacts.c.name, type_=CText)
+    given = func.coalesce(func.substring(name, "^(.*[^ ]) +[^ ]+$"), name)
+    family = func.substring(name, "([^ ]+)$")
+    students = _join_agents(contacts, "contact", "student")
+    columns = {
+        "sourcedId": contacts.c.contact,
+        "enabledUser": to_text("true"),
+        "username": null(),
+        "givenName": given,
+        "familyName": family,
+        "middleName": null(),
+        "identifier": null(),
+        "email": contacts.c.email,
+        "phone": contacts.c.phone,
+        "agentSourcedIds": select(students.c.agents).where(students.c.owner == contacts.c.contact).scalar_subquery(),
+        "grades": null(),
+        "primaryOrgSourcedId": contacts.c.school,
+    }
+    labelled = (column.label(header) for header, column in columns.items())
+    return select(*labelled).ext(distinct_on(contacts.c.contact)).order_by(contacts.c.contact, contacts.c.place)
+
+
+def select_roles(staged: Staged, feed: str) -> Select[Any]:
+    """Everybody's role at each of their schools."""
+    contacts = _list_contacts(staged, feed)
+    selects = [select(contacts.c.contact.label("user"), contacts.c.school.label("org"), contacts.c.role.label("role"))]
+    for kind, name, _, _, _ in PEOPLE:
+        if name in staged:
+            file = staged[name]
+            user, org = make_id(feed, kind, file["sourcedId"]), make_id(feed, "school", file["School_id"])
+            selects.append(select(user, org, to_text(ROLES[kind])))
+    rows = union_all(*selects).subquery()
+    identifier = rows.c.user.concat("/").concat(rows.c.org)
+    # A contact may be one student's parent and another's relative at the same school.
+    return (
+        select(
+            identifier.label("sourcedId"),
+            rows.c.user.label("userSourcedId"),
+            to_text("primary").label("roleType"),
+            rows.c.role.label("role"),
+            rows.c.org.label("orgSourcedId"),
+        )
+        .ext(distinct_on(identifier))
+        .where(identifier.is_not(None))
+        .order_by(identifier, rows.c.role)
+    )
+
+
+def select_demographics(staged: Staged, feed: str) -> Select[Any]:
+    """What is known of students beyond their names; a race that we have no word for is left unsaid."""
+    students = staged["students"]
+    race = func.lower(students["Race"])
+    known = [students[header].is_not(None) for header in ("DOB", "Gender", "Race", "Hispanic_Latino")]
+    sexes = [(students["Gender"] == word, to_text(sex)) for word, sex in SEXES.items()]
+    hispanic = [(students["Hispanic_Latino"] == word, to_text(flag)) for word, flag in FLAGS.items()]
+    return select_first(
+        students,
+        make_id(feed, "student", students["Student_id"]).label("sourcedId"),
+        read_day(students["DOB"]).label("birthDate"),
+        case(*sexes).label("sex"),
+        *(case((race.in_(words), to_text("true"))).label(header) for header, words in RACES.items()),
+        case(*hispanic).label("hispanicOrLatinoEthnicity"),
+    ).where(or_(*known))

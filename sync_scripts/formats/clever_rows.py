@@ -1,0 +1,178 @@
+"""What the files of a Clever export say in OneRoster: one SELECT per file of OneRoster, in its headers.
+
+An export is of one district and has no row for it, so the feed itself is the district, by its name. Ids are unique in
+one file of one export only: `make_id` makes them so everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, Subquery, case, cast, func, literal, null, select, union_all
+from sqlalchemy.dialects.postgresql import distinct_on
+
+from roster_service.db.tables import CText
+from sync_scripts.formats.cells import DAY, is_blank
+from sync_scripts.formats.model import Staged, StagedFile
+from sync_scripts.formats.tolerated import SQLText
+from sync_scripts.staging.convert import make_district, make_id
+
+TEACHERS = ("Teacher_id", *(f"Teacher_{number}_id" for number in range(2, 11)))
+FIRST_MONTH_OF_SCHOOL = "07"
+HOMEROOM = "homeroom/advisory"
+
+
+def read_day(cell: SQLText) -> SQLText:
+    """The text of a day as OneRoster writes it."""
+    us_day = DAY.tolerates[0]
+    return case((us_day.holds(cell), us_day.read(cell)), else_=cell) if us_day.read else cell
+
+
+def to_text(value: str) -> ColumnElement[str]:
+    return literal(value, CText)
+
+
+def select_first(file: StagedFile, *columns: ColumnElement[Any]) -> Select[Any]:
+    """One row per id of a file: the first."""
+    return select(*columns).ext(distinct_on(file["sourcedId"])).order_by(file["sourcedId"], file.place)
+
+
+def _filled(cell: SQLText) -> SQLText:
+    """A cell that says something; one of spaces says nothing."""
+    return case((~is_blank(cell), cell))
+
+
+def _first_filled(file: StagedFile, *headers: str) -> SQLText:
+    return func.coalesce(*(_filled(file[header]) for header in headers), type_=CText)
+
+
+# --- orgs, sessions, courses, classes ---------------------------------------------------------------------------
+
+
+def select_orgs(staged: Staged, feed: str) -> Select[Any]:
+    """The district, and its schools."""
+    schools, district = staged["schools"], make_district(feed)
+    top = select(*(cell.label(header) for header, cell in district.items()), null().label("parentSourcedId"))
+    below = select(
+        make_id(feed, "school", schools["School_id"]),
+        schools["School_name"],
+        to_text("school"),
+        schools["School_number"],
+        district["sourcedId"],
+    )
+    rows = union_all(top, below).subquery()
+    return select(*rows.c)
+
+
+def _list_terms(staged: Staged, feed: str) -> Subquery:
+    """(place of the section, id, title, first day, last day) of every section that names a whole term. The id follows
+    from what the term is, because Clever has none; it may stand in a comma list, so it is a digest."""
+    sections = staged["sections"]
+    title = _filled(sections["Term_name"])
+    begin, end = read_day(sections["Term_start"]), read_day(sections["Term_end"])
+    digest = func.md5(title.concat("/").concat(begin).concat("/").concat(end), type_=CText)
+    good = (DAY.check(begin), DAY.check(end)) if DAY.check else ()
+    return (
+        select(
+            sections.place.label("place"),
+            make_id(feed, "term", digest).label("sourcedId"),
+            title.label("title"),
+            begin.label("startDate"),
+            end.label("endDate"),
+        )
+        .where(title.is_not(None), *good)
+        .subquery()
+    )
+
+
+def select_sessions(staged: Staged, feed: str) -> Select[Any]:
+    """The terms that the sections name."""
+    terms = _list_terms(staged, feed)
+    year, month = func.left(terms.c.endDate, 4), func.substr(terms.c.endDate, 6, 2, type_=CText)
+    next_year = func.to_char(func.to_number(year, "9999") + 1, "FM9999")
+    return select(
+        terms.c.sourcedId,
+        terms.c.title,
+        to_text("term").label("type"),
+        terms.c.startDate,
+        terms.c.endDate,
+        case((month >= FIRST_MONTH_OF_SCHOOL, next_year), else_=year).label("schoolYear"),
+    ).distinct()
+
+
+def _course_id(sections: StagedFile, feed: str) -> ColumnElement[str]:
+    """By the number, else by the name; a section that has neither is a course of its own."""
+    return func.coalesce(
+        # An id has no spaces at its end.
+        make_id(feed, "course", func.rtrim(_filled(sections["Course_number"]), type_=CText)),
+        make_id(feed, "course-name", func.md5(_filled(sections["Course_name"]), type_=CText)),
+        make_id(feed, "course-section", sections["Section_id"]),
+        type_=CText,
+    )
+
+
+def select_courses(staged: Staged, feed: str) -> Select[Any]:
+    """The courses that the sections name, at the district."""
+    sections = staged["sections"]
+    identifier = _course_id(sections, feed)
+    title = _first_filled(sections, "Course_name", "Course_number", "Name", "Section_id")
+    return (
+        select(
+            identifier.label("sourcedId"),
+            title.label("title"),
+            sections["Course_number"].label("courseCode"),
+            make_district(feed)["sourcedId"].label("orgSourcedId"),
+        )
+        .ext(distinct_on(identifier))
+        .order_by(identifier, sections.place)
+    )
+
+
+def select_classes(staged: Staged, feed: str) -> Select[Any]:
+    """The sections."""
+    sections = staged["sections"]
+    terms = _list_terms(staged, feed)
+    title = _first_filled(sections, "Name", "Course_name", "Section_number", "Section_id")
+    kind = case((func.lower(sections["Subject"]) == HOMEROOM, "homeroom"), else_="scheduled")
+    return select(
+        make_id(feed, "section", sections["Section_id"]).label("sourcedId"),
+        title.label("title"),
+        sections["Grade"].label("grades"),
+        _course_id(sections, feed).label("courseSourcedId"),
+        sections["Section_number"].label("classCode"),
+        kind.label("classType"),
+        make_id(feed, "school", sections["School_id"]).label("schoolSourcedId"),
+        terms.c.sourcedId.label("termSourcedIds"),
+        sections["Subject"].label("subjects"),
+        sections["Period"].label("periods"),
+    ).select_from(sections.table.outerjoin(terms, terms.c.place == sections.place))
+
+
+def select_enrollments(staged: Staged, feed: str) -> Select[Any]:
+    """Students in their sections, and the teachers of the sections, the first of them the primary one."""
+    seats, sections = staged["seats"], staged["sections"]
+    selects = [
+        select(
+            make_id(feed, "enrollment", seats["Section_id"], seats["Student_id"]).label("sourcedId"),
+            make_id(feed, "section", seats["Section_id"]).label("classSourcedId"),
+            make_id(feed, "school", seats["School_id"]).label("schoolSourcedId"),
+            make_id(feed, "student", seats["Student_id"]).label("userSourcedId"),
+            to_text("student").label("role"),
+            cast(null(), CText).label("primary"),
+        )
+    ]
+    for number, header in enumerate(TEACHERS):
+        selects.append(
+            select(
+                make_id(feed, "teaching", sections["Section_id"], sections[header]),
+                make_id(feed, "section", sections["Section_id"]),
+                make_id(feed, "school", sections["School_id"]),
+                make_id(feed, "teacher", sections[header]),
+                to_text("teacher"),
+                to_text("false" if number else "true"),
+            ).where(sections[header].is_not(None))
+        )
+    rows = union_all(*selects).subquery()
+    known = select(*rows.c).ext(distinct_on(rows.c.sourcedId)).where(rows.c.sourcedId.is_not(None))
+    # A teacher who is named twice is the primary one, if once.
+    return known.order_by(rows.c.sourcedId, rows.c.primary.desc())

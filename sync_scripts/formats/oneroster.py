@@ -1,0 +1,293 @@
+"""The files of OneRoster CSV, 1.1 and 1.2: each a table of columns in the order that the standard wants.
+
+1.2 differs in its words (more of them, and `ext:` names), in `users.csv`, and in the files `roles.csv` and
+`userProfiles.csv`. `many` marks lists of references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from sqlalchemy import Column, Table
+
+from roster_service.db import vocabulary
+from roster_service.db.tables import (
+    academic_sessions,
+    class_terms,
+    classes,
+    courses,
+    demographics,
+    enrollments,
+    orgs,
+    user_agents,
+    user_profiles,
+    user_roles,
+    users,
+)
+from roster_service.db.vocabulary import Vocabulary
+from sync_scripts.formats.cells import (
+    DAY,
+    FIRST_OF_IDS,
+    FLAG,
+    ID,
+    IDS,
+    NAME,
+    PAIRS,
+    SECRET,
+    TEXT,
+    TEXTS,
+    UNREAD,
+    YEAR,
+    Kind,
+    word_of,
+)
+from sync_scripts.formats.model import Cell, CsvFile, Format, Reference
+from sync_scripts.formats.oneroster_parts import PARTS_1_1, PARTS_1_2, RULES_1_2
+
+# `inactive` is what 1.0 said for `tobedeleted`, and exporters still do.
+STATUS = word_of(Vocabulary((*vocabulary.STATUS.words, "inactive")))
+
+TO_ORG = Reference("orgs")
+TO_SCHOOL = Reference("orgs", types=("school",))
+TO_SCHOOL_YEAR = Reference("academicSessions", types=("schoolYear",))
+TO_SESSION = Reference("academicSessions")
+TO_USER = Reference("users")
+
+
+def _begin(identifier: Column[Any], names: Reference | None = None) -> tuple[Cell, ...]:
+    """The three columns that every file begins with. `names`: what its ids are the ids of."""
+    return (
+        Cell("sourcedId", ID, identifier, required=True, refers=names),
+        Cell("status", STATUS),
+        # The stamps that are served say when the roster changed, which only the sync knows.
+        Cell("dateLastModified", UNREAD),
+    )
+
+
+def _file(name: str, table: Table, *cells: Cell, required: bool = True, names: Reference | None = None) -> CsvFile:
+    """A file of records."""
+    return CsvFile(name, (*_begin(table.c.sourced_id, names), *cells), table, required)
+
+
+def _file_of_parts(name: str, key: Column[Any], *cells: Cell, required: bool = True) -> CsvFile:
+    """A file whose rows are parts of records. `key`: where their ids are kept."""
+    return CsvFile(name, (*_begin(key), *cells), required=required, kept_in=key.table)
+
+
+def _shared_files(
+    org_type: Kind, session_type: Kind, class_type: Kind, enrollment_role: Kind, sex: Kind
+) -> tuple[CsvFile, ...]:
+    """The files that both versions have, with the words of one version."""
+    return (
+        _file(
+            "orgs",
+            orgs,
+            Cell("name", TEXT, orgs.c.name, required=True),
+            Cell("type", org_type, orgs.c.type, required=True),
+            Cell("identifier", NAME, orgs.c.identifier),
+            Cell("parentSourcedId", ID, orgs.c.parent_id, refers=Reference("orgs", tree=True)),
+        ),
+        _file(
+            "academicSessions",
+            academic_sessions,
+            Cell("title", TEXT, academic_sessions.c.title, required=True),
+            Cell("type", session_type, academic_sessions.c.type, required=True),
+            Cell("startDate", DAY, academic_sessions.c.start_date, required=True),
+            Cell("endDate", DAY, academic_sessions.c.end_date, required=True),
+            Cell(
+                "parentSourcedId",
+                ID,
+                academic_sessions.c.parent_id,
+                refers=Reference("academicSessions", tree=True),
+            ),
+            Cell("schoolYear", YEAR, academic_sessions.c.school_year, required=True),
+        ),
+        _file(
+            "courses",
+            courses,
+            Cell("schoolYearSourcedId", ID, courses.c.school_year_id, refers=TO_SCHOOL_YEAR),
+            Cell("title", TEXT, courses.c.title, required=True),
+            Cell("courseCode", TEXT, courses.c.course_code),
+            Cell("grades", TEXTS, courses.c.grades),
+            Cell("orgSourcedId", ID, courses.c.org_id, required=True, refers=TO_ORG),
+            Cell("subjects", TEXTS, courses.c.subjects),
+            Cell("subjectCodes", TEXTS, courses.c.subject_codes),
+        ),
+        _file(
+            "classes",
+            classes,
+            Cell("title", TEXT, classes.c.title, required=True),
+            Cell("grades", TEXTS, classes.c.grades),
+            Cell("courseSourcedId", ID, classes.c.course_id, required=True, refers=Reference("courses")),
+            Cell("classCode", TEXT, classes.c.class_code),
+            Cell("classType", class_type, classes.c.class_type, required=True),
+            Cell("location", TEXT, classes.c.location),
+            Cell("schoolSourcedId", ID, classes.c.school_id, required=True, refers=TO_SCHOOL),
+            Cell("termSourcedIds", IDS, required=True, refers=TO_SESSION, many=True, items=class_terms.c.session_id),
+            Cell("subjects", TEXTS, classes.c.subjects),
+            Cell("subjectCodes", TEXTS, classes.c.subject_codes),
+            Cell("periods", TEXTS, classes.c.periods),
+        ),
+        _file(
+            "enrollments",
+            enrollments,
+            Cell("classSourcedId", ID, enrollments.c.class_id, required=True, refers=Reference("classes")),
+            Cell("schoolSourcedId", ID, enrollments.c.school_id, required=True, refers=TO_SCHOOL),
+            Cell("userSourcedId", ID, enrollments.c.user_id, required=True, refers=TO_USER),
+            Cell("role", enrollment_role, enrollments.c.role, required=True),
+            Cell("primary", FLAG, enrollments.c.primary),
+            Cell("beginDate", DAY, enrollments.c.begin_date),
+            Cell("endDate", DAY, enrollments.c.end_date),
+        ),
+        _file(
+            "demographics",
+            demographics,
+            Cell("birthDate", DAY, demographics.c.birth_date),
+            Cell("sex", sex, demographics.c.sex),
+            Cell("americanIndianOrAlaskaNative", FLAG, demographics.c.american_indian_or_alaska_native),
+            Cell("asian", FLAG, demographics.c.asian),
+            Cell("blackOrAfricanAmerican", FLAG, demographics.c.black_or_african_american),
+            Cell(
+                "nativeHawaiianOrOtherPacificIslander",
+                FLAG,
+                demographics.c.native_hawaiian_or_other_pacific_islander,
+            ),
+            Cell("white", FLAG, demographics.c.white),
+            Cell("demographicRaceTwoOrMoreRaces", FLAG, demographics.c.demographic_race_two_or_more_races),
+            Cell("hispanicOrLatinoEthnicity", FLAG, demographics.c.hispanic_or_latino_ethnicity),
+            Cell("countryOfBirthCode", TEXT, demographics.c.country_of_birth_code),
+            Cell("stateOfBirthAbbreviation", TEXT, demographics.c.state_of_birth_abbreviation),
+            Cell("cityOfBirth", TEXT, demographics.c.city_of_birth),
+            Cell("publicSchoolResidenceStatus", TEXT, demographics.c.public_school_residence_status),
+            required=False,
+            names=TO_USER,
+        ),
+    )
+
+
+# The cells of users.csv that stand in this order in both versions.
+_USER_NAMES = (
+    Cell("username", NAME, users.c.username, required=True),
+    Cell("userIds", PAIRS, users.c.user_ids),
+    Cell("givenName", TEXT, users.c.given_name, required=True),
+    Cell("familyName", NAME, users.c.family_name, required=True),
+    Cell("middleName", TEXT, users.c.middle_name),
+    Cell("identifier", NAME, users.c.identifier),
+    Cell("email", NAME, users.c.email),
+    Cell("sms", TEXT, users.c.sms),
+    Cell("phone", TEXT, users.c.phone),
+    Cell("agentSourcedIds", IDS, refers=TO_USER, many=True, items=user_agents.c.agent_id),
+    Cell("grades", TEXTS, users.c.grades),
+    Cell("password", SECRET),
+)
+
+_USERS_1_1 = _file(
+    "users",
+    users,
+    Cell("enabledUser", FLAG, users.c.enabled_user, required=True),
+    Cell(
+        "orgSourcedIds",
+        FIRST_OF_IDS,
+        users.c.primary_org_id,
+        required=True,
+        refers=TO_ORG,
+        many=True,
+        items=user_roles.c.org_id,
+    ),
+    Cell("role", word_of(vocabulary.USER_ROLES_1_1), required=True),
+    *_USER_NAMES,
+)
+
+_USERS_1_2 = _file(
+    "users",
+    users,
+    Cell("enabledUser", FLAG, users.c.enabled_user, required=True),
+    *_USER_NAMES,
+    Cell("userMasterIdentifier", TEXT, users.c.user_master_identifier),
+    Cell("preferredGivenName", TEXT, users.c.preferred_first_name),
+    Cell("preferredMiddleName", TEXT, users.c.preferred_middle_name),
+    Cell("preferredFamilyName", TEXT, users.c.preferred_last_name),
+    Cell("primaryOrgSourcedId", ID, users.c.primary_org_id, refers=TO_ORG),
+    Cell("pronouns", TEXT, users.c.pronouns),
+)
+
+_ROLES = _file_of_parts(
+    "roles",
+    user_roles.c.row_id,
+    Cell("userSourcedId", ID, user_roles.c.user_id, required=True, refers=TO_USER),
+    Cell("roleType", word_of(vocabulary.ROLE_TYPES), user_roles.c.role_type, required=True),
+    Cell("role", word_of(vocabulary.USER_ROLES), user_roles.c.role, required=True),
+    Cell("beginDate", DAY, user_roles.c.begin_date),
+    Cell("endDate", DAY, user_roles.c.end_date),
+    Cell("orgSourcedId", ID, user_roles.c.org_id, required=True, refers=TO_ORG),
+    Cell("userProfileSourcedId", ID, user_roles.c.profile_id, refers=Reference("userProfiles")),
+)
+
+_USER_PROFILES = _file_of_parts(
+    "userProfiles",
+    user_profiles.c.profile_id,
+    Cell("userSourcedId", ID, user_profiles.c.user_id, required=True, refers=TO_USER),
+    Cell("profileType", TEXT, user_profiles.c.profile_type, required=True),
+    Cell("vendorId", TEXT, user_profiles.c.vendor_id, required=True),
+    Cell("applicationId", TEXT, user_profiles.c.application_id),
+    Cell("description", TEXT, user_profiles.c.description),
+    Cell("credentialType", TEXT, required=True),
+    Cell("username", TEXT, required=True),
+    Cell("password", SECRET),
+    required=False,
+)
+
+# Gradebook and resources: other services of the standard.
+_SKIPPED_1_1 = frozenset({"categories", "classResources", "courseResources", "lineItems", "resources", "results"})
+_SKIPPED_1_2 = _SKIPPED_1_1 | {
+    "lineItemLearningObjectiveIds",
+    "lineItemScoreScales",
+    "resultLearningObjectiveIds",
+    "resultScoreScales",
+    "scoreScales",
+    "userResources",
+}
+
+# 1.1 once shared the users' words among enrollments. An aide in a class is real, and has no word of its own: 1.2 is
+# told `ext:aide`, 1.1 what stands for any such word. A guardian in a class is a mistake, and stays refused.
+_ENROLLMENT_ROLE_1_1 = word_of(vocabulary.ENROLLMENT_ROLES_1_1, {"aide": "ext:aide"})
+
+ONEROSTER_1_1 = Format(
+    "oneroster 1.1",
+    (
+        *_shared_files(
+            word_of(vocabulary.ORG_TYPES_1_1),
+            word_of(vocabulary.SESSION_TYPES_1_1),
+            word_of(vocabulary.CLASS_TYPES_1_1),
+            _ENROLLMENT_ROLE_1_1,
+            word_of(vocabulary.SEXES_1_1),
+        ),
+        _USERS_1_1,
+    ),
+    PARTS_1_1,
+    skipped=_SKIPPED_1_1,
+)
+
+ONEROSTER_1_2 = Format(
+    "oneroster 1.2",
+    (
+        *_shared_files(
+            word_of(vocabulary.ORG_TYPES),
+            word_of(vocabulary.SESSION_TYPES),
+            word_of(vocabulary.CLASS_TYPES),
+            word_of(vocabulary.ENROLLMENT_ROLES),
+            word_of(vocabulary.SEXES),
+        ),
+        _USERS_1_2,
+        _ROLES,
+        _USER_PROFILES,
+    ),
+    PARTS_1_2,
+    RULES_1_2,
+    skipped=_SKIPPED_1_2,
+)
+
+# What `oneroster.version` of the manifest chooses.
+VERSIONS: Mapping[str, Format] = MappingProxyType({"1.1": ONEROSTER_1_1, "1.2": ONEROSTER_1_2})

@@ -1,0 +1,214 @@
+"""The parts of OneRoster's records: terms of classes, roles, agents and profiles of users, as SELECTs.
+
+Roles are stored in the words of 1.2. Their order, and with it their identity from night to night, follows from what
+they say and never from where they stand in the file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Date,
+    FromClause,
+    Select,
+    SmallInteger,
+    Subquery,
+    and_,
+    case,
+    cast,
+    exists,
+    false,
+    func,
+    literal,
+    null,
+    or_,
+    select,
+    true,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from roster_service.db import tables
+from roster_service.db.tables import CText
+from sync_scripts.formats.cells import DAY, TEXT, to_list
+from sync_scripts.formats.model import Part, Rule, Staged, StagedFile
+
+
+def select_items(staged: StagedFile, header: str) -> Subquery:
+    """The items of a list cell, one row each: (owner, ordinal from 1, item). An item said twice counts once."""
+    items = func.unnest(to_list(staged[header])).table_valued("item", with_ordinality="place").render_derived()
+    owner, filled = staged["sourcedId"], (staged.live, staged[header].is_not(None))
+    place = func.row_number().over(partition_by=owner, order_by=func.min(items.c.place))
+    # Nearly every list has one item, and putting many in order is the dear part.
+    alone = ~staged[header].contains(",") if staged.file.unique else false()
+    several = (
+        select(owner.label("owner"), place.label("ordinal"), items.c.item)
+        .select_from(staged.table.join(items, true()))
+        .where(*filled, ~alone)
+        .group_by(owner, items.c.item)
+    )
+    single = func.btrim(staged[header], type_=CText).label("item")
+    one = select(owner.label("owner"), literal(1).label("ordinal"), single).where(*filled, alone)
+    return union_all(one, several).subquery()
+
+
+def select_class_terms(staged: Staged) -> Select[Any]:
+    """class_terms, from the list in classes.csv."""
+    items = select_items(staged["classes"], "termSourcedIds")
+    return select(items.c.owner.label("class_id"), items.c.ordinal, items.c.item.label("session_id"))
+
+
+def select_agents(staged: Staged) -> Select[Any]:
+    """user_agents, from the list in users.csv."""
+    items = select_items(staged["users"], "agentSourcedIds")
+    return select(items.c.owner.label("user_id"), items.c.ordinal, items.c.item.label("agent_id"))
+
+
+def select_roles_1_1(staged: Staged) -> Select[Any]:
+    """user_roles, from the one role and the list of orgs in users.csv: primary at each org, as 1.2 wants one there.
+
+    1.2 has no `administrator`; at a school it is the site's, elsewhere the district's.
+    """
+    users, orgs = staged["users"], staged["orgs"]
+    items = select_items(users, "orgSourcedIds")
+    administrator = case((orgs["type"] == "school", "siteAdministrator"), else_="districtAdministrator")
+    return select(
+        items.c.owner.label("user_id"),
+        items.c.ordinal,
+        items.c.item.label("org_id"),
+        case((users["role"] == "administrator", administrator), else_=users["role"]).label("role"),
+        literal("primary", CText).label("role_type"),
+        cast(null(), Date).label("begin_date"),
+        cast(null(), Date).label("end_date"),
+        cast(null(), CText).label("profile_id"),
+        literal("export", CText).label("origin"),
+    ).select_from(
+        users.table.join(items, items.c.owner == users["sourcedId"]).join(orgs.table, orgs["sourcedId"] == items.c.item)
+    )
+
+
+def select_roles_1_2(staged: Staged) -> Select[Any]:
+    """user_roles, from roles.csv; without ordinals."""
+    roles = staged["roles"]
+    return select(
+        roles["userSourcedId"].label("user_id"),
+        cast(null(), SmallInteger).label("ordinal"),
+        roles["orgSourcedId"].label("org_id"),
+        roles["role"].label("role"),
+        roles["roleType"].label("role_type"),
+        DAY.convert(roles["beginDate"]).label("begin_date"),
+        DAY.convert(roles["endDate"]).label("end_date"),
+        roles["userProfileSourcedId"].label("profile_id"),
+        literal("export", CText).label("origin"),
+        roles["sourcedId"].label("row_id"),
+    ).where(roles.live)
+
+
+def number_roles(rows: FromClause, staged: Staged) -> Select[Any]:
+    """The roles in their order: primaries before secondaries, and of both, those at the user's primary org first.
+    Those of a user that stay in the order in which they are have its ordinals."""
+    users = staged["users"]
+    place = func.row_number().over(
+        partition_by=rows.c.user_id,
+        order_by=(
+            rows.c.ordinal,
+            rows.c.role_type,
+            rows.c.org_id.is_distinct_from(users["primaryOrgSourcedId"]),
+            rows.c.org_id,
+            rows.c.role,
+            rows.c.begin_date,
+            rows.c.end_date,
+            rows.c.profile_id,
+            rows.c.row_id,
+        ),
+    )
+    columns = (place.label("ordinal") if column.name == "ordinal" else column for column in rows.c)
+    return select(*columns).select_from(rows.join(users.table, users["sourcedId"] == rows.c.user_id))
+
+
+def select_profiles(staged: Staged) -> Select[Any]:
+    """user_profiles, from userProfiles.csv: each row is a profile with one credential, without its password."""
+    profiles = staged["userProfiles"]
+    credential = func.jsonb_build_object(
+        "type", TEXT.convert(profiles["credentialType"]), "username", TEXT.convert(profiles["username"])
+    )
+    return select(
+        profiles["userSourcedId"].label("user_id"),
+        profiles["sourcedId"].label("profile_id"),
+        TEXT.convert(profiles["profileType"]).label("profile_type"),
+        TEXT.convert(profiles["vendorId"]).label("vendor_id"),
+        TEXT.convert(profiles["applicationId"]).label("application_id"),
+        TEXT.convert(profiles["description"]).label("description"),
+        cast(func.jsonb_build_array(credential), JSONB).label("credentials"),
+    ).where(profiles.live)
+
+
+def select_no_profiles(staged: Staged) -> Select[Any]:
+    """user_profiles of 1.1, which has none: a feed that goes back to it keeps no profile of 1.2."""
+    nothing = (cast(null(), column.type).label(column.name) for column in tables.user_profiles.columns)
+    return select(*nothing).where(false())
+
+
+def breaks_single_primary(staged: Staged, standing: Staged) -> Any:
+    """A second primary role of one user at one org: the standard knows one."""
+    roles = staged["roles"]
+    other = roles.alias()
+    found: ColumnElement[bool] = exists().where(_is_same_primary(other, roles), other.place < roles.place, other.live)
+    if "roles" in standing:
+        kept = standing["roles"].alias()
+        # One without an id, or with the id of the row, is of a user whose stored roles are kept as they are.
+        found = or_(found, exists().where(_is_same_primary(kept, roles), kept["sourcedId"] != roles["sourcedId"]))
+    return and_(roles["roleType"] == "primary", found)
+
+
+def _is_same_primary(one: StagedFile, other: StagedFile) -> Any:
+    same = (one[header] == other[header] for header in ("userSourcedId", "orgSourcedId"))
+    return and_(one["roleType"] == "primary", *same)
+
+
+def breaks_own_profile(staged: Staged, standing: Staged) -> Any:
+    """A role with the profile of another user."""
+    roles = staged["roles"]
+    profiles = (files["userProfiles"].alias() for files in (staged, standing) if "userProfiles" in files)
+    return or_(
+        *(
+            exists().where(
+                profile["sourcedId"] == roles["userProfileSourcedId"],
+                profile["userSourcedId"] != roles["userSourcedId"],
+                profile.live,
+            )
+            for profile in profiles
+        )
+    )
+
+
+CLASS_TERMS = Part(tables.class_terms, tables.classes, ("classes",), select_class_terms)
+AGENTS = Part(tables.user_agents, tables.users, ("users",), select_agents)
+
+PARTS_1_1 = (
+    CLASS_TERMS,
+    Part(tables.user_roles, tables.users, ("users", "orgs"), select_roles_1_1),
+    AGENTS,
+    Part(tables.user_profiles, tables.users, ("users",), select_no_profiles),
+)
+ROLES = Part(tables.user_roles, tables.users, ("users", "roles"), select_roles_1_2, number_roles)
+# What formats have that are said in OneRoster 1.2, but know no profiles.
+PARTS_WITHOUT_PROFILES = (CLASS_TERMS, ROLES, AGENTS)
+# Profiles before the roles that name them.
+PARTS_1_2 = (
+    Part(tables.user_profiles, tables.users, ("users", "userProfiles"), select_profiles),
+    *PARTS_WITHOUT_PROFILES,
+)
+
+RULES_1_2 = (
+    Rule("roles", "roleType", "is a second primary role of the user at this org", breaks_single_primary),
+    Rule(
+        "roles",
+        "userProfileSourcedId",
+        "is the profile of another user",
+        breaks_own_profile,
+        needs=("userProfiles",),
+    ),
+)

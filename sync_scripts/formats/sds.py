@@ -1,0 +1,202 @@
+"""Microsoft School Data Sync (SDS) v2.1 CSV: the files of an export, and the OneRoster that they say.
+
+The format is OneRoster with other headers and fewer of them. Files and headers are those of "SDS V2.1 CSV file
+format" on Microsoft Learn, which asks for classes and enrollments only where classes are managed. Columns stand in
+any order. Sessions, courses and names are optional there, and made up for where OneRoster needs them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlalchemy import Table
+
+from roster_service.db import tables, vocabulary
+from sync_scripts.formats import sds_retained as retained
+from sync_scripts.formats import sds_rows as rows
+from sync_scripts.formats.cells import DAY, FLAG, ID, IDS, NAME, SECRET, TEXT, TEXTS, UNREAD, YEAR, word_of
+from sync_scripts.formats.model import (
+    Cell,
+    CsvFile,
+    Derived,
+    DerivedRows,
+    Format,
+    Reference,
+    RetainedRows,
+    Subject,
+    loosen,
+)
+from sync_scripts.formats.oneroster import ONEROSTER_1_2
+from sync_scripts.formats.oneroster_parts import PARTS_WITHOUT_PROFILES
+
+_PREFIX = "sds_"
+
+
+# Any other word is an extension.
+ORG_TYPE = replace(TEXT, tolerates=word_of(vocabulary.ORG_TYPES).tolerates)
+
+
+def _to(name: str, *types: str, tree: bool = False) -> Reference:
+    return Reference(_PREFIX + name, types, tree=tree, written_as=name)
+
+
+def _describe(table: Table) -> Subject:
+    """Records with the ids that the export has."""
+    return Subject(table, lambda _feed, key: key)
+
+
+TO_ORG = _to("orgs")
+TO_SCHOOL = _to("orgs", "school")
+TO_USER = _to("users")
+TO_CLASS = _to("classes")
+TO_SESSION = _to("academicSessions")
+SOURCED_ID = Cell("sourcedId", ID, required=True)
+
+
+def _file(
+    name: str, subject: Subject, *cells: Cell, key: str = "sourcedId", unique: bool = True, required: bool = True
+) -> CsvFile:
+    """A file of the export. Its name among the staged files is not that of the file of OneRoster."""
+    return CsvFile(
+        _PREFIX + name,
+        cells,
+        None,
+        required,
+        ordered=False,
+        key=key,
+        unique=unique,
+        written_as=name,
+        subject=subject,
+    )
+
+
+FILES = (
+    _file(
+        "orgs",
+        _describe(tables.orgs),
+        SOURCED_ID,
+        Cell("name", TEXT, required=True),
+        Cell("type", ORG_TYPE, required=True),
+        Cell("parentSourcedId", ID, refers=_to("orgs", tree=True)),
+    ),
+    _file(
+        "users",
+        _describe(tables.users),
+        SOURCED_ID,
+        Cell("username", NAME, required=True),
+        Cell("givenName", TEXT),
+        Cell("familyName", NAME),
+        Cell("password", SECRET),
+        Cell("activeDirectoryMatchId", UNREAD),
+        Cell("email", NAME),
+        Cell("phone", TEXT),
+        Cell("sms", TEXT),
+    ),
+    _file(
+        "roles",
+        Subject(tables.users),
+        Cell("userSourcedId", ID, required=True, refers=TO_USER),
+        Cell("orgSourcedId", ID, required=True, refers=TO_ORG),
+        Cell("role", TEXT, required=True),
+        Cell("sessionSourcedId", ID, refers=TO_SESSION),
+        Cell("grade", TEXTS),
+        Cell("isPrimary", FLAG),
+        Cell("roleStartDate", DAY),
+        Cell("roleEndDate", DAY),
+        key="userSourcedId",
+        unique=False,
+    ),
+    _file(
+        "classes",
+        _describe(tables.classes),
+        SOURCED_ID,
+        Cell("orgSourcedId", ID, required=True, refers=TO_SCHOOL),
+        Cell("title", TEXT, required=True),
+        Cell("code", TEXT),
+        Cell("sessionSourcedIds", IDS, refers=TO_SESSION, many=True),
+        Cell("courseSourcedId", ID, refers=_to("courses")),
+        required=False,
+    ),
+    _file(
+        "enrollments",
+        Subject(tables.enrollments),
+        Cell("classSourcedId", ID, required=True, refers=TO_CLASS),
+        Cell("userSourcedId", ID, required=True, refers=TO_USER),
+        Cell("role", TEXT, required=True),
+        key="classSourcedId",
+        unique=False,
+        required=False,
+    ),
+    _file(
+        "academicSessions",
+        _describe(tables.academic_sessions),
+        SOURCED_ID,
+        Cell("title", TEXT, required=True),
+        Cell("type", TEXT, required=True),
+        Cell("schoolYear", YEAR, required=True),
+        Cell("startDate", DAY, required=True),
+        Cell("endDate", DAY, required=True),
+        required=False,
+    ),
+    _file(
+        "courses",
+        _describe(tables.courses),
+        SOURCED_ID,
+        Cell("orgSourcedId", ID, required=True, refers=TO_ORG),
+        Cell("title", TEXT, required=True),
+        Cell("code", TEXT),
+        Cell("schoolYearSourcedId", ID, refers=TO_SESSION),
+        Cell("subject", TEXTS),
+        Cell("grade", TEXTS),
+        required=False,
+    ),
+    _file(
+        "demographics",
+        _describe(tables.demographics),
+        Cell("userSourcedId", ID, required=True, refers=TO_USER),
+        Cell("sex", word_of(rows.SEXES)),
+        Cell("birthDate", DAY),
+        Cell("birthCity", TEXT),
+        Cell("birthState", TEXT),
+        Cell("birthCountry", TEXT),
+        Cell("ethnicityCodes", TEXTS),
+        Cell("raceCodes", TEXTS),
+        key="userSourcedId",
+        required=False,
+    ),
+    _file(
+        "relationships",
+        Subject(tables.users),
+        Cell("userSourcedId", ID, required=True, refers=TO_USER),
+        Cell("relationshipUserSourcedId", ID, required=True, refers=TO_USER),
+        Cell("relationshipRole", TEXT, required=True),
+        key="userSourcedId",
+        unique=False,
+        required=False,
+    ),
+)
+
+
+def _derived(name: str, select_rows: DerivedRows, retain: RetainedRows, *files: str) -> Derived:
+    file = loosen(ONEROSTER_1_2.file(name), "termSourcedIds")
+    return Derived(file, tuple(_PREFIX + it for it in files), select_rows, retain)
+
+
+SDS = Format(
+    "sds v2.1",
+    FILES,
+    PARTS_WITHOUT_PROFILES,
+    derived=(
+        _derived("orgs", rows.select_orgs, retained.retain_ids("sds_orgs"), "orgs"),
+        _derived(
+            "academicSessions", rows.select_sessions, retained.retain_ids("sds_academicSessions"), "academicSessions"
+        ),
+        _derived("courses", rows.select_courses, retained.retain_courses, "classes"),
+        _derived("classes", rows.select_classes, retained.retain_ids("sds_classes"), "classes"),
+        _derived("users", rows.select_users, retained.retain_users, "users", "roles"),
+        _derived("roles", rows.select_roles, retained.retain_roles, "users", "roles", "orgs"),
+        _derived("enrollments", rows.select_enrollments, retained.retain_enrollments, "enrollments", "classes"),
+        _derived("demographics", rows.select_demographics, retained.retain_ids("sds_demographics"), "demographics"),
+    ),
+    skipped=frozenset({"userFlags"}),
+)

@@ -1,0 +1,240 @@
+"""What the files of an SDS export say in OneRoster: one SELECT per file of OneRoster, in its headers.
+
+Ids are kept; roles and enrollments, which have none, get theirs from what they join. A word that OneRoster lacks is
+said as an `ext:` one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, case, func, literal, null, select, union_all
+from sqlalchemy.dialects.postgresql import distinct_on
+
+from roster_service.db import tables, vocabulary
+from roster_service.db.tables import CText
+from roster_service.db.vocabulary import Vocabulary
+from sync_scripts.formats.cells import TEXT, to_list
+from sync_scripts.formats.model import Staged
+from sync_scripts.staging.convert import make_id
+
+SEXES = vocabulary.SEXES
+RACES = (
+    "americanIndianOrAlaskaNative",
+    "asian",
+    "blackOrAfricanAmerican",
+    "nativeHawaiianOrOtherPacificIslander",
+    "white",
+    "demographicRaceTwoOrMoreRaces",
+)
+HISPANIC = "hispanicOrLatinoEthnicity"
+# Roles of SDS that OneRoster has other words for; an administrator's depends on the org.
+ROLES: Mapping[str, str] = {
+    "faculty": "teacher",
+    "instructor": "teacher",
+    "lecturer": "teacher",
+    "professor": "teacher",
+    "substitute": "teacher",
+    "teacherAssistant": "aide",
+    "paraprofessional": "aide",
+    "advisor": "counselor",
+    "itAdmin": "systemAdministrator",
+}
+
+
+def _text(value: str) -> ColumnElement[str]:
+    return literal(value, CText)
+
+
+def _say(word: ColumnElement[str], words: Vocabulary) -> ColumnElement[str]:
+    """A word of the vocabulary whatever its case, else an extension."""
+    low = func.lower(word)
+    whens = [(low == known.lower(), _text(known)) for known in words.words]
+    own = func.regexp_replace(word, "[^a-zA-Z0-9._-]", "_", "g", type_=CText)
+    return case((word.is_(None), null()), *whens, else_=_text("ext:").concat(own))
+
+
+def select_orgs(staged: Staged, feed: str) -> Select[Any]:
+    """The orgs."""
+    orgs = staged["sds_orgs"]
+    return select(
+        orgs["sourcedId"].label("sourcedId"),
+        orgs["name"].label("name"),
+        _say(orgs["type"], vocabulary.ORG_TYPES).label("type"),
+        # The number that vendors know a district by.
+        orgs["sourcedId"].label("identifier"),
+        orgs["parentSourcedId"].label("parentSourcedId"),
+    )
+
+
+def select_sessions(staged: Staged, feed: str) -> Select[Any]:
+    """The sessions."""
+    sessions = staged["sds_academicSessions"]
+    columns = [
+        sessions[header].label(header) for header in ("sourcedId", "title", "startDate", "endDate", "schoolYear")
+    ]
+    return select(*columns, _say(sessions["type"], vocabulary.SESSION_TYPES).label("type"))
+
+
+def _course_of(classes: Any, feed: str) -> ColumnElement[str]:
+    own = make_id(feed, "class-course", classes["sourcedId"])
+    return func.coalesce(classes["courseSourcedId"], own, type_=CText)
+
+
+def select_courses(staged: Staged, feed: str) -> Select[Any]:
+    """The courses, and one for every class without a course, because OneRoster has no class without one."""
+    classes = staged["sds_classes"]
+    selects: list[Select[Any]] = [
+        select(
+            _course_of(classes, feed).label("sourcedId"),
+            classes["title"].label("title"),
+            classes["code"].label("courseCode"),
+            classes["orgSourcedId"].label("orgSourcedId"),
+            null().label("schoolYearSourcedId"),
+            null().label("subjects"),
+            null().label("grades"),
+        ).where(classes["courseSourcedId"].is_(None))
+    ]
+    if "sds_courses" in staged:
+        courses = staged["sds_courses"]
+        headers = ("sourcedId", "title", "code", "orgSourcedId", "schoolYearSourcedId", "subject", "grade")
+        selects.append(select(*(courses[header] for header in headers)))
+    rows = union_all(*selects).subquery()
+    return select(*rows.c)
+
+
+def select_classes(staged: Staged, feed: str) -> Select[Any]:
+    """The classes."""
+    classes = staged["sds_classes"]
+    return select(
+        classes["sourcedId"].label("sourcedId"),
+        classes["title"].label("title"),
+        _course_of(classes, feed).label("courseSourcedId"),
+        classes["code"].label("classCode"),
+        _text("scheduled").label("classType"),
+        classes["orgSourcedId"].label("schoolSourcedId"),
+        classes["sessionSourcedIds"].label("termSourcedIds"),
+    )
+
+
+def select_users(staged: Staged, feed: str) -> Select[Any]:
+    """The users; a name that is missing is said by the user name. Grades come from the roles, agents from the
+    relationships."""
+    users, roles = staged["sds_users"], staged["sds_roles"]
+    grades = func.string_agg(roles["grade"].distinct(), ",", type_=CText)
+    agents: ColumnElement[Any] = null()
+    if "sds_relationships" in staged:
+        relations = staged["sds_relationships"]
+        child, relation = relations["userSourcedId"], relations["relationshipUserSourcedId"]
+        pairs = union_all(
+            select(child.label("one"), relation.label("other")), select(relation, child).where(child != relation)
+        ).subquery()
+        listed = func.string_agg(pairs.c.other.distinct(), ",", type_=CText)
+        agents = select(listed).where(pairs.c.one == users["sourcedId"]).scalar_subquery()
+    return select(
+        users["sourcedId"].label("sourcedId"),
+        _text("true").label("enabledUser"),
+        *(
+            func.coalesce(TEXT.convert(users[header]), users["username"]).label(header)
+            for header in ("givenName", "familyName")
+        ),
+        *(users[header].label(header) for header in ("username", "email", "phone", "sms")),
+        agents.label("agentSourcedIds"),
+        select(grades).where(roles["userSourcedId"] == users["sourcedId"]).scalar_subquery().label("grades"),
+    )
+
+
+def select_roles(staged: Staged, feed: str) -> Select[Any]:
+    """The roles; the primary one at an org is the one that says so, else the first by its word. Contacts are what
+    their relationships say, at the orgs of whom they belong to."""
+    roles, orgs = staged["sds_roles"], staged["sds_orgs"]
+    whens = [(roles["role"] == word, _text(said)) for word, said in ROLES.items()]
+    # Where the row of an org is refused, the stored org stands.
+    stored = select(tables.orgs.c.type).where(tables.orgs.c.sourced_id == roles["orgSourcedId"]).scalar_subquery()
+    at_school = func.coalesce(func.lower(orgs["type"]), stored, type_=CText) == "school"
+    administrator = case((at_school, _text("siteAdministrator")), else_=_text("districtAdministrator"))
+    said = case(
+        (roles["role"] == "administrator", administrator), *whens, else_=_say(roles["role"], vocabulary.USER_ROLES)
+    )
+    selects: list[Select[Any]] = [
+        select(
+            roles["userSourcedId"].label("user"),
+            roles["orgSourcedId"].label("org"),
+            said.label("role"),
+            roles["roleStartDate"].label("begin"),
+            roles["roleEndDate"].label("end"),
+            func.coalesce(roles["isPrimary"], "false", type_=CText).label("primary"),
+        ).select_from(roles.table.outerjoin(orgs.table, orgs["sourcedId"] == roles["orgSourcedId"]))
+    ]
+    if "sds_relationships" in staged:
+        relations = staged["sds_relationships"]
+        guardian = func.lower(relations["relationshipRole"])
+        known = case((guardian.in_(vocabulary.GUARDIAN_ROLES), guardian), else_=_text("guardian"))
+        selects.append(
+            select(
+                relations["relationshipUserSourcedId"], roles["orgSourcedId"], known, null(), null(), _text("false")
+            ).select_from(relations.table.join(roles.table, roles["userSourcedId"] == relations["userSourcedId"]))
+        )
+    rows = union_all(*selects).subquery()
+    identifier = make_id(feed, "role", rows.c.user, rows.c.org, rows.c.role)
+    single = (
+        select(identifier.label("sourcedId"), *rows.c)
+        .ext(distinct_on(identifier))
+        .where(identifier.is_not(None))
+        .order_by(identifier, rows.c.primary.desc(), rows.c.begin, rows.c.end)
+        .subquery()
+    )
+    turn = func.row_number().over(
+        partition_by=(single.c.user, single.c.org), order_by=(single.c.primary.desc(), single.c.role)
+    )
+    return select(
+        single.c.sourcedId,
+        single.c.user.label("userSourcedId"),
+        case((turn == 1, "primary"), else_="secondary").label("roleType"),
+        single.c.role,
+        single.c.begin.label("beginDate"),
+        single.c.end.label("endDate"),
+        single.c.org.label("orgSourcedId"),
+    )
+
+
+def select_enrollments(staged: Staged, feed: str) -> Select[Any]:
+    """Who takes part in which class, at the org of the class; where the row of a class is refused, the stored class
+    stands."""
+    seats, classes = staged["sds_enrollments"], staged["sds_classes"]
+    stored = tables.classes
+    stored_school = select(stored.c.school_id).where(stored.c.sourced_id == seats["classSourcedId"]).scalar_subquery()
+    role = _say(seats["role"], vocabulary.ENROLLMENT_ROLES)
+    identifier = make_id(feed, "enrollment", seats["classSourcedId"], seats["userSourcedId"], role)
+    return (
+        select(
+            identifier.label("sourcedId"),
+            seats["classSourcedId"].label("classSourcedId"),
+            func.coalesce(classes["orgSourcedId"], stored_school, type_=CText).label("schoolSourcedId"),
+            seats["userSourcedId"].label("userSourcedId"),
+            role.label("role"),
+        )
+        .select_from(seats.table.outerjoin(classes.table, classes["sourcedId"] == seats["classSourcedId"]))
+        .where(identifier.is_not(None))
+        .distinct()
+    )
+
+
+def select_demographics(staged: Staged, feed: str) -> Select[Any]:
+    """Demographics; the lists of codes name the columns that are true."""
+    people = staged["sds_demographics"]
+
+    def named(header: str, code: str) -> ColumnElement[Any]:
+        return case((_text(code) == func.any(to_list(people[header])), "true"))
+
+    return select(
+        people["userSourcedId"].label("sourcedId"),
+        people["sex"].label("sex"),
+        people["birthDate"].label("birthDate"),
+        people["birthCity"].label("cityOfBirth"),
+        people["birthState"].label("stateOfBirthAbbreviation"),
+        people["birthCountry"].label("countryOfBirthCode"),
+        *(named("raceCodes", race).label(race) for race in RACES),
+        named("ethnicityCodes", HISPANIC).label(HISPANIC),
+    )

@@ -1,0 +1,1 @@
+"""An export as it lies on disk: packages, manifests, headers, lines."""

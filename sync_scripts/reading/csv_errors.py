@@ -1,0 +1,124 @@
+"""What is wrong with the lines of a CSV file: the slow reading, for files that `lines` or COPY stopped at.
+
+Every line is one row; a quoted cell may not go on in the next line. One fault is common and harmless, and is mended
+instead of refused: empty cells beyond the last column, where an exporter wrote a comma too many.
+"""
+
+from __future__ import annotations
+
+import codecs
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+
+from sync_scripts.reading.lines import LONGEST_LINE, ByteStream
+from sync_scripts.reading.rejections import Refusal
+
+# One cell and the comma or the end behind it.
+CELL = re.compile(rb'(?:"((?:[^"]|"")*+)"|([^",]*+))(,|\Z)')
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def find_faults(stream: ByteStream, file_name: str, columns: Sequence[str]) -> Iterator[Refusal]:
+    """Reads a CSV file from its start and yields what is wrong with its rows; `columns`: the whole header."""
+    # Empty lines are refused when a line that is not empty follows them: the last ones are nothing.
+    empty: list[int] = []
+    for number, line in _read_lines(stream):
+        if len(line) > LONGEST_LINE:
+            yield Refusal(file_name, f"the line is longer than {LONGEST_LINE} bytes", number)
+            return
+        if not line:
+            empty.append(number)
+            continue
+        yield from (Refusal(file_name, "the line is empty", blank) for blank in empty)
+        empty.clear()
+        if number > 1:
+            yield from find_line_faults(line, file_name, number, columns)
+
+
+def _read_lines(stream: ByteStream) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    while line := stream.readline(LONGEST_LINE + 2):
+        number += 1
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        yield number, line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def find_line_faults(line: bytes, file_name: str, number: int, columns: Sequence[str] | None) -> Iterator[Refusal]:
+    """What is wrong with one line, without its end; `columns` None: the line is the header itself."""
+
+    def name_column(index: int) -> str | None:
+        return columns[index] if columns is not None and index < len(columns) else None
+
+    cells = split_line(line)
+    if cells is None:
+        reason = "broken quoting: a quote is not closed in its line, or stands in a bare cell"
+        yield Refusal(file_name, reason, number, name_column(sum(1 for _ in _walk(line))))
+        return
+    # The values stay unsaid: they are broken, and one of them may be a password.
+    for index, cell in enumerate(cells):
+        try:
+            broken = "holds a control character" if CONTROL.search(cell.decode()) else None
+        except UnicodeDecodeError:
+            broken = "is not UTF-8"
+        if broken:
+            yield Refusal(file_name, broken, number, name_column(index))
+    if columns is not None and len(cells) != len(columns) and not _is_mendable(cells, len(columns)):
+        yield Refusal(file_name, f"the row has {len(cells)} cells, not {len(columns)}", number)
+
+
+def split_line(line: bytes) -> list[bytes] | None:
+    """The cells of a line, unquoted; None where its quoting is broken."""
+    cells = []
+    for match in _walk(line):
+        cells.append(match[2] if match[1] is None else match[1].replace(b'""', b'"'))
+        if not match[3]:
+            return cells
+    return None
+
+
+def _walk(line: bytes) -> Iterator[re.Match[bytes]]:
+    place = 0
+    while match := CELL.match(line, place):
+        yield match
+        if not match[3]:
+            return
+        place = match.end()
+
+
+def _is_mendable(cells: list[bytes], width: int) -> bool:
+    return len(cells) > width and not any(cells[width:])
+
+
+class MendedLines:
+    """The rows of a CSV file in which `find_faults` found none, as a file that COPY reads, without the header and
+    without empty cells beyond the column number `width`. `mended` counts the rows that had some."""
+
+    def __init__(self, stream: ByteStream, width: int) -> None:
+        self._lines = itertools.islice(_read_lines(stream), 1, None)
+        self._width = width
+        self._rest = b""
+        self.mended = 0
+
+    def read(self, size: int) -> bytes:
+        """The next whole lines, at most `size` bytes of them; empty at the end."""
+        block, self._rest = [self._rest], b""
+        length = len(block[0])
+        for _, line in self._lines:
+            if not line:
+                continue
+            row = self._mend(line) + b"\n"
+            if length + len(row) > size:
+                self._rest = row
+                break
+            block.append(row)
+            length += len(row)
+        return b"".join(block)
+
+    def _mend(self, line: bytes) -> bytes:
+        for number, match in enumerate(_walk(line), 1):
+            if number == self._width and match[3]:
+                self.mended += 1
+                return line[: match.start(3)]
+        return line

@@ -1,0 +1,104 @@
+"""The first line of a CSV file against the columns that its format declares."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sync_scripts.formats.model import CsvFile, name_metadata_column
+from sync_scripts.formats.tolerated import HEADER_CASE, HEADER_SPELLING, HEADER_SPELLINGS, Quirk, tell_place
+from sync_scripts.reading.csv_errors import find_line_faults, split_line
+from sync_scripts.reading.rejections import Findings, Refusal
+
+# PostgreSQL's tables hold 1,600 columns; no export comes near.
+MOST_METADATA_COLUMNS = 200
+KEY_LENGTH = 100
+
+
+@dataclass(frozen=True)
+class Header:
+    """The columns of a file in its own order: as they are `written`, and as they are `staged`; the keys of the
+    metadata columns among them, in their order; and what was put up with."""
+
+    written: tuple[str, ...] = ()
+    staged: tuple[str, ...] = ()
+    metadata_keys: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Column:
+    written: str
+    # The declared header that is meant; as written where none is.
+    meant: str
+    quirk: Quirk | None = None
+
+
+def read_header(line: bytes, file: CsvFile) -> tuple[Header, Findings]:
+    """(header, findings) of a header line; without findings it has the columns that the file must have."""
+    name = file.file_name
+    if not line:
+        return Header(), Findings.of([Refusal(name, "is empty; the first line names the columns", 1)])
+    cells = split_line(line)
+    faults = Findings.of(find_line_faults(line, name, 1, None))
+    if cells is None or faults:
+        return Header(), faults
+    columns = [_recognize(cell.decode(), file) for cell in cells]
+    findings = Findings.of(_find_bad_headers(columns, file))
+    keys = tuple(column.meant.removeprefix(file.own_prefix) for column in columns if _is_own(column.meant, file))
+    places = iter(range(len(keys)))
+    staged = (name_metadata_column(next(places)) if _is_own(column.meant, file) else column.meant for column in columns)
+    notices = (
+        tell_place(name, column.quirk, f"{column.written}, read as {column.meant}")
+        for column in columns
+        if column.quirk is not None
+    )
+    return Header(tuple(column.written for column in columns), tuple(staged), keys, tuple(notices)), findings
+
+
+def _recognize(written: str, file: CsvFile) -> _Column:
+    declared = {header.lower(): header for header in file.headers}
+    if written in file.headers or _is_own(written, file):
+        return _Column(written, written)
+    low = written.strip().lower()
+    if low in declared:
+        return _Column(written, declared[low], HEADER_CASE)
+    meant = HEADER_SPELLINGS.get(low)
+    if meant in file.headers:
+        return _Column(written, str(meant), HEADER_SPELLING)
+    return _Column(written, written)
+
+
+def _find_bad_headers(columns: list[_Column], file: CsvFile) -> Iterator[Refusal]:
+    declared = file.headers
+
+    def refuse(number: int, column: _Column, reason: str) -> Refusal:
+        # A file without a header begins with a row of somebody.
+        place = column.written if column.meant in declared else str(number)
+        return Refusal(file.file_name, reason, 1, place, column.written)
+
+    if sum(_is_own(column.meant, file) for column in columns) > MOST_METADATA_COLUMNS:
+        yield Refusal(file.file_name, f"has more than {MOST_METADATA_COLUMNS} metadata columns", 1)
+    seen: set[str] = set()
+    for number, column in enumerate(columns, 1):
+        if column.meant in seen:
+            yield refuse(number, column, "stands in the header twice")
+        elif column.meant not in declared and not _is_own(column.meant, file):
+            near = difflib.get_close_matches(column.written, declared, 1)
+            hint = f"; did you mean {near[0]}?" if near else f"; own columns are named {file.own_prefix}NAME"
+            yield refuse(number, column, f"is no column of this file{hint}")
+        seen.add(column.meant)
+    missing = [cell.header for cell in file.cells if cell.header not in seen and (file.ordered or cell.required)]
+    for header in missing:
+        yield Refusal(file.file_name, "is missing in the header", 1, header)
+    if file.ordered and not missing:
+        for number, (wanted, found) in enumerate(zip(declared, columns, strict=False), 1):
+            if wanted != found.meant:
+                yield refuse(number, found, f"is misplaced; {wanted} belongs here")
+                return
+
+
+def _is_own(header: str, file: CsvFile) -> bool:
+    key = header.removeprefix(file.own_prefix)
+    return header != key and 0 < len(key) <= KEY_LENGTH and key == key.strip()

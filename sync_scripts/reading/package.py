@@ -1,0 +1,128 @@
+"""An export as it arrives: a folder or a zip with CSV files at its root.
+
+Files of a zip are read in place, never unpacked, so a name that climbs out of the zip leads nowhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from sync_scripts.formats.tolerated import FILE_NAME_CASE, tell_place
+from sync_scripts.reading.rejections import Findings, Refusal, RefusedExportError, refuse_if
+
+# What operating systems leave behind in folders and zips.
+LITTER = ("__MACOSX/", ".DS_Store", "._", "Thumbs.db", "desktop.ini")
+# CSV shrinks to a tenth, or to a fiftieth where it repeats itself; beyond this it is made to burst.
+MOST_RATIO = 200
+MOST_BYTES = 100 * 2**30
+# What a damaged zip or a failing disk raises in the middle of a file.
+UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError)
+# A small file may shrink by any ratio.
+HARMLESS_BYTES = 2**20
+
+
+@dataclass(frozen=True)
+class Package:
+    """The files of an export: their names, how one is opened for reading bytes from its start, its size in bytes."""
+
+    path: Path
+    names: frozenset[str]
+    open: Callable[[str], BinaryIO]
+    size: Callable[[str], int]
+
+
+def recognize_names(package: Package, known: Iterable[str]) -> tuple[Package, tuple[str, ...]]:
+    """(the package, with the `known` names for files whose names only differ in letter case; what is said about it).
+
+    A file that has its very name keeps it; another one beside it stays a stranger."""
+    by_case = {name.lower(): name for name in package.names}
+    written = {name: by_case[name.lower()] for name in known if name not in package.names and name.lower() in by_case}
+    names = (package.names - set(written.values())) | set(written)
+    notices = (tell_place(found, FILE_NAME_CASE, f"read as {name}") for name, found in sorted(written.items()))
+
+    def find(name: str) -> str:
+        return written.get(name, name)
+
+    return Package(
+        package.path, names, lambda name: package.open(find(name)), lambda name: package.size(find(name))
+    ), tuple(notices)
+
+
+@contextlib.contextmanager
+def open_package(path: Path) -> Iterator[Package]:
+    """Opens the export at `path`. Raises RefusedExportError where it is neither a folder nor a sound zip, has files
+    in folders, or would burst."""
+    if path.is_dir():
+        yield _open_folder(path)
+        return
+    with _open_archive(path) as archive:
+        entries = [entry for entry in archive.infolist() if not _is_litter(entry.filename)]
+        refuse_if(Findings.of(_find_bad_entries(entries)))
+        yield Package(
+            path,
+            frozenset(entry.filename for entry in entries),
+            lambda name: _open_entry(archive, name),
+            lambda name: archive.getinfo(name).file_size,
+        )
+
+
+def _open_folder(path: Path) -> Package:
+    try:
+        entries = sorted(entry for entry in path.iterdir() if not _is_litter(entry.name))
+    except OSError as error:
+        raise _refused(path, error.strerror or "cannot be read") from None
+    reason = "is not a file; the files of an export lie side by side"
+    refuse_if(Findings.of(Refusal(entry.name, reason) for entry in entries if not entry.is_file()))
+    # As it is now: a folder may be replaced while it is read.
+    try:
+        sizes = {entry.name: entry.stat().st_size for entry in entries}
+    except OSError as error:
+        raise _refused(path, error.strerror or "cannot be read") from None
+    return Package(path, frozenset(sizes), lambda name: (path / name).open("rb"), sizes.__getitem__)
+
+
+def _open_archive(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except zipfile.BadZipFile:
+        raise _refused(path, "neither a folder nor a zip, or a damaged one") from None
+    except OSError as error:
+        raise _refused(path, error.strerror or "cannot be read") from None
+
+
+def _find_bad_entries(entries: list[zipfile.ZipInfo]) -> Iterator[Refusal]:
+    seen: set[str] = set()
+    for entry in entries:
+        name = entry.filename
+        if "/" in name or "\\" in name:
+            yield Refusal(name, "lies in a folder; the files of an export lie at the root of the zip")
+        elif name in seen:
+            yield Refusal(name, "is in the zip twice")
+        elif entry.flag_bits & 0x1:
+            yield Refusal(name, "is encrypted")
+        elif entry.file_size > HARMLESS_BYTES and entry.file_size > MOST_RATIO * max(entry.compress_size, 1):
+            yield Refusal(name, f"would unpack to more than {MOST_RATIO} times its size")
+        seen.add(name)
+    if sum(entry.file_size for entry in entries) > MOST_BYTES:
+        yield Refusal("the zip", f"would unpack to more than {MOST_BYTES // 2**30} GiB")
+
+
+def _open_entry(archive: zipfile.ZipFile, name: str) -> BinaryIO:
+    try:
+        return archive.open(name)  # type: ignore[return-value]
+    except (zipfile.BadZipFile, NotImplementedError) as error:
+        raise RefusedExportError(Findings.of([Refusal(name, f"cannot be unpacked: {error}")])) from None
+
+
+def _is_litter(name: str) -> bool:
+    return name.startswith(LITTER)
+
+
+def _refused(path: Path, reason: str) -> RefusedExportError:
+    return RefusedExportError(Findings.of([Refusal(path.name or str(path), reason)]))

@@ -1,0 +1,43 @@
+"""The families of formats: what a feed takes, by the word that `feeds.format` holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from sync_scripts.formats.clever import CLEVER as CLEVER_CSV
+from sync_scripts.formats.model import Format
+from sync_scripts.formats.oneroster import VERSIONS
+from sync_scripts.formats.sds import SDS as SDS_CSV
+from sync_scripts.reading.manifest import Contents, list_contents, read_manifest
+from sync_scripts.reading.no_manifest import list_unlisted
+from sync_scripts.reading.package import Package
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family of formats: its word, what people call its exports, and how it tells from a package which format it
+    speaks and what it brings."""
+
+    name: str
+    title: str
+    read: Callable[[Package], tuple[Format, Contents]]
+
+
+def _read_oneroster(package: Package) -> tuple[Format, Contents]:
+    known = {name for form in VERSIONS.values() for name in (*(file.name for file in form.files), *form.skipped)}
+    manifest = read_manifest(package, known)
+    form = VERSIONS[manifest.version]
+    return form, list_contents(package, manifest, form)
+
+
+ONEROSTER = Family("oneroster", "OneRoster CSV export, 1.1 or 1.2", _read_oneroster)
+CLEVER = Family("clever", "Clever CSV export", lambda package: (CLEVER_CSV, list_unlisted(package, CLEVER_CSV)))
+SDS = Family(
+    "sds",
+    "Microsoft School Data Sync v2.1 CSV export",
+    lambda package: (SDS_CSV, list_unlisted(package, SDS_CSV)),
+)
+
+FAMILIES: Mapping[str, Family] = MappingProxyType({family.name: family for family in (ONEROSTER, CLEVER, SDS)})

@@ -1,0 +1,41 @@
+"""The refused rows of a staged file: taken out of it, and kept aside with the place where they stood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from sqlalchemy import Connection, Select, Table, delete, insert, select, union_all
+
+from sync_scripts.formats.model import StagedFile
+from sync_scripts.staging.temporary import analyze_temporary, create_temporary, like
+
+
+def set_aside(
+    connection: Connection, file: StagedFile, failing: Sequence[Select[Any]], aside: StagedFile | None
+) -> tuple[StagedFile, int]:
+    """Copies the rows with the places that `failing` selects to those that were set aside before; `take_out` then
+    removes them, once no check of any file looks at them any more.
+
+    Returns the rows set aside, and how many of them are new.
+    """
+    columns = file.columns
+    if aside is None:
+        aside = make_aside(connection, file)
+    bad = union_all(*(select(found.subquery().c.place) for found in failing)).subquery()
+    rows = select(*columns).where(file.place.in_(select(bad.c.place)))
+    refused = cast(Table, aside.table)
+    added = connection.execute(insert(refused).from_select([column.name for column in columns], rows)).rowcount
+    analyze_temporary(connection, refused)
+    return aside, added
+
+
+def make_aside(connection: Connection, file: StagedFile) -> StagedFile:
+    """An empty table for the refused rows of a file."""
+    made = create_temporary(connection, f"refused_{file.file.name}", like(file.columns))
+    return StagedFile(file.file, made, file.metadata_keys)
+
+
+def take_out(connection: Connection, file: StagedFile, aside: StagedFile) -> None:
+    """Removes the rows that were set aside from their file."""
+    connection.execute(delete(cast(Table, file.table)).where(file.place.in_(select(aside.place))))

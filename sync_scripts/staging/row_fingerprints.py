@@ -1,0 +1,139 @@
+"""From the lines of an export that are gone or new to the records that have to be looked at.
+
+A record has the hash of its line as its fingerprint. A line with the same hash has passed the checks of its cells, and
+says what is stored; it is looked at again only where something that it refers to is lost, or where its id stands in
+another line. A row that was refused leaves no fingerprint, so that it is refused again as long as it is there.
+
+That holds as long as every record of the feed is said in full each time: a run in which a file is absent, or a
+delta, leaves the feed without trust in its fingerprints, and the next run looks at everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    Table,
+    and_,
+    cast,
+    exists,
+    func,
+    literal,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.types import BigInteger
+
+from roster_service.db.tables import CText, feeds
+from sync_scripts.formats.model import Format, Staged, StagedFile
+from sync_scripts.staging.retained import Absent, Ground, is_active
+from sync_scripts.staging.temporary import keep_ids
+
+# Stands for no fingerprint; hashes are positive.
+NO_HASH = -1
+
+
+def can_trust(connection: Connection, feed_id: int) -> bool:
+    """Whether the fingerprints of a feed tell what its last run saw."""
+    return connection.scalar(select(feeds.c.fingerprinted).where(feeds.c.id == feed_id)) is True
+
+
+def says_everything(connection: Connection, staged: Staged, form: Format, feed_id: int, deltas: frozenset[str]) -> bool:
+    """Whether an export says every record of the feed in full."""
+    if deltas:
+        return False
+    silent = form.tables - {file.file.table for file in staged.values()}
+    return not any(connection.scalar(select(exists().where(is_active(table, feed_id)))) for table in silent)
+
+
+def find_absent(connection: Connection, feed_id: int, gone: Mapping[Table, Collection[int]]) -> Absent:
+    """Per table, the ids of the active records whose lines are gone, and of those that had none worth keeping. `gone`:
+    the hashes of these lines."""
+    return {table: _find_absent(connection, table, feed_id, hashes) for table, hashes in gone.items()}
+
+
+def _find_absent(connection: Connection, table: Table, feed_id: int, hashes: Collection[int]) -> Table:
+    # One text: there may be as many hashes as lines.
+    spelt = literal(f"{{{','.join(map(str, (NO_HASH, *hashes)))}}}", CText)
+    gone = func.unnest(cast(spelt, ARRAY(BigInteger))).column_valued("hash")
+    without_line = func.coalesce(table.c.fingerprint, NO_HASH).in_(select(gone))
+    ids = select(table.c.sourced_id).where(is_active(table, feed_id), without_line)
+    return keep_ids(connection, f"absent_{table.name}", ids)
+
+
+# --- lines that are looked at though they are the same -------------------------------------------------------------
+
+
+def list_again(connection: Connection, staged: Staged, absent: Absent, feed_id: int) -> dict[Table, set[int]]:
+    """Per table, the hashes of lines that were left out and have to be staged after all: those whose id stands in a
+    staged line too, and those that refer to a record that the export has lost, or that is of another type now."""
+    lost = dict(_find_lost(connection, staged, absent, feed_id))
+    found: dict[Table, set[int]] = {}
+    for file in staged.values():
+        table = file.file.table
+        if table is None or table not in absent:
+            continue
+        left_out = and_(is_active(table, feed_id), ~exists().where(absent[table].c.sourced_id == table.c.sourced_id))
+        for ids in (select(file["sourcedId"]), *_list_referring(file, table, lost)):
+            hashes = select(table.c.fingerprint).where(left_out, table.c.sourced_id.in_(ids))
+            found.setdefault(table, set()).update(connection.scalars(hashes))
+    return {table: hashes for table, hashes in found.items() if hashes}
+
+
+def _find_lost(connection: Connection, staged: Staged, absent: Absent, feed_id: int) -> Iterator[tuple[str, Table]]:
+    """(name of a file, the ids of records that its lines do not say any more, or not with the same type), for the
+    files that lines which were left out may refer to."""
+    sources = [file for file in staged.values() if file.file.table in absent]
+    for target in {cell.refers.file for file in sources for cell in file.file.cells if cell.refers is not None}:
+        file, table = staged[target].alias(), staged[target].file.table
+        if table is None:
+            raise TypeError("lines are left out only of files that refer to records")
+        said = [file["sourcedId"] == table.c.sourced_id, file.live]
+        is_old: ColumnElement[bool] = is_active(table, feed_id)
+        if table in absent:
+            is_old = table.c.sourced_id.in_(select(absent[table].c.sourced_id))
+        elif "type" in table.c:
+            said.append(file["type"] == table.c.type)
+        lost = keep_ids(connection, f"lost_{target}", select(table.c.sourced_id).where(is_old, ~exists().where(*said)))
+        if connection.scalar(select(exists().select_from(lost))):
+            yield target, lost
+
+
+def _list_referring(file: StagedFile, table: Table, lost: Mapping[str, Table]) -> Iterator[Select[tuple[str]]]:
+    """The ids of the records of a file that refer to lost ones."""
+    for cell in file.file.cells:
+        if cell.refers is None or cell.refers.file not in lost:
+            continue
+        stored = cell.stored_in
+        if stored is None:
+            raise TypeError("lines are left out only of files whose references are stored")
+        # The first column of a table of parts names the record.
+        owner = table.c.sourced_id if stored.table is table else next(iter(stored.table.c))
+        yield select(owner).where(stored.in_(select(lost[cell.refers.file].c.sourced_id)))
+
+
+# --- what the next run can rely on -----------------------------------------------------------------------------------
+
+
+def renew_fingerprints(
+    connection: Connection, records: Mapping[Table, FromClause], ground: Ground, *, trusted: bool
+) -> None:
+    """Gives the records of the feed the fingerprints of their lines, now that all is written. `records`: the incoming
+    records of each table. A row that was refused takes the fingerprint of its record away. `trusted`: whether the next
+    run may rely on all that."""
+    for table, new in records.items():
+        other = table.c.fingerprint.is_distinct_from(new.c.fingerprint)
+        same = and_(table.c.sourced_id == new.c.sourced_id, is_active(table, ground.feed_id), other)
+        connection.execute(update(table).where(same).values(fingerprint=new.c.fingerprint))
+    for file in ground.refused.values():
+        stored = file.file.table
+        if stored is not None:
+            named = stored.c.sourced_id.in_(select(file["sourcedId"]))
+            own = and_(stored.c.feed_id == ground.feed_id, stored.c.fingerprint.is_not(None))
+            connection.execute(update(stored).where(own, named).values(fingerprint=None))
+    connection.execute(update(feeds).where(feeds.c.id == ground.feed_id).values(fingerprinted=trusted))

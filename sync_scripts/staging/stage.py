@@ -1,0 +1,238 @@
+"""CSV files into temporary tables of texts, with COPY: PostgreSQL takes the rows apart, Python only passes bytes on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, BinaryIO
+
+import psycopg2
+from sqlalchemy import BigInteger, Column, Connection, Table
+
+from roster_service.db.tables import CText
+from sync_scripts.formats.model import CsvFile, Format, Staged, StagedFile, name_metadata_column
+from sync_scripts.formats.tolerated import tell_place
+from sync_scripts.reading.csv_errors import MendedLines, find_faults
+from sync_scripts.reading.headers import Header, read_header
+from sync_scripts.reading.lines import LONGEST_LINE, CleanLines, SuspectBytesError
+from sync_scripts.reading.manifest import Contents
+from sync_scripts.reading.package import UNREADABLE, Package
+from sync_scripts.reading.rejections import Findings, Refusal, RefusedExportError, refuse_if
+from sync_scripts.staging.export_digest import Digested
+from sync_scripts.staging.line_hashes import LastLines, LineHasher, Lines, NewLines
+from sync_scripts.staging.temporary import HASH, PLACE, analyze_temporary, create_temporary
+
+# No line is longer than half of it.
+BLOCK = 2 * LONGEST_LINE
+# SQLSTATE class of data that cannot be read: wrong numbers of cells, bytes that are not UTF-8.
+DATA_EXCEPTION = "22"
+# The one of that class whose words quote nothing: wrong numbers of cells.
+BAD_COPY_FILE_FORMAT = "22P04"
+
+
+class DamagedFileError(Exception):
+    """A file cannot be staged; `reason` in case that no slower reading finds a better one."""
+
+    def __init__(self, file_name: str, reason: str) -> None:
+        super().__init__(reason)
+        self.file_name = file_name
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The staged files, by name, and what was put up with on the way."""
+
+    files: Staged
+    notices: tuple[str, ...]
+    # Of each file that the export brings, by its name.
+    digests: Mapping[str, bytes]
+    # Of each file of which only the new lines were staged, by its table: the hashes of the lines that are gone.
+    gone: Mapping[Table, Collection[int]]
+
+
+def stage_files(connection: Connection, contents: Contents, form: Format, last: LastLines) -> Stage:
+    """Copies the files of an export into temporary tables; a silent one gets an empty table. Of a file whose rows are
+    records by themselves, lines that are among the `last` ones are left out.
+
+    Raises RefusedExportError for headers that are not the declared ones and for files without the rows they need;
+    DamagedFileError for rows that cannot be taken apart, after which `find_damage` says more.
+    """
+    headers, told = _read_headers(contents.package, contents.files)
+    findings = Findings()
+    staged: dict[str, StagedFile] = {}
+    digests: dict[str, bytes] = {}
+    gone: dict[Table, Collection[int]] = {}
+    notices: list[str] = [*told]
+    for file in contents.files:
+        header = headers[file.name]
+        source = _Source(contents.package, file, header, LineHasher.of(file, header, form))
+        found = _stage_file(connection, source, last)
+        staged[file.name], digests[file.name] = found.file, found.digest
+        table = last.find_table(file)
+        if table is not None:
+            gone[table] = found.gone.union(last.again.get(table, ()))
+        if found.mended:
+            notices.append(f"{file.file_name}: in {found.mended} rows, empty cells beyond the last column are ignored")
+        if file.required and not found.rows and file.name not in contents.deltas:
+            findings += Findings.of([Refusal(file.file_name, "has no rows")])
+    refuse_if(findings)
+    for file in contents.silent:
+        kept = [cell.header for cell in file.cells if not cell.kind.secret]
+        staged[file.name] = StagedFile(file, _create(connection, file, kept), ())
+    return Stage(staged, tuple(notices), digests, gone)
+
+
+def find_damage(package: Package, files: Iterable[CsvFile], error: DamagedFileError) -> RefusedExportError:
+    """What is wrong with the rows of the files, found by reading all of them line by line; else what `error` says."""
+    findings = Findings()
+    for file in files:
+        try:
+            with _open(package, file) as stream:
+                header, _ = read_header(CleanLines(stream).header, file)
+            findings += _find_faults(package, file, header)
+        except DamagedFileError as damage:
+            findings += Findings.of([Refusal(damage.file_name, damage.reason)])
+    return RefusedExportError(findings or Findings.of([Refusal(error.file_name, error.reason)]))
+
+
+def _read_headers(package: Package, files: Iterable[CsvFile]) -> tuple[dict[str, Header], list[str]]:
+    """The header of each file, and what was put up with in them."""
+    headers = {}
+    notices: list[str] = []
+    findings = Findings()
+    for file in files:
+        with _open(package, file) as stream:
+            lines = CleanLines(stream)
+        headers[file.name], found = read_header(lines.header, file)
+        findings += found
+        notices += (tell_place(file.file_name, quirk) for quirk in lines.quirks)
+        notices += headers[file.name].notices
+    refuse_if(findings)
+    return headers, notices
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A file with a good header, and what hashes its lines."""
+
+    package: Package
+    file: CsvFile
+    header: Header
+    hasher: LineHasher
+
+    def open(self) -> contextlib.AbstractContextManager[BinaryIO]:
+        return _open(self.package, self.file)
+
+    def find_faults(self) -> Findings:
+        return _find_faults(self.package, self.file, self.header)
+
+
+@contextlib.contextmanager
+def _open(package: Package, file: CsvFile) -> Iterator[BinaryIO]:
+    try:
+        with package.open(file.file_name) as stream:
+            yield stream
+    except UNREADABLE:
+        raise DamagedFileError(file.file_name, "is truncated or damaged") from None
+
+
+def _find_faults(package: Package, file: CsvFile, header: Header) -> Findings:
+    with _open(package, file) as stream:
+        return Findings.of(find_faults(stream, file.file_name, header.written))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A staged file, the digest of its bytes, its rows and how many of them were mended, and the hashes of those lines
+    of the last export that it does not have."""
+
+    file: StagedFile
+    digest: bytes
+    rows: int
+    mended: int
+    gone: set[int]
+
+
+def _stage_file(connection: Connection, source: _Source, last: LastLines) -> _Found:
+    try:
+        with connection.begin_nested():
+            return _copy(connection, source, CleanLines, last)
+    except DamagedFileError:
+        if source.find_faults():
+            raise
+    # Nothing that cannot be mended: once more, line by line.
+    return _copy(connection, source, partial(MendedLines, width=len(source.header.written)), last)
+
+
+def _quote(connection: Connection, name: str) -> str:
+    return connection.dialect.identifier_preparer.quote_identifier(name)
+
+
+def _create(connection: Connection, file: CsvFile, headers: Iterable[str]) -> Table:
+    columns: list[Column[Any]] = [
+        Column(HASH, BigInteger),
+        Column(PLACE, BigInteger),
+        *(Column(header, CText) for header in headers),
+    ]
+    return create_temporary(connection, f"staged_{file.name}", columns)
+
+
+def _copy(
+    connection: Connection, source: _Source, read: Callable[[Digested], CleanLines | MendedLines], last: LastLines
+) -> _Found:
+    """Copies the lines that `read` makes of a file into a table, those that are among the last ones left out."""
+    file, keys = source.file, source.header.metadata_keys
+    known = last.fetch_hashes(connection, file)
+    table = _create(connection, file, [*file.headers, *map(name_metadata_column, range(len(keys)))])
+    quote = partial(_quote, connection)
+    target, columns = f"pg_temp.{quote(table.name)}", ", ".join(map(quote, source.header.staged))
+    everything = f"{columns}, {quote(HASH)}, {quote(PLACE)}"
+    # FORCE_NULL: a quoted empty cell is as empty as a bare one.
+    statement = f"COPY {target} ({everything}) FROM STDIN WITH (FORMAT csv, ENCODING 'UTF8', FORCE_NULL ({columns}))"
+    with source.open() as stream, contextlib.closing(connection.connection.cursor()) as cursor:
+        digested = Digested(stream)
+        lines = read(digested)
+        new = NewLines(lines, source.hasher, known)
+        reader = _Reader(new)
+        try:
+            cursor.copy_expert(statement, reader, BLOCK)
+        except psycopg2.Error as error:
+            _raise_damage(error, reader, file)
+    for cell in file.cells:
+        if cell.kind.secret:
+            connection.exec_driver_sql(f"ALTER TABLE {target} DROP COLUMN {quote(cell.header)}")
+    joined = [cell.header for cell in file.cells if cell.header == file.key or cell.refers is not None]
+    analyze_temporary(connection, table, *joined)
+    return _Found(StagedFile(file, table, keys), digested.digest, new.rows, lines.mended, known)
+
+
+def _raise_damage(error: psycopg2.Error, reader: _Reader, file: CsvFile) -> None:
+    if isinstance(reader.failure, UNREADABLE):
+        raise DamagedFileError(file.file_name, "is truncated or damaged") from None
+    if reader.failure is not None and not isinstance(reader.failure, SuspectBytesError):
+        raise reader.failure
+    if reader.failure is None and not (error.pgcode or "").startswith(DATA_EXCEPTION):
+        # The database itself has failed.
+        raise error
+    # The server's words name the column but not the value; its further details would quote the row.
+    words = error.diag.message_primary if error.pgcode == BAD_COPY_FILE_FORMAT else None
+    raise DamagedFileError(file.file_name, words or "cannot be read") from None
+
+
+class _Reader:
+    """What COPY reads from; remembers what went wrong, because the driver only passes words on, and these to the log
+    of the database."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self.failure: Exception | None = None
+
+    def read(self, size: int) -> bytes:
+        try:
+            return self._lines.read(size)
+        except Exception as error:  # noqa: BLE001  (raised again where the driver has let go)
+            self.failure = error
+            raise SuspectBytesError from None
