@@ -16,9 +16,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.cache.ordering_statements import keeping_statement
 from roster_service.db.tables import ordering_chunks, orderings, roster_state
-from roster_service.db.visibility import whole_districts
+from roster_service.db.visibility import visible_set, whole_districts
 from roster_service.query.request import AuthorizedRequest
-from roster_service.reads.read_statements import visible_set
 
 # What a worker may add before it has the bounds checked.
 UNCHECKED_ORDERINGS = 100

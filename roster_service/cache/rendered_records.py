@@ -3,7 +3,7 @@
 A rendered record is right for each caller to whom its required orgs are granted (`required_orgs.py`);
 it passes both layers of visibility by itself. Whoever misses one makes the texts of the same records live.
 
-The root of refs, which each request has its own of, is not in a text: `BASE` stands in its place.
+The root of refs, which each request has its own of, is not in a text: `HREF_ROOT` stands in its place.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from roster_service.query.plan import Outline, View
 from roster_service.query.statements import KEPT, Driver, admits, key_column, record_json
 from roster_service.schemas.versions import VERSIONS
 
-# Stands for the root of refs. JSON writes this character as an escape, so it is nowhere else in a text.
-BASE = "\x01"
 # So many texts are joined by the database: fewer rows to carry, and none that is large.
 BATCH = 100
 # Students of the vendor interface are put together for each request, and are not among them.

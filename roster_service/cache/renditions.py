@@ -31,12 +31,12 @@ from sqlalchemy import (
 )
 
 from roster_service.access.roster_state import read_state
-from roster_service.cache.rendered_records import BASE, has_rendition, key_of, whole_json
+from roster_service.cache.rendered_records import has_rendition, key_of, whole_json
 from roster_service.cache.required_orgs import changed_since, district_of, read_dependency_hash, required_orgs_of
 from roster_service.db.tables import CText, CTexts, Stamp, rendered_records, renditions
 from roster_service.db.visibility import RENDERER
 from roster_service.query.plan import View
-from roster_service.query.statements import KEPT
+from roster_service.query.statements import HREF_ROOT, KEPT
 
 CHUNK_RECORDS = 5000
 # Beside the text itself, by measurement: the row's head, its id twice, what it requires, the index.
@@ -158,7 +158,7 @@ _LISTED = select(func.unnest(bindparam("ids", type_=CTexts), type_=CText))
 
 def _render(connection: Connection, view: View, chosen: Select[str], asked: dict[str, Any]) -> int:
     """Renders the chosen records; returns their bytes."""
-    values = {**asked, "vendor_id": RENDERER, "base_url": BASE}
+    values = {**asked, "vendor_id": RENDERER, "base_url": HREF_ROOT}
     return connection.scalar(_size_of(_render_statement(view, chosen)), values) or 0
 
 

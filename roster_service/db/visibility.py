@@ -42,7 +42,7 @@ from sqlalchemy import (
 )
 
 from roster_service.db import tables
-from roster_service.db.tables import CTexts, rendered_records, visible_orgs
+from roster_service.db.tables import CText, CTexts, rendered_records, visible_orgs
 from roster_service.db.vocabulary import GUARDIAN_ROLES
 
 
@@ -101,6 +101,11 @@ def whole_districts() -> Select[str]:
 def _select_visible(condition: Callable[[Any], ColumnElement[bool]]) -> Select[str]:
     visible = visible_orgs.alias()
     return select(visible.c.org_id).where(visible.c.vendor_id == VENDOR, condition(visible.c))
+
+
+def visible_set() -> ColumnElement[str]:
+    """The hash of what the admitted caller sees; NULL where nobody was admitted in this transaction."""
+    return func.nullif(func.current_setting("roster.visible_set", True), "", type_=CText)
 
 
 def org_is_shown(org: FromClause) -> ColumnElement[bool]:

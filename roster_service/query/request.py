@@ -12,10 +12,9 @@ from typing import Any
 
 from sqlalchemy.dialects import postgresql
 
-from roster_service.cache.rendered_records import BASE
 from roster_service.db.round_trip import Call
 from roster_service.query.plan import Outline, Plan
-from roster_service.query.statements import KEPT, Driver, admits, matching, order_of
+from roster_service.query.statements import HREF_ROOT, KEPT, Driver, admits, matching, order_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class AuthorizedRequest:
         """What the statements of the plan are bound to."""
         return {
             "vendor_id": self.vendor_id,
-            "base_url": BASE,
+            "base_url": HREF_ROOT,
             # No text in PostgreSQL has a NUL, so no record has such an id.
             **{f"path_{name}": None if "\x00" in value else value for name, value in self.plan.path_ids},
             **self.asked,

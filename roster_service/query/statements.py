@@ -29,7 +29,9 @@ from roster_service.query.plan import Outline, Plan, View
 from roster_service.schemas.kinds import Source
 
 RECORD = path_id("sourcedId")
-
+# Stands in texts for the root of refs, which each request has its own of. JSON writes this character as an escape, so
+# no text has it otherwise.
+HREF_ROOT = "\x01"
 
 # Building a statement costs more than running it: those without a filter, nearly all, are built once.
 KEPT = 512

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from roster_service.cache.rendered_records import BASE
+from roster_service.query.statements import HREF_ROOT
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Page:
     """The records of a page as JSON texts, one or several joined by commas in each piece; how many they are, and how
     many there are on all pages.
 
-    Where a ref begins, `BASE` stands for the root that it is built on.
+    Where a ref begins, `HREF_ROOT` stands for the root that it is built on.
     """
 
     pieces: Sequence[str]
@@ -28,7 +28,7 @@ class Page:
         together once.
         """
         root = _escape(base_url)
-        made = [piece.replace(BASE, root).encode() for piece in self.pieces] or [b""]
+        made = [piece.replace(HREF_ROOT, root).encode() for piece in self.pieces] or [b""]
         made[0] = head.encode() + made[0]
         made[-1] += tail.encode()
         return b",".join(made)
@@ -36,7 +36,7 @@ class Page:
 
 def put_root(text: str, base_url: str) -> str:
     """The text of a record, with refs that are built on `base_url`."""
-    return text.replace(BASE, _escape(base_url))
+    return text.replace(HREF_ROOT, _escape(base_url))
 
 
 def _escape(text: str) -> str:

@@ -9,20 +9,15 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from sqlalchemy import CTE, ColumnElement, FromClause, LargeBinary, Select, bindparam, case, exists, func, select, true
+from sqlalchemy import CTE, ColumnElement, FromClause, LargeBinary, Select, bindparam, case, exists, select, true
 
 from roster_service.cache.ordering_statements import ids_of_page
 from roster_service.cache.rendered_records import TextSource, rendered_text, texts_of
-from roster_service.db.tables import CText, orderings, roster_state
-from roster_service.db.visibility import whole_districts
+from roster_service.db.tables import orderings, roster_state
+from roster_service.db.visibility import visible_set, whole_districts
 from roster_service.query.path_filters import everything
 from roster_service.query.plan import Outline
 from roster_service.query.statements import KEPT, RECORD, Driver, admits, key_column, matching, record_json
-
-
-def visible_set() -> ColumnElement[str]:
-    """The hash of what the admitted caller sees; NULL where nobody was admitted in this transaction."""
-    return func.nullif(func.current_setting("roster.visible_set", True), "", type_=CText)
 
 
 def _state() -> CTE:

@@ -15,9 +15,9 @@ from typing import cast
 from sqlalchemy import ColumnElement, Connection, Table, and_, case, exists, func, literal, or_, select
 
 from roster_service.db.tables import CText, feeds, orgs
+from sync_scripts.formats.ids import DISTRICT, make_district
 from sync_scripts.formats.model import StagedFile
 from sync_scripts.formats.tolerated import NO_DISTRICT, tell_place
-from sync_scripts.staging.convert import DISTRICT, make_district
 from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Ground
 
 

@@ -14,6 +14,7 @@ from sync_scripts.formats import clever_people as people
 from sync_scripts.formats import clever_retained as retained
 from sync_scripts.formats import clever_rows as rows
 from sync_scripts.formats.cells import DAY, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, Kind, word_of
+from sync_scripts.formats.ids import make_id
 from sync_scripts.formats.model import (
     Cell,
     CsvFile,
@@ -27,7 +28,6 @@ from sync_scripts.formats.model import (
 )
 from sync_scripts.formats.oneroster import ONEROSTER_1_2
 from sync_scripts.formats.oneroster_parts import PARTS_WITHOUT_PROFILES
-from sync_scripts.staging.convert import make_id
 
 # Clever writes days as M/D/YYYY, and takes them as YYYY-MM-DD: neither is a quirk here.
 EITHER_DAY = Kind(

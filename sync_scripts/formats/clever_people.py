@@ -14,8 +14,8 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import is_blank
 from sync_scripts.formats.clever_rows import read_day, select_first, to_text
+from sync_scripts.formats.ids import make_id
 from sync_scripts.formats.model import Staged, StagedFile
-from sync_scripts.staging.convert import make_id
 
 # The words for a race, in lower case, and the column of demographics that says it.
 RACES: Mapping[str, tuple[str, ...]] = {

@@ -9,8 +9,8 @@ from sqlalchemy import Select, select, union_all
 
 from roster_service.db import tables
 from sync_scripts.formats.clever_people import PEOPLE
+from sync_scripts.formats.ids import make_id
 from sync_scripts.formats.model import Staged
-from sync_scripts.staging.convert import make_id
 
 
 def _list_ids(refused: Staged, feed: str, kind: str, name: str) -> Iterator[Select[Any]]:

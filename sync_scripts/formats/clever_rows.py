@@ -13,9 +13,9 @@ from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import DAY, is_blank
+from sync_scripts.formats.ids import make_district, make_id
 from sync_scripts.formats.model import Staged, StagedFile
 from sync_scripts.formats.tolerated import SQLText
-from sync_scripts.staging.convert import make_district, make_id
 
 TEACHERS = ("Teacher_id", *(f"Teacher_{number}_id" for number in range(2, 11)))
 FIRST_MONTH_OF_SCHOOL = "07"

@@ -14,9 +14,12 @@ from typing import Any
 from sqlalchemy import BigInteger, Column, ColumnElement, FromClause, Select, Table, cast, null, or_, true
 
 from sync_scripts.formats.cells import Kind
-from sync_scripts.staging.temporary import HASH, PLACE
 
 METADATA_PREFIX = "metadata."
+# Where a staged row stands: the number of its line in the file.
+PLACE = "place"
+# The hash of a staged line (see `staging/line_hashes.py`).
+HASH = "hash"
 # The header of the ids in OneRoster; by it, the ids of any file are found.
 KEY = "sourcedId"
 # What the status of a row says when its record is no longer there.

@@ -16,8 +16,8 @@ from roster_service.db import tables, vocabulary
 from roster_service.db.tables import CText
 from roster_service.db.vocabulary import Vocabulary
 from sync_scripts.formats.cells import TEXT, to_list
+from sync_scripts.formats.ids import make_id
 from sync_scripts.formats.model import Staged
-from sync_scripts.staging.convert import make_id
 
 SEXES = vocabulary.SEXES
 RACES = (

@@ -23,20 +23,16 @@ from sqlalchemy import (
     cast,
     exists,
     func,
-    literal,
     null,
     select,
 )
 
 from roster_service.db.tables import CText
-from sync_scripts.formats.model import Derived, Format, Staged, StagedFile
+from sync_scripts.formats.model import PLACE, Derived, Format, Staged, StagedFile
 from sync_scripts.reading.rejections import Findings, Refusal
 from sync_scripts.staging.quarantine import make_aside
 from sync_scripts.staging.retained import Ground
-from sync_scripts.staging.temporary import PLACE, analyze_temporary, create_temporary
-
-# A type of orgs, and the kind of the id of a district that is a feed.
-DISTRICT = "district"
+from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
 
 @dataclass(frozen=True)
@@ -105,25 +101,3 @@ def name_sources(findings: Findings, form: Format) -> Findings:
         for it in findings.first
     )
     return Findings(findings.total, tuple(told))
-
-
-def make_district(feed_name: str) -> dict[str, ColumnElement[str]]:
-    """The feed itself as a district: the cells of an org, by their headers."""
-    name = literal(feed_name, CText)
-    return {
-        "sourcedId": make_id(feed_name, DISTRICT),
-        "name": name,
-        "type": literal(DISTRICT, CText),
-        "identifier": name,
-    }
-
-
-def make_id(feed_name: str, kind: str, *cells: ColumnElement[str]) -> ColumnElement[str]:
-    """An id that is unique among all feeds and types, from ids that are unique in one file of one export. Empty where
-    one of these is."""
-    made: ColumnElement[str] = literal(f"{feed_name}:{kind}", CText)
-    for cell in cells:
-        # A colon inside an id is not one between two.
-        escaped = func.replace(func.replace(cell, "%", "%25", type_=CText), ":", "%3A", type_=CText)
-        made = made.concat(":").concat(escaped)
-    return made

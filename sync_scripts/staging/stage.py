@@ -12,7 +12,7 @@ import psycopg2
 from sqlalchemy import BigInteger, Column, Connection, Table
 
 from roster_service.db.tables import CText
-from sync_scripts.formats.model import CsvFile, Format, Staged, StagedFile, name_metadata_column
+from sync_scripts.formats.model import HASH, PLACE, CsvFile, Format, Staged, StagedFile, name_metadata_column
 from sync_scripts.formats.tolerated import tell_place
 from sync_scripts.reading.csv_errors import MendedLines, find_faults
 from sync_scripts.reading.headers import Header, read_header
@@ -22,7 +22,7 @@ from sync_scripts.reading.package import UNREADABLE, Package
 from sync_scripts.reading.rejections import Findings, Refusal, RefusedExportError, refuse_if
 from sync_scripts.staging.export_digest import Digested
 from sync_scripts.staging.line_hashes import LastLines, LineHasher, Lines, NewLines
-from sync_scripts.staging.temporary import HASH, PLACE, analyze_temporary, create_temporary
+from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
 # No line is longer than half of it.
 BLOCK = 2 * LONGEST_LINE

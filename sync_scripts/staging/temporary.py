@@ -10,11 +10,6 @@ from sqlalchemy.schema import CreateTable
 
 from roster_service.db.tables import CText
 
-# Where a staged row stands: the number of its line in the file.
-PLACE = "place"
-# The hash of a staged line (see `line_hashes`).
-HASH = "hash"
-
 # Equal tables are one: SQLAlchemy then knows the statements of a run from the run before.
 _KNOWN: dict[tuple[object, ...], Table] = {}
 

@@ -17,13 +17,14 @@ from sqlalchemy import Connection, Engine, Select, func, select, text, true, upd
 from roster_service import publication
 from roster_service.access import vendors
 from roster_service.access.credentials.signing_keys import ensure_signing_key
-from roster_service.cache.rendered_records import BASE, key_of, rendered_text, whole_json
+from roster_service.cache.rendered_records import key_of, rendered_text, whole_json
 from roster_service.cache.required_orgs import has_rendered_records
 from roster_service.db import tables
 from roster_service.db.tables import rendered_records, renditions
 from roster_service.db.visibility import Sight, rendered_record_is_visible, row_is_visible
 from roster_service.publication import publish
 from roster_service.query.plan import View, make_view
+from roster_service.query.statements import HREF_ROOT
 from roster_service.schemas.versions import ENROLLMENTS, USERS, V1P1, V1P2, VERSIONS
 from sync_scripts.engine.load import Options, load
 from sync_scripts.purge import purge
@@ -84,7 +85,7 @@ def reading(database_url: str) -> Iterator[Asker]:
 
 def read_texts(connection: Connection, statement: Select[str, str], vendor_id: int) -> dict[str, str]:
     """The texts by the ids of their records."""
-    rows = connection.execute(statement, {"vendor_id": vendor_id, "base_url": BASE})
+    rows = connection.execute(statement, {"vendor_id": vendor_id, "base_url": HREF_ROOT})
     return {row[0]: row[1] for row in rows}
 
 

@@ -16,7 +16,7 @@ from roster_service.access import vendors
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.cache import renditions as rendering
-from roster_service.cache.rendered_records import BASE, has_rendition, key_of, whole_json
+from roster_service.cache.rendered_records import has_rendition, key_of, whole_json
 from roster_service.cache.renditions import refresh_renditions
 from roster_service.cache.required_orgs import district_of, required_orgs_of
 from roster_service.cache.warm_up import list_views
@@ -26,6 +26,7 @@ from roster_service.db.tables import rendered_records, renditions
 from roster_service.db.visibility import RENDERER, Sight, row_is_visible
 from roster_service.publication import publish, render_for_clients
 from roster_service.query.plan import View, make_view
+from roster_service.query.statements import HREF_ROOT
 from roster_service.rostering.endpoints import list_listings
 from roster_service.schemas.versions import ENROLLMENTS, USERS, V1P1
 from roster_service.settings import Settings
@@ -88,7 +89,7 @@ def make_rendered(connection: Connection, view: View) -> dict[str, Rendered]:
         .subquery()
     )
     rows = connection.execute(
-        select(made, district_of(made.c.orgs).label("district")), {"vendor_id": RENDERER, "base_url": BASE}
+        select(made, district_of(made.c.orgs).label("district")), {"vendor_id": RENDERER, "base_url": HREF_ROOT}
     )
     return {row.sourced_id: Rendered(row.body, frozenset(row.orgs), row.district, row.guardians) for row in rows}
 
@@ -97,7 +98,7 @@ def read_live(connection: Connection, view: View) -> dict[str, str]:
     """The live text of each record that is visible to who sees every org."""
     table = view.record.table
     shown = select(table.c.sourced_id, whole_json(view)).where(row_is_visible(table, table, view.sight))
-    return {row[0]: row[1] for row in connection.execute(shown, {"vendor_id": RENDERER, "base_url": BASE})}
+    return {row[0]: row[1] for row in connection.execute(shown, {"vendor_id": RENDERER, "base_url": HREF_ROOT})}
 
 
 def assert_renditions_are_right(engine: Engine) -> dict[str, dict[str, Rendered]]:
