@@ -22,13 +22,10 @@ from typing import (
     is_typeddict,
 )
 
-from oneroster_filter.field_types import ANY_KEY, FieldType, FieldTypes, Kind, RelativeTypes, below, in_list
+from oneroster_filter.field_types import ANY_KEY, DEEPEST, FieldType, FieldTypes, Kind, RelativeTypes, below, in_list
 
 TypesSource: TypeAlias = Any
 """A `FieldTypes`, a mapping of names to `FieldType` or `Kind`, a marshmallow schema, a dataclass or a TypedDict."""
-
-DEEPEST = 2
-"""How often one class may stand on the way to a field: a class that holds itself is read one level deep."""
 
 SCALARS: tuple[tuple[type, Kind], ...] = (
     (str, Kind.TEXT),

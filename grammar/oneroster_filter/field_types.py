@@ -9,6 +9,9 @@ from typing import Final, TypeAlias
 ANY_KEY: Final = "*"
 """The last name of an open prefix: `metadata.*` is any name below `metadata`."""
 
+DEEPEST: Final = 2
+"""How often one class may be on the path to a field: a class that contains itself is read one level deep."""
+
 LONGEST_MISSPELLING: Final = 64
 """Longer names get no suggestion: nobody misspells so much, and looking for the nearest name takes time."""
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from oneroster_filter.declared_types import DEEPEST
-from oneroster_filter.field_types import ANY_KEY, FieldType, Kind, RelativeTypes, below, in_list
+from oneroster_filter.field_types import ANY_KEY, DEEPEST, FieldType, Kind, RelativeTypes, below, in_list
 
 Path = tuple[type[Schema], ...]
 
