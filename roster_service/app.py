@@ -8,10 +8,10 @@ from flask import Flask, Response
 from sqlalchemy import Engine
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from roster_service.access.access_log.writer import Journal
+from roster_service.access.access_log.writer import AccessLog
 from roster_service.access.credentials.signing_keys import KeyRing, ensure_signing_key
 from roster_service.access.credentials.token_cache import TokenReader
-from roster_service.access.throttling.login_throttle import FailureBrake
+from roster_service.access.throttling.login_throttle import LoginThrottle
 from roster_service.access.throttling.token_throttle import TokenThrottle
 from roster_service.cache.orderings import Orderings
 from roster_service.db.engine import (
@@ -25,7 +25,7 @@ from roster_service.db.engine import (
 )
 from roster_service.db.migrate import require_servable
 from roster_service.db.roles import Role, make_role_urls, require_role
-from roster_service.db.round_trip import Messenger
+from roster_service.db.round_trip import RoundTrips
 from roster_service.oauth.token_endpoint import register_oauth
 from roster_service.query.params import Limits
 from roster_service.reads.reader import Reader
@@ -34,8 +34,8 @@ from roster_service.rostering.paths import EncodedIds, IdConverter
 from roster_service.settings import Settings
 from roster_service.vendor.blueprint import register_vendor
 from roster_service.vendor.throttle import Throttle
-from roster_service.vendor.views import VendorDoor
-from roster_service.web.access_log_hook import register_journal
+from roster_service.vendor.views import VendorServices
+from roster_service.web.access_log_hook import register_access_log
 from roster_service.web.compression import register_compressing
 from roster_service.web.docs_page import register_docs
 from roster_service.web.error_handlers import register_failures
@@ -76,15 +76,17 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app.extensions["roster_accounts_engine"] = accounts
     ordering = make_ordering_engine(urls[Role.SERVING], statement_seconds=settings.statement_seconds)
     app.extensions["roster_ordering_engine"] = ordering
-    messenger = Messenger(engine)
-    app.extensions["roster_messenger"] = messenger
-    reader = Reader(messenger, Orderings(ordering, settings.walk_megabytes))
+    round_trips = RoundTrips(engine)
+    app.extensions["roster_messenger"] = round_trips
+    reader = Reader(round_trips, Orderings(ordering, settings.ordering_megabytes))
     limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
     rostering.register_rostering(app, Services(reader, TokenReader(keys, issuer), limits, settings.public_url))
     counting = make_counting_engine(urls[Role.COUNTERS])
     app.extensions["roster_counting_engine"] = counting
     throttle = Throttle(app, counting, settings.rate_storage_url)
-    register_vendor(app, VendorDoor(engine, reader, accounts, keys, issuer, throttle, FailureBrake(throttle.storage)))
+    register_vendor(
+        app, VendorServices(engine, reader, accounts, keys, issuer, throttle, LoginThrottle(throttle.storage))
+    )
     tokens = TokenThrottle(
         throttle.storage, per_client=settings.token_client_per_minute, per_address=settings.token_address_per_minute
     )
@@ -93,9 +95,9 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     )
     register_docs(app)
     register_failures(app)
-    journal = Journal(make_engine(urls[Role.COUNTERS]), settings.audit_days)
-    app.extensions["roster_journal"] = journal
-    register_journal(app, journal)
+    access_log = AccessLog(make_engine(urls[Role.COUNTERS]), settings.audit_days)
+    app.extensions["roster_access_log"] = access_log
+    register_access_log(app, access_log)
     # Before the journal, which counts the bytes that are sent: the last one that is registered is the first to run.
     register_compressing(app, settings.compress_bytes)
     app.after_request(add_common_headers)

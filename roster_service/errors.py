@@ -78,9 +78,9 @@ class SlowedRequestError(RefusedRequestError):
 
 def describe_fault(error: BaseException) -> str:
     """The kind of a fault, the place, and those of the faults behind it. Not their words, which can quote values."""
-    places = "".join(traceback.format_tb(error.__traceback__))
+    frames = "".join(traceback.format_tb(error.__traceback__))
     behind = error.__cause__ or error.__context__
-    return f"{type(error).__name__}\n{places}" + (f"after {describe_fault(behind)}" if behind is not None else "")
+    return f"{type(error).__name__}\n{frames}" + (f"after {describe_fault(behind)}" if behind is not None else "")
 
 
 def name_fault(error: BaseException) -> str:

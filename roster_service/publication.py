@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, update
 
 from roster_service.cache.renditions import add_renditions, refresh_renditions
-from roster_service.cache.warm_up import WarmUp, list_views, make_orderings
+from roster_service.cache.warm_up import WarmUp, list_resource_views, make_orderings
 from roster_service.db.engine import make_ordering_engine
 from roster_service.db.roles import Role, make_role_urls
 from roster_service.db.sync_lock import try_sync_lock
@@ -32,7 +32,7 @@ def publish(connection: Connection, rendered_megabytes: int, **state: Any) -> in
     """
     changed = update(roster_state).values(revision=roster_state.c.revision + 1, **state)
     revision: int = connection.execute(changed.returning(roster_state.c.revision)).scalar_one()
-    views = list_views(connection, LISTINGS)
+    views = list_resource_views(connection, LISTINGS)
     if views:
         refresh_renderer(connection)
     refresh_renditions(connection, views, rendered_megabytes * 10**6)
@@ -46,7 +46,7 @@ def render_for_clients(connection: Connection, settings: Settings) -> bool:
     if not try_sync_lock(connection):
         return False
     refresh_renderer(connection)
-    add_renditions(connection, list_views(connection, LISTINGS), settings.document_megabytes * 10**6)
+    add_renditions(connection, list_resource_views(connection, LISTINGS), settings.rendition_megabytes * 10**6)
     return True
 
 
@@ -63,7 +63,7 @@ def warm_up(engine: Engine, settings: Settings) -> WarmUp:
             engine,
             serving,
             LISTINGS,
-            megabytes=settings.walk_megabytes,
+            megabytes=settings.ordering_megabytes,
             seconds=settings.warm_seconds,
         )
     finally:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import logging
 import os
 import secrets
 from collections.abc import Callable, Mapping
@@ -20,6 +21,13 @@ from roster_service.errors import SettingError
 PREFIX = "ROSTER_"
 # Set by other programs of this project, never read by the service itself.
 FOREIGN = frozenset({"TEST_DATABASE_URL"})
+# Former names: this version reads them with a warning, the next one refuses them.
+RENAMED: Mapping[str, str] = {
+    "WALK_MEGABYTES": "ORDERING_MEGABYTES",
+    "DOCUMENT_MEGABYTES": "RENDITION_MEGABYTES",
+}
+
+_log = logging.getLogger(__name__)
 
 
 def read_text(text: str) -> str:
@@ -126,16 +134,18 @@ class Settings:
         read_rate_storage,
         "where requests of vendors are counted, `redis://host`, for many machines; none: the database",
     )
-    walk_megabytes: int = setting(
-        1024, read_count(1, 10**6), "what the kept orders of collections may take in the database, in megabytes"
+    ordering_megabytes: int = setting(
+        1024, read_count(1, 10**6), "what orderings may take in the database, in megabytes"
     )
-    document_megabytes: int = setting(
+    rendition_megabytes: int = setting(
         4096,
         read_count(0, 10**6),
-        "what the records that are kept as JSON texts may take in the database, in megabytes; 0: none are kept",
+        "what rendered records may take in the database, in megabytes; 0: none are kept",
     )
     warm_seconds: int = setting(
-        1800, read_count(0, 86_400), "how long a night may spend on what callers will ask for first"
+        1800,
+        read_count(0, 86_400),
+        "how long a nightly sync may make orderings that clients will ask for first",
     )
     hold_tombstones_percent: int = setting(
         10, read_count(0, 100), "a sync that would tombstone more percent of a type than this is held"
@@ -158,13 +168,18 @@ class Settings:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Settings:
-        """Read the rows from `environ`. Raises SettingError for an unknown name or a refused value."""
+        """Read the rows from `environ`.
+
+        Raises SettingError for an unknown name, a refused value, and a setting that has its former name as well.
+        """
         rows = {row.name.upper(): row for row in dataclasses.fields(cls)}
         values: dict[str, Any] = {}
         for variable, text in environ.items():
             name = variable.removeprefix(PREFIX)
             if name == variable or name in FOREIGN:
                 continue
+            if name in RENAMED:
+                name = _find_new_name(name, environ)
             if name not in rows:
                 near = difflib.get_close_matches(name, rows, 1)
                 hint = f"; did you mean {PREFIX}{near[0]}?" if near else ""
@@ -183,13 +198,22 @@ class Settings:
         if not path.exists():
             self.home.mkdir(parents=True, exist_ok=True)
             # Written aside and linked into place: of two processes that start at once, one key wins for both.
-            draft = path.with_name(f".secret_key.{os.getpid()}")
-            draft.touch(mode=0o600)
-            draft.write_text(secrets.token_urlsafe(48))
+            unfinished = path.with_name(f".secret_key.{os.getpid()}")
+            unfinished.touch(mode=0o600)
+            unfinished.write_text(secrets.token_urlsafe(48))
             try:
-                os.link(draft, path)
+                os.link(unfinished, path)
             except FileExistsError:
                 pass
             finally:
-                draft.unlink()
+                unfinished.unlink()
         return path.read_text().strip()
+
+
+def _find_new_name(former: str, environ: Mapping[str, str]) -> str:
+    """The name that a setting has now."""
+    name = RENAMED[former]
+    if PREFIX + name in environ:
+        raise SettingError(f"{PREFIX}{former} is the former name of {PREFIX}{name}; set one of them")
+    _log.warning("%s is called %s now; the next version refuses the old name", PREFIX + former, PREFIX + name)
+    return name

@@ -23,10 +23,18 @@ from roster_service.db.tables import feeds
 from roster_service.errors import CommandError
 from roster_service.publication import warm_up
 from roster_service.settings import Settings
-from sync_scripts.engine.exit_codes import HELP, Exit, code_of, code_of_error, exit_on_refusal, print_fault, tell_error
+from sync_scripts.engine.exit_codes import (
+    HELP,
+    ExitCode,
+    code_of,
+    code_of_error,
+    describe_error,
+    exit_on_refusal,
+    print_fault,
+)
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.loader_command import open_roster
-from sync_scripts.engine.progress import Tell, is_step, open_bars, print_line, tell_steps
+from sync_scripts.engine.progress import Notify, is_step, notify_steps, open_bars, print_line
 from sync_scripts.purge import purge
 from sync_scripts.reading.registry import FAMILIES
 
@@ -47,78 +55,78 @@ def list_nightly_feeds(engine: Engine) -> list[Feed]:
         return [Feed(name, form, Path(path)) for name, form, path in connection.execute(wanted.order_by(feeds.c.name))]
 
 
-def run_night(engine: Engine, settings: Settings, tell: Tell) -> Exit:
+def run_nightly(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
     """Loads every feed, purges, and makes the orderings of the new roster.
 
-    `tell` is given one object per step, and one per feed with its outcome.
+    `notify` is given one object per step, and one per feed with its outcome.
     """
-    loads = [partial(_load, engine, feed, settings, tell) for feed in list_nightly_feeds(engine)]
-    codes = [_guard(load_feed, {"feed": load_feed.args[1].name}, tell) for load_feed in loads]
-    codes.append(_guard(partial(_purge, engine, settings, tell), {"step": "purge"}, tell))
+    loads = [partial(_load, engine, feed, settings, notify) for feed in list_nightly_feeds(engine)]
+    codes = [_guard(load_feed, {"feed": load_feed.args[1].name}, notify) for load_feed in loads]
+    codes.append(_guard(partial(_purge, engine, settings, notify), {"step": "purge"}, notify))
     # The roster is there, and right, whether or not this goes well.
-    _guard(partial(_warm, engine, settings, tell), {"step": "warm"}, tell)
+    _guard(partial(_warm, engine, settings, notify), {"step": "warm"}, notify)
     return max(codes)
 
 
-def _warm(engine: Engine, settings: Settings, tell: Tell) -> Exit:
+def _warm(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
     warmed = warm_up(engine, settings)
-    tell({"step": "warm", "warmed": {"orderings": warmed.kept, "left": warmed.left}, "exit": Exit.LOADED})
-    return Exit.LOADED
+    notify({"step": "warm", "warmed": {"orderings": warmed.kept, "left": warmed.left}, "exit": ExitCode.LOADED})
+    return ExitCode.LOADED
 
 
-def _purge(engine: Engine, settings: Settings, tell: Tell) -> Exit:
-    tell(
+def _purge(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
+    notify(
         {
             "step": "purge",
-            "purged": purge(engine, settings.retention_days, settings.document_megabytes),
-            "exit": Exit.LOADED,
+            "purged": purge(engine, settings.retention_days, settings.rendition_megabytes),
+            "exit": ExitCode.LOADED,
         }
     )
-    return Exit.LOADED
+    return ExitCode.LOADED
 
 
-def _load(engine: Engine, feed: Feed, settings: Settings, tell: Tell) -> Exit:
+def _load(engine: Engine, feed: Feed, settings: Settings, notify: Notify) -> ExitCode:
     if feed.format not in FAMILIES:
         raise CommandError(f"the feed {feed.name} takes {feed.format}, which this version does not know")
-    options = Options(settings, tell=tell_steps(tell, feed.name))
+    options = Options(settings, notify=notify_steps(notify, feed.name))
     report = load(engine, feed.name, feed.path, family=FAMILIES[feed.format], options=options)
     code = code_of(report)
-    tell({**report.to_json(), "exit": code})
+    notify({**report.to_json(), "exit": code})
     return code
 
 
-def _guard(work: Callable[[], Exit], place: dict[str, str], tell: Tell) -> Exit:
+def _guard(work: Callable[[], ExitCode], place: dict[str, str], notify: Notify) -> ExitCode:
     """Does the work; whatever goes wrong with it is told, and stays its own affair."""
     try:
         return work()
     except Exception as error:  # noqa: BLE001  (a mistake of ours must not cost the other feeds their night)
         code = code_of_error(error)
-        tell({**place, **tell_error(error), "exit": code})
+        notify({**place, **describe_error(error), "exit": code})
         print_fault(error)
         return code
 
 
 @contextmanager
-def _show() -> Iterator[Tell]:
+def _show() -> Iterator[Notify]:
     """On a terminal a bar per feed, and a line for its outcome; elsewhere one JSON line per step."""
     if not sys.stdout.isatty():
-        yield lambda told: print_line(told, err=False)
+        yield lambda event: print_line(event, err=False)
         return
     console = Console()
     with open_bars(console) as bars:
 
-        def tell(told: dict[str, Any]) -> None:
-            if is_step(told):
-                bars.advance(told)
+        def notify(event: dict[str, Any]) -> None:
+            if is_step(event):
+                bars.advance(event)
                 return
-            name = told.get("feed") or told["step"]
+            name = event.get("feed") or event["step"]
             bars.remove(name)
-            counts = told.get("purged") or told.get("warmed") or _total(told.get("counts", {}))
+            counts = event.get("purged") or event.get("warmed") or _total(event.get("counts", {}))
             words = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
-            outcome = told.get("outcome", "done")
-            console.print(f"{name}: {outcome}", words, told.get("message") or "", markup=False, highlight=False)
+            outcome = event.get("outcome", "done")
+            console.print(f"{name}: {outcome}", words, event.get("message") or "", markup=False, highlight=False)
 
-        yield tell
+        yield notify
 
 
 def _total(counts: dict[str, dict[str, int]]) -> dict[str, int]:
@@ -138,8 +146,8 @@ def main() -> None:
     """
     with exit_on_refusal(as_json=not sys.stdout.isatty()):
         settings = Settings.from_environ(os.environ)
-        with open_roster(settings) as engine, _show() as tell:
-            code = run_night(engine, settings, tell)
+        with open_roster(settings) as engine, _show() as notify:
+            code = run_nightly(engine, settings, notify)
     sys.exit(code)
 
 

@@ -69,7 +69,7 @@ class Mention:
 
 
 @dataclass(frozen=True)
-class Grave:
+class PurgeStep:
     """A table that is purged: who else names its records, and the parts that go with a record, by their owner."""
 
     table: Table
@@ -78,10 +78,10 @@ class Grave:
 
 
 # In this order: what refers stands before what it refers to.
-GRAVES: tuple[Grave, ...] = (
-    Grave(enrollments),
-    Grave(demographics),
-    Grave(
+PURGE_ORDER: tuple[PurgeStep, ...] = (
+    PurgeStep(enrollments),
+    PurgeStep(demographics),
+    PurgeStep(
         users,
         (
             Mention(enrollments.c.user_id),
@@ -91,9 +91,9 @@ GRAVES: tuple[Grave, ...] = (
         ),
         parts=(user_roles.c.user_id, user_profiles.c.user_id, user_agents.c.user_id),
     ),
-    Grave(classes, (Mention(enrollments.c.class_id),), parts=(class_terms.c.class_id,)),
-    Grave(courses, (Mention(classes.c.course_id),)),
-    Grave(
+    PurgeStep(classes, (Mention(enrollments.c.class_id),), parts=(class_terms.c.class_id,)),
+    PurgeStep(courses, (Mention(classes.c.course_id),)),
+    PurgeStep(
         academic_sessions,
         (
             Mention(class_terms.c.session_id),
@@ -101,7 +101,7 @@ GRAVES: tuple[Grave, ...] = (
             Mention(academic_sessions.c.parent_id, owner=academic_sessions.c.sourced_id),
         ),
     ),
-    Grave(
+    PurgeStep(
         orgs,
         (
             Mention(courses.c.org_id),
@@ -115,7 +115,9 @@ GRAVES: tuple[Grave, ...] = (
 )
 
 
-def purge(engine: Engine, retention_days: int, rendered_megabytes: int = DEFAULTS.document_megabytes) -> dict[str, int]:
+def purge(
+    engine: Engine, retention_days: int, rendered_megabytes: int = DEFAULTS.rendition_megabytes
+) -> dict[str, int]:
     """Removes every tombstone older than `retention_days` that nothing refers to, in one transaction.
 
     Returns how many records of each type went, and adds them to the latest run of their feed. The roster's revision
@@ -124,7 +126,7 @@ def purge(engine: Engine, retention_days: int, rendered_megabytes: int = DEFAULT
     """
     with engine.connect() as connection, hold_lock(connection, "purge"), connection.begin():
         cutoff = connection.execute(select(NOW - _days(retention_days))).scalar_one()
-        found = {TYPES.get(grave.table.name, grave.table.name): _empty(connection, grave, cutoff) for grave in GRAVES}
+        found = {TYPES.get(step.table.name, step.table.name): _empty(connection, step, cutoff) for step in PURGE_ORDER}
         purged = {name: sum(by_feed.values()) for name, by_feed in found.items()}
         for feed_id in sorted({feed_id for by_feed in found.values() for feed_id in by_feed}):
             record_purge(connection, feed_id, {name: by[feed_id] for name, by in found.items() if feed_id in by})
@@ -139,19 +141,19 @@ def _days(count: int) -> ColumnElement[object]:
     return type_coerce(func.make_interval(0, 0, 0, count), INTERVAL)
 
 
-def _empty(connection: Connection, grave: Grave, cutoff: datetime) -> dict[int, int]:
+def _empty(connection: Connection, step: PurgeStep, cutoff: datetime) -> dict[int, int]:
     """Removes what can go from one table; returns how many records of each feed that were, by the feed's id."""
-    table = grave.table
+    table = step.table
     doomed = create_temporary(connection, f"doomed_{table.name}", [Column("sourced_id", CText, primary_key=True)])
     old = and_(table.c.status == TO_BE_DELETED, table.c.date_last_modified < cutoff)
     connection.execute(doomed.insert().from_select(["sourced_id"], select(table.c.sourced_id).where(old)))
     analyze_temporary(connection, doomed)
     # What something that stays names, stays; and then also what that names, until nothing more is spared.
-    spared = delete(doomed).where(or_(false(), *(_is_named(doomed, mention) for mention in grave.mentions)))
-    while grave.mentions and connection.execute(spared).rowcount:
+    spared = delete(doomed).where(or_(false(), *(_is_named(doomed, mention) for mention in step.mentions)))
+    while step.mentions and connection.execute(spared).rowcount:
         pass
     ids = select(doomed.c.sourced_id)
-    for owner in grave.parts:
+    for owner in step.parts:
         connection.execute(delete(owner.table).where(owner.in_(ids)))
     gone = delete(table).where(table.c.sourced_id.in_(ids)).returning(table.c.feed_id).cte("gone")
     counted = connection.execute(select(gone.c.feed_id, func.count()).group_by(gone.c.feed_id))
@@ -174,7 +176,7 @@ def main(as_json: bool) -> None:
     with exit_on_refusal(as_json=as_json):
         settings = Settings.from_environ(os.environ)
         with open_roster(settings) as engine:
-            purged = purge(engine, settings.retention_days, settings.document_megabytes)
+            purged = purge(engine, settings.retention_days, settings.rendition_megabytes)
         with survive_lost_output():
             if as_json:
                 click.echo(json.dumps({"outcome": "purged", "purged": purged}))

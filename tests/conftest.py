@@ -127,7 +127,7 @@ def engine(database_url: str) -> Iterator[Engine]:
 
 def close_app(app: Flask) -> None:
     """Closes every connection of an application, once its journal is written."""
-    app.extensions["roster_journal"].close()
+    app.extensions["roster_access_log"].close()
     app.extensions["roster_messenger"].close()
     for extension in app.extensions.values():
         if isinstance(extension, Engine):

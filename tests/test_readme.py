@@ -17,8 +17,8 @@ from roster_service.schemas.vendor_bodies import StudentsRequest
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import PREFIX, Settings
 from roster_service.vendor.answers import FAILURES
-from sync_scripts.engine.exit_codes import MEANINGS, Exit
-from sync_scripts.formats.tolerated import QUIRKS, Quirk
+from sync_scripts.engine.exit_codes import MEANINGS, ExitCode
+from sync_scripts.formats.tolerated import DEVIATIONS, Deviation
 from sync_scripts.reading.registry import FAMILIES
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
@@ -76,8 +76,8 @@ def test_every_parameter_is_explained(parameter: object) -> None:
     assert f"`{parameter.name}`" in README
 
 
-@pytest.mark.parametrize("code", Exit)
-def test_every_exit_code_is_explained(code: Exit) -> None:
+@pytest.mark.parametrize("code", ExitCode)
+def test_every_exit_code_is_explained(code: ExitCode) -> None:
     name, meaning = MEANINGS[code]
     assert f"| {code:d} | `{name}` | {meaning} |" in README
 
@@ -89,9 +89,9 @@ def test_the_roots_and_the_number_of_nested_lists_are_right() -> None:
     assert f"{len(ENDPOINTS)} paths" in README
 
 
-@pytest.mark.parametrize("quirk", QUIRKS, ids=lambda quirk: quirk.taken)
-def test_every_quirk_that_is_put_up_with_stands_in_its_table(quirk: Quirk) -> None:
-    assert any(line.startswith(f"| {quirk.taken} |") for line in README.splitlines())
+@pytest.mark.parametrize("deviation", DEVIATIONS, ids=lambda deviation: deviation.taken)
+def test_every_quirk_that_is_put_up_with_stands_in_its_table(deviation: Deviation) -> None:
+    assert any(line.startswith(f"| {deviation.taken} |") for line in README.splitlines())
 
 
 @pytest.mark.parametrize("family", FAMILIES)

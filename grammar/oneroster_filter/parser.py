@@ -11,7 +11,7 @@ from lark import Lark, Tree, UnexpectedToken
 from oneroster_filter.lexer import FilterLexer
 from oneroster_filter.nodes import And, Clause, Expr, Operator, Or, Position, refuse_bad_characters
 from oneroster_filter.refusals import refuse
-from oneroster_filter.syntax_refusals import Place, explain
+from oneroster_filter.syntax_refusals import ClausePart, explain
 
 MAX_LENGTH = 4096
 """The longest filter taken by default: what fits in a URL anywhere, and many times what people write."""
@@ -26,12 +26,12 @@ LONGEST_REMEMBERED = 512
 """Longer texts are read each time: they are few, and whoever sends them chooses how much would be remembered."""
 
 _LARK = Lark.open_from_package(__package__, "filter.lark", start="any_of", parser="lalr", lexer=FilterLexer)
-_PLACES = {
-    "FIELD": Place.FIELD,
-    "OPERATOR": Place.OPERATOR,
-    "VALUE": Place.VALUE,
-    "_AND": Place.JOIN,
-    "_OR": Place.JOIN,
+_PARTS = {
+    "FIELD": ClausePart.FIELD,
+    "OPERATOR": ClausePart.OPERATOR,
+    "VALUE": ClausePart.VALUE,
+    "_AND": ClausePart.JOIN,
+    "_OR": ClausePart.JOIN,
 }
 _JOINS = frozenset({"_AND", "_OR"})
 _OPERATORS = {operator.value: operator for operator in Operator}
@@ -79,8 +79,8 @@ def read(text: str, max_length: int, max_clauses: int) -> Expr:
     except UnexpectedToken as error:
         # Lark gives the end of the text the position of the token before it.
         column = len(text) if error.token.type == "$END" else error.token.start_pos or 0
-        place = next(_PLACES[terminal] for terminal in error.expected if terminal in _PLACES)
-        raise explain(text, place, column) from None
+        part = next(_PARTS[terminal] for terminal in error.expected if terminal in _PARTS)
+        raise explain(text, part, column) from None
     return _any_of(tree, text)
 
 

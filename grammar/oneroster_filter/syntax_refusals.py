@@ -13,7 +13,7 @@ from oneroster_filter.nodes import Operator
 from oneroster_filter.refusals import Refusal, build
 
 
-class Place(Enum):
+class ClausePart(Enum):
     """The part of a clause that was expected, each valued as errors name it."""
 
     FIELD = ("a field name",)
@@ -35,12 +35,12 @@ class SyntaxRefusal(Refusal):
 
 ENCODED = r"%[0-9A-Fa-f]{2}"
 DECODE = "decode the query string once before the filter is read"
-SYMBOLS = "the operators are " + " ".join(Place.OPERATOR.value)
+SYMBOLS = "the operators are " + " ".join(ClausePart.OPERATOR.value)
 NO_PARENTHESES = "AND binds tighter than OR; a filter has no groups"
 DOUBLE = "a quote inside a value is doubled: 'O''Brien'"
 
-SYNTAX_REFUSALS: dict[Place, tuple[SyntaxRefusal, ...]] = {
-    Place.FIELD: (
+SYNTAX_REFUSALS: dict[ClausePart, tuple[SyntaxRefusal, ...]] = {
+    ClausePart.FIELD: (
         SyntaxRefusal(
             "empty",
             "the filter is empty",
@@ -88,7 +88,7 @@ SYNTAX_REFUSALS: dict[Place, tuple[SyntaxRefusal, ...]] = {
             examples=("é='x'", "$a='x'", "\ta='x'", "[a]='x'", "`a`='x'"),
         ),
     ),
-    Place.OPERATOR: (
+    ClausePart.OPERATOR: (
         SyntaxRefusal(
             "operator-missing",
             "the operator and the value are missing",
@@ -146,7 +146,7 @@ SYNTAX_REFUSALS: dict[Place, tuple[SyntaxRefusal, ...]] = {
             ),
         ),
     ),
-    Place.VALUE: (
+    ClausePart.VALUE: (
         SyntaxRefusal("value-missing", "the value is missing", pattern=r"\Z", examples=("a=", "a = ", "a='x' AND b>=")),
         SyntaxRefusal(
             "quote-open",
@@ -192,7 +192,7 @@ SYNTAX_REFUSALS: dict[Place, tuple[SyntaxRefusal, ...]] = {
             ),
         ),
     ),
-    Place.JOIN: (
+    ClausePart.JOIN: (
         SyntaxRefusal(
             "clause-missing",
             "a clause is missing at the end",
@@ -252,11 +252,11 @@ SYNTAX_REFUSALS: dict[Place, tuple[SyntaxRefusal, ...]] = {
 }
 """The refusals of each place, in the order in which they are tried."""
 
-_COMPILED = {place: tuple((re.compile(row.pattern), row) for row in rows) for place, rows in SYNTAX_REFUSALS.items()}
+_COMPILED = {part: tuple((re.compile(row.pattern), row) for row in rows) for part, rows in SYNTAX_REFUSALS.items()}
 _WORD = re.compile(r"\w{1,24}|.?", re.DOTALL)
 
 
-def explain(text: str, place: Place, column: int) -> FilterError:
+def explain(text: str, part: ClausePart, column: int) -> FilterError:
     """Say why a text cannot be read on from a place.
 
     Args:
@@ -268,8 +268,8 @@ def explain(text: str, place: Place, column: int) -> FilterError:
         The error, to be raised.
     """
     column = column if text.strip(" ") else 0
-    row = next(row for pattern, row in _COMPILED[place] if pattern.match(text, column))
-    return build(row, text=text, column=column, expected=place.value, found=_found(text, column))
+    row = next(row for pattern, row in _COMPILED[part] if pattern.match(text, column))
+    return build(row, text=text, column=column, expected=part.value, found=_found(text, column))
 
 
 def _found(text: str, column: int) -> str:

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from roster_service.db.visibility import MetadataOf, Sight
+from roster_service.db.visibility import ContentRights, MetadataOf
 
 # Sets of scopes that tokens carry; there are no more than a few in use.
-KEPT_SIGHTS = 256
+KEPT_RIGHTS = 256
 
 _SPELLING = re.compile(
     r"(?:https?://purl\.imsglobal\.org/spec/or/(?P<long>v1p[12])/scope/|(?P<short>v1p[12])/)(?P<name>[a-z.-]+)"
@@ -90,10 +90,10 @@ def read_scopes(texts: Iterable[str]) -> tuple[Scope, ...]:
     return tuple(scope for scope in map(read_scope, texts) if scope is not None)
 
 
-@functools.lru_cache(KEPT_SIGHTS)
-def make_sight(names: frozenset[ScopeName]) -> Sight:
+@functools.lru_cache(KEPT_RIGHTS)
+def make_content_rights(names: frozenset[ScopeName]) -> ContentRights:
     """What a caller with these scopes sees beside the plain records."""
-    return Sight(
+    return ContentRights(
         guardians=ScopeName.GUARDIANS in names,
         metadata=frozenset(kind for name, kind in _METADATA_SCOPES.items() if name in names),
     )

@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.credentials.secrets import CLIENT_SECRET_PREFIX, hash_secret, make_client_id, make_secret
 from roster_service.access.scopes import Scope, read_scopes
-from roster_service.access.throttling.limits import settle_allowance
+from roster_service.access.throttling.limits import fill_allowance
 from roster_service.db.tables import oauth_clients, orgs, vendor_grants, vendors
 from roster_service.db.visible_orgs import refresh_visible_orgs
 from roster_service.errors import CommandError
@@ -155,7 +155,7 @@ def change_allowance(connection: Connection, email: str, allowance: Allowance) -
     A burst is let through in as many seconds as it takes at the average, so it is a multiple of that.
     """
     vendor = find_vendor(connection, email)
-    rate, burst, _ = settle_allowance(allowance)
+    rate, burst, _ = fill_allowance(allowance)
     if burst % rate:
         raise CommandError(f"a burst is a multiple of the requests a second; {burst} is none of {rate}")
     connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(asdict(allowance)))

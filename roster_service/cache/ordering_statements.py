@@ -14,7 +14,7 @@ from sqlalchemy.types import BigInteger, Integer
 
 from roster_service.db.tables import CText, CTexts, ordering_chunks, roster_state
 from roster_service.query.plan import Plan
-from roster_service.query.request import ordered_outline
+from roster_service.query.request import ordered_shape
 from roster_service.query.statements import admits_for, matching, order_of, wanted_by
 
 # How many ids a chunk has. A page of the usual size reads one or two.
@@ -28,9 +28,9 @@ OFFSET = cast(bindparam("page_offset"), BigInteger)
 
 def positions(plan: Plan, *, sees_districts: bool) -> Select[str, int]:
     """(id, position) of every record of the plan's ordering; positions count from 0."""
-    outline = ordered_outline(plan)
-    position = func.row_number().over(order_by=order_of(outline)) - 1
-    return matching(outline, admits_for(plan, sees_districts=sees_districts), wanted_by(plan)).add_columns(position)
+    shape = ordered_shape(plan)
+    position = func.row_number().over(order_by=order_of(shape)) - 1
+    return matching(shape, admits_for(plan, sees_districts=sees_districts), wanted_by(plan)).add_columns(position)
 
 
 def keeping_statement(plan: Plan, *, sees_districts: bool) -> Select[*tuple[Any, ...]]:

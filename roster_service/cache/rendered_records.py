@@ -22,7 +22,7 @@ from roster_service.db import json_text
 from roster_service.db.prepared import prepare
 from roster_service.db.tables import CText, CTexts, rendered_records, renditions
 from roster_service.db.visibility import rendered_record_is_visible
-from roster_service.query.plan import Outline, View
+from roster_service.query.plan import QueryShape, ResourceView
 from roster_service.query.statements import KEPT, Driver, admits, key_column, record_json
 from roster_service.schemas.versions import VERSIONS
 
@@ -39,33 +39,33 @@ class TextSource(Enum):
     LIVE = "the records themselves"
 
 
-def has_rendition(view: View) -> bool:
+def has_rendition(view: ResourceView) -> bool:
     """Whether records of a view are rendered; those of small collections are not."""
     return view.record in _RECORDS and has_rendered_records(view.record.table)
 
 
-def text_sources(outline: Outline) -> tuple[TextSource, ...]:
+def text_sources(shape: QueryShape) -> tuple[TextSource, ...]:
     """Where the texts of an outline are looked for, in this order. Rendered records have all fields of their view."""
-    is_whole = has_rendition(outline.view) and outline.fields == tuple(outline.view.fields)
+    is_whole = has_rendition(shape.view) and shape.fields == tuple(shape.view.fields)
     return (TextSource.RENDERED, TextSource.LIVE) if is_whole else (TextSource.LIVE,)
 
 
-def whole_json(view: View) -> ColumnElement[str]:
+def whole_json(view: ResourceView) -> ColumnElement[str]:
     """The JSON text of a record with all fields of its view."""
-    return json_text.object_json((name, field.json(view.sight)) for name, field in view.fields.items())
+    return json_text.object_json((name, field.json(view.rights)) for name, field in view.fields.items())
 
 
 @functools.lru_cache(KEPT)
-def key_of(view: View) -> str:
+def key_of(view: ResourceView) -> str:
     """The key of a view's rendition: a hash of the expressions that its records are rendered by, so that nothing which
     changes a text can be forgotten. Views that differ in none of these share a rendition."""
-    required = required_orgs_of(view.record.table, view.sight)
+    required = required_orgs_of(view.record.table, view.rights)
     made = select(whole_json(view), required.orgs, required.guardians, required.condition)
     return hashlib.sha256(prepare(made).text.encode()).hexdigest()
 
 
 def texts_of(
-    outline: Outline, ids: ColumnElement[Any], source: TextSource, *, backwards: bool
+    shape: QueryShape, ids: ColumnElement[Any], source: TextSource, *, backwards: bool
 ) -> Select[str, int, int]:
     """(JSON texts, joined by commas; how many they are; the number of the row) of up to `BATCH` records in each row,
     for the records whose ids are in the list `ids`. `backwards`: from the end of the list.
@@ -88,14 +88,14 @@ def texts_of(
     )
     if source is TextSource.RENDERED:
         found: FromClause = rendered_records
-        is_found = (rendered_records.c.sourced_id == page.c.id) & _is_shown(outline.view)
+        is_found = (rendered_records.c.sourced_id == page.c.id) & _is_visible(shape.view)
         body: ColumnElement[str] = rendered_records.c.body
     else:
-        found = outline.view.record.table
-        is_found = (key_column(outline) == page.c.id) & admits(outline, Driver.FILTER)
-        body = record_json(outline)
-    place = page.c.place.desc() if backwards else page.c.place.asc()
-    joined = func.string_agg(body, aggregate_order_by(json_text.constant(","), place), type_=CText)
+        found = shape.view.record.table
+        is_found = (key_column(shape) == page.c.id) & admits(shape, Driver.FILTER)
+        body = record_json(shape)
+    position = page.c.position.desc() if backwards else page.c.position.asc()
+    joined = func.string_agg(body, aggregate_order_by(json_text.constant(","), position), type_=CText)
     batch = (
         select(joined.label("body"), func.count().label("records"))
         .select_from(page.join(found, is_found))
@@ -107,11 +107,11 @@ def texts_of(
     return texts.select_from(listed.join(starts, true()).join(batch, true())).where(batch.c.records > 0)
 
 
-def rendered_text(view: View, sourced_id: ColumnElement[str]) -> Select[str]:
+def rendered_text(view: ResourceView, sourced_id: ColumnElement[str]) -> Select[str]:
     """The rendered text of one record; no row where there is none that the caller may see."""
-    return select(rendered_records.c.body).where(rendered_records.c.sourced_id == sourced_id, _is_shown(view))
+    return select(rendered_records.c.body).where(rendered_records.c.sourced_id == sourced_id, _is_visible(view))
 
 
-def _is_shown(view: View) -> ColumnElement[bool]:
+def _is_visible(view: ResourceView) -> ColumnElement[bool]:
     rendition = select(renditions.c.id).where(renditions.c.key == key_of(view)).scalar_subquery()
-    return (rendered_records.c.rendition_id == rendition) & rendered_record_is_visible(view.sight)
+    return (rendered_records.c.rendition_id == rendition) & rendered_record_is_visible(view.rights)

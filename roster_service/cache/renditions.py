@@ -35,7 +35,7 @@ from roster_service.cache.rendered_records import has_rendition, key_of, whole_j
 from roster_service.cache.required_orgs import changed_since, district_of, read_dependency_hash, required_orgs_of
 from roster_service.db.tables import CText, CTexts, Stamp, rendered_records, renditions
 from roster_service.db.visibility import RENDERER
-from roster_service.query.plan import View
+from roster_service.query.plan import ResourceView
 from roster_service.query.statements import HREF_ROOT, KEPT
 
 CHUNK_RECORDS = 5000
@@ -45,7 +45,7 @@ _RENDITION = bindparam("rendition", type_=Integer)
 _ANALYZE = text(f"ANALYZE {rendered_records.name}")
 
 
-def refresh_renditions(connection: Connection, views: Iterable[View], most_bytes: int) -> None:
+def refresh_renditions(connection: Connection, views: Iterable[ResourceView], most_bytes: int) -> None:
     """Renders what has changed of the views, and all of those that are new; other renditions are removed.
 
     All renditions together take `most_bytes` at most: the first ones come first, and one that does not fit is not kept,
@@ -59,19 +59,19 @@ def refresh_renditions(connection: Connection, views: Iterable[View], most_bytes
     _refresh_all(connection, wanted, most_bytes)
 
 
-def add_renditions(connection: Connection, views: Iterable[View], most_bytes: int) -> None:
+def add_renditions(connection: Connection, views: Iterable[ResourceView], most_bytes: int) -> None:
     """Renders the views that are new, as `refresh_renditions`; the others stay as they are."""
     known = dict(connection.execute(select(renditions.c.key, renditions.c.bytes)).all())
     new = {key: view for key, view in _find_keys(views).items() if key not in known} if most_bytes else {}
     _refresh_all(connection, new, most_bytes - sum(known.values()))
 
 
-def _find_keys(views: Iterable[View]) -> dict[str, View]:
+def _find_keys(views: Iterable[ResourceView]) -> dict[str, ResourceView]:
     """The views that have renditions, by the key of the rendition, in their order."""
     return {key_of(view): view for view in views if has_rendition(view)}
 
 
-def _refresh_all(connection: Connection, views: Mapping[str, View], room: int) -> None:
+def _refresh_all(connection: Connection, views: Mapping[str, ResourceView], room: int) -> None:
     if not views:
         return
     state = {"as_of": read_state(connection).as_of, "dependency_hash": read_dependency_hash(connection)}
@@ -79,7 +79,7 @@ def _refresh_all(connection: Connection, views: Mapping[str, View], room: int) -
         room -= _refresh(connection, key, view, state, room)
 
 
-def _refresh(connection: Connection, key: str, view: View, state: Mapping[str, Any], room: int) -> int:
+def _refresh(connection: Connection, key: str, view: ResourceView, state: Mapping[str, Any], room: int) -> int:
     """Brings one rendition up to the roster; returns the bytes that it takes. `state`: what the rendition says of the
     roster that it is of."""
     known = connection.execute(select(renditions).where(renditions.c.key == key)).one_or_none()
@@ -105,7 +105,7 @@ def _empty(connection: Connection, number: int) -> None:
     connection.execute(delete(rendered_records).where(rendered_records.c.rendition_id == number))
 
 
-def _render_changed(connection: Connection, view: View, rendition: Row[Any]) -> int:
+def _render_changed(connection: Connection, view: ResourceView, rendition: Row[Any]) -> int:
     """Renders the records that may be others since the rendition was refreshed; returns by how many bytes it grew."""
     asked = {"rendition": rendition.id, "since": rendition.as_of}
     gone = sum(connection.scalar(statement, asked) or 0 for statement in _outdated_statements(view))
@@ -113,7 +113,7 @@ def _render_changed(connection: Connection, view: View, rendition: Row[Any]) -> 
 
 
 @functools.lru_cache(KEPT)
-def _outdated_statements(view: View) -> tuple[Select[int], ...]:
+def _outdated_statements(view: ResourceView) -> tuple[Select[int], ...]:
     """What removes the rendered records that may be others since the instant `since`, or whose record is gone; each
     gives the bytes that it has freed."""
     record = view.record.table.alias()
@@ -126,7 +126,7 @@ def _outdated_statements(view: View) -> tuple[Select[int], ...]:
     )
 
 
-def _absent(view: View) -> Select[str]:
+def _absent(view: ResourceView) -> Select[str]:
     """The ids of the records that are not rendered."""
     key = view.record.table.alias().c.sourced_id
     own = select(rendered_records.c.sourced_id).where(
@@ -135,7 +135,7 @@ def _absent(view: View) -> Select[str]:
     return select(key).where(~own.exists())
 
 
-def _render_all(connection: Connection, view: View, number: int, room: int) -> int:
+def _render_all(connection: Connection, view: ResourceView, number: int, room: int) -> int:
     """Renders every record, chunk by chunk until the room is full; returns the bytes."""
     key = view.record.table.alias().c.sourced_id
     after = bindparam("after", type_=CText)
@@ -156,15 +156,15 @@ def _render_all(connection: Connection, view: View, number: int, room: int) -> i
 _LISTED = select(func.unnest(bindparam("ids", type_=CTexts), type_=CText))
 
 
-def _render(connection: Connection, view: View, chosen: Select[str], asked: dict[str, Any]) -> int:
+def _render(connection: Connection, view: ResourceView, chosen: Select[str], asked: dict[str, Any]) -> int:
     """Renders the chosen records; returns their bytes."""
     values = {**asked, "vendor_id": RENDERER, "base_url": HREF_ROOT}
     return connection.scalar(_size_of(_render_statement(view, chosen)), values) or 0
 
 
-def _render_statement(view: View, chosen: Select[str]) -> Insert:
+def _render_statement(view: ResourceView, chosen: Select[str]) -> Insert:
     table = view.record.table
-    required = required_orgs_of(table, view.sight)
+    required = required_orgs_of(table, view.rights)
     made = (
         select(
             table.c.sourced_id,

@@ -42,7 +42,7 @@ from sqlalchemy.dialects.postgresql import array
 
 from roster_service.db import tables
 from roster_service.db.tables import CTexts
-from roster_service.db.visibility import Sight, has_row
+from roster_service.db.visibility import ContentRights, has_row
 from roster_service.db.vocabulary import GUARDIAN_ROLES
 
 
@@ -56,9 +56,9 @@ class RequiredOrgs:
     condition: ColumnElement[bool]
 
 
-def required_orgs_of(table: Table, sight: Sight) -> RequiredOrgs:
+def required_orgs_of(table: Table, rights: ContentRights) -> RequiredOrgs:
     """What the rendered records of a table require. KeyError for a table that has none."""
-    return _REQUIRED[table](sight)
+    return _REQUIRED[table](rights)
 
 
 def has_rendered_records(table: Table) -> bool:
@@ -98,30 +98,30 @@ def _org(org_id: ColumnElement[Any]) -> ColumnElement[bool]:
     return has_row(org, org.c.sourced_id == org_id)
 
 
-def _may_be_shown(role: FromClause, *, guardians: bool) -> ColumnElement[bool]:
+def _may_be_visible(role: FromClause, *, guardians: bool) -> ColumnElement[bool]:
     """Whether a role is shown to callers who were granted its org."""
     shown = _org(role.c.org_id)
     return shown if guardians else shown & role.c.role.not_in(GUARDIAN_ROLES)
 
 
-def _users(sight: Sight) -> RequiredOrgs:
-    user, guardians = tables.users.c, sight.guardians
+def _users(rights: ContentRights) -> RequiredOrgs:
+    user, guardians = tables.users.c, rights.guardians
     own, known, held, agent = (
         tables.user_roles.alias(),
         tables.user_roles.alias(),
         tables.user_roles.alias(),
         tables.user_agents.alias(),
     )
-    is_own = (own.c.user_id == user.sourced_id) & _may_be_shown(own, guardians=guardians)
+    is_own = (own.c.user_id == user.sourced_id) & _may_be_visible(own, guardians=guardians)
     beside = has_row(
         known,
         known.c.user_id == user.sourced_id,
         known.c.org_id == held.c.org_id,
-        _may_be_shown(known, guardians=guardians),
+        _may_be_visible(known, guardians=guardians),
     )
     of_agent = (
         select(held.c.org_id)
-        .where(held.c.user_id == agent.c.agent_id, _may_be_shown(held, guardians=guardians))
+        .where(held.c.user_id == agent.c.agent_id, _may_be_visible(held, guardians=guardians))
         # One that is required anyway, if there is any.
         .order_by(beside.desc(), held.c.org_id)
         .limit(1)
@@ -137,7 +137,7 @@ def _users(sight: Sight) -> RequiredOrgs:
     return RequiredOrgs(orgs, literal(guardians), has_row(own, is_own))
 
 
-def _classes(_sight: Sight) -> RequiredOrgs:
+def _classes(_rights: ContentRights) -> RequiredOrgs:
     taught = tables.classes.c
     school, link, session = tables.orgs.alias(), tables.class_terms.alias(), tables.academic_sessions.alias()
     foreign = exists(
@@ -161,16 +161,16 @@ def _of_user(user_id: ColumnElement[str], *near: ColumnElement[Any]) -> tuple[Co
     order = [is_guardian, *(() if not near else (held.c.org_id.not_in(near),)), held.c.org_id]
     org_id = (
         select(held.c.org_id)
-        .where(held.c.user_id == user_id, _may_be_shown(held, guardians=True))
+        .where(held.c.user_id == user_id, _may_be_visible(held, guardians=True))
         .order_by(*order)
         .limit(1)
         .correlate_except(held)
         .scalar_subquery()
     )
-    return org_id, ~has_row(plain, plain.c.user_id == user_id, _may_be_shown(plain, guardians=False))
+    return org_id, ~has_row(plain, plain.c.user_id == user_id, _may_be_visible(plain, guardians=False))
 
 
-def _enrollments(_sight: Sight) -> RequiredOrgs:
+def _enrollments(_rights: ContentRights) -> RequiredOrgs:
     enrolled, taught = tables.enrollments.c, tables.classes.alias()
     school_of_class = (
         select(taught.c.school_id)
@@ -186,12 +186,12 @@ def _enrollments(_sight: Sight) -> RequiredOrgs:
     )
 
 
-def _demographics(_sight: Sight) -> RequiredOrgs:
+def _demographics(_rights: ContentRights) -> RequiredOrgs:
     org_id, guardians = _of_user(tables.demographics.c.sourced_id)
     return RequiredOrgs(array([org_id], type_=tables.CText), guardians, org_id.is_not(None))
 
 
-_REQUIRED: Mapping[Table, Callable[[Sight], RequiredOrgs]] = {
+_REQUIRED: Mapping[Table, Callable[[ContentRights], RequiredOrgs]] = {
     tables.users: _users,
     tables.classes: _classes,
     tables.enrollments: _enrollments,

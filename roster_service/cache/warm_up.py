@@ -11,16 +11,16 @@ from itertools import chain, combinations
 from sqlalchemy import Connection, Engine, select
 
 from roster_service.access.credentials.access_token import AccessToken
-from roster_service.access.scopes import CONTENT_SCOPES, ScopeName, make_sight, read_scopes
+from roster_service.access.scopes import CONTENT_SCOPES, ScopeName, make_content_rights, read_scopes
 from roster_service.cache.orderings import Orderings, evict
 from roster_service.db.tables import oauth_clients, signing_keys, vendors
-from roster_service.query.params import Wish
-from roster_service.query.path_filters import Selection
-from roster_service.query.plan import View, make_plan, make_view
+from roster_service.query.params import Params
+from roster_service.query.path_filters import PathFilter
+from roster_service.query.plan import ResourceView, make_plan, make_resource_view
 from roster_service.query.request import AuthorizedRequest
 from roster_service.schemas.records import Record
 
-_WISH = Wish(limit=1, offset=0, filter=None, sort=None, descending=False, fields=None)
+_PARAMS = Params(limit=1, offset=0, filter=None, sort=None, descending=False, fields=None)
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Listing:
     version: str
     scopes: frozenset[ScopeName]
     record: type[Record]
-    selection: Selection
+    path_filter: PathFilter
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def make_orderings(
     return WarmUp(kept, len(wanted) - kept)
 
 
-def list_views(connection: Connection, listings: Iterable[Listing]) -> list[View]:
+def list_resource_views(connection: Connection, listings: Iterable[Listing]) -> list[ResourceView]:
     """How records look to the clients that are registered: all views that a token of theirs can ask for, those with all
     scopes of a client first."""
     tokens = [token for token, _ in _list_tokens(connection)]
@@ -85,9 +85,9 @@ def _narrow(names: frozenset[ScopeName]) -> Iterator[frozenset[ScopeName]]:
             yield names.difference(left_out)
 
 
-def _list_token_views(version: str, names: frozenset[ScopeName], listings: Iterable[Listing]) -> Iterator[View]:
+def _list_token_views(version: str, names: frozenset[ScopeName], listings: Iterable[Listing]) -> Iterator[ResourceView]:
     for listing in _list_open(version, names, listings):
-        yield make_view(listing.record, make_sight(names))
+        yield make_resource_view(listing.record, make_content_rights(names))
 
 
 def _list_open(version: str, names: frozenset[ScopeName], listings: Iterable[Listing]) -> Iterator[Listing]:
@@ -124,5 +124,5 @@ def _list_tokens(connection: Connection) -> list[tuple[AccessToken, str]]:
 
 def _list_requests(token: AccessToken, listings: Iterable[Listing]) -> Iterator[AuthorizedRequest]:
     for listing in _list_open(token.version, token.scope_names, listings):
-        plan = make_plan(_WISH, listing.record, token.sight, listing.selection, {})
+        plan = make_plan(_PARAMS, listing.record, token.rights, listing.path_filter, {})
         yield AuthorizedRequest(plan, token.vendor_id, token.admission, {})

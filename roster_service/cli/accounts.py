@@ -42,9 +42,9 @@ def vendor_add(email: str, name: str, password_stdin: bool, as_json: bool) -> No
     with open_accounts() as connection:
         added = vendors.add_vendor(connection, email, name)
         login = give_login(connection, added.id, password)
-    told = f"added the vendor {added.email}; grant it a district with `roster vendor grant`"
+    message = f"added the vendor {added.email}; grant it a district with `roster vendor grant`"
     shown = {**asdict(added), "api_key": login.api_key, "password": login.password}
-    show(shown, as_json, lambda _: f"{told}\n{describe_login(login)}")
+    show(shown, as_json, lambda _: f"{message}\n{describe_login(login)}")
 
 
 @vendor.command("list")

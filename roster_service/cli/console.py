@@ -29,7 +29,7 @@ def read_settings() -> Settings:
     return Settings.from_environ(os.environ)
 
 
-def tell_new(cluster: Path) -> None:
+def announce_cluster(cluster: Path) -> None:
     """Says where a database is about to be made; for the commands that may make one."""
     click.echo(f"Making a database in {cluster} ...", err=True)
 

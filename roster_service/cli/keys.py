@@ -8,7 +8,7 @@ from datetime import timedelta
 import click
 
 from roster_service.access.credentials.access_token import LEEWAY_SECONDS
-from roster_service.access.credentials.permission_token import PERMIT_SECONDS
+from roster_service.access.credentials.permission_token import PERMISSION_TOKEN_SECONDS
 from roster_service.access.credentials.signing_keys import ListedKey, list_signing_keys, rotate_signing_key
 from roster_service.cli.console import as_json, make_table, open_accounts, read_settings, show
 from roster_service.settings import Settings
@@ -48,4 +48,4 @@ def keys_rotate(at_once: bool, as_json: bool) -> None:
 
 def read_token_life(settings: Settings) -> timedelta:
     """How long the last token that a key signed counts, by the slowest clock."""
-    return timedelta(seconds=max(settings.token_seconds, PERMIT_SECONDS) + LEEWAY_SECONDS)
+    return timedelta(seconds=max(settings.token_seconds, PERMISSION_TOKEN_SECONDS) + LEEWAY_SECONDS)

@@ -10,7 +10,7 @@ from roster_service import __version__
 from roster_service.access.roster_state import renew_state, show_instant
 from roster_service.cli.access_log import audit, usage
 from roster_service.cli.accounts import client, vendor
-from roster_service.cli.console import as_json, open_accounts, read_settings, show, tell_new
+from roster_service.cli.console import announce_cluster, as_json, open_accounts, read_settings, show
 from roster_service.cli.feeds import feed
 from roster_service.cli.keys import keys
 from roster_service.cli.serve import run
@@ -48,7 +48,7 @@ def db() -> None:
 @as_json
 def db_upgrade(as_json: bool) -> None:
     """Bring the database to the tables of this version; where there is no embedded one yet, it is made."""
-    with open_database(read_settings(), tell_new) as url:
+    with open_database(read_settings(), announce_cluster) as url:
         engine = make_engine(url)
         require_reachable(engine)
         before, after = upgrade(engine, read_settings().role_password)

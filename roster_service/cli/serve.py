@@ -17,7 +17,7 @@ import click
 
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import TOKEN_PATH
-from roster_service.cli.console import as_json, read_settings, tell_new
+from roster_service.cli.console import announce_cluster, as_json, read_settings
 from roster_service.cli.demo import DemoAccount, prepare_demo
 from roster_service.db.embedded import open_database
 from roster_service.db.engine import make_engine, require_reachable
@@ -56,7 +56,7 @@ def run(demo: bool | None, as_json: bool) -> None:
     for ending in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ending, _stop)
     wants_demo = is_embedded if demo is None else demo
-    with open_database(settings, tell_new) as url:
+    with open_database(settings, announce_cluster) as url:
         account = None
         # Any other database may be away: the service starts without it.
         if is_embedded or wants_demo:

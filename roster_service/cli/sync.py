@@ -80,14 +80,14 @@ def _to_row(item: Run) -> dict[str, str]:
     for counts in item.counts.values():
         for name, count in counts.items():
             totals[name] = totals.get(name, 0) + count
-    told = ", ".join(f"{count:,} {name}" for name, count in totals.items() if count)
+    listed = ", ".join(f"{count:,} {name}" for name, count in totals.items() if count)
     return {
         "run": str(item.run),
         "feed": item.feed,
         "outcome": item.outcome,
         "started": item.started,
         "finished": item.finished or "-",
-        "records": told or "-",
+        "records": listed or "-",
         "message": item.message or "",
     }
 

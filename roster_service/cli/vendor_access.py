@@ -14,7 +14,7 @@ from roster_service.access import vendors
 from roster_service.access.credentials.api_keys import Allowance, IssuedKey, issue_key, rotate_key
 from roster_service.access.credentials.passwords import set_password
 from roster_service.access.credentials.secrets import make_password
-from roster_service.access.throttling.limits import settle_allowance
+from roster_service.access.throttling.limits import fill_allowance
 from roster_service.access.vendors import Vendor
 from roster_service.cli.console import as_json, open_accounts, show
 
@@ -76,8 +76,10 @@ def vendor_set_password(email: str, password_stdin: bool, as_json: bool) -> None
         found = vendors.find_vendor(connection, email)
         set_password(connection, found.id, made or given or "")
         vendors.end_tokens(connection, found.id)
-    told = f"password  {made}\nIt is not stored in clear; keep it now." if made else f"{found.email} has a new password"
-    show({"email": found.email, "password": made}, as_json, lambda _: told)
+    message = (
+        f"password  {made}\nIt is not stored in clear; keep it now." if made else f"{found.email} has a new password"
+    )
+    show({"email": found.email, "password": made}, as_json, lambda _: message)
 
 
 @click.command("rotate-key")
@@ -124,7 +126,7 @@ def describe_vendor(item: Vendor) -> str:
 
 def describe_limits(allowance: Allowance) -> str:
     """What the allowance comes to."""
-    rate, burst, day = settle_allowance(allowance)
+    rate, burst, day = fill_allowance(allowance)
     return f"{rate} requests a second, {burst} at once, {day:,} a day"
 
 

@@ -103,21 +103,21 @@ def has_cluster(cluster: Path) -> bool:
 def _make(cluster: Path, programs: Programs) -> None:
     """Makes the cluster aside and moves it into place: of two processes, either finds a whole one."""
     cluster.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(dir=cluster.parent, prefix=".postgres-"))
+    unfinished = Path(tempfile.mkdtemp(dir=cluster.parent, prefix=".postgres-"))
     try:
-        programs.give(draft)
+        programs.give(unfinished)
         options = ("--username", SUPERUSER, "--encoding=utf8", "--auth-local=trust", "--auth-host=reject")
-        made = programs.run("initdb", draft, *options)
+        made = programs.run("initdb", unfinished, *options)
         if made.returncode != 0:
             raise DatabaseUnavailableError(
                 f"the embedded PostgreSQL could not be made in {cluster}: {made.stderr.strip()}"
             )
-        draft.rename(cluster)
+        unfinished.rename(cluster)
     except OSError:
         if not has_cluster(cluster):
             raise
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -40,9 +40,9 @@ _ONE_SNAPSHOT = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _SNAPSHOTS = {"default_transaction_isolation": "repeatable read", "default_transaction_read_only": "on"}
 # In what a session is told when it begins.
 _SPECIAL, _ESCAPED = re.compile(r"[\\\s]"), r"\\\g<0>"
-_OPENING = "transaction is to be opened"
+_STARTS_TRANSACTION = "transaction is to be opened"
 # The execution option that says what a message begins with that is a transaction by itself.
-MESSAGE_OPENING = "roster_message_opening"
+BATCH_START = "roster_message_opening"
 FORGETFUL_SESSIONS = (
     "the sessions of the database are not as they are asked for; behind a pooler, set ROSTER_PREPARED_STATEMENTS=false"
 )
@@ -76,15 +76,15 @@ def make_reading_engine(url: str, *, statement_seconds: int, pool_size: int, own
         "timezone": "UTC",
     }
     extra: dict[str, Any] = {"connection_factory": Reader}
-    begin, opening = "BEGIN;", ""
+    begin, start = "BEGIN;", ""
     if own_sessions:
         extra |= _write_options({**settings, **_SNAPSHOTS})
     else:
         local = _set_locally(settings)
-        begin, opening = f"BEGIN {_ONE_SNAPSHOT}; {local}", f"SET TRANSACTION {_ONE_SNAPSHOT}; {local}"
+        begin, start = f"BEGIN {_ONE_SNAPSHOT}; {local}", f"SET TRANSACTION {_ONE_SNAPSHOT}; {local}"
     engine = _make(url, extra, pool_size=pool_size)
     _open_transactions_with(engine, begin)
-    engine.update_execution_options(**{MESSAGE_OPENING: opening})
+    engine.update_execution_options(**{BATCH_START: start})
     return let_prepare(engine, own_sessions)
 
 
@@ -118,20 +118,20 @@ def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _open_transactions_with(engine: Engine, opening: str) -> None:
-    """Puts `opening` before the first statement of each transaction, in the same message: it costs no round trip."""
-    opening = opening.replace("%", "%%") + " "
+def _open_transactions_with(engine: Engine, start: str) -> None:
+    """Puts `start` before the first statement of each transaction, in the same message: it costs no round trip."""
+    start = start.replace("%", "%%") + " "
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        connection.info[_OPENING] = True
+        connection.info[_STARTS_TRANSACTION] = True
 
     @event.listens_for(engine, "before_cursor_execute", retval=True)
     def open_transaction(
         connection: Connection, _cursor: object, statement: str, parameters: Any, _context: object, _many: bool
     ) -> tuple[str, Any]:
-        if connection.info.pop(_OPENING, False):
-            statement = opening + statement
+        if connection.info.pop(_STARTS_TRANSACTION, False):
+            statement = start + statement
         return statement, parameters
 
 

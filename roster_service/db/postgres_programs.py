@@ -123,20 +123,20 @@ def _copy(wheel: Distribution) -> Path:
     COPIES.mkdir(parents=True, exist_ok=True)
     COPIES.chmod(0o755)
     # Filled aside and renamed, so that a copy is whole from its beginning.
-    draft = Path(tempfile.mkdtemp(dir=COPIES))
+    unfinished = Path(tempfile.mkdtemp(dir=COPIES))
     try:
         for part in (INSTALLATION, LIBRARIES):
-            shutil.copytree(str(wheel.locate_file(part)), draft / part)
-        for path in (draft, *draft.rglob("*")):
+            shutil.copytree(str(wheel.locate_file(part)), unfinished / part)
+        for path in (unfinished, *unfinished.rglob("*")):
             mode = path.stat().st_mode
             path.chmod(mode | (mode & 0o500) >> 3 | (mode & 0o500) >> 6)
-        draft.rename(copy)
+        unfinished.rename(copy)
     except OSError:
         # Another process may have made it at the same time.
         if not copy.exists():
             raise
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
     return copy
 
 

@@ -36,7 +36,7 @@ KEPT_PLANS = 64
 PLANS = "roster_plans"
 
 # A bound value, a list that the statement spells, a percent sign.
-_PLACE = re.compile(r"%\((?P<value>\w+)\)s|__\[POSTCOMPILE_(?P<list>\w+)\]|%%")
+_PLACEHOLDER = re.compile(r"%\((?P<value>\w+)\)s|__\[POSTCOMPILE_(?P<list>\w+)\]|%%")
 DIALECT = make_dialect()  # type: ignore[no-untyped-call]
 # The execution option of connections that may prepare.
 _MAY_PREPARE = "roster_may_prepare"
@@ -63,7 +63,7 @@ def prepare(statement: Statement) -> Prepared:
     """The prepared form of a statement that is kept by its maker: another object is another statement."""
     compiled: SQLCompiler = statement.compile(dialect=DIALECT)
     own = {name: value for name, value in compiled.params.items() if not compiled.binds[name].required}
-    places: dict[str, int] = {}
+    numbers: dict[str, int] = {}
 
     def spell(found: re.Match[str]) -> str | None:
         """What the statement spells itself, None for a value that is bound."""
@@ -74,16 +74,16 @@ def prepare(statement: Statement) -> Prepared:
 
     def number(found: re.Match[str]) -> str:
         spelled = spell(found)
-        return f"${places.setdefault(found['value'], len(places) + 1)}" if spelled is None else spelled
+        return f"${numbers.setdefault(found['value'], len(numbers) + 1)}" if spelled is None else spelled
 
     def keep(found: re.Match[str]) -> str:
         spelled = spell(found)
         return found[0] if spelled is None else spelled.replace("%", "%%")
 
-    text = _PLACE.sub(number, str(compiled))
+    text = _PLACEHOLDER.sub(number, str(compiled))
     # One name is one text, in every process: behind a pooler by mistake, no session answers another question.
     name = f"roster_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
-    return Prepared(name, text, tuple(places), _PLACE.sub(keep, str(compiled)))
+    return Prepared(name, text, tuple(numbers), _PLACEHOLDER.sub(keep, str(compiled)))
 
 
 def let_prepare(engine: Engine, wanted: bool) -> Engine:

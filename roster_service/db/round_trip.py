@@ -18,7 +18,7 @@ from sqlalchemy import Engine, Row
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db.deadline import require_time
-from roster_service.db.engine import MESSAGE_OPENING
+from roster_service.db.engine import BATCH_START
 from roster_service.db.prepared import (
     Statement,
     again_with_fresh_plans,
@@ -51,14 +51,14 @@ class Call:
         return spelled
 
 
-class Messenger:
+class RoundTrips:
     """Sends messages, over one connection of each thread, which stays its own: fetching one from a pool and giving it
     back would cost as much as the message."""
 
     def __init__(self, engine: Engine) -> None:
         """`engine`: of `make_reading_engine`."""
         self._engine = engine
-        self._opening: str = engine.get_execution_options()[MESSAGE_OPENING]
+        self._start: str = engine.get_execution_options()[BATCH_START]
         self._prepared = may_prepare(engine)
         self._own = threading.local()
 
@@ -112,7 +112,7 @@ class Messenger:
 
             def send(message: str) -> None:
                 require_time()
-                cursor.execute(f"{self._opening} {message}")
+                cursor.execute(f"{self._start} {message}")
 
             if self._prepared:
                 for call in calls:

@@ -56,7 +56,7 @@ class MetadataOf(Enum):
 
 
 @dataclass(frozen=True)
-class Sight:
+class ContentRights:
     """The content rights of a caller: the part of their rights that shapes a statement; the vendor is bound to it."""
 
     guardians: bool
@@ -108,12 +108,12 @@ def visible_set() -> ColumnElement[str]:
     return func.nullif(func.current_setting("roster.visible_set", True), "", type_=CText)
 
 
-def org_is_shown(org: FromClause) -> ColumnElement[bool]:
+def org_is_visible(org: FromClause) -> ColumnElement[bool]:
     """Whether a row of orgs is itself visible: granted, or the district above a granted school."""
-    return org_id_is_shown(org.c.sourced_id)
+    return org_id_is_visible(org.c.sourced_id)
 
 
-def org_id_is_shown(org_id: ColumnElement[str]) -> ColumnElement[bool]:
+def org_id_is_visible(org_id: ColumnElement[str]) -> ColumnElement[bool]:
     """Whether the org with this id is visible."""
     visible = visible_orgs.alias()
     return has_row(visible, visible.c.vendor_id == VENDOR, visible.c.org_id == org_id)
@@ -128,85 +128,85 @@ def org_id_is_granted(org_id: ColumnElement[str]) -> ColumnElement[bool]:
     return has_row(visible, visible.c.vendor_id == VENDOR, visible.c.org_id == org_id, visible.c.granted)
 
 
-def role_is_visible(role: FromClause, sight: Sight) -> ColumnElement[bool]:
+def role_is_visible(role: FromClause, rights: ContentRights) -> ColumnElement[bool]:
     """Whether a row of user_roles is visible."""
     granted = org_id_is_granted(role.c.org_id)
-    return granted if sight.guardians else granted & role.c.role.not_in(GUARDIAN_ROLES)
+    return granted if rights.guardians else granted & role.c.role.not_in(GUARDIAN_ROLES)
 
 
-def user_is_visible(user_id: ColumnElement[str], sight: Sight, *roles: str) -> ColumnElement[bool]:
+def user_is_visible(user_id: ColumnElement[str], rights: ContentRights, *roles: str) -> ColumnElement[bool]:
     """Whether the user with this id is visible; with `roles`, whether through one of these."""
     role = tables.user_roles.alias()
-    conditions = [role.c.user_id == user_id, role_is_visible(role, sight)]
+    conditions = [role.c.user_id == user_id, role_is_visible(role, rights)]
     if roles:
         conditions.append(role.c.role.in_(roles))
     return has_row(role, *conditions)
 
 
-def _course_is_visible(course: FromClause, sight: Sight) -> ColumnElement[bool]:
+def _course_is_visible(course: FromClause, rights: ContentRights) -> ColumnElement[bool]:
     taught = tables.classes.alias()
     return or_(
-        org_id_is_shown(course.c.org_id),
-        has_row(taught, taught.c.course_id == course.c.sourced_id, _class_is_visible(taught, sight)),
+        org_id_is_visible(course.c.org_id),
+        has_row(taught, taught.c.course_id == course.c.sourced_id, _class_is_visible(taught, rights)),
     )
 
 
-def _class_is_visible(taught: FromClause, _sight: Sight) -> ColumnElement[bool]:
+def _class_is_visible(taught: FromClause, _rights: ContentRights) -> ColumnElement[bool]:
     return org_id_is_granted(taught.c.school_id)
 
 
-def _enrollment_is_visible(enrollment: FromClause, sight: Sight) -> ColumnElement[bool]:
+def _enrollment_is_visible(enrollment: FromClause, rights: ContentRights) -> ColumnElement[bool]:
     taught = tables.classes.alias()
     # The school says which enrollments are few. Of three joins PostgreSQL guesses the number of rows far too low, and
     # pairs every class with every org.
     return org_id_is_granted(enrollment.c.school_id) & of_each_row(
-        has_row(taught, taught.c.sourced_id == enrollment.c.class_id, _class_is_visible(taught, sight))
-        & user_is_visible(enrollment.c.user_id, sight)
+        has_row(taught, taught.c.sourced_id == enrollment.c.class_id, _class_is_visible(taught, rights))
+        & user_is_visible(enrollment.c.user_id, rights)
     )
 
 
-def _session_is_visible(session: FromClause, _sight: Sight) -> ColumnElement[bool]:
+def _session_is_visible(session: FromClause, _rights: ContentRights) -> ColumnElement[bool]:
     visible = visible_orgs.alias()
     return has_row(visible, visible.c.vendor_id == VENDOR, visible.c.feed_id == session.c.feed_id)
 
 
-def session_id_is_visible(session_id: ColumnElement[str], sight: Sight) -> ColumnElement[bool]:
+def session_id_is_visible(session_id: ColumnElement[str], rights: ContentRights) -> ColumnElement[bool]:
     """Whether the academic session with this id is visible."""
     session = tables.academic_sessions.alias()
-    return session_id.in_(select(session.c.sourced_id).where(row_is_visible(tables.academic_sessions, session, sight)))
+    return session_id.in_(select(session.c.sourced_id).where(row_is_visible(tables.academic_sessions, session, rights)))
 
 
-def rendered_record_is_visible(sight: Sight) -> ColumnElement[bool]:
+def rendered_record_is_visible(rights: ContentRights) -> ColumnElement[bool]:
     """Whether a rendered record is what the caller would get of its record."""
     granted = or_(
         # Says for most callers in one comparison what the list would.
         rendered_records.c.district_id.in_(whole_districts()),
         rendered_records.c.required_orgs.contained_by(func.array(granted_orgs().scalar_subquery(), type_=CTexts)),
     )
-    return granted if sight.guardians else granted & ~rendered_records.c.requires_guardians
+    return granted if rights.guardians else granted & ~rendered_records.c.requires_guardians
 
 
-_VISIBLE: Mapping[Table, Callable[[FromClause, Sight], ColumnElement[bool]]] = {
-    tables.orgs: lambda org, _sight: org_is_shown(org),
+_VISIBLE: Mapping[Table, Callable[[FromClause, ContentRights], ColumnElement[bool]]] = {
+    tables.orgs: lambda org, _rights: org_is_visible(org),
     tables.academic_sessions: _session_is_visible,
     tables.courses: _course_is_visible,
     tables.classes: _class_is_visible,
-    tables.users: lambda user, sight: user_is_visible(user.c.sourced_id, sight),
+    tables.users: lambda user, rights: user_is_visible(user.c.sourced_id, rights),
     tables.enrollments: _enrollment_is_visible,
-    tables.demographics: lambda record, sight: user_is_visible(record.c.sourced_id, sight),
+    tables.demographics: lambda record, rights: user_is_visible(record.c.sourced_id, rights),
 }
 
 
-def row_is_visible(table: Table, row: FromClause, sight: Sight) -> ColumnElement[bool]:
+def row_is_visible(table: Table, row: FromClause, rights: ContentRights) -> ColumnElement[bool]:
     """The condition that `row`, the table or an alias of it, is visible. KeyError for a table that has none."""
-    return _VISIBLE[table](row, sight)
+    return _VISIBLE[table](row, rights)
 
 
-def user_metadata_is_visible(sight: Sight) -> ColumnElement[bool] | None:
+def user_metadata_is_visible(rights: ContentRights) -> ColumnElement[bool] | None:
     """The condition that a user's metadata is visible; None where the caller sees no user's metadata at all."""
     roles: tuple[str, ...] = ()
-    if MetadataOf.STUDENTS in sight.metadata:
+    if MetadataOf.STUDENTS in rights.metadata:
         roles += ("student",)
-    if MetadataOf.GUARDIANS in sight.metadata:
+    if MetadataOf.GUARDIANS in rights.metadata:
         roles += GUARDIAN_ROLES
-    return user_is_visible(tables.users.c.sourced_id, sight, *roles) if roles else None
+    return user_is_visible(tables.users.c.sourced_id, rights, *roles) if roles else None

@@ -28,7 +28,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Wish:
+class Params:
     """What a caller asks for. `fields`: the names as they were given, or None for all."""
 
     limit: int
@@ -150,7 +150,7 @@ COLLECTION_PARAMETERS = (LIMIT, OFFSET, FILTER, SORT, ORDER_BY, FIELDS)
 SINGLE_PARAMETERS = (FIELDS,)
 
 
-def read_wish(pairs: Sequence[tuple[str, str]], parameters: Sequence[Parameter], limits: Limits) -> Wish:
+def read_params(pairs: Sequence[tuple[str, str]], parameters: Sequence[Parameter], limits: Limits) -> Params:
     """Read the decoded (name, text) pairs of a query string.
 
     `parameters` are those that the endpoint takes. Raises RefusedRequestError for an unknown or repeated parameter,
@@ -168,7 +168,7 @@ def read_wish(pairs: Sequence[tuple[str, str]], parameters: Sequence[Parameter],
         if len(texts) > 1 and not known[name].repeatable:
             raise refuse(name, f"is given {len(texts)} times; once is enough")
         values[name] = known[name].read(texts, limits)
-    return Wish(
+    return Params(
         limit=values.get("limit", limits.default_limit),
         offset=values.get("offset", 0),
         filter=values.get("filter"),

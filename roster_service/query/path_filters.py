@@ -13,10 +13,10 @@ from sqlalchemy import BindParameter, ColumnElement, FromClause, Text, bindparam
 
 from roster_service.db import tables
 from roster_service.db.visibility import (
-    Sight,
+    ContentRights,
     has_row,
     of_each_row,
-    org_is_shown,
+    org_is_visible,
     role_is_visible,
     row_is_visible,
     user_is_visible,
@@ -24,7 +24,7 @@ from roster_service.db.visibility import (
 from roster_service.db.vocabulary import TERM_TYPES
 
 # The condition that picks a path's records, below what the caller may see and above what the caller filters.
-Selection = Callable[[Sight], ColumnElement[bool]]
+PathFilter = Callable[[ContentRights], ColumnElement[bool]]
 
 _orgs = tables.orgs.c
 _sessions = tables.academic_sessions.c
@@ -45,7 +45,7 @@ COURSE = path_id("courseId")
 CLASS = path_id("classId")
 
 
-def everything(_sight: Sight) -> ColumnElement[bool]:
+def everything(_rights: ContentRights) -> ColumnElement[bool]:
     """All records of the resource."""
     return true()
 
@@ -53,24 +53,24 @@ def everything(_sight: Sight) -> ColumnElement[bool]:
 # --- by kind -----------------------------------------------------------------------------------------------------
 
 
-def schools(_sight: Sight) -> ColumnElement[bool]:
+def schools(_rights: ContentRights) -> ColumnElement[bool]:
     """Orgs of type school."""
     return _orgs.type == "school"
 
 
-def terms(_sight: Sight) -> ColumnElement[bool]:
+def terms(_rights: ContentRights) -> ColumnElement[bool]:
     """Sessions of type term or semester."""
     return _sessions.type.in_(TERM_TYPES)
 
 
-def grading_periods(_sight: Sight) -> ColumnElement[bool]:
+def grading_periods(_rights: ContentRights) -> ColumnElement[bool]:
     """Sessions of type gradingPeriod."""
     return _sessions.type == "gradingPeriod"
 
 
-def users_with_role(role: str) -> Selection:
+def users_with_role(role: str) -> PathFilter:
     """Users with this role at an org that the caller may see."""
-    return lambda sight: user_is_visible(_users.sourced_id, sight, role)
+    return lambda rights: user_is_visible(_users.sourced_id, rights, role)
 
 
 # --- of a parent -------------------------------------------------------------------------------------------------
@@ -79,118 +79,120 @@ def users_with_role(role: str) -> Selection:
 def _is_school(org_id: ColumnElement[str]) -> ColumnElement[bool]:
     """Whether this is a school that the caller may see: below another's there is nothing, not even what they share."""
     school = tables.orgs.alias()
-    return of_each_row(has_row(school, school.c.sourced_id == org_id, school.c.type == "school", org_is_shown(school)))
+    return of_each_row(
+        has_row(school, school.c.sourced_id == org_id, school.c.type == "school", org_is_visible(school))
+    )
 
 
-def _is_term(session_id: ColumnElement[str], sight: Sight) -> ColumnElement[bool]:
+def _is_term(session_id: ColumnElement[str], rights: ContentRights) -> ColumnElement[bool]:
     session = tables.academic_sessions.alias()
     return of_each_row(
         has_row(
             session,
             session.c.sourced_id == session_id,
             session.c.type.in_(TERM_TYPES),
-            row_is_visible(tables.academic_sessions, session, sight),
+            row_is_visible(tables.academic_sessions, session, rights),
         )
     )
 
 
-def terms_of_school(sight: Sight) -> ColumnElement[bool]:
+def terms_of_school(rights: ContentRights) -> ColumnElement[bool]:
     """The terms in which a school's classes are taught, and those right above or below such a session."""
     taught, link, used = tables.classes.alias(), tables.class_terms.alias(), tables.academic_sessions.alias()
     of_school = (
         select(link.c.session_id)
         .join_from(link, taught, taught.c.sourced_id == link.c.class_id)
-        .where(_is_taught_at_school(taught, sight))
+        .where(_is_taught_at_school(taught, rights))
     )
     parents = select(used.c.parent_id).where(used.c.sourced_id.in_(of_school))
     return (
         _is_school(SCHOOL)
-        & terms(sight)
+        & terms(rights)
         & or_(
             _sessions.sourced_id.in_(of_school), _sessions.sourced_id.in_(parents), _sessions.parent_id.in_(of_school)
         )
     )
 
 
-def grading_periods_of_term(sight: Sight) -> ColumnElement[bool]:
+def grading_periods_of_term(rights: ContentRights) -> ColumnElement[bool]:
     """The grading periods in a term."""
-    return _is_term(TERM, sight) & grading_periods(sight) & (_sessions.parent_id == TERM)
+    return _is_term(TERM, rights) & grading_periods(rights) & (_sessions.parent_id == TERM)
 
 
-def courses_of_school(sight: Sight) -> ColumnElement[bool]:
+def courses_of_school(rights: ContentRights) -> ColumnElement[bool]:
     """The courses that a school offers itself or teaches a class of."""
     taught, offered = tables.classes.alias(), tables.courses.alias()
     ids = union(
         select(offered.c.sourced_id).where(offered.c.org_id == SCHOOL),
-        select(taught.c.course_id).where(_is_taught_at_school(taught, sight)),
+        select(taught.c.course_id).where(_is_taught_at_school(taught, rights)),
     )
     return _is_school(SCHOOL) & _courses.sourced_id.in_(ids)
 
 
-def _is_taught_at_school(taught: FromClause, sight: Sight) -> ColumnElement[bool]:
+def _is_taught_at_school(taught: FromClause, rights: ContentRights) -> ColumnElement[bool]:
     """Whether a row of classes is an active class of the school of the path that the caller may see."""
     return (
         (taught.c.school_id == SCHOOL)
         & (taught.c.status == "active")
-        & of_each_row(row_is_visible(tables.classes, taught, sight))
+        & of_each_row(row_is_visible(tables.classes, taught, rights))
     )
 
 
-def classes_of_school(_sight: Sight) -> ColumnElement[bool]:
+def classes_of_school(_rights: ContentRights) -> ColumnElement[bool]:
     """The classes of a school."""
     return _is_school(SCHOOL) & (_classes.school_id == SCHOOL)
 
 
-def classes_of_course(_sight: Sight) -> ColumnElement[bool]:
+def classes_of_course(_rights: ContentRights) -> ColumnElement[bool]:
     """The classes of a course."""
     return _classes.course_id == COURSE
 
 
-def classes_of_term(sight: Sight) -> ColumnElement[bool]:
+def classes_of_term(rights: ContentRights) -> ColumnElement[bool]:
     """The classes of a term."""
     link = tables.class_terms.alias()
     of_term = select(link.c.class_id).where(link.c.session_id == TERM)
-    return _is_term(TERM, sight) & _classes.sourced_id.in_(of_term)
+    return _is_term(TERM, rights) & _classes.sourced_id.in_(of_term)
 
 
-def classes_of_user(parameter: str, role: str | None) -> Selection:
+def classes_of_user(parameter: str, role: str | None) -> PathFilter:
     """The classes in which the user of the path is enrolled, in `role` or in any."""
 
-    def select_classes(sight: Sight) -> ColumnElement[bool]:
+    def select_classes(rights: ContentRights) -> ColumnElement[bool]:
         enrolled = tables.enrollments.alias()
         of_user = select(enrolled.c.class_id).where(
-            enrolled.c.user_id == path_id(parameter), _holds(enrolled, role, sight)
+            enrolled.c.user_id == path_id(parameter), _holds(enrolled, role, rights)
         )
         return _classes.sourced_id.in_(of_user)
 
     return select_classes
 
 
-def _holds(enrolled: FromClause, role: str | None, sight: Sight) -> ColumnElement[bool]:
+def _holds(enrolled: FromClause, role: str | None, rights: ContentRights) -> ColumnElement[bool]:
     """Whether an enrollment counts: active, visible, and in the role that is asked for."""
-    condition = (enrolled.c.status == "active") & of_each_row(row_is_visible(tables.enrollments, enrolled, sight))
+    condition = (enrolled.c.status == "active") & of_each_row(row_is_visible(tables.enrollments, enrolled, rights))
     return condition if role is None else condition & (enrolled.c.role == role)
 
 
-def users_of_school(role: str) -> Selection:
+def users_of_school(role: str) -> PathFilter:
     """The users with a role at a school."""
 
-    def select_users(sight: Sight) -> ColumnElement[bool]:
+    def select_users(rights: ContentRights) -> ColumnElement[bool]:
         held = tables.user_roles.alias()
         at_school = select(held.c.user_id).where(
-            held.c.org_id == SCHOOL, held.c.role == role, of_each_row(role_is_visible(held, sight))
+            held.c.org_id == SCHOOL, held.c.role == role, of_each_row(role_is_visible(held, rights))
         )
         return _is_school(SCHOOL) & _users.sourced_id.in_(at_school)
 
     return select_users
 
 
-def users_of_class(role: str) -> Selection:
+def users_of_class(role: str) -> PathFilter:
     """The users enrolled in a class in a role."""
 
-    def select_users(sight: Sight) -> ColumnElement[bool]:
+    def select_users(rights: ContentRights) -> ColumnElement[bool]:
         enrolled = tables.enrollments.alias()
-        of_class = select(enrolled.c.user_id).where(enrolled.c.class_id == CLASS, _holds(enrolled, role, sight))
+        of_class = select(enrolled.c.user_id).where(enrolled.c.class_id == CLASS, _holds(enrolled, role, rights))
         return _users.sourced_id.in_(of_class)
 
     return select_users
@@ -202,17 +204,17 @@ def _class_is_of_school() -> ColumnElement[bool]:
     return _is_school(SCHOOL) & of_each_row(of_school)
 
 
-def users_of_class_of_school(role: str) -> Selection:
+def users_of_class_of_school(role: str) -> PathFilter:
     """The users enrolled in a class in a role, where the class is the school's."""
     of_class = users_of_class(role)
-    return lambda sight: _class_is_of_school() & of_class(sight)
+    return lambda rights: _class_is_of_school() & of_class(rights)
 
 
-def enrollments_of_school(_sight: Sight) -> ColumnElement[bool]:
+def enrollments_of_school(_rights: ContentRights) -> ColumnElement[bool]:
     """The enrollments at a school."""
     return _is_school(SCHOOL) & (_enrollments.school_id == SCHOOL)
 
 
-def enrollments_of_class_of_school(_sight: Sight) -> ColumnElement[bool]:
+def enrollments_of_class_of_school(_rights: ContentRights) -> ColumnElement[bool]:
     """The enrollments of a class, where the class is the school's."""
     return _class_is_of_school() & (_enrollments.class_id == CLASS)

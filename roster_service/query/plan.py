@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from oneroster_filter import FieldTypes, FilterError, Kind, TypedExpr, UnknownFieldError, check, field_types, parse
 
-from roster_service.db.visibility import Sight
+from roster_service.db.visibility import ContentRights
 from roster_service.errors import Problem, RefusedRequestError
-from roster_service.query.params import Wish
-from roster_service.query.path_filters import Selection
+from roster_service.query.params import Params
+from roster_service.query.path_filters import PathFilter
 from roster_service.schemas.kinds import Metadata, RosterField, roster_fields
 from roster_service.schemas.records import Record
 
@@ -34,33 +34,33 @@ class Notice:
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class ResourceView:
     """A record type as one caller sees it: the fields that exist for them, and what a filter may name.
 
-    There is one view per record type and sight (`make_view`), so views are told apart by identity.
+    There is one view per record type and sight (`make_resource_view`), so views are told apart by identity.
     """
 
     record: type[Record]
-    sight: Sight
+    rights: ContentRights
     fields: Mapping[str, RosterField]
     filter_types: FieldTypes
 
 
 @functools.cache
-def make_view(record: type[Record], sight: Sight) -> View:
+def make_resource_view(record: type[Record], rights: ContentRights) -> ResourceView:
     """The view of a record type for a sight. A field that the sight hides altogether is not in it."""
     fields = roster_fields(record)
-    hidden = [name for name, field in fields.items() if isinstance(field, Metadata) and field.is_hidden(sight)]
+    hidden = [name for name, field in fields.items() if isinstance(field, Metadata) and field.is_hidden(rights)]
     shown = {name: field for name, field in fields.items() if name not in hidden}
-    return View(record, sight, shown, field_types(record(exclude=hidden)))
+    return ResourceView(record, rights, shown, field_types(record(exclude=hidden)))
 
 
 @dataclass(frozen=True)
-class Outline:
+class QueryShape:
     """The part of a plan that shapes its statements, whatever the values: statements are kept by it."""
 
-    view: View
-    selection: Selection
+    view: ResourceView
+    path_filter: PathFilter
     sort: str | None
     descending: bool
     fields: tuple[str, ...]
@@ -70,7 +70,7 @@ class Outline:
 class Plan:
     """A request that can be run: everything in it is known, typed and allowed."""
 
-    outline: Outline
+    shape: QueryShape
     path_ids: tuple[tuple[str, str], ...]
     filter: TypedExpr | None
     limit: int
@@ -79,27 +79,27 @@ class Plan:
 
 
 def make_plan(
-    wish: Wish, record: type[Record], sight: Sight, selection: Selection, path_ids: Mapping[str, str]
+    params: Params, record: type[Record], rights: ContentRights, path_filter: PathFilter, path_ids: Mapping[str, str]
 ) -> Plan:
     """Hold a wish against the record type as the caller sees it.
 
     Raises RefusedRequestError (FILTER) for a filter that cannot be parsed, names an unknown field, or compares a
     field with what it is not. An unknown `sort` or `fields` name becomes a warning, as the standard wants.
     """
-    view = make_view(record, sight)
-    sort, sort_notices = _check_sort(wish.sort, view)
-    fields, field_notices = _check_fields(wish.fields, view)
+    view = make_resource_view(record, rights)
+    sort, sort_notices = _check_sort(params.sort, view)
+    fields, field_notices = _check_fields(params.fields, view)
     return Plan(
-        outline=Outline(view, selection, sort, wish.descending, fields),
+        shape=QueryShape(view, path_filter, sort, params.descending, fields),
         path_ids=tuple(path_ids.items()),
-        filter=None if wish.filter is None else _check_filter(wish.filter, view),
-        limit=wish.limit,
-        offset=wish.offset,
+        filter=None if params.filter is None else _check_filter(params.filter, view),
+        limit=params.limit,
+        offset=params.offset,
         notices=sort_notices + field_notices,
     )
 
 
-def _check_filter(text: str, view: View) -> TypedExpr:
+def _check_filter(text: str, view: ResourceView) -> TypedExpr:
     try:
         return check(parse(text), view.filter_types)
     except FilterError as error:
@@ -114,7 +114,7 @@ def _describe(error: FilterError, text: str) -> str:
     return f"{error.message}{place}{hint}"
 
 
-def _check_sort(name: str | None, view: View) -> tuple[str | None, tuple[Notice, ...]]:
+def _check_sort(name: str | None, view: ResourceView) -> tuple[str | None, tuple[Notice, ...]]:
     if name is None or is_sortable(name, view.filter_types):
         return name, ()
     trouble = (
@@ -129,7 +129,7 @@ def is_sortable(name: str, types: FieldTypes) -> bool:
     return kind is not None and not kind.many and kind.kind is not Kind.TEXTS
 
 
-def _check_fields(names: tuple[str, ...] | None, view: View) -> tuple[tuple[str, ...], tuple[Notice, ...]]:
+def _check_fields(names: tuple[str, ...] | None, view: ResourceView) -> tuple[tuple[str, ...], tuple[Notice, ...]]:
     every = tuple(view.fields)
     if names is None:
         return every, ()

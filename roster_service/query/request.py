@@ -13,19 +13,22 @@ from typing import Any
 from sqlalchemy.dialects import postgresql
 
 from roster_service.db.round_trip import Call
-from roster_service.query.plan import Outline, Plan
+from roster_service.query.plan import Plan, QueryShape
 from roster_service.query.statements import HREF_ROOT, KEPT, Driver, admits, matching, order_of
 
 
 @dataclass(frozen=True)
 class AuthorizedRequest:
-    """A plan of a vendor's request. `admission` admits the vendor in the transaction that it is sent in; `asked`: the
-    values that the plan's path filter is bound to, beside the ids of the path."""
+    """A plan of a vendor's request.
+
+    `admission` admits the vendor in the transaction of the read. `path_values`: the values that the plan's path filter
+    is bound to, beside the ids of the path.
+    """
 
     plan: Plan
     vendor_id: int
     admission: Call
-    asked: Mapping[str, Any]
+    path_values: Mapping[str, Any]
 
     @cached_property
     def values(self) -> dict[str, Any]:
@@ -35,7 +38,7 @@ class AuthorizedRequest:
             "base_url": HREF_ROOT,
             # No text in PostgreSQL has a NUL, so no record has such an id.
             **{f"path_{name}": None if "\x00" in value else value for name, value in self.plan.path_ids},
-            **self.asked,
+            **self.path_values,
             "page_limit": self.plan.limit,
             "page_offset": self.plan.offset,
             "query": self.query_hash,
@@ -45,24 +48,26 @@ class AuthorizedRequest:
     def query_hash(self) -> bytes:
         """A hash of all that decides which records the collection has, and in which order, but for the revision and
         the orgs that the vendor sees: pages of one query share an ordering."""
-        plan, outline = self.plan, ordered_outline(self.plan)
-        asked = {name: sorted(value) if isinstance(value, list) else value for name, value in self.asked.items()}
-        facts = (_describe(outline), _describe_filter(plan), sorted(plan.path_ids), sorted(asked.items()))
+        plan, shape = self.plan, ordered_shape(self.plan)
+        path_values = {
+            name: sorted(value) if isinstance(value, list) else value for name, value in self.path_values.items()
+        }
+        facts = (_describe(shape), _describe_filter(plan), sorted(plan.path_ids), sorted(path_values.items()))
         return hashlib.sha256(repr(facts).encode()).digest()
 
 
-def ordered_outline(plan: Plan) -> Outline:
+def ordered_shape(plan: Plan) -> QueryShape:
     """The part of a plan's outline that decides its ordering: neither the direction nor the fields."""
-    outline = dataclasses.replace(plan.outline, descending=False, fields=())
+    shape = dataclasses.replace(plan.shape, descending=False, fields=())
     # Who only counts asks for no order.
-    return outline if plan.limit else dataclasses.replace(outline, sort=None)
+    return shape if plan.limit else dataclasses.replace(shape, sort=None)
 
 
 @functools.lru_cache(KEPT)
-def _describe(outline: Outline) -> bytes:
+def _describe(shape: QueryShape) -> bytes:
     """A hash of the statement without a filter, which says everything of an outline: nothing that changes it can be
     forgotten."""
-    ids = matching(outline, admits(outline, Driver.VISIBILITY)).order_by(*order_of(outline))
+    ids = matching(shape, admits(shape, Driver.VISIBILITY)).order_by(*order_of(shape))
     compiled = ids.compile(dialect=postgresql.dialect())  # type: ignore[no-untyped-call]
     return hashlib.sha256(repr((str(compiled), sorted(compiled.params.items()))).encode()).digest()
 
@@ -71,6 +76,6 @@ def _describe_filter(plan: Plan) -> object:
     """The filter as it was typed, and what decides which values it is held against: its SQL follows from these."""
     if plan.filter is None:
         return None
-    view = plan.outline.view
-    metadata = sorted(kind.value for kind in view.sight.metadata)
-    return plan.filter, view.record.__module__, view.record.__qualname__, view.sight.guardians, metadata
+    view = plan.shape.view
+    metadata = sorted(kind.value for kind in view.rights.metadata)
+    return plan.filter, view.record.__module__, view.record.__qualname__, view.rights.guardians, metadata

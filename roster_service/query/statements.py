@@ -23,9 +23,9 @@ from oneroster_filter import (
 from sqlalchemy import ColumnElement, Select, Table, and_, func, select, true
 
 from roster_service.db import json_text
-from roster_service.db.visibility import Sight, of_each_row, row_is_visible
-from roster_service.query.path_filters import Selection, path_id
-from roster_service.query.plan import Outline, Plan, View
+from roster_service.db.visibility import ContentRights, of_each_row, row_is_visible
+from roster_service.query.path_filters import PathFilter, path_id
+from roster_service.query.plan import Plan, QueryShape, ResourceView
 from roster_service.schemas.kinds import Source
 
 RECORD = path_id("sourcedId")
@@ -37,9 +37,9 @@ HREF_ROOT = "\x01"
 KEPT = 512
 
 
-def matching(outline: Outline, *conditions: ColumnElement[bool]) -> Select[str]:
+def matching(shape: QueryShape, *conditions: ColumnElement[bool]) -> Select[str]:
     """The ids of the records of an outline's table where the conditions hold."""
-    return select(key_column(outline)).where(*conditions)
+    return select(key_column(shape)).where(*conditions)
 
 
 def wanted_by(plan: Plan) -> ColumnElement[bool]:
@@ -47,19 +47,19 @@ def wanted_by(plan: Plan) -> ColumnElement[bool]:
     return true() if plan.filter is None else filter_condition(plan)
 
 
-def key_column(outline: Outline) -> ColumnElement[str]:
+def key_column(shape: QueryShape) -> ColumnElement[str]:
     """The sourcedId."""
-    return outline.view.record.table.c.sourced_id
+    return shape.view.record.table.c.sourced_id
 
 
-def record_json(outline: Outline) -> ColumnElement[str]:
+def record_json(shape: QueryShape) -> ColumnElement[str]:
     """The JSON text of a record, with the fields that are wanted."""
-    return _record_json(outline.view, outline.fields)
+    return _record_json(shape.view, shape.fields)
 
 
 @functools.lru_cache(KEPT)
-def _record_json(view: View, fields: tuple[str, ...]) -> ColumnElement[str]:
-    return json_text.object_json((name, view.fields[name].json(view.sight)) for name in fields)
+def _record_json(view: ResourceView, fields: tuple[str, ...]) -> ColumnElement[str]:
+    return json_text.object_json((name, view.fields[name].json(view.rights)) for name in fields)
 
 
 class Driver(Enum):
@@ -81,7 +81,7 @@ def find_driver(plan: Plan) -> Driver:
     """Where a plan's statements begin, as far as the plan alone says."""
     if plan.path_ids:
         return Driver.PATH
-    is_selective = plan.filter is not None and _is_selective(plan.outline.view, plan.filter)
+    is_selective = plan.filter is not None and _is_selective(plan.shape.view, plan.filter)
     return Driver.FILTER if is_selective else Driver.VISIBILITY
 
 
@@ -90,7 +90,7 @@ def is_narrow(plan: Plan) -> bool:
     return find_driver(plan) is not Driver.VISIBILITY
 
 
-def _is_selective(view: View, typed: TypedExpr) -> bool:
+def _is_selective(view: ResourceView, typed: TypedExpr) -> bool:
     """Whether a filter leaves few records: it compares a text that an index begins with for equality."""
     indexed = _leading_columns(view.record.table)
 
@@ -109,9 +109,9 @@ def _leading_columns(table: Table) -> frozenset[Any]:
     return frozenset(columns[0] for columns in (tuple(table.primary_key), *indexes))
 
 
-def admits(outline: Outline, driver: Driver) -> ColumnElement[bool]:
+def admits(shape: QueryShape, driver: Driver) -> ColumnElement[bool]:
     """What the caller may see, and what the path means: below whatever the caller filters."""
-    return _admits(outline.view.record.table, outline.view.sight, outline.selection, driver)
+    return _admits(shape.view.record.table, shape.view.rights, shape.path_filter, driver)
 
 
 def admits_for(plan: Plan, *, sees_districts: bool) -> ColumnElement[bool]:
@@ -119,12 +119,12 @@ def admits_for(plan: Plan, *, sees_districts: bool) -> ColumnElement[bool]:
     driver = find_driver(plan)
     # Who sees whole districts sees nearly all rows: to ask of each row costs less than a join with all that is visible.
     is_searched = driver is Driver.VISIBILITY and sees_districts
-    return admits(plan.outline, Driver.FILTER if is_searched else driver)
+    return admits(plan.shape, Driver.FILTER if is_searched else driver)
 
 
 @functools.lru_cache(KEPT)
-def _admits(table: Table, sight: Sight, selection: Selection, driver: Driver) -> ColumnElement[bool]:
-    visible, selected = row_is_visible(table, table, sight), selection(sight)
+def _admits(table: Table, rights: ContentRights, path_filter: PathFilter, driver: Driver) -> ColumnElement[bool]:
+    visible, selected = row_is_visible(table, table, rights), path_filter(rights)
     match driver:
         case Driver.VISIBILITY:
             return and_(visible, selected)
@@ -138,28 +138,28 @@ def filter_condition(plan: Plan) -> ColumnElement[bool]:
     """The filter of a plan as a condition, its values bound in it."""
     if plan.filter is None:
         raise TypeError("the plan has no filter")
-    find = functools.partial(find_source, plan.outline.view)
+    find = functools.partial(find_source, plan.shape.view)
     # A function of `db/sql`, which row-level security need not come before.
     return sqlalchemy_where(plan.filter, find, contains=func.contains_folded).self_group()
 
 
-def order_of(outline: Outline) -> list[ColumnElement[Any]]:
+def order_of(shape: QueryShape) -> list[ColumnElement[Any]]:
     """What the records are sorted by: last the sourcedId, which no two share."""
-    keys: list[ColumnElement[Any]] = [key_column(outline)]
-    if outline.sort is not None and outline.sort != "sourcedId":
-        source = find_source(outline.view, outline.sort)
+    keys: list[ColumnElement[Any]] = [key_column(shape)]
+    if shape.sort is not None and shape.sort != "sourcedId":
+        source = find_source(shape.view, shape.sort)
         if isinstance(source, Through):
-            raise TypeError(f"{outline.sort} has several values a record")
+            raise TypeError(f"{shape.sort} has several values a record")
         keys.insert(0, source)
-    return [key.desc() if outline.descending else key.asc() for key in keys]
+    return [key.desc() if shape.descending else key.asc() for key in keys]
 
 
-def has_own_words(outline: Outline) -> bool:
+def has_own_words(shape: QueryShape) -> bool:
     """Whether a caller's own words stand in the statements: a sort on `metadata` names what the caller likes."""
-    return outline.sort is not None and "." in outline.sort
+    return shape.sort is not None and "." in shape.sort
 
 
-def find_source(view: View, path: str) -> Source:
+def find_source(view: ResourceView, path: str) -> Source:
     """The SQL behind a full path that the plan's check admitted."""
     name, _, rest = path.partition(".")
-    return view.fields[name].source(rest, view.sight)
+    return view.fields[name].source(rest, view.rights)

@@ -20,7 +20,7 @@ from sqlalchemy.sql import visitors
 from roster_service.cache.ordering_statements import LIMIT, OFFSET
 from roster_service.db.prepared import DIALECT
 from roster_service.db.tables import CTexts
-from roster_service.query.plan import Outline, Plan
+from roster_service.query.plan import Plan, QueryShape
 from roster_service.query.statements import (
     KEPT,
     Driver,
@@ -53,20 +53,20 @@ def find_first_page(plan: Plan, *, sees_districts: bool) -> FirstPage:
 
     What does not say which records are few is planned with its values: how many it leaves depends on them.
     """
-    outline, driver = dataclasses.replace(plan.outline, fields=()), find_driver(plan)
-    if driver is Driver.VISIBILITY or has_own_words(outline) or _names_own_field(plan):
+    shape, driver = dataclasses.replace(plan.shape, fields=()), find_driver(plan)
+    if driver is Driver.VISIBILITY or has_own_words(shape) or _names_own_field(plan):
         admitted = admits_for(plan, sees_districts=sees_districts)
         find = _find if plan.limit else _count
-        return FirstPage(find(outline, admitted, wanted_by(plan)), {}, is_kept=False)
+        return FirstPage(find(shape, admitted, wanted_by(plan)), {}, is_kept=False)
     if plan.filter is None:
-        return FirstPage(_find_plainly(outline, driver), {}, is_kept=True)
-    shape, values = bind_filter(plan)
-    return FirstPage(_find_filtered(outline, driver, shape), values, is_kept=True)
+        return FirstPage(_find_plainly(shape, driver), {}, is_kept=True)
+    filter_shape, values = bind_filter(plan)
+    return FirstPage(_find_filtered(shape, driver, filter_shape), values, is_kept=True)
 
 
 def _names_own_field(plan: Plan) -> bool:
     """Whether the filter names a key of `metadata`: the caller's own word, which nothing keeps."""
-    known = plan.outline.view.filter_types
+    known = plan.shape.view.filter_types
     return plan.filter is not None and any(clause.field not in known for clause in clauses(plan.filter))
 
 
@@ -100,29 +100,29 @@ def bind_filter(plan: Plan) -> tuple[FilterShape, Mapping[str, Any]]:
 
 
 @functools.lru_cache(KEPT)
-def _find_plainly(outline: Outline, driver: Driver) -> CTE:
-    return _find(outline, admits(outline, driver))
+def _find_plainly(shape: QueryShape, driver: Driver) -> CTE:
+    return _find(shape, admits(shape, driver))
 
 
 @functools.lru_cache(KEPT)
-def _find_filtered(outline: Outline, driver: Driver, shape: FilterShape) -> CTE:
-    return _find(outline, admits(outline, driver), shape.condition)
+def _find_filtered(shape: QueryShape, driver: Driver, filter_shape: FilterShape) -> CTE:
+    return _find(shape, admits(shape, driver), filter_shape.condition)
 
 
-def _find(outline: Outline, *conditions: ColumnElement[bool]) -> CTE:
-    named = [_bare(key).label(f"key_{number}") for number, key in enumerate(order_of(outline))]
+def _find(shape: QueryShape, *conditions: ColumnElement[bool]) -> CTE:
+    named = [_bare(key).label(f"key_{number}") for number, key in enumerate(order_of(shape))]
     matching = select(*named).where(*conditions).cte("matching")
     keys = list(matching.c)
-    order = [key.desc() if outline.descending else key.asc() for key in keys]
+    order = [key.desc() if shape.descending else key.asc() for key in keys]
     ids = select(keys[-1]).order_by(*order).limit(LIMIT).offset(OFFSET)
     total = select(func.count()).select_from(matching).scalar_subquery()
     return select(func.array(ids.scalar_subquery(), type_=CTexts).label("ids"), total.label("total")).cte("found")
 
 
-def _count(outline: Outline, *conditions: ColumnElement[bool]) -> CTE:
+def _count(shape: QueryShape, *conditions: ColumnElement[bool]) -> CTE:
     """Without a page, for who only counts."""
     none: ColumnElement[Any] = cast(array([]), CTexts)
-    counted = select(none.label("ids"), func.count().label("total")).select_from(outline.view.record.table)
+    counted = select(none.label("ids"), func.count().label("total")).select_from(shape.view.record.table)
     return counted.where(*conditions).cte("found")
 
 

@@ -16,7 +16,7 @@ from roster_service.cache.rendered_records import TextSource, rendered_text, tex
 from roster_service.db.tables import orderings, roster_state
 from roster_service.db.visibility import visible_set, whole_districts
 from roster_service.query.path_filters import everything
-from roster_service.query.plan import Outline
+from roster_service.query.plan import QueryShape
 from roster_service.query.statements import KEPT, RECORD, Driver, admits, key_column, matching, record_json
 
 
@@ -30,12 +30,12 @@ STATE_STATEMENT = select(*_state().c)
 
 
 @functools.lru_cache(KEPT)
-def ordered_page_statement(outline: Outline, source: TextSource) -> Select[*tuple[Any, ...]]:
+def ordered_page_statement(shape: QueryShape, source: TextSource) -> Select[*tuple[Any, ...]]:
     """(the state; total, bytes, whether the caller sees whole districts; a JSON text, how many records it has), a row
     for each text of the page, in order: from the ordering bound as `query`.
 
     `bytes` is 0 where the collection was counted and its order is not kept; total is NULL where nothing is known of
-    it, and only then the next column says anything. `outline`: without its sort, of which nothing is in the statement.
+    it, and only then the next column says anything. `shape`: without its sort, of which nothing is in the statement.
     """
     state = _state()
     is_own = (
@@ -45,20 +45,20 @@ def ordered_page_statement(outline: Outline, source: TextSource) -> Select[*tupl
     )
     found = select(orderings.c.id, orderings.c.total, orderings.c.bytes).select_from(state.join(orderings, is_own))
     ordering = found.cte("ordering")
-    ids = ids_of_page(ordering, descending=outline.descending)
+    ids = ids_of_page(ordering, descending=shape.descending)
     sees_districts = case((ordering.c.id.is_(None), exists(whole_districts())))
     head = (*state.c, ordering.c.total, ordering.c.bytes, sees_districts)
     return _put_beside(
-        head, state.outerjoin(ordering, true()), texts_of(outline, ids, source, backwards=outline.descending)
+        head, state.outerjoin(ordering, true()), texts_of(shape, ids, source, backwards=shape.descending)
     )
 
 
-def found_page_statement(outline: Outline, found: CTE, source: TextSource) -> Select[*tuple[Any, ...]]:
+def found_page_statement(shape: QueryShape, found: CTE, source: TextSource) -> Select[*tuple[Any, ...]]:
     """(the state; total; a JSON text, how many records it has), a row for each text of the page, in order: `found`
-    gives the ids and the total. `outline`: as for `ordered_page_statement`."""
+    gives the ids and the total. `shape`: as for `ordered_page_statement`."""
     state = _state()
     ids = select(found.c.ids).scalar_subquery()
-    texts = texts_of(outline, ids, source, backwards=False)
+    texts = texts_of(shape, ids, source, backwards=False)
     return _put_beside((*state.c, found.c.total), state.join(found, true()), texts)
 
 
@@ -76,18 +76,18 @@ def _put_beside(
 
 
 @functools.lru_cache(KEPT)
-def single_statement(outline: Outline, source: TextSource) -> Select[*tuple[Any, ...]]:
+def single_statement(shape: QueryShape, source: TextSource) -> Select[*tuple[Any, ...]]:
     """(the state; the JSON text of the record whose sourcedId is bound as `path_sourcedId`, or NULL)."""
     state = _state()
-    table = outline.view.record.table
+    table = shape.view.record.table
     if source is TextSource.LIVE:
-        record = select(record_json(outline).label("body"))
-        record = record.select_from(table).where(key_column(outline) == RECORD, admits(outline, Driver.FILTER))
+        record = select(record_json(shape).label("body"))
+        record = record.select_from(table).where(key_column(shape) == RECORD, admits(shape, Driver.FILTER))
     else:
-        record = rendered_text(outline.view, RECORD)
-        if outline.selection is not everything:
+        record = rendered_text(shape.view, RECORD)
+        if shape.path_filter is not everything:
             # Whether the path means it is a question to the record.
-            meant = matching(outline, key_column(outline) == RECORD, outline.selection(outline.view.sight))
+            meant = matching(shape, key_column(shape) == RECORD, shape.path_filter(shape.view.rights))
             record = record.where(exists(meant))
     body = record.subquery("record").c.body
     return select(*state.c, body).select_from(state.outerjoin(body.table, true()))

@@ -14,9 +14,9 @@ from typing import Any
 from roster_service.access.roster_state import RosterState
 from roster_service.cache.orderings import Orderings
 from roster_service.cache.rendered_records import text_sources
-from roster_service.db.round_trip import Call, Messenger
+from roster_service.db.round_trip import Call, RoundTrips
 from roster_service.errors import Problem, RefusedRequestError
-from roster_service.query.plan import Outline, Plan
+from roster_service.query.plan import Plan, QueryShape
 from roster_service.query.request import AuthorizedRequest
 from roster_service.query.statements import is_narrow
 from roster_service.reads.first_page import find_first_page
@@ -51,20 +51,20 @@ class ReadRecord:
 class Reader:
     """Reads for the callers of one worker."""
 
-    def __init__(self, messenger: Messenger, orderings: Orderings) -> None:
-        self._messenger = messenger
+    def __init__(self, round_trips: RoundTrips, orderings: Orderings) -> None:
+        self._round_trips = round_trips
         self._orderings = orderings
 
     def admit(self, admission: Call) -> RosterState:
         """The state of the roster, for a caller who is admitted. Raises RefusedRequestError (BAD_TOKEN) for others."""
-        (row,) = self._messenger.fetch_last(admission, _STATE)
+        (row,) = self._round_trips.fetch_last(admission, _STATE)
         return _read_state(row)
 
     def read_record(self, request: AuthorizedRequest) -> ReadRecord:
         """The record that the path of the request names. Raises as `admit`."""
-        outline = request.plan.outline
-        for source in text_sources(outline):
-            (row,) = self._fetch(request, Call(single_statement(outline, source), request.values))
+        shape = request.plan.shape
+        for source in text_sources(shape):
+            (row,) = self._fetch(request, Call(single_statement(shape, source), request.values))
             if row[4] is not None:
                 break
         return ReadRecord(_read_state(row), row[4])
@@ -91,8 +91,8 @@ class Reader:
 
     def _read_ordered(self, request: AuthorizedRequest) -> _Ordered:
         plan = request.plan
-        for source in text_sources(plan.outline):
-            statement = ordered_page_statement(_without_sort(plan.outline), source)
+        for source in text_sources(plan.shape):
+            statement = ordered_page_statement(_without_sort(plan.shape), source)
             rows = self._fetch(request, Call(statement, request.values))
             state, (total, size, sees_districts) = _read_state(rows[0]), rows[0][4:7]
             if total is None:
@@ -110,13 +110,13 @@ class Reader:
         plan = request.plan
         first = find_first_page(plan, sees_districts=sees_districts)
         values = {**request.values, **first.values}
-        for source in text_sources(plan.outline):
+        for source in text_sources(plan.shape):
             if first.is_kept:
-                statement = kept_page_statement(_without_sort(plan.outline), first.found, source)
+                statement = kept_page_statement(_without_sort(plan.shape), first.found, source)
                 rows = self._fetch(request, Call(statement, values))
             else:
-                statement = found_page_statement(_without_sort(plan.outline), first.found, source)
-                rows = self._messenger.fetch_once(request.admission, statement, values)
+                statement = found_page_statement(_without_sort(plan.shape), first.found, source)
+                rows = self._round_trips.fetch_once(request.admission, statement, values)
             state = _read_state(rows[0])
             page = _join(rows, 5, rows[0][4])
             if page.records == _count_expected(plan, page.total):
@@ -124,7 +124,7 @@ class Reader:
         return ReadPage(state, page)
 
     def _fetch(self, request: AuthorizedRequest, call: Call) -> Sequence[tuple[Any, ...]]:
-        return self._messenger.fetch_last(request.admission, call)
+        return self._round_trips.fetch_last(request.admission, call)
 
 
 @dataclass(frozen=True)
@@ -138,8 +138,8 @@ class _Ordered:
     sees_districts: bool
 
 
-def _without_sort(outline: Outline) -> Outline:
-    return dataclasses.replace(outline, sort=None)
+def _without_sort(shape: QueryShape) -> QueryShape:
+    return dataclasses.replace(shape, sort=None)
 
 
 def _count_expected(plan: Plan, total: int) -> int:

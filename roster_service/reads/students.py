@@ -18,9 +18,9 @@ from roster_service.access.credentials.api_keys import KeyHolder
 from roster_service.db import tables
 from roster_service.db.round_trip import Call
 from roster_service.db.tables import CTexts, Stamp
-from roster_service.db.visibility import Sight, has_row, org_id_is_granted, org_is_shown, role_is_visible
+from roster_service.db.visibility import ContentRights, has_row, org_id_is_granted, org_is_visible, role_is_visible
 from roster_service.errors import Problem, RefusedRequestError
-from roster_service.query.plan import Outline, Plan, make_view
+from roster_service.query.plan import Plan, QueryShape, make_resource_view
 from roster_service.query.request import AuthorizedRequest
 from roster_service.reads.reader import Reader, ReadPage
 from roster_service.schemas.flags import Flag
@@ -28,7 +28,7 @@ from roster_service.schemas.students import PLAIN_FIELDS, Student
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudentsWish:
+class StudentsParams:
     """What a vendor asks for, in the words of the request."""
 
     districtlea: str
@@ -39,24 +39,24 @@ class StudentsWish:
     include: Sequence[str] = ()
 
 
-_ASKED_DISTRICTS = cast(bindparam("asked_districts"), CTexts)
-_ASKED_SCHOOLS = cast(bindparam("asked_schools"), CTexts)
-_ASKED_SINCE = cast(bindparam("asked_since"), Stamp)
+_REQUESTED_DISTRICTS = cast(bindparam("asked_districts"), CTexts)
+_REQUESTED_SCHOOLS = cast(bindparam("asked_schools"), CTexts)
+_REQUESTED_SINCE = cast(bindparam("asked_since"), Stamp)
 
 
-def find_students(reader: Reader, engine: Engine, holder: KeyHolder, wish: StudentsWish) -> ReadPage:
+def find_students(reader: Reader, engine: Engine, holder: KeyHolder, params: StudentsParams) -> ReadPage:
     """The page of students. `engine`: of the serving role. RefusedRequestError (PRIVILEGE) where the vendor may not
     have what it asks for."""
-    _require_flags(holder, wish)
-    sight = _make_sight(wish)
-    admission = holder.admit(guardians=sight.guardians)
-    asked: dict[str, Any] = {
-        "asked_lea": wish.districtlea,
-        "asked_schools": wish.schools,
-        "asked_since": wish.modified_since,
+    _require_flags(holder, params)
+    rights = _make_rights(params)
+    admission = holder.admit(guardians=rights.guardians)
+    path_values: dict[str, Any] = {
+        "requested_lea": params.districtlea,
+        "asked_schools": params.schools,
+        "asked_since": params.modified_since,
     }
-    asked["asked_districts"] = _find_districts(engine, admission, {**asked, "vendor_id": holder.vendor_id})
-    return reader.read_page(AuthorizedRequest(make_students_plan(wish), holder.vendor_id, admission, asked))
+    path_values["asked_districts"] = _find_districts(engine, admission, {**path_values, "vendor_id": holder.vendor_id})
+    return reader.read_page(AuthorizedRequest(make_students_plan(params), holder.vendor_id, admission, path_values))
 
 
 def _find_districts(engine: Engine, admission: Call, values: dict[str, Any]) -> list[str]:
@@ -73,20 +73,20 @@ def _find_districts(engine: Engine, admission: Call, values: dict[str, Any]) -> 
     return list(values["asked_districts"])
 
 
-def _make_sight(wish: StudentsWish) -> Sight:
-    return Sight(guardians=Flag.CONTACTS in wish.include, metadata=frozenset())
+def _make_rights(params: StudentsParams) -> ContentRights:
+    return ContentRights(guardians=Flag.CONTACTS in params.include, metadata=frozenset())
 
 
-def make_students_plan(wish: StudentsWish) -> Plan:
+def make_students_plan(params: StudentsParams) -> Plan:
     """The plan of a wish that is allowed."""
-    sight = _make_sight(wish)
-    fields = PLAIN_FIELDS + tuple(flag.value for flag in Flag if flag in wish.include)
-    outline = Outline(make_view(Student, sight), _asked_students, None, False, fields)
-    return Plan(outline, path_ids=(), filter=None, limit=wish.limit, offset=wish.offset, notices=())
+    rights = _make_rights(params)
+    fields = PLAIN_FIELDS + tuple(flag.value for flag in Flag if flag in params.include)
+    shape = QueryShape(make_resource_view(Student, rights), _requested_students, None, False, fields)
+    return Plan(shape, path_ids=(), filter=None, limit=params.limit, offset=params.offset, notices=())
 
 
-def _require_flags(holder: KeyHolder, wish: StudentsWish) -> None:
-    missing = [word for word in dict.fromkeys(wish.include) if word not in holder.flags]
+def _require_flags(holder: KeyHolder, params: StudentsParams) -> None:
+    missing = [word for word in dict.fromkeys(params.include) if word not in holder.flags]
     if missing:
         raise _refuse(f"to `include` {', '.join(missing)} you need the permission flag of that name")
 
@@ -100,8 +100,8 @@ def _district_statement() -> Select[str]:
     """The districts with the identifier that is asked for, as far as the vendor sees them. Two districts of two feeds
     may have one identifier; whoever was granted both asks for both."""
     org = tables.orgs
-    named = (org.c.type == "district") & (org.c.identifier == bindparam("asked_lea"))
-    return select(org.c.sourced_id).where(named, org_is_shown(org))
+    named = (org.c.type == "district") & (org.c.identifier == bindparam("requested_lea"))
+    return select(org.c.sourced_id).where(named, org_is_visible(org))
 
 
 @functools.cache
@@ -110,24 +110,24 @@ def _school_statement() -> Select[int]:
     org = tables.orgs
     return select(func.count(distinct(org.c.sourced_id))).where(
         org.c.type == "school",
-        org.c.sourced_id == any_(_ASKED_SCHOOLS),
-        org.c.district_id == any_(_ASKED_DISTRICTS),
+        org.c.sourced_id == any_(_REQUESTED_SCHOOLS),
+        org.c.district_id == any_(_REQUESTED_DISTRICTS),
         org_id_is_granted(org.c.sourced_id),
     )
 
 
-def _asked_students(sight: Sight) -> ColumnElement[bool]:
+def _requested_students(rights: ContentRights) -> ColumnElement[bool]:
     """Who has a visible role as a student in the asked district, at an asked school where some are named."""
     role, org = tables.user_roles.alias(), tables.orgs.alias()
-    asked = select(org.c.sourced_id).where(
-        org.c.district_id == any_(_ASKED_DISTRICTS),
-        or_(_ASKED_SCHOOLS.is_(None), org.c.sourced_id == any_(_ASKED_SCHOOLS)),
+    path_values = select(org.c.sourced_id).where(
+        org.c.district_id == any_(_REQUESTED_DISTRICTS),
+        or_(_REQUESTED_SCHOOLS.is_(None), org.c.sourced_id == any_(_REQUESTED_SCHOOLS)),
     )
     is_student = has_row(
         role,
         role.c.user_id == tables.users.c.sourced_id,
         role.c.role == "student",
-        role.c.org_id.in_(asked),
-        role_is_visible(role, sight),
+        role.c.org_id.in_(path_values),
+        role_is_visible(role, rights),
     )
-    return is_student & or_(_ASKED_SINCE.is_(None), tables.users.c.date_last_modified >= _ASKED_SINCE)
+    return is_student & or_(_REQUESTED_SINCE.is_(None), tables.users.c.date_last_modified >= _REQUESTED_SINCE)

@@ -31,7 +31,9 @@ def register_rostering(app: Flask, services: Services) -> None:
         blueprint = Blueprint(version.prefix, __name__, url_prefix=version.root, description=version.title)
         for endpoint in ENDPOINTS:
             described = document(endpoint, version, services.limits)
-            view = blueprint.doc(**described)(make_view(Operation(endpoint, version, services.limits), services))
+            view = blueprint.doc(**described)(
+                make_rostering_view(Operation(endpoint, version, services.limits), services)
+            )
             rule = endpoint.path.replace("{", "<id:").replace("}", ">")
             # A trailing slash is taken as if it were not there, without a redirect.
             blueprint.add_url_rule(rule, endpoint=endpoint.name, view_func=view, methods=["GET"], strict_slashes=False)
@@ -45,7 +47,7 @@ def register_rostering(app: Flask, services: Services) -> None:
             )
 
 
-def make_view(operation: Operation, services: Services) -> Callable[..., Response]:
+def make_rostering_view(operation: Operation, services: Services) -> Callable[..., Response]:
     """The view function of an operation; it takes the ids of the path by name."""
 
     def view(**path_ids: str) -> Response:

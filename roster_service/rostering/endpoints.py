@@ -12,8 +12,8 @@ from enum import Enum
 
 from roster_service.access.scopes import ScopeName
 from roster_service.cache.warm_up import Listing
-from roster_service.query import path_filters as pick
-from roster_service.query.path_filters import Selection
+from roster_service.query import path_filters as path_filters
+from roster_service.query.path_filters import PathFilter
 from roster_service.schemas.versions import (
     ACADEMIC_SESSIONS,
     CLASSES,
@@ -50,7 +50,7 @@ class Endpoint:
     resource: Resource
     access: Access
     shape: Shape
-    selection: Selection
+    path_filter: PathFilter
     summary: str
 
     @property
@@ -66,17 +66,17 @@ class Endpoint:
 
 
 def _listed(
-    path: str, one: str, resource: Resource, selection: Selection, summary: str, access: Access
+    path: str, one: str, resource: Resource, path_filter: PathFilter, summary: str, access: Access
 ) -> tuple[Endpoint, Endpoint]:
     """A collection and the single record below it."""
     return (
-        Endpoint(path, resource, access, Shape.COLLECTION, selection, summary),
-        Endpoint(f"{path}/{{sourcedId}}", resource, access, Shape.SINGLE, selection, one),
+        Endpoint(path, resource, access, Shape.COLLECTION, path_filter, summary),
+        Endpoint(f"{path}/{{sourcedId}}", resource, access, Shape.SINGLE, path_filter, one),
     )
 
 
-def _nested(path: str, resource: Resource, selection: Selection, summary: str) -> Endpoint:
-    return Endpoint(path, resource, Access.FULL, Shape.COLLECTION, selection, summary)
+def _nested(path: str, resource: Resource, path_filter: PathFilter, summary: str) -> Endpoint:
+    return Endpoint(path, resource, Access.FULL, Shape.COLLECTION, path_filter, summary)
 
 
 def list_listings() -> Iterator[Listing]:
@@ -85,97 +85,106 @@ def list_listings() -> Iterator[Listing]:
         for row in ENDPOINTS:
             if row.shape is Shape.COLLECTION and not row.ids:
                 scopes = frozenset(row.access.value)
-                yield Listing(version.prefix, scopes, version.records[row.resource], row.selection)
+                yield Listing(version.prefix, scopes, version.records[row.resource], row.path_filter)
 
 
-_STUDENTS = pick.users_with_role("student")
-_TEACHERS = pick.users_with_role("teacher")
+_STUDENTS = path_filters.users_with_role("student")
+_TEACHERS = path_filters.users_with_role("teacher")
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    *_listed("/orgs", "one organization", ORGS, pick.everything, "all organizations", Access.CORE),
-    *_listed("/schools", "one school", ORGS, pick.schools, "orgs of type school", Access.CORE),
+    *_listed("/orgs", "one organization", ORGS, path_filters.everything, "all organizations", Access.CORE),
+    *_listed("/schools", "one school", ORGS, path_filters.schools, "orgs of type school", Access.CORE),
     *_listed(
         "/academicSessions",
         "one academic session",
         ACADEMIC_SESSIONS,
-        pick.everything,
+        path_filters.everything,
         "all academic sessions",
         Access.CORE,
     ),
-    *_listed("/terms", "one term", ACADEMIC_SESSIONS, pick.terms, "sessions of type term or semester", Access.CORE),
+    *_listed(
+        "/terms", "one term", ACADEMIC_SESSIONS, path_filters.terms, "sessions of type term or semester", Access.CORE
+    ),
     *_listed(
         "/gradingPeriods",
         "one grading period",
         ACADEMIC_SESSIONS,
-        pick.grading_periods,
+        path_filters.grading_periods,
         "sessions of type gradingPeriod",
         Access.CORE,
     ),
-    _nested("/schools/{schoolId}/terms", ACADEMIC_SESSIONS, pick.terms_of_school, "terms of a school"),
+    _nested("/schools/{schoolId}/terms", ACADEMIC_SESSIONS, path_filters.terms_of_school, "terms of a school"),
     _nested(
         "/terms/{termId}/gradingPeriods",
         ACADEMIC_SESSIONS,
-        pick.grading_periods_of_term,
+        path_filters.grading_periods_of_term,
         "grading periods in a term",
     ),
-    *_listed("/courses", "one course", COURSES, pick.everything, "all courses", Access.CORE),
-    _nested("/schools/{schoolId}/courses", COURSES, pick.courses_of_school, "courses of a school"),
-    *_listed("/classes", "one class", CLASSES, pick.everything, "all classes", Access.CORE),
-    _nested("/courses/{courseId}/classes", CLASSES, pick.classes_of_course, "classes of a course"),
-    _nested("/schools/{schoolId}/classes", CLASSES, pick.classes_of_school, "classes of a school"),
-    _nested("/terms/{termId}/classes", CLASSES, pick.classes_of_term, "classes of a term"),
+    *_listed("/courses", "one course", COURSES, path_filters.everything, "all courses", Access.CORE),
+    _nested("/schools/{schoolId}/courses", COURSES, path_filters.courses_of_school, "courses of a school"),
+    *_listed("/classes", "one class", CLASSES, path_filters.everything, "all classes", Access.CORE),
+    _nested("/courses/{courseId}/classes", CLASSES, path_filters.classes_of_course, "classes of a course"),
+    _nested("/schools/{schoolId}/classes", CLASSES, path_filters.classes_of_school, "classes of a school"),
+    _nested("/terms/{termId}/classes", CLASSES, path_filters.classes_of_term, "classes of a term"),
     _nested(
         "/students/{studentId}/classes",
         CLASSES,
-        pick.classes_of_user("studentId", "student"),
+        path_filters.classes_of_user("studentId", "student"),
         "classes a student is enrolled in",
     ),
     _nested(
         "/teachers/{teacherId}/classes",
         CLASSES,
-        pick.classes_of_user("teacherId", "teacher"),
+        path_filters.classes_of_user("teacherId", "teacher"),
         "classes a teacher teaches",
     ),
     _nested(
         "/users/{userId}/classes",
         CLASSES,
-        pick.classes_of_user("userId", None),
+        path_filters.classes_of_user("userId", None),
         "classes a user is associated with",
     ),
     *_listed(
-        "/users", "one user", USERS, pick.everything, "all users (guardians need the guardians scope)", Access.CORE
+        "/users",
+        "one user",
+        USERS,
+        path_filters.everything,
+        "all users (guardians need the guardians scope)",
+        Access.CORE,
     ),
     *_listed("/students", "one student", USERS, _STUDENTS, "users with role student", Access.CORE),
     *_listed("/teachers", "one teacher", USERS, _TEACHERS, "users with role teacher", Access.CORE),
-    _nested("/schools/{schoolId}/students", USERS, pick.users_of_school("student"), "students at a school"),
-    _nested("/schools/{schoolId}/teachers", USERS, pick.users_of_school("teacher"), "teachers at a school"),
-    _nested("/classes/{classId}/students", USERS, pick.users_of_class("student"), "students in a class"),
-    _nested("/classes/{classId}/teachers", USERS, pick.users_of_class("teacher"), "teachers of a class"),
+    _nested("/schools/{schoolId}/students", USERS, path_filters.users_of_school("student"), "students at a school"),
+    _nested("/schools/{schoolId}/teachers", USERS, path_filters.users_of_school("teacher"), "teachers at a school"),
+    _nested("/classes/{classId}/students", USERS, path_filters.users_of_class("student"), "students in a class"),
+    _nested("/classes/{classId}/teachers", USERS, path_filters.users_of_class("teacher"), "teachers of a class"),
     _nested(
         "/schools/{schoolId}/classes/{classId}/students",
         USERS,
-        pick.users_of_class_of_school("student"),
+        path_filters.users_of_class_of_school("student"),
         "students in a class within a school",
     ),
     _nested(
         "/schools/{schoolId}/classes/{classId}/teachers",
         USERS,
-        pick.users_of_class_of_school("teacher"),
+        path_filters.users_of_class_of_school("teacher"),
         "teachers of a class within a school",
     ),
-    *_listed("/enrollments", "one enrollment", ENROLLMENTS, pick.everything, "all enrollments", Access.CORE),
-    _nested("/schools/{schoolId}/enrollments", ENROLLMENTS, pick.enrollments_of_school, "enrollments at a school"),
+    *_listed("/enrollments", "one enrollment", ENROLLMENTS, path_filters.everything, "all enrollments", Access.CORE),
+    _nested(
+        "/schools/{schoolId}/enrollments", ENROLLMENTS, path_filters.enrollments_of_school, "enrollments at a school"
+    ),
     _nested(
         "/schools/{schoolId}/classes/{classId}/enrollments",
         ENROLLMENTS,
-        pick.enrollments_of_class_of_school,
+        path_filters.enrollments_of_class_of_school,
         "enrollments of a class within a school",
     ),
     *_listed(
         "/demographics",
         "one demographic record",
         DEMOGRAPHICS,
-        pick.everything,
+        path_filters.everything,
         "all demographic records",
         Access.DEMOGRAPHICS,
     ),

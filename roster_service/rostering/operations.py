@@ -17,7 +17,7 @@ from roster_service.query.params import (
     SINGLE_PARAMETERS,
     Limits,
     Parameter,
-    read_wish,
+    read_params,
 )
 from roster_service.query.plan import Plan, make_plan
 from roster_service.query.request import AuthorizedRequest
@@ -111,9 +111,9 @@ class Operation:
         scopes, and the parameters, in this order."""
         self._require_scope(token)
         pairs = _read_query(address.query)
-        wish = read_wish(pairs, self._parameters, self._limits)
-        plan = make_plan(wish, self._record, token.sight, self.endpoint.selection, path_ids)
-        return PlannedRequest(self, token, plan, pairs, wish.filter, address)
+        params = read_params(pairs, self._parameters, self._limits)
+        plan = make_plan(params, self._record, token.rights, self.endpoint.path_filter, path_ids)
+        return PlannedRequest(self, token, plan, pairs, params.filter, address)
 
     def _require_scope(self, token: AccessToken) -> None:
         version = self.version.prefix

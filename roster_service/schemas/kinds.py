@@ -2,9 +2,9 @@
 
 Each kind subclasses a marshmallow field, which gives the OpenAPI model, and adds where its value comes from:
 
-- `json(sight)`: the SQL expression of its JSON text, NULL where the value is left out;
+- `json(rights)`: the SQL expression of its JSON text, NULL where the value is left out;
 - `filter_types`: what a filter may name, by path relative to the field ("" is the field itself), and of which type;
-- `source(path, sight)`: the SQL expression behind such a path, or a Through for a path into a list.
+- `source(path, rights)`: the SQL expression behind such a path, or a Through for a path into a list.
 
 So the model that is documented, the names that `filter`, `sort` and `fields` take, and the SQL follow from one line.
 """
@@ -22,11 +22,11 @@ from sqlalchemy import Text as SqlText
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from roster_service.db import json_text
-from roster_service.db.visibility import Sight
+from roster_service.db.visibility import ContentRights
 from roster_service.db.vocabulary import Narrowing, Vocabulary
 
 # A column or expression; or a function of the caller's sight, where what is shown depends on who looks.
-Value = ColumnElement[Any] | Callable[[Sight], ColumnElement[Any]]
+Value = ColumnElement[Any] | Callable[[ContentRights], ColumnElement[Any]]
 Source = ColumnElement[Any] | Through
 
 ITSELF = ""
@@ -36,7 +36,7 @@ ITSELF = ""
 class Rows:
     """The rows of a child table that belong to a record: the condition that picks them, and their order."""
 
-    condition: Callable[[Sight], ColumnElement[bool]]
+    condition: Callable[[ContentRights], ColumnElement[bool]]
     order: tuple[ColumnElement[Any], ...]
 
 
@@ -46,11 +46,11 @@ class RosterField(fields.Field[Any]):
     # What a filter may name, relative to the field; None where that follows from the field's own schema.
     filter_types: Mapping[str, FieldType] | None
 
-    def json(self, sight: Sight) -> ColumnElement[str]:
+    def json(self, rights: ContentRights) -> ColumnElement[str]:
         """The JSON text of the value; NULL where it is absent."""
         raise NotImplementedError
 
-    def source(self, path: str, sight: Sight) -> Source:
+    def source(self, path: str, rights: ContentRights) -> Source:
         """What a filter compares at `path`, one of `filter_types`."""
         raise NotImplementedError
 
@@ -66,15 +66,15 @@ class _Plain(RosterField):
         self.value = value
         self.filter_types = {ITSELF: FieldType(self.kind)}
 
-    def expression(self, sight: Sight) -> ColumnElement[Any]:
+    def expression(self, rights: ContentRights) -> ColumnElement[Any]:
         """The SQL expression of the value."""
-        return self.value if isinstance(self.value, ColumnElement) else self.value(sight)
+        return self.value if isinstance(self.value, ColumnElement) else self.value(rights)
 
-    def json(self, sight: Sight) -> ColumnElement[str]:
-        return type(self).to_json(self.expression(sight))
+    def json(self, rights: ContentRights) -> ColumnElement[str]:
+        return type(self).to_json(self.expression(rights))
 
-    def source(self, path: str, sight: Sight) -> Source:
-        return self.expression(sight)
+    def source(self, path: str, rights: ContentRights) -> Source:
+        return self.expression(rights)
 
 
 class Text(_Plain, fields.String):
@@ -93,8 +93,8 @@ class Token(Text):
         super().__init__(value, validate=rule, **options)
         self.narrow = words.narrow if isinstance(words, Narrowing) else None
 
-    def expression(self, sight: Sight) -> ColumnElement[Any]:
-        stored = super().expression(sight)
+    def expression(self, rights: ContentRights) -> ColumnElement[Any]:
+        stored = super().expression(rights)
         return stored if self.narrow is None else self.narrow(stored)
 
 
@@ -142,38 +142,38 @@ class Address(Text, fields.Url):
         # An address depends on where the service is reached, so there is nothing to compare it with.
         self.filter_types = {}
 
-    def json(self, sight: Sight) -> ColumnElement[str]:
-        address = json_text.href(self.path, self.expression(sight)).concat(json_text.constant("#"))
+    def json(self, rights: ContentRights) -> ColumnElement[str]:
+        address = json_text.href(self.path, self.expression(rights)).concat(json_text.constant("#"))
         quote = json_text.constant('"')
         return quote.concat(address).concat(json_text.href_segment(self.fragment)).concat(quote)
 
 
 class Metadata(fields.Dict, RosterField):
-    """The free-form object, shown and filtered only where `visible(sight)` gives a condition that holds."""
+    """The free-form object, shown and filtered only where `visible(rights)` gives a condition that holds."""
 
     def __init__(
-        self, column: ColumnElement[Any], visible: Callable[[Sight], ColumnElement[bool] | None], **options: Any
+        self, column: ColumnElement[Any], visible: Callable[[ContentRights], ColumnElement[bool] | None], **options: Any
     ) -> None:
         super().__init__(keys=fields.String(), **options)
         self.column = column
         self.visible = visible
         self.filter_types = {"*": FieldType(Kind.TEXT)}
 
-    def is_hidden(self, sight: Sight) -> bool:
+    def is_hidden(self, rights: ContentRights) -> bool:
         """Whether this caller sees no metadata here, whatever the record: then the field does not exist at all."""
-        return self.visible(sight) is None
+        return self.visible(rights) is None
 
-    def _shown(self, sight: Sight, value: ColumnElement[Any]) -> ColumnElement[Any]:
-        condition = self.visible(sight)
+    def _shown(self, rights: ContentRights, value: ColumnElement[Any]) -> ColumnElement[Any]:
+        condition = self.visible(rights)
         if condition is None:
             raise LookupError("metadata is not visible to this caller")
         return json_text.only_if(condition, value)
 
-    def json(self, sight: Sight) -> ColumnElement[str]:
-        return self._shown(sight, cast(self.column, SqlText))
+    def json(self, rights: ContentRights) -> ColumnElement[str]:
+        return self._shown(rights, cast(self.column, SqlText))
 
-    def source(self, path: str, sight: Sight) -> Source:
-        return self._shown(sight, collate(self.column.op("->>", return_type=SqlText())(path), "C"))
+    def source(self, path: str, rights: ContentRights) -> Source:
+        return self._shown(rights, collate(self.column.op("->>", return_type=SqlText())(path), "C"))
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ _REF_SCHEMAS = {kind: make_ref_schema(kind) for kind in (ORG, ACADEMIC_SESSION, 
 class Ref(fields.Nested, RosterField):
     """A reference to one record.
 
-    `visible(id, sight)`: the condition that the caller may fetch that record; None says that whoever sees this
+    `visible(id, rights)`: the condition that the caller may fetch that record; None says that whoever sees this
     record sees that one. There is no default: leaving it out would leak an id.
     """
 
@@ -225,7 +225,7 @@ class Ref(fields.Nested, RosterField):
         kind: RefKind,
         identifier: ColumnElement[Any],
         *,
-        visible: Callable[[ColumnElement[Any], Sight], ColumnElement[bool]] | None,
+        visible: Callable[[ColumnElement[Any], ContentRights], ColumnElement[bool]] | None,
         **options: Any,
     ) -> None:
         super().__init__(_REF_SCHEMAS[kind], **options)
@@ -234,16 +234,16 @@ class Ref(fields.Nested, RosterField):
         self.visible = visible
         self.filter_types = {"sourcedId": FieldType(Kind.TEXT)}
 
-    def _shown(self, sight: Sight, value: ColumnElement[Any]) -> ColumnElement[Any]:
+    def _shown(self, rights: ContentRights, value: ColumnElement[Any]) -> ColumnElement[Any]:
         if self.visible is None:
             return value
-        return json_text.only_if(self.visible(self.identifier, sight), value)
+        return json_text.only_if(self.visible(self.identifier, rights), value)
 
-    def json(self, sight: Sight) -> ColumnElement[str]:
-        return self._shown(sight, json_text.ref_json(self.kind.type, self.kind.path, self.identifier))
+    def json(self, rights: ContentRights) -> ColumnElement[str]:
+        return self._shown(rights, json_text.ref_json(self.kind.type, self.kind.path, self.identifier))
 
-    def source(self, path: str, sight: Sight) -> Source:
-        return self._shown(sight, self.identifier)
+    def source(self, path: str, rights: ContentRights) -> Source:
+        return self._shown(rights, self.identifier)
 
 
 class _Many(RosterField):
@@ -251,13 +251,13 @@ class _Many(RosterField):
 
     rows: Rows
 
-    def _aggregate(self, item: ColumnElement[str], sight: Sight) -> ColumnElement[str]:
+    def _aggregate(self, item: ColumnElement[str], rights: ContentRights) -> ColumnElement[str]:
         joined = func.string_agg(item, aggregate_order_by(json_text.constant(","), *self.rows.order), type_=SqlText)
-        return json_text.list_json(select(joined).where(self.rows.condition(sight)).scalar_subquery())
+        return json_text.list_json(select(joined).where(self.rows.condition(rights)).scalar_subquery())
 
-    def _through(self, element: Source, sight: Sight) -> Through:
+    def _through(self, element: Source, rights: ContentRights) -> Through:
         def wrap(condition: ColumnElement[bool]) -> ColumnElement[bool]:
-            return exists(select(literal_column("1")).where(self.rows.condition(sight), condition))
+            return exists(select(literal_column("1")).where(self.rows.condition(rights), condition))
 
         if isinstance(element, Through):
             inner = element
@@ -275,11 +275,11 @@ class RefList(_Many, fields.List[Any]):
         self.rows = rows
         self.filter_types = {"sourcedId": FieldType(Kind.TEXT, many=True)}
 
-    def json(self, sight: Sight) -> ColumnElement[str]:
-        return self._aggregate(json_text.ref_json(self.kind.type, self.kind.path, self.identifier), sight)
+    def json(self, rights: ContentRights) -> ColumnElement[str]:
+        return self._aggregate(json_text.ref_json(self.kind.type, self.kind.path, self.identifier), rights)
 
-    def source(self, path: str, sight: Sight) -> Source:
-        return self._through(self.identifier, sight)
+    def source(self, path: str, rights: ContentRights) -> Source:
+        return self._through(self.identifier, rights)
 
 
 class ObjectList(_Many, fields.List[Any]):
@@ -292,13 +292,13 @@ class ObjectList(_Many, fields.List[Any]):
         # What a filter may name follows from the members.
         self.filter_types = None
 
-    def json(self, sight: Sight) -> ColumnElement[str]:
-        pairs = [(name, member.json(sight)) for name, member in self.members.items()]
-        return self._aggregate(json_text.object_json(pairs), sight)
+    def json(self, rights: ContentRights) -> ColumnElement[str]:
+        pairs = [(name, member.json(rights)) for name, member in self.members.items()]
+        return self._aggregate(json_text.object_json(pairs), rights)
 
-    def source(self, path: str, sight: Sight) -> Source:
+    def source(self, path: str, rights: ContentRights) -> Source:
         name, _, rest = path.partition(".")
-        return self._through(self.members[name].source(rest, sight), sight)
+        return self._through(self.members[name].source(rest, rights), rights)
 
 
 class Unserved(fields.List[Any], RosterField):
@@ -308,7 +308,7 @@ class Unserved(fields.List[Any], RosterField):
         super().__init__(fields.Nested(_REF_SCHEMAS[kind]), **options)
         self.filter_types = {}
 
-    def json(self, sight: Sight) -> ColumnElement[str]:
+    def json(self, rights: ContentRights) -> ColumnElement[str]:
         return json_text.nothing()
 
 

@@ -13,10 +13,10 @@ from sqlalchemy import ColumnElement, Table, true
 from roster_service.db import tables
 from roster_service.db.json_text import entries, member
 from roster_service.db.visibility import (
+    ContentRights,
     MetadataOf,
-    Sight,
-    org_id_is_shown,
-    org_is_shown,
+    org_id_is_visible,
+    org_is_visible,
     row_is_visible,
     session_id_is_visible,
     user_is_visible,
@@ -61,9 +61,9 @@ def make_base_fields(table: Table) -> tuple[Text, Token, Instant]:
     )
 
 
-def shown_with(kind: MetadataOf) -> Callable[[Sight], ColumnElement[bool] | None]:
+def shown_with(kind: MetadataOf) -> Callable[[ContentRights], ColumnElement[bool] | None]:
     """Metadata that one scope shows on every record of its table."""
-    return lambda sight: true() if kind in sight.metadata else None
+    return lambda rights: true() if kind in rights.metadata else None
 
 
 # --- orgs --------------------------------------------------------------------------------------------------------
@@ -80,12 +80,12 @@ class OrgRecord(Record):
     sourcedId, status, dateLastModified = make_base_fields(tables.orgs)
     metadata = Metadata(_orgs.metadata, shown_with(MetadataOf.ORGS))
     name = Text(_orgs.name, required=True)
-    parent = Ref(ORG, _orgs.parent_id, visible=lambda org_id, _sight: org_id_is_shown(org_id))
+    parent = Ref(ORG, _orgs.parent_id, visible=lambda org_id, _rights: org_id_is_visible(org_id))
     children = RefList(
         ORG,
         _child_org.c.sourced_id,
         Rows(
-            lambda _sight: (_child_org.c.parent_id == _orgs.sourced_id) & org_is_shown(_child_org),
+            lambda _rights: (_child_org.c.parent_id == _orgs.sourced_id) & org_is_visible(_child_org),
             (_child_org.c.sourced_id,),
         ),
     )
@@ -111,9 +111,9 @@ class AcademicSessionRecord(Record):
         ACADEMIC_SESSION,
         _child_session.c.sourced_id,
         Rows(
-            lambda sight: (
+            lambda rights: (
                 (_child_session.c.parent_id == _sessions.sourced_id)
-                & row_is_visible(tables.academic_sessions, _child_session, sight)
+                & row_is_visible(tables.academic_sessions, _child_session, rights)
             ),
             (_child_session.c.sourced_id,),
         ),
@@ -137,7 +137,7 @@ class CourseRecord(Record):
     grades = TextList(_courses.grades)
     subjects = TextList(_courses.subjects)
     # A course can be visible through one of its classes while its org is not.
-    org = Ref(ORG, _courses.org_id, visible=lambda org_id, _sight: org_id_is_shown(org_id))
+    org = Ref(ORG, _courses.org_id, visible=lambda org_id, _rights: org_id_is_visible(org_id))
     subjectCodes = TextList(_courses.subject_codes)
     resources = Unserved(RESOURCE)
 
@@ -163,9 +163,9 @@ class ClassRecord(Record):
         ACADEMIC_SESSION,
         tables.class_terms.c.session_id,
         Rows(
-            lambda sight: (
+            lambda rights: (
                 (tables.class_terms.c.class_id == _classes.sourced_id)
-                & session_id_is_visible(tables.class_terms.c.session_id, sight)
+                & session_id_is_visible(tables.class_terms.c.session_id, rights)
             ),
             (tables.class_terms.c.ordinal,),
         ),
@@ -198,7 +198,7 @@ class UserRecord(Record):
 
     sourcedId, status, dateLastModified = make_base_fields(tables.users)
     metadata = Metadata(_users.metadata, user_metadata_is_visible)
-    userIds = ObjectList(UserId, Rows(lambda _sight: true(), (_user_id_entry.c.ordinality,)))
+    userIds = ObjectList(UserId, Rows(lambda _rights: true(), (_user_id_entry.c.ordinality,)))
     enabledUser = Flag(_users.enabled_user, required=True)
     givenName = Text(_users.given_name, required=True)
     familyName = Text(_users.family_name, required=True)
@@ -211,7 +211,7 @@ class UserRecord(Record):
         USER,
         _agents.agent_id,
         Rows(
-            lambda sight: (_agents.user_id == _users.sourced_id) & user_is_visible(_agents.agent_id, sight),
+            lambda rights: (_agents.user_id == _users.sourced_id) & user_is_visible(_agents.agent_id, rights),
             (_agents.ordinal,),
         ),
     )

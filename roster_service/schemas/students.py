@@ -14,7 +14,7 @@ from sqlalchemy import BindParameter, ColumnElement, FromClause, bindparam, cast
 from sqlalchemy import Text as SqlText
 
 from roster_service.db import json_text, tables
-from roster_service.db.visibility import Sight, has_row, role_is_visible, row_is_visible
+from roster_service.db.visibility import ContentRights, has_row, role_is_visible, row_is_visible
 from roster_service.db.vocabulary import GUARDIAN_ROLES, STATUS, USER_ROLES
 from roster_service.schemas import v1p2
 from roster_service.schemas.flags import Flag as Permission
@@ -42,7 +42,7 @@ class Part(fields.Nested, RosterField):
     def __init__(
         self,
         schema: type[Schema],
-        row: tuple[FromClause, Callable[[Sight], ColumnElement[bool]]] | None = None,
+        row: tuple[FromClause, Callable[[ContentRights], ColumnElement[bool]]] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(schema, **options)
@@ -51,16 +51,16 @@ class Part(fields.Nested, RosterField):
         # Nothing here is filtered: the interface has no filter.
         self.filter_types = {}
 
-    def json(self, sight: Sight) -> ColumnElement[str]:
+    def json(self, rights: ContentRights) -> ColumnElement[str]:
         """The JSON text of the object; NULL where there is no such row."""
-        made = json_text.object_json((name, member.json(sight)) for name, member in self.members.items())
+        made = json_text.object_json((name, member.json(rights)) for name, member in self.members.items())
         if self.row is None:
             return made
         table, condition = self.row
-        chosen = select(made).select_from(table).where(condition(sight)).limit(1)
+        chosen = select(made).select_from(table).where(condition(rights)).limit(1)
         return chosen.correlate_except(table).scalar_subquery()
 
-    def source(self, path: str, sight: Sight) -> Source:
+    def source(self, path: str, rights: ContentRights) -> Source:
         """Nothing."""
         raise LookupError("the vendor interface has no filter")
 
@@ -75,7 +75,7 @@ def asked_lea() -> BindParameter[str]:
 _school = tables.orgs.alias("student_school")
 
 
-def _student_role_at(org_id: ColumnElement[str], sight: Sight, *more: str) -> ColumnElement[bool]:
+def _student_role_at(org_id: ColumnElement[str], rights: ContentRights, *more: str) -> ColumnElement[bool]:
     role = tables.user_roles.alias()
     conditions = [role.c.role_type == kind for kind in more]
     return has_row(
@@ -83,7 +83,7 @@ def _student_role_at(org_id: ColumnElement[str], sight: Sight, *more: str) -> Co
         role.c.user_id == _users.sourced_id,
         role.c.org_id == org_id,
         role.c.role == "student",
-        role_is_visible(role, sight),
+        role_is_visible(role, rights),
         *conditions,
     )
 
@@ -95,15 +95,15 @@ class StudentSchool(StrictSchema):
     identifier = Text(_school.c.identifier)
     name = Text(_school.c.name, required=True)
     primary = Flag(
-        lambda sight: func.coalesce(
-            _users.primary_org_id == _school.c.sourced_id, _student_role_at(_school.c.sourced_id, sight, "primary")
+        lambda rights: func.coalesce(
+            _users.primary_org_id == _school.c.sourced_id, _student_role_at(_school.c.sourced_id, rights, "primary")
         ),
         required=True,
     )
 
 
-def _schools(sight: Sight) -> ColumnElement[bool]:
-    return (_school.c.type == "school") & _student_role_at(_school.c.sourced_id, sight)
+def _schools(rights: ContentRights) -> ColumnElement[bool]:
+    return (_school.c.type == "school") & _student_role_at(_school.c.sourced_id, rights)
 
 
 # --- demographics and contacts -----------------------------------------------------------------------------------
@@ -123,12 +123,12 @@ _agent = tables.user_agents.alias("guardian_agent")
 _guardian_role = tables.user_roles.alias("guardian_role")
 
 
-def _is_guardian(sight: Sight) -> ColumnElement[bool]:
+def _is_guardian(rights: ContentRights) -> ColumnElement[bool]:
     """A visible role as a guardian: without the right to see guardians, there is none."""
     return (
         (_guardian_role.c.user_id == _guardian.c.sourced_id)
         & _guardian_role.c.role.in_(GUARDIAN_ROLES)
-        & role_is_visible(_guardian_role, sight)
+        & role_is_visible(_guardian_role, rights)
     )
 
 
@@ -138,9 +138,9 @@ class Guardian(StrictSchema):
     sourcedId = Text(_guardian.c.sourced_id, required=True)
     status = Token(_guardian.c.status, STATUS, required=True)
     role = Token(
-        lambda sight: (
+        lambda rights: (
             select(_guardian_role.c.role)
-            .where(_is_guardian(sight))
+            .where(_is_guardian(rights))
             .order_by(_guardian_role.c.ordinal)
             .limit(1)
             .correlate_except(_guardian_role)
@@ -156,11 +156,11 @@ class Guardian(StrictSchema):
     phone = Text(_guardian.c.phone)
 
 
-def _guardians(sight: Sight) -> ColumnElement[bool]:
+def _guardians(rights: ContentRights) -> ColumnElement[bool]:
     return (
         (_agent.c.user_id == _users.sourced_id)
         & (_agent.c.agent_id == _guardian.c.sourced_id)
-        & has_row(_guardian_role, _is_guardian(sight))
+        & has_row(_guardian_role, _is_guardian(rights))
     )
 
 
@@ -220,18 +220,18 @@ class StudentTeacher(StrictSchema):
     email = Text(_teacher.c.email)
 
 
-def _course_of_the_class(_sight: Sight) -> ColumnElement[bool]:
+def _course_of_the_class(_rights: ContentRights) -> ColumnElement[bool]:
     of_class = select(_class.c.course_id).where(_class.c.sourced_id == _enrollment.c.class_id)
     return _course.c.sourced_id == of_class.correlate_except(_class).scalar_subquery()
 
 
-def _teachers(sight: Sight) -> ColumnElement[bool]:
+def _teachers(rights: ContentRights) -> ColumnElement[bool]:
     return (
         (_teaching.c.class_id == _enrollment.c.class_id)
         & (_teaching.c.role == "teacher")
         & (_teaching.c.status == "active")
         & (_teacher.c.sourced_id == _teaching.c.user_id)
-        & row_is_visible(tables.enrollments, _teaching, sight)
+        & row_is_visible(tables.enrollments, _teaching, rights)
     )
 
 
@@ -244,16 +244,16 @@ class StudentEnrollment(StrictSchema):
     endDate = Day(_enrollment.c.end_date)
     school = Text(_enrollment.c.school_id, required=True)
     class_ = Part(
-        StudentClass, (_class, lambda _sight: _class.c.sourced_id == _enrollment.c.class_id), data_key="class"
+        StudentClass, (_class, lambda _rights: _class.c.sourced_id == _enrollment.c.class_id), data_key="class"
     )
     course = Part(StudentCourse, (_course, _course_of_the_class))
     terms = ObjectList(
         StudentTerm,
         Rows(
-            lambda sight: (
+            lambda rights: (
                 (_class_term.c.class_id == _enrollment.c.class_id)
                 & (_term.c.sourced_id == _class_term.c.session_id)
-                & row_is_visible(tables.academic_sessions, _term, sight)
+                & row_is_visible(tables.academic_sessions, _term, rights)
             ),
             (_class_term.c.ordinal,),
         ),
@@ -261,11 +261,11 @@ class StudentEnrollment(StrictSchema):
     teachers = ObjectList(StudentTeacher, Rows(_teachers, (_teacher.c.sourced_id,)))
 
 
-def _enrollments(sight: Sight) -> ColumnElement[bool]:
+def _enrollments(rights: ContentRights) -> ColumnElement[bool]:
     return (
         (_enrollment.c.user_id == _users.sourced_id)
         & (_enrollment.c.role == "student")
-        & row_is_visible(tables.enrollments, _enrollment, sight)
+        & row_is_visible(tables.enrollments, _enrollment, rights)
     )
 
 
@@ -291,7 +291,7 @@ class Student(Record):
     schools = ObjectList(StudentSchool, Rows(_schools, (_school.c.sourced_id,)))
     demographics = Part(
         StudentDemographics,
-        (tables.demographics, lambda _sight: tables.demographics.c.sourced_id == _users.sourced_id),
+        (tables.demographics, lambda _rights: tables.demographics.c.sourced_id == _users.sourced_id),
     )
     contacts = Part(Contacts)
     enrollments = ObjectList(StudentEnrollment, Rows(_enrollments, (_enrollment.c.sourced_id,)))

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, select
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from roster_service.db import tables
-from roster_service.db.visibility import Sight, has_row, role_is_visible
+from roster_service.db.visibility import ContentRights, has_row, role_is_visible
 from roster_service.db.vocabulary import (
     NARROW_CLASS_TYPE,
     NARROW_ENROLLMENT_ROLE,
@@ -58,12 +58,12 @@ def _preference(role: ReadOnlyColumnCollection[str, Any]) -> tuple[ColumnElement
     )
 
 
-def _single_role(sight: Sight) -> ColumnElement[str]:
+def _single_role(rights: ContentRights) -> ColumnElement[str]:
     """The one role that 1.1 has room for: of the roles that the caller may see, the preferred one."""
     role = tables.user_roles.alias()
     return (
         select(NARROW_USER_ROLE.narrow(role.c.role))
-        .where(role.c.user_id == tables.users.c.sourced_id, role_is_visible(role, sight))
+        .where(role.c.user_id == tables.users.c.sourced_id, role_is_visible(role, rights))
         .order_by(*_preference(role.c))
         .limit(1)
         # It also stands inside the subquery of `orgs`, two levels below `users`.
@@ -72,10 +72,10 @@ def _single_role(sight: Sight) -> ColumnElement[str]:
     )
 
 
-def _orgs_of_the_role(sight: Sight) -> ColumnElement[bool]:
+def _orgs_of_the_role(rights: ContentRights) -> ColumnElement[bool]:
     """The roles that are said like the single one, once per org: 1.1 reads `role` and `orgs` as one statement."""
     twin = tables.user_roles.alias()
-    said_alike = NARROW_USER_ROLE.narrow(_role.role) == _single_role(sight)
+    said_alike = NARROW_USER_ROLE.narrow(_role.role) == _single_role(rights)
     earlier_twin = has_row(
         twin,
         twin.c.user_id == _role.user_id,
@@ -85,7 +85,7 @@ def _orgs_of_the_role(sight: Sight) -> ColumnElement[bool]:
     )
     return (
         (_role.user_id == tables.users.c.sourced_id)
-        & role_is_visible(tables.user_roles, sight)
+        & role_is_visible(tables.user_roles, rights)
         & said_alike
         & ~earlier_twin
     )

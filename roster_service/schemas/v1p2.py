@@ -7,7 +7,7 @@ from sqlalchemy import Text as SqlText
 
 from roster_service.db import tables
 from roster_service.db.json_text import entries, member
-from roster_service.db.visibility import Sight, org_id_is_granted, role_is_visible
+from roster_service.db.visibility import ContentRights, org_id_is_granted, role_is_visible
 from roster_service.db.vocabulary import (
     CLASS_TYPES,
     ENROLLMENT_ROLES,
@@ -98,11 +98,11 @@ class UserProfile(StrictSchema):
     vendorId = Text(_profile.vendor_id, required=True)
     applicationId = Text(_profile.application_id)
     description = Text(_profile.description)
-    credentials = ObjectList(Credential, Rows(lambda _sight: true(), (_credential.c.ordinality,)))
+    credentials = ObjectList(Credential, Rows(lambda _rights: true(), (_credential.c.ordinality,)))
 
 
-def _visible_roles(sight: Sight) -> ColumnElement[bool]:
-    return (_role.user_id == _users.sourced_id) & role_is_visible(tables.user_roles, sight)
+def _visible_roles(rights: ContentRights) -> ColumnElement[bool]:
+    return (_role.user_id == _users.sourced_id) & role_is_visible(tables.user_roles, rights)
 
 
 class User(records.UserRecord):
@@ -116,9 +116,9 @@ class User(records.UserRecord):
     pronouns = Text(_users.pronouns)
     roles = ObjectList(Role, Rows(_visible_roles, (_role.ordinal,)), required=True)
     userProfiles = ObjectList(
-        UserProfile, Rows(lambda _sight: _profile.user_id == _users.sourced_id, (_profile.profile_id,))
+        UserProfile, Rows(lambda _rights: _profile.user_id == _users.sourced_id, (_profile.profile_id,))
     )
-    primaryOrg = Ref(ORG, _users.primary_org_id, visible=lambda org_id, _sight: org_id_is_granted(org_id))
+    primaryOrg = Ref(ORG, _users.primary_org_id, visible=lambda org_id, _rights: org_id_is_granted(org_id))
     resources = Unserved(RESOURCE)
 
 

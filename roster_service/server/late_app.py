@@ -56,9 +56,9 @@ class LateApp:
             with deadline(START_SECONDS):
                 self._app = self._make_app()
         except DatabaseUnavailableError as error:
-            self._tell(str(error))
+            self._report(str(error))
         except SQLAlchemyError as error:
-            self._tell(f"the database failed ({_describe(error)})")
+            self._report(f"the database failed ({_describe(error)})")
         finally:
             self._tried_at = time.monotonic()
         if self._app is not None and self._trouble:
@@ -71,12 +71,12 @@ class LateApp:
                 if self._app is None and time.monotonic() - self._tried_at >= PAUSE_SECONDS:
                     self.start()
             except SettingError as error:
-                self._tell(str(error))
+                self._report(str(error))
             finally:
                 self._lock.release()
         return self._app or self._refusing
 
-    def _tell(self, trouble: str) -> None:
+    def _report(self, trouble: str) -> None:
         """Says once what is the matter."""
         if trouble != self._trouble:
             self._trouble = trouble

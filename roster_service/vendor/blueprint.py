@@ -12,7 +12,7 @@ from marshmallow import Schema
 from roster_service.schemas.vendor_bodies import LoginAnswer, LoginRequest, StudentsAnswer, StudentsRequest
 from roster_service.vendor.answers import ROOT
 from roster_service.vendor.openapi import TITLE, document, make_api
-from roster_service.vendor.views import Answer, VendorDoor, answer_login, answer_students, make_view
+from roster_service.vendor.views import Answer, VendorServices, answer_login, answer_students, make_vendor_view
 
 
 @dataclass(frozen=True)
@@ -23,24 +23,38 @@ class Path:
     summary: str
     request: type[Schema]
     gives: type[Schema] | dict[str, Any]
-    permit: bool
+    permission_token: bool
     answer: Answer
 
 
 PATHS = (
-    Path("login", "A permission token for 24 hours", LoginRequest, LoginAnswer, permit=False, answer=answer_login),
-    Path("students", "Students of a district", StudentsRequest, StudentsAnswer, permit=True, answer=answer_students),
+    Path(
+        "login",
+        "A permission token for 24 hours",
+        LoginRequest,
+        LoginAnswer,
+        permission_token=False,
+        answer=answer_login,
+    ),
+    Path(
+        "students",
+        "Students of a district",
+        StudentsRequest,
+        StudentsAnswer,
+        permission_token=True,
+        answer=answer_students,
+    ),
 )
 
 
-def register_vendor(app: Flask, door: VendorDoor) -> None:
+def register_vendor(app: Flask, services: VendorServices) -> None:
     """Registers the paths and their document."""
     blueprint = Blueprint("vendor", __name__, url_prefix=ROOT, description=TITLE)
     for path in PATHS:
-        described = document(path.name, path.summary, path.request, path.gives, permit=path.permit)
-        view = blueprint.doc(**described)(make_view(door, path.answer))
+        described = document(path.name, path.summary, path.request, path.gives, permission_token=path.permission_token)
+        view = blueprint.doc(**described)(make_vendor_view(services, path.answer))
         # The framework would answer OPTIONS by itself; any method but POST is refused.
         vars(view)["provide_automatic_options"] = False
         blueprint.add_url_rule(f"/{path.name}", endpoint=path.name, view_func=view, methods=["POST"])
-    blueprint.after_request(door.throttle.add_headers)
+    blueprint.after_request(services.throttle.add_headers)
     make_api(app).register_blueprint(blueprint)

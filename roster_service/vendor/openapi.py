@@ -56,14 +56,14 @@ def make_api(app: Flask) -> VendorApi:
     }
     api = VendorApi(app, config_prefix="VENDOR_")
     api.spec.components.security_scheme("apiKey", {"type": "apiKey", "in": "header", "name": "x-api-key"})
-    api.spec.components.security_scheme("permit", {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"})
+    api.spec.components.security_scheme("permissionToken", {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"})
     return api
 
 
 def document(
-    name: str, summary: str, request: type[Schema], answer: type[Schema] | dict[str, Any], *, permit: bool
+    name: str, summary: str, request: type[Schema], answer: type[Schema] | dict[str, Any], *, permission_token: bool
 ) -> dict[str, Any]:
-    """What the document says of a path. `permit`: whether it wants a permission token beside the API key."""
+    """What the document says of a path. `permission_token`: whether it wants a permission token beside the API key."""
     responses: dict[str, Any] = {
         "200": {
             "description": summary,
@@ -81,7 +81,7 @@ def document(
     return {
         "summary": summary,
         "operationId": name,
-        "security": [{"apiKey": [], **({"permit": []} if permit else {})}],
+        "security": [{"apiKey": [], **({"permissionToken": []} if permission_token else {})}],
         "requestBody": {"required": True, "content": {"application/json": {"schema": request}}},
         "responses": responses,
     }

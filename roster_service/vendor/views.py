@@ -17,25 +17,29 @@ from sqlalchemy import Engine
 
 from roster_service.access.credentials.api_keys import KeyHolder, find_holder
 from roster_service.access.credentials.passwords import password_matches
-from roster_service.access.credentials.permission_token import PERMIT_SECONDS, make_permit, require_permit
+from roster_service.access.credentials.permission_token import (
+    PERMISSION_TOKEN_SECONDS,
+    make_permission_token,
+    require_permission_token,
+)
 from roster_service.access.credentials.signing_keys import KeyRing
 from roster_service.access.roster_state import make_state_headers, show_instant
-from roster_service.access.throttling.login_throttle import FailureBrake
+from roster_service.access.throttling.login_throttle import LoginThrottle
 from roster_service.errors import Problem, RefusedRequestError, SlowedRequestError
 from roster_service.reads.reader import Reader
-from roster_service.reads.students import StudentsWish, find_students
+from roster_service.reads.students import StudentsParams, find_students
 from roster_service.schemas.vendor_bodies import LoginRequest, StudentsRequest
 from roster_service.vendor.answers import make_answer
 from roster_service.vendor.bodies import read_body
 from roster_service.vendor.throttle import Throttle
-from roster_service.web.request_facts import note_asker, note_shown
+from roster_service.web.request_facts import note_disclosure, note_vendor
 
 LOGIN_BODY = LoginRequest()
 STUDENTS_BODY = StudentsRequest()
 
 
 @dataclass(frozen=True)
-class VendorDoor:
+class VendorServices:
     """What the views need from outside."""
 
     engine: Engine
@@ -45,39 +49,39 @@ class VendorDoor:
     keys: KeyRing
     issuer: str
     throttle: Throttle
-    brake: FailureBrake
+    login_throttle: LoginThrottle
 
 
-Answer = Callable[[VendorDoor, KeyHolder], Response]
+Answer = Callable[[VendorServices, KeyHolder], Response]
 
 
-def make_view(door: VendorDoor, answer: Answer) -> Callable[[], Response]:
+def make_vendor_view(services: VendorServices, answer: Answer) -> Callable[[], Response]:
     """The view that lets in who has an API key, as often as they may."""
 
     def view() -> Response:
         # A connection of its own: none is held while the counters are waited for.
-        with door.engine.connect() as connection:
+        with services.engine.connect() as connection:
             holder = find_holder(connection, request.headers.get("x-api-key", ""))
         if holder is None:
             raise RefusedRequestError(Problem.API_KEY, "the `x-api-key` header is missing, or its key is not valid")
         g.key_holder = holder
-        note_asker(holder.vendor_id, holder.key_prefix)
-        door.throttle.admit()
-        return answer(door, holder)
+        note_vendor(holder.vendor_id, holder.key_prefix)
+        services.throttle.admit()
+        return answer(services, holder)
 
     return view
 
 
-def answer_students(door: VendorDoor, holder: KeyHolder) -> Response:
+def answer_students(services: VendorServices, holder: KeyHolder) -> Response:
     """A page of students, for who holds a permission token."""
-    require_permit(_read_bearer(), holder, door.keys, issuer=door.issuer)
+    require_permission_token(_read_bearer(), holder, services.keys, issuer=services.issuer)
     body = read_body(STUDENTS_BODY)
-    wish = StudentsWish(**body)
-    read = find_students(door.reader, door.engine, holder, wish)
+    params = StudentsParams(**body)
+    read = find_students(services.reader, services.engine, holder, params)
     page = read.page
-    note_shown(page.records, partial(_mask_body, body))
-    members = {"total": page.total, "limit": wish.limit, "offset": wish.offset}
-    end = wish.offset + page.records
+    note_disclosure(page.records, partial(_mask_body, body))
+    members = {"total": page.total, "limit": params.limit, "offset": params.offset}
+    end = params.offset + page.records
     if page.records and end < page.total:
         members["nextOffset"] = end
     response = make_answer(f'{{"students":[{",".join(page.pieces)}],{json.dumps(members)[1:]}')
@@ -99,22 +103,22 @@ def _read_bearer() -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def answer_login(door: VendorDoor, holder: KeyHolder) -> Response:
+def answer_login(services: VendorServices, holder: KeyHolder) -> Response:
     """A permission token for the right e-mail and password of the key's vendor."""
     body = read_body(LOGIN_BODY)
-    wait = door.brake.find_wait(holder.vendor_id, body["email"])
+    wait = services.login_throttle.find_wait(holder.vendor_id, body["email"])
     if wait:
         raise SlowedRequestError("too many failed logins; `Retry-After` says when to try again", wait)
-    with door.accounts.connect() as connection:
+    with services.accounts.connect() as connection:
         matches = password_matches(connection, holder.vendor_id, body["email"], body["password"])
     if not matches:
-        door.brake.note_failure(holder.vendor_id, body["email"])
+        services.login_throttle.note_failure(holder.vendor_id, body["email"])
         raise RefusedRequestError(Problem.CREDENTIALS, "the e-mail or the password is wrong")
-    token, ends = make_permit(holder, door.keys, issuer=door.issuer)
+    token, ends = make_permission_token(holder, services.keys, issuer=services.issuer)
     answer = {
         "token": token,
         "tokenType": "Bearer",
-        "expiresIn": PERMIT_SECONDS,
+        "expiresIn": PERMISSION_TOKEN_SECONDS,
         "expiresAt": show_instant(ends),
     }
     return make_answer(json.dumps(answer))

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from flask import Flask, Response, request
 
-from roster_service.access.access_log.writer import Entry, Journal
-from roster_service.web.request_facts import find_asker, find_shown, request_id
+from roster_service.access.access_log.writer import AccessLog, Entry
+from roster_service.web.request_facts import find_disclosure, find_requesting_vendor, request_id
 
 _PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 
@@ -20,24 +20,24 @@ def show_path(rule: str) -> str:
     return _PARAMETER.sub(r"{\1}", rule)
 
 
-def register_journal(app: Flask, journal: Journal) -> None:
+def register_access_log(app: Flask, access_log: AccessLog) -> None:
     """Registers what notes the answers."""
 
     def note(response: Response) -> Response:
-        asker = find_asker()
-        if asker is not None and request.url_rule is not None:
+        vendor = find_requesting_vendor()
+        if vendor is not None and request.url_rule is not None:
             response.headers["X-Request-Id"] = request_id()
-            journal.note(
+            access_log.note(
                 Entry(
                     at=datetime.now(UTC),
-                    vendor_id=asker.vendor_id,
-                    caller=asker.caller,
+                    vendor_id=vendor.vendor_id,
+                    caller=vendor.caller,
                     method=request.method,
                     path=show_path(request.url_rule.rule),
                     status=response.status_code,
                     bytes=response.calculate_content_length() or 0,
                     request_id=request_id(),
-                    shown=find_shown() if response.status_code == 200 else None,
+                    disclosure=find_disclosure() if response.status_code == 200 else None,
                 )
             )
         return response

@@ -13,7 +13,7 @@ from flask import Flask, Response, request
 from isal import igzip
 from werkzeug.datastructures import Accept
 
-from roster_service.web.request_facts import find_shown
+from roster_service.web.request_facts import find_disclosure
 
 # In the order in which they are preferred.
 CODINGS: Mapping[str, Callable[[bytes], bytes]] = {
@@ -27,7 +27,7 @@ def register_compressing(app: Flask, least_bytes: int) -> None:
 
     def compress(response: Response) -> Response:
         # Nothing but records: an answer with a secret in it shall not tell its length by how well it compresses.
-        if response.status_code != 200 or find_shown() is None:
+        if response.status_code != 200 or find_disclosure() is None:
             return response
         coding = choose_coding(request.accept_encodings)
         if coding is not None and (response.content_length or 0) >= least_bytes:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from flask import g
 
-from roster_service.access.access_log.writer import Describe, Shown
+from roster_service.access.access_log.writer import Describe, Disclosure
 
 
 @dataclass(frozen=True)
-class Asker:
+class RequestingVendor:
     """The vendor of a request, and the client id or the beginning of the API key that it came with."""
 
     vendor_id: int
@@ -25,23 +25,23 @@ def request_id() -> str:
     return str(g.request_id)
 
 
-def note_asker(vendor_id: int, caller: str) -> None:
+def note_vendor(vendor_id: int, caller: str) -> None:
     """Remembers who asks."""
-    g.asker = Asker(vendor_id, caller)
+    g.vendor = RequestingVendor(vendor_id, caller)
 
 
-def note_shown(records: int, describe: Describe) -> None:
+def note_disclosure(records: int, describe: Describe) -> None:
     """Remembers how many records the answer holds; `describe` says what was asked, later and elsewhere."""
-    g.shown = Shown(records, describe)
+    g.disclosure = Disclosure(records, describe)
 
 
-def find_asker() -> Asker | None:
+def find_requesting_vendor() -> RequestingVendor | None:
     """Who asks; None while that is not known."""
-    found: Asker | None = g.get("asker")
+    found: RequestingVendor | None = g.get("vendor")
     return found
 
 
-def find_shown() -> Shown | None:
+def find_disclosure() -> Disclosure | None:
     """What the answer holds; None where it holds no data."""
-    found: Shown | None = g.get("shown")
+    found: Disclosure | None = g.get("disclosure")
     return found

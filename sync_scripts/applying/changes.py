@@ -30,9 +30,9 @@ from sqlalchemy import (
 )
 
 from roster_service.db.tables import ROSTER_TABLES, CText
-from sync_scripts.applying.desired_state import Incoming, IncomingPart
+from sync_scripts.applying.desired_state import DesiredPart, DesiredState
 from sync_scripts.applying.indexes import has_key
-from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Ground
+from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Retention
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary, like
 
 ADDED, CHANGED, REVIVED = "added", "changed", "revived"
@@ -87,26 +87,28 @@ class Difference:
     all_new: bool
 
 
-def compare(connection: Connection, incoming: Incoming, ground: Ground) -> list[Difference]:
+def compare(connection: Connection, desired: DesiredState, retention: Retention) -> list[Difference]:
     """Finds what is to be written, in the order of the roster's tables. Writes nothing into the roster."""
-    return [_compare_table(connection, table, incoming, ground) for table in ROSTER_TABLES if table in incoming.records]
+    return [
+        _compare_table(connection, table, desired, retention) for table in ROSTER_TABLES if table in desired.records
+    ]
 
 
-def _compare_table(connection: Connection, table: Table, incoming: Incoming, ground: Ground) -> Difference:
-    new = incoming.records[table].subquery("new")
-    stored = select(func.count()).select_from(table).where(table.c.feed_id == ground.feed_id)
+def _compare_table(connection: Connection, table: Table, desired: DesiredState, retention: Retention) -> Difference:
+    new = desired.records[table].subquery("new")
+    stored = select(func.count()).select_from(table).where(table.c.feed_id == retention.feed_id)
     active = connection.scalar(stored.where(table.c.status == ACTIVE)) or 0
     if not active and connection.scalar(stored.limit(1)) == 0:
         rows = select(*new.c, literal(ADDED, CText).label(CHANGE)).subquery(f"added_{table.name}")
         counts = Counts(added=connection.scalar(select(func.count()).select_from(new)) or 0)
         return Difference(table, rows, _make_gone(connection, table), counts, all_new=True)
     made = create_temporary(connection, f"changed_{table.name}", [*like(new.c), Column(CHANGE, CText)])
-    touched = _find_touched(connection, table, incoming)
+    touched = _find_touched(connection, table, desired)
     changed = _select_changed(table, new, touched)
     connection.execute(made.insert().from_select(list(made.c.keys()), changed))
     gone = _make_gone(connection, table)
     tombstoned = connection.execute(
-        gone.insert().from_select(["sourced_id"], _select_gone(table, incoming, ground))
+        gone.insert().from_select(["sourced_id"], _select_gone(table, desired, retention))
     ).rowcount
     if touched is not None:
         _add_touched(connection, table, made, touched, gone)
@@ -154,22 +156,22 @@ def _make_gone(connection: Connection, table: Table) -> Table:
     return create_temporary(connection, f"gone_{table.name}", [Column("sourced_id", CText)])
 
 
-def _select_gone(table: Table, incoming: Incoming, ground: Ground) -> Select[Any]:
+def _select_gone(table: Table, desired: DesiredState, retention: Retention) -> Select[Any]:
     """The ids of the feed's active records that the export no longer has, and that do not stand."""
-    absent = ground.absent.get(table)
-    own = and_(table.c.feed_id == ground.feed_id, table.c.status == ACTIVE)
+    absent = retention.absent.get(table)
+    own = and_(table.c.feed_id == retention.feed_id, table.c.status == ACTIVE)
     if absent is not None:
         own = and_(own, table.c.sourced_id.in_(select(absent.c.sourced_id)))
-    new = incoming.records[table].subquery("new")
-    stands = ground.stands(table, table)
+    new = desired.records[table].subquery("new")
+    is_retained = retention.is_retained(table, table)
     return select(table.c.sourced_id).where(
-        own, ~exists().where(new.c.sourced_id == table.c.sourced_id), *(() if stands is None else (~stands,))
+        own, ~exists().where(new.c.sourced_id == table.c.sourced_id), *(() if is_retained is None else (~is_retained,))
     )
 
 
-def _find_touched(connection: Connection, table: Table, incoming: Incoming) -> Table | None:
+def _find_touched(connection: Connection, table: Table, desired: DesiredState) -> Table | None:
     """A temporary table of the ids of stored records whose parts differ; None where there is nothing to differ."""
-    parts = [it for it in incoming.parts.values() if it.part.owner is table]
+    parts = [it for it in desired.parts.values() if it.part.owner is table]
     if not parts:
         return None
     touched = create_temporary(connection, f"touched_{table.name}", [Column("sourced_id", CText)])
@@ -179,11 +181,11 @@ def _find_touched(connection: Connection, table: Table, incoming: Incoming) -> T
     return touched
 
 
-def _select_touched(incoming: IncomingPart) -> Any:
+def _select_touched(desired: DesiredPart) -> Any:
     """The owners with a part that is only stored, only incoming, or not the same in both."""
-    table, rows = incoming.part.table, incoming.rows
+    table, rows = desired.part.table, desired.rows
     owner = _owner_column(table).name
-    mine = incoming.owners.subquery()
+    mine = desired.owners.subquery()
     old = select(table).where(table.c[owner].in_(select(mine.c.sourced_id))).subquery("old")
     keys = [column.name for column in table.primary_key]
     data = [column.name for column in rows.c if column.name not in (*keys, ROW_ID)]
@@ -198,18 +200,18 @@ def _select_touched(incoming: IncomingPart) -> Any:
 
 
 def write(
-    connection: Connection, differences: list[Difference], incoming: Incoming, feed_id: int, stamp: datetime
+    connection: Connection, differences: list[Difference], desired: DesiredState, feed_id: int, stamp: datetime
 ) -> None:
     """Writes the differences into the roster, all with the same stamp."""
     for difference in differences:
         if difference.counts.tombstoned:
-            _bury(connection, difference, stamp)
+            _mark_deleted(connection, difference, stamp)
         if difference.counts.written:
             _write_records(connection, difference, feed_id, stamp)
-            _write_parts(connection, difference, incoming)
+            _write_parts(connection, difference, desired)
 
 
-def _bury(connection: Connection, difference: Difference, stamp: datetime) -> None:
+def _mark_deleted(connection: Connection, difference: Difference, stamp: datetime) -> None:
     table = difference.table
     marked = {"status": TO_BE_DELETED, "date_last_modified": stamp}
     gone = table.c.sourced_id.in_(select(difference.gone.c.sourced_id))
@@ -239,10 +241,10 @@ def _order(connection: Connection, table: Table, rows: Select[Any], key: list[Co
     return rows.order_by(*key) if has_key(connection, table) else rows
 
 
-def _write_parts(connection: Connection, difference: Difference, incoming: Incoming) -> None:
+def _write_parts(connection: Connection, difference: Difference, desired: DesiredState) -> None:
     """Replaces the parts of every record that is written."""
     changed = difference.rows
-    for it in incoming.parts.values():
+    for it in desired.parts.values():
         if it.part.owner is not difference.table:
             continue
         table, rows = it.part.table, it.rows

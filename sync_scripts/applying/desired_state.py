@@ -39,9 +39,9 @@ from roster_service.db import tables
 from roster_service.db.tables import CText
 from roster_service.db.vocabulary import GUARDIAN_ROLES
 from sync_scripts.applying.feed_district import FeedDistrict
-from sync_scripts.applying.identified_parts import Rows, find_own_file, select_own_rows
+from sync_scripts.applying.identified_parts import Rows, find_own_file, select_identified_parts
 from sync_scripts.formats.model import Format, Part, Staged, StagedFile
-from sync_scripts.staging.retained import Ground
+from sync_scripts.staging.retained import Retention
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary, keep_ids, like
 
 # Columns that the sync itself sets.
@@ -51,7 +51,7 @@ ROLES_OF_ENROLLMENTS: Mapping[str, str] = {"administrator": "siteAdministrator",
 
 
 @dataclass(frozen=True)
-class IncomingPart:
+class DesiredPart:
     """The rows of a part, in a temporary table; `owners` selects the ids of the records of which they are all."""
 
     part: Part
@@ -60,73 +60,75 @@ class IncomingPart:
 
 
 @dataclass(frozen=True)
-class Incoming:
+class DesiredState:
     """The roster that an export describes: per roster table the SELECT of the records that may differ, with every
     column of the table but `OWN_COLUMNS`; per table of parts its rows."""
 
     records: Mapping[Table, Rows]
-    parts: Mapping[Table, IncomingPart]
+    parts: Mapping[Table, DesiredPart]
 
 
-def prepare(connection: Connection, staged: Staged, form: Format, ground: Ground, district: FeedDistrict) -> Incoming:
+def prepare(
+    connection: Connection, staged: Staged, form: Format, retention: Retention, district: FeedDistrict
+) -> DesiredState:
     """Makes the incoming roster of staged files that passed their checks, on their ground."""
-    placed = district.set_parents(ground.look_up(staged["orgs"]))
+    placed = district.set_parents(retention.look_up(staged["orgs"]))
     above = {"parent_id": _find_parents(connection, placed), "district_id": _find_districts(connection, placed)}
     records: dict[Table, Rows] = {}
     for file in staged.values():
         table = file.file.table
         if table is not None and table not in records:
-            derived = above if table is tables.orgs else {}
-            records[table] = _unite_records(table, derived, staged, ground)
-    parts: dict[Table, IncomingPart] = {}
+            computed = above if table is tables.orgs else {}
+            records[table] = _unite_records(table, computed, staged, retention)
+    parts: dict[Table, DesiredPart] = {}
     for part in form.parts:
         if all(name in staged for name in part.files):
             profiles = parts.get(tables.user_profiles)
             parts[part.table] = _prepare_part(
-                connection, part, staged, ground, None if profiles is None else profiles.rows
+                connection, part, staged, retention, None if profiles is None else profiles.rows
             )
     for it in parts.values():
         analyze_temporary(connection, it.rows)
-    return Incoming(records, parts)
+    return DesiredState(records, parts)
 
 
 def _prepare_part(
-    connection: Connection, part: Part, staged: Staged, ground: Ground, profiles: Table | None
-) -> IncomingPart:
+    connection: Connection, part: Part, staged: Staged, retention: Retention, profiles: Table | None
+) -> DesiredPart:
     rows = create_temporary(connection, f"incoming_{part.table.name}", like(part.table.columns))
     own_file = find_own_file(part, staged)
     owners = None
     if own_file is None:
-        owners = _find_owners(connection, part, staged, ground)
-        views = {name: _view(staged[name], part, ground) for name in part.files}
+        owners = _find_owners(connection, part, staged, retention)
+        views = {name: _view(staged[name], part, retention) for name in part.files}
         _insert(connection, rows, part.rows(views))
-        _keep_parts(connection, part, rows, ground, owners)
+        _keep_parts(connection, part, rows, retention, owners)
     else:
         files = {name: staged[name] for name in part.files}
-        views = {name: file if file is own_file else ground.look_up(file) for name, file in files.items()}
-        _insert(connection, rows, select_own_rows(part, own_file, views, ground, profiles))
+        views = {name: file if file is own_file else retention.look_up(file) for name, file in files.items()}
+        _insert(connection, rows, select_identified_parts(part, own_file, views, retention, profiles))
     if part.table is tables.user_roles:
-        _derive_roles(connection, rows, staged, ground, owners)
-    everyone = select_current(part.owner, staged, ground) if owners is None else select(owners.c.sourced_id)
-    return IncomingPart(part, rows, everyone)
+        _add_enrollment_roles(connection, rows, staged, retention, owners)
+    everyone = select_current(part.owner, staged, retention) if owners is None else select(owners.c.sourced_id)
+    return DesiredPart(part, rows, everyone)
 
 
-def _unite_records(table: Table, derived: Mapping[str, Table], staged: Staged, ground: Ground) -> Rows:
+def _unite_records(table: Table, computed: Mapping[str, Table], staged: Staged, retention: Retention) -> Rows:
     """The rows of all files with records of the table; of trees, also the records that stand: what is derived for
     them may have changed with a row above them."""
     files = [file for file in staged.values() if file.file.table is table]
-    rows = [_select_records(file, table, derived) for file in files]
-    condition = ground.stands(table, table) if derived else None
+    rows = [_select_records(file, table, computed) for file in files]
+    condition = retention.is_retained(table, table) if computed else None
     if condition is not None:
         columns = {name: table.c[name] for name in rows[0].selected_columns.keys()}  # noqa: SIM118  (no mapping)
-        own = {name: _derive(found, name, table.c.sourced_id) for name, found in derived.items()}
-        standing = {**columns, **own}
-        rows.append(select(*(column.label(name) for name, column in standing.items())).where(condition))
+        own = {name: _compute(found, name, table.c.sourced_id) for name, found in computed.items()}
+        retained = {**columns, **own}
+        rows.append(select(*(column.label(name) for name, column in retained.items())).where(condition))
     return rows[0] if len(rows) == 1 else union_all(*rows)
 
 
 def select_current(
-    table: Table, staged: Staged, ground: Ground, *names: str, only: tuple[str, Table] | None = None
+    table: Table, staged: Staged, retention: Retention, *names: str, only: tuple[str, Table] | None = None
 ) -> Rows:
     """(id, the columns `names`) of every record of the feed that is active after the run: those of the export, and
     those that remain. `only`: a column and the table of the ids that it must have."""
@@ -138,67 +140,67 @@ def select_current(
             chosen = [] if only is None else [file[cells[only[0]].header].in_(select(only[1].c.sourced_id))]
             found.append(select(file["sourcedId"].label("sourced_id"), *columns).where(file.live, *chosen))
     stored = table.alias()
-    condition = ground.remains(table, stored)
+    condition = retention.remains(table, stored)
     if condition is not None:
         chosen = [] if only is None else [stored.c[only[0]].in_(select(only[1].c.sourced_id))]
         found.append(select(stored.c.sourced_id, *(stored.c[name] for name in names)).where(condition, *chosen))
     return found[0] if len(found) == 1 else union_all(*found)
 
 
-def _view(file: StagedFile, part: Part, ground: Ground) -> StagedFile:
+def _view(file: StagedFile, part: Part, retention: Retention) -> StagedFile:
     """A file as a part sees it. What the part only looks something up in includes what stands."""
-    return file if file.file.table is part.owner else ground.look_up(file)
+    return file if file.file.table is part.owner else retention.look_up(file)
 
 
-def _find_owners(connection: Connection, part: Part, staged: Staged, ground: Ground) -> Table | None:
+def _find_owners(connection: Connection, part: Part, staged: Staged, retention: Retention) -> Table | None:
     """A temporary table of the ids of the records whose parts may differ; None: all of them may."""
-    if part.owner not in ground.absent:
+    if part.owner not in retention.absent:
         return None
     file = next(it for it in staged.values() if it.file.table is part.owner)
     ids: list[Rows] = [select(file["sourcedId"].label("sourced_id")).where(file.live)]
     if part.table is tables.user_roles:
-        enrolled = keep_ids(connection, "enrolled_anew", union(*_list_enrolled_anew(staged, ground)))
-        ids.append(select_current(part.owner, staged, ground, only=("sourced_id", enrolled)))
+        enrolled = keep_ids(connection, "enrolled_anew", union(*_list_enrolled_anew(staged, retention)))
+        ids.append(select_current(part.owner, staged, retention, only=("sourced_id", enrolled)))
     return keep_ids(connection, f"owners_{part.table.name}", union(*ids) if len(ids) > 1 else ids[0])
 
 
-def _list_enrolled_anew(staged: Staged, ground: Ground) -> Iterator[Rows]:
+def _list_enrolled_anew(staged: Staged, retention: Retention) -> Iterator[Rows]:
     """The ids of the users with an enrollment, or a class, that came, changed, went, or was refused."""
-    classes = [it["sourcedId"].label("sourced_id") for it in _find_files(tables.classes, staged, ground)]
+    classes = [it["sourcedId"].label("sourced_id") for it in _find_files(tables.classes, staged, retention)]
     moved = union_all(
-        *(select(name) for name in classes), select(ground.absent[tables.classes].c.sourced_id)
+        *(select(name) for name in classes), select(retention.absent[tables.classes].c.sourced_id)
     ).subquery()
-    for file in _find_files(tables.enrollments, staged, ground):
+    for file in _find_files(tables.enrollments, staged, retention):
         yield select(file["userSourcedId"].label("sourced_id"))
         of_moved = file["classSourcedId"].in_(select(moved.c.sourced_id))
         yield select(file["userSourcedId"].label("sourced_id")).where(of_moved)
     stored = tables.enrollments.alias()
-    remains, moved_ids = ground.remains(tables.enrollments, stored), select(moved.c.sourced_id)
+    remains, moved_ids = retention.remains(tables.enrollments, stored), select(moved.c.sourced_id)
     if remains is not None:
         yield select(stored.c.user_id.label("sourced_id")).where(stored.c.class_id.in_(moved_ids), remains)
-    stored, gone = tables.enrollments.alias(), ground.absent[tables.enrollments]
+    stored, gone = tables.enrollments.alias(), retention.absent[tables.enrollments]
     yield select(stored.c.user_id.label("sourced_id")).join_from(gone, stored, stored.c.sourced_id == gone.c.sourced_id)
 
 
-def _find_files(table: Table, staged: Staged, ground: Ground) -> Iterator[StagedFile]:
+def _find_files(table: Table, staged: Staged, retention: Retention) -> Iterator[StagedFile]:
     """The files with records of a table, and what was refused of them."""
     for name, file in staged.items():
         if file.file.table is table:
             yield file
-            if name in ground.refused:
-                yield ground.refused[name]
+            if name in retention.refused:
+                yield retention.refused[name]
 
 
-def _keep_parts(connection: Connection, part: Part, rows: Table, ground: Ground, owners: Table | None) -> None:
+def _keep_parts(connection: Connection, part: Part, rows: Table, retention: Retention, owners: Table | None) -> None:
     """Gives the stored parts to the records that stand, and to those of whom the files do not say enough."""
     if owners is None:
         owner_records = part.owner.alias()
-        stands = ground.stands(part.owner, owner_records)
-        keepers = [] if stands is None else [select(owner_records.c.sourced_id).where(stands)]
+        is_retained = retention.is_retained(part.owner, owner_records)
+        keepers = [] if is_retained is None else [select(owner_records.c.sourced_id).where(is_retained)]
     else:
         said = [
             ~exists().where(file["sourcedId"] == owners.c.sourced_id, file.live)
-            for file in ground.staged.values()
+            for file in retention.staged.values()
             if file.file.table is part.owner
         ]
         keepers = [select(owners.c.sourced_id).where(*said)]
@@ -218,7 +220,7 @@ def _insert(connection: Connection, table: Table, rows: Rows) -> None:
     connection.execute(table.insert().from_select([column.name for column in rows.selected_columns], rows))
 
 
-def _select_records(file: StagedFile, table: Table, derived: Mapping[str, Table]) -> Select[Any]:
+def _select_records(file: StagedFile, table: Table, computed: Mapping[str, Table]) -> Select[Any]:
     """Every column of the table but `OWN_COLUMNS`; one that the format does not know is empty, whatever it was."""
     columns: dict[str, ColumnElement[Any]] = {
         cell.column.name: type_coerce(cell.kind.convert(file[cell.header]), cell.column.type)
@@ -227,15 +229,15 @@ def _select_records(file: StagedFile, table: Table, derived: Mapping[str, Table]
     }
     columns["metadata"] = _to_metadata(file)
     columns["fingerprint"] = file.line_hash
-    for name, found in derived.items():
-        columns[name] = _derive(found, name, file["sourcedId"])
+    for name, found in computed.items():
+        columns[name] = _compute(found, name, file["sourcedId"])
     for column in table.columns:
         if column.name not in OWN_COLUMNS:
             columns.setdefault(column.name, cast(null(), column.type))
     return select(*(column.label(name) for name, column in columns.items())).where(file.live)
 
 
-def _derive(found: Table, name: str, identifier: ColumnElement[str]) -> ColumnElement[Any]:
+def _compute(found: Table, name: str, identifier: ColumnElement[str]) -> ColumnElement[Any]:
     return select(found.c[name]).where(found.c.sourced_id == identifier).scalar_subquery()
 
 
@@ -264,27 +266,29 @@ def _find_districts(connection: Connection, orgs: StagedFile) -> Table:
     columns = [Column("sourced_id", CText, primary_key=True), Column("district_id", CText)]
     table = create_temporary(connection, "incoming_districts", columns)
     start = select(orgs["sourcedId"].label("sourced_id"), orgs["sourcedId"].label("reached")).where(orgs.live)
-    walk = start.cte("walk", recursive=True)
+    chain = start.cte("walk", recursive=True)
     here = orgs.alias()
     # A district ends its walk, so each org reaches one at most.
-    walk = walk.union(
-        select(walk.c.sourced_id, here["parentSourcedId"]).where(
-            here["sourcedId"] == walk.c.reached, here["type"] != "district", here["parentSourcedId"].is_not(None)
+    chain = chain.union(
+        select(chain.c.sourced_id, here["parentSourcedId"]).where(
+            here["sourcedId"] == chain.c.reached, here["type"] != "district", here["parentSourcedId"].is_not(None)
         )
     )
     last = orgs.alias()
-    found = select(walk.c.sourced_id, walk.c.reached.label("district_id")).where(
-        last["sourcedId"] == walk.c.reached, last["type"] == "district"
+    found = select(chain.c.sourced_id, chain.c.reached.label("district_id")).where(
+        last["sourcedId"] == chain.c.reached, last["type"] == "district"
     )
     _insert(connection, table, found)
     analyze_temporary(connection, table)
     return table
 
 
-def _derive_roles(connection: Connection, roles: Table, staged: Staged, ground: Ground, owners: Table | None) -> None:
+def _add_enrollment_roles(
+    connection: Connection, roles: Table, staged: Staged, retention: Retention, owners: Table | None
+) -> None:
     """Adds the roles that follow from enrollments: whoever takes part in a class belongs to its school, also where
     the export forgot to say so. Being somebody's guardian there is no such belonging."""
-    missing = _select_missing_roles(connection, roles, staged, ground, owners)
+    missing = _select_missing_roles(connection, roles, staged, retention, owners)
     known = select(roles.c.user_id, func.max(roles.c.ordinal).label("last")).group_by(roles.c.user_id).subquery("known")
     place = func.row_number().over(partition_by=missing.c.user_id, order_by=(missing.c.org_id, missing.c.role))
     turn = func.row_number().over(partition_by=(missing.c.user_id, missing.c.org_id), order_by=missing.c.role)
@@ -303,14 +307,14 @@ def _derive_roles(connection: Connection, roles: Table, staged: Staged, ground: 
 
 
 def _select_missing_roles(
-    connection: Connection, roles: Table, staged: Staged, ground: Ground, owners: Table | None
+    connection: Connection, roles: Table, staged: Staged, retention: Retention, owners: Table | None
 ) -> Subquery:
     """(user, org, role) of enrollments whose user has no role but a guardian's at the school of the enrollment or of
     its class."""
     names = ("user_id", "class_id", "school_id", "role")
     only = None if owners is None else ("user_id", owners)
-    found = select_current(tables.enrollments, staged, ground, *names, only=only)
-    classes = select_current(tables.classes, staged, ground, "school_id").subquery()
+    found = select_current(tables.enrollments, staged, retention, *names, only=only)
+    classes = select_current(tables.classes, staged, retention, "school_id").subquery()
     have = roles.alias()
     is_belonging = have.c.role.not_in(GUARDIAN_ROLES)
     if owners is None:

@@ -17,11 +17,11 @@ from sqlalchemy import ColumnElement, Connection, Table, and_, case, exists, fun
 from roster_service.db.tables import CText, feeds, orgs
 from sync_scripts.formats.ids import DISTRICT, make_district
 from sync_scripts.formats.model import StagedFile
-from sync_scripts.formats.tolerated import NO_DISTRICT, tell_place
-from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Ground
+from sync_scripts.formats.tolerated import NO_DISTRICT, describe_deviation
+from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Retention
 
 
-class Place(enum.Enum):
+class Placement(enum.Enum):
     """Where a run puts the district of the feed: above the orgs without a parent, away from there, or nowhere."""
 
     ABOVE = enum.auto()
@@ -34,30 +34,30 @@ class FeedDistrict:
     """The district of a feed in a run, and what there is to say about it."""
 
     feed_name: str
-    place: Place = Place.NOWHERE
+    placement: Placement = Placement.NOWHERE
     notice: str | None = None
 
     def set_parents(self, file: StagedFile) -> StagedFile:
         """Orgs with the parents that they have after the run; a parent that the export names stays."""
         own, parent = make_district(self.feed_name)["sourcedId"], file["parentSourcedId"]
-        parents: dict[Place, ColumnElement[str]] = {
-            Place.ABOVE: case((file["sourcedId"] != own, func.coalesce(parent, own, type_=CText))),
-            Place.AWAY: func.nullif(parent, own, type_=CText),
-            Place.NOWHERE: parent,
+        parents: dict[Placement, ColumnElement[str]] = {
+            Placement.ABOVE: case((file["sourcedId"] != own, func.coalesce(parent, own, type_=CText))),
+            Placement.AWAY: func.nullif(parent, own, type_=CText),
+            Placement.NOWHERE: parent,
         }
-        columns = (file["sourcedId"], file["type"], parents[self.place].label("parentSourcedId"))
+        columns = (file["sourcedId"], file["type"], parents[self.placement].label("parentSourcedId"))
         return StagedFile(file.file, select(*columns).where(file.live).subquery(), ())
 
 
-def add_district(connection: Connection, feed_name: str, ground: Ground) -> FeedDistrict:
+def add_district(connection: Connection, feed_name: str, retention: Retention) -> FeedDistrict:
     """Adds the district of the feed to the staged orgs, which have passed their checks, where these need one.
 
     Beside a delta of orgs its record stands by itself, and is flagged there once an export brings a district. An id
     that the export itself has, or that is another feed's, is left alone.
     """
-    file, cells = ground.staged["orgs"], make_district(feed_name)
+    file, cells = retention.staged["orgs"], make_district(feed_name)
     own = cells["sourcedId"]
-    said, there = file.alias(), ground.look_up(file).alias()
+    said, there = file.alias(), retention.look_up(file).alias()
     other = and_(there.live, there["sourcedId"] != own)
     no_parent = or_(there["parentSourcedId"].is_(None), there["parentSourcedId"] == own)
     is_said, has_district, has_root = connection.execute(
@@ -72,22 +72,22 @@ def add_district(connection: Connection, feed_name: str, ground: Ground) -> Feed
         .join(feeds, feeds.c.id == orgs.c.feed_id)
         .where(orgs.c.sourced_id == own)
     ).one_or_none()
-    is_stored = stored is not None and stored.feed_id == ground.feed_id and stored.status == ACTIVE
-    in_delta = file.file.name in ground.deltas
+    is_stored = stored is not None and stored.feed_id == retention.feed_id and stored.status == ACTIVE
+    in_delta = file.file.name in retention.deltas
     if is_said or not (has_root or has_district) or (has_district and not is_stored):
         return FeedDistrict(feed_name)
     if has_district:
         if in_delta:
             _insert(connection, file, {"sourcedId": own, "status": literal(TO_BE_DELETED, CText)})
-        told = f"{file.file.file_name} has a district now: the one that was made of the feed is marked as gone"
-        return FeedDistrict(feed_name, Place.AWAY, told)
-    if stored is not None and stored.feed_id != ground.feed_id:
-        told = f"none can be made, because its id belongs to the feed {stored.name}"
-        return FeedDistrict(feed_name, notice=tell_place(file.file.file_name, NO_DISTRICT, told))
+        words = f"{file.file.file_name} has a district now: the one that was made of the feed is marked as gone"
+        return FeedDistrict(feed_name, Placement.AWAY, words)
+    if stored is not None and stored.feed_id != retention.feed_id:
+        words = f"none can be made, because its id belongs to the feed {stored.name}"
+        return FeedDistrict(feed_name, notice=describe_deviation(file.file.file_name, NO_DISTRICT, words))
     if not (in_delta and is_stored):
         _insert(connection, file, cells)
-    told = f"the feed itself is the district {feed_name}"
-    return FeedDistrict(feed_name, Place.ABOVE, tell_place(file.file.file_name, NO_DISTRICT, told))
+    words = f"the feed itself is the district {feed_name}"
+    return FeedDistrict(feed_name, Placement.ABOVE, describe_deviation(file.file.file_name, NO_DISTRICT, words))
 
 
 def _insert(connection: Connection, file: StagedFile, cells: Mapping[str, ColumnElement[str]]) -> None:

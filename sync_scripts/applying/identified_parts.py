@@ -34,7 +34,7 @@ from sqlalchemy import (
 from roster_service.db.tables import CText, user_roles, users
 from sync_scripts.formats.model import CsvFile, Format, Part, Staged, StagedFile
 from sync_scripts.reading.rejections import Findings, Refusal, refuse_if
-from sync_scripts.staging.retained import ACTIVE, NOTHING_LEFT_OUT, TO_BE_DELETED, Ground
+from sync_scripts.staging.retained import ACTIVE, NOTHING_LEFT_OUT, TO_BE_DELETED, Retention
 
 Rows = Select[Any] | CompoundSelect[Any]
 UNKNOWN = "is taken as a delta only once it was loaded in bulk: the stored roles have no ids yet that a row could name"
@@ -50,13 +50,13 @@ def find_own_file(part: Part, staged: Staged) -> StagedFile | None:
 
 def refuse_unknown(connection: Connection, staged: Staged, feed_id: int, deltas: frozenset[str]) -> None:
     """Raises RefusedExportError for a delta whose rows may be stored roles without ids."""
-    refuse_if(Findings.of(_find_unknown(connection, staged, Ground(feed_id, staged, deltas, {}, NOTHING_LEFT_OUT))))
+    refuse_if(Findings.of(_find_unknown(connection, staged, Retention(feed_id, staged, deltas, {}, NOTHING_LEFT_OUT))))
 
 
-def _find_unknown(connection: Connection, staged: Staged, ground: Ground) -> Iterator[Refusal]:
-    for file in (staged[name] for name in ground.deltas if name in staged):
+def _find_unknown(connection: Connection, staged: Staged, retention: Retention) -> Iterator[Refusal]:
+    for file in (staged[name] for name in retention.deltas if name in staged):
         if file.file.kept_in is user_roles:
-            nameless = exists().where(ground.owns(file.file, user_roles), user_roles.c.row_id.is_(None))
+            nameless = exists().where(retention.owns(file.file, user_roles), user_roles.c.row_id.is_(None))
             if connection.scalar(select(and_(exists().select_from(file.table), nameless))):
                 yield Refusal(file.file.file_name, UNKNOWN)
 
@@ -64,31 +64,33 @@ def _find_unknown(connection: Connection, staged: Staged, ground: Ground) -> Ite
 # --- what there is after the run -----------------------------------------------------------------------------------
 
 
-def select_own_rows(part: Part, file: StagedFile, views: Staged, ground: Ground, profiles: Table | None) -> Rows:
+def select_identified_parts(
+    part: Part, file: StagedFile, views: Staged, retention: Retention, profiles: Table | None
+) -> Rows:
     """The rows of a part: those of its file, and those that stand. `profiles`: the profiles after the run; a role that
     stands names none that is gone. None: they stay as they are."""
     rows: Rows = part.rows(views)
-    if ground.keeps(file.file, part.table) is not None:
-        rows = _add_standing(rows.subquery("said"), part.table, file.file, ground, profiles)
+    if retention.keeps(file.file, part.table) is not None:
+        rows = _add_retained(rows.subquery("said"), part.table, file.file, retention, profiles)
     return rows if part.number is None else part.number(rows.subquery("unnumbered"), views)
 
 
-def _add_standing(said: Subquery, table: Table, file: CsvFile, ground: Ground, profiles: Table | None) -> Rows:
+def _add_retained(said: Subquery, table: Table, file: CsvFile, retention: Retention, profiles: Table | None) -> Rows:
     stored = table.alias()
     kept: dict[str, ColumnElement[Any]] = {column.name: stored.c[column.name] for column in said.c}
     new = select(*said.c)
     if table is user_roles:
-        nameless = _select_owners_of_nameless(file, ground)
+        nameless = _select_owners_of_nameless(file, retention)
         kept["ordinal"] = case((stored.c.user_id.in_(nameless), stored.c.ordinal))
         if profiles is not None:
             kept["profile_id"] = _name_profile(stored, profiles)
-        if file.name not in ground.deltas:
+        if file.name not in retention.deltas:
             new = new.where(said.c.user_id.not_in(nameless))
             kept["row_id"] = func.coalesce(stored.c.row_id, _find_row_id(stored, said))
-    stands = ground.keeps(file, stored)
-    if stands is None:
+    is_retained = retention.keeps(file, stored)
+    if is_retained is None:
         raise TypeError("only where something stands is it added")
-    return union_all(new, select(*(column.label(name) for name, column in kept.items())).where(stands))
+    return union_all(new, select(*(column.label(name) for name, column in kept.items())).where(is_retained))
 
 
 def _name_profile(role: FromClause, profiles: Table) -> ColumnElement[Any]:
@@ -96,11 +98,11 @@ def _name_profile(role: FromClause, profiles: Table) -> ColumnElement[Any]:
     return case((there, role.c.profile_id), else_=cast(null(), CText))
 
 
-def _select_owners_of_nameless(file: CsvFile, ground: Ground) -> Select[Any]:
+def _select_owners_of_nameless(file: CsvFile, retention: Retention) -> Select[Any]:
     """The users whose stored roles stand together, in their order, because some have no ids."""
     stored = user_roles.alias()
-    stands = ground.keeps(file, stored)
-    return select(stored.c.user_id).where(stored.c.row_id.is_(None), *(() if stands is None else (stands,)))
+    is_retained = retention.keeps(file, stored)
+    return select(stored.c.user_id).where(stored.c.row_id.is_(None), *(() if is_retained is None else (is_retained,)))
 
 
 def _find_row_id(role: FromClause, said: Subquery) -> ColumnElement[Any]:
@@ -117,27 +119,29 @@ def _find_row_id(role: FromClause, said: Subquery) -> ColumnElement[Any]:
 # --- what is noted -------------------------------------------------------------------------------------------------
 
 
-def note_rows(connection: Connection, form: Format, roles: Table | None, ground: Ground) -> None:
+def note_rows(connection: Connection, form: Format, roles: Table | None, retention: Retention) -> None:
     """Writes down what nobody is shown, once the roster is written: the ids of roles that stayed as they were, and
     what the export has taken back from users that are gone. `roles`: the roles after the run, if they were there
     before."""
     if roles is not None:
         same = and_(user_roles.c.user_id == roles.c.user_id, user_roles.c.ordinal == roles.c.ordinal)
         learnt = user_roles.c.row_id.is_distinct_from(roles.c.row_id)
-        active = _belongs_to_user(user_roles, ground.feed_id, ACTIVE)
+        active = _belongs_to_user(user_roles, retention.feed_id, ACTIVE)
         connection.execute(update(user_roles).where(same, learnt, active).values(row_id=roles.c.row_id))
     for file in form.all_files:
         table = file.kept_in
         if table is None:
             continue
-        if file.name in ground.staged:
-            stands = ground.keeps(file, table)
-            gone = [ground.owns(file, table), _belongs_to_user(table, ground.feed_id, TO_BE_DELETED)]
-            said = gone if stands is None else [*gone, ~stands]
+        if file.name in retention.staged:
+            is_retained = retention.keeps(file, table)
+            gone = [retention.owns(file, table), _belongs_to_user(table, retention.feed_id, TO_BE_DELETED)]
+            said = gone if is_retained is None else [*gone, ~is_retained]
             connection.execute(update(table).where(*said).values(taken_back=True))
         else:
             # Nobody looked at these parts; their user may have come back without them.
-            connection.execute(delete(table).where(table.c.taken_back, _belongs_to_user(table, ground.feed_id, ACTIVE)))
+            connection.execute(
+                delete(table).where(table.c.taken_back, _belongs_to_user(table, retention.feed_id, ACTIVE))
+            )
 
 
 def _belongs_to_user(part: FromClause, feed_id: int, status: str) -> ColumnElement[bool]:

@@ -9,33 +9,33 @@ from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, selec
 from sync_scripts.checking.check import Check, select_rows
 from sync_scripts.formats.cells import is_blank
 from sync_scripts.formats.model import Cell, StagedFile
-from sync_scripts.staging.retained import Ground
+from sync_scripts.staging.retained import Retention
 
 
-def may_have_bad_cells(connection: Connection, file: StagedFile, ground: Ground) -> bool:
+def may_have_bad_cells(connection: Connection, file: StagedFile, retention: Retention) -> bool:
     """Whether a cell of the file may be bad, given that every reference of all files leads somewhere."""
     # A cell that names a row is then as good as the id of that row, and need only be there.
-    naming = [cell for cell in file.file.cells if _is_as_good_as_named(cell, file, ground)]
+    naming = [cell for cell in file.file.cells if _is_as_good_as_named(cell, file, retention)]
     alike = [cell for cell in file.file.cells if cell.kind.few_values]
     others = [cell for cell in file.file.cells if cell not in naming and cell not in alike]
     bad = [
         *(and_(file.live, file[cell.header].is_(None)) for cell in naming if cell.required),
         *(condition for _, condition, _ in _list_cell_conditions(file, others)),
     ]
-    asked = [exists(select(file.place).where(or_(*bad)))]
+    asked = [exists(select(file.line).where(or_(*bad)))]
     if alike:
         # OFFSET keeps the database from looking at the cells of every row after all.
         values = select(*(file[cell.header] for cell in alike)).distinct().offset(0).subquery()
-        told = StagedFile(file.file, values, ())
-        bad = [condition for _, condition, _ in _list_cell_conditions(told, alike)]
+        distinct = StagedFile(file.file, values, ())
+        bad = [condition for _, condition, _ in _list_cell_conditions(distinct, alike)]
         asked.append(exists(select(values).where(or_(*bad))))
     return connection.scalar(select(or_(*asked))) is True
 
 
-def _is_as_good_as_named(cell: Cell, file: StagedFile, ground: Ground) -> bool:
-    if cell.refers is None or cell.many or cell.header == file.file.key or cell.refers.file not in ground.staged:
+def _is_as_good_as_named(cell: Cell, file: StagedFile, retention: Retention) -> bool:
+    if cell.refers is None or cell.many or cell.header == file.file.key or cell.refers.file not in retention.staged:
         return False
-    named = ground.staged[cell.refers.file].file
+    named = retention.staged[cell.refers.file].file
     return named.cell(named.key).kind is cell.kind
 
 
@@ -43,7 +43,7 @@ def list_failing_cell_checks(connection: Connection, file: StagedFile) -> Iterat
     """The checks of the file's cells that some row fails."""
     conditions = list(_list_cell_conditions(file, file.file.cells))
     # Counting each by itself costs twice as much as asking whether there is anything to count.
-    if not connection.scalar(select(exists(select(file.place).where(or_(*(bad for _, bad, _ in conditions)))))):
+    if not connection.scalar(select(exists(select(file.line).where(or_(*(bad for _, bad, _ in conditions)))))):
         return
     counts = connection.execute(
         select(*(func.count().filter(condition) for _, condition, _ in conditions)).select_from(file.table)

@@ -25,4 +25,4 @@ class Check:
 
 def select_rows(file: StagedFile, header: str, *conditions: ColumnElement[bool]) -> Select[Any]:
     """(place, value) of the rows of a file where the conditions hold; what is shown is the cell under the header."""
-    return select(file.place.label("place"), file[header].label("value")).where(*conditions)
+    return select(file.line.label("place"), file[header].label("value")).where(*conditions)

@@ -34,8 +34,8 @@ from sync_scripts.checking.check import Check, Words, select_rows
 from sync_scripts.formats.cells import to_list
 from sync_scripts.formats.model import Cell, Format, Reference, StagedFile
 from sync_scripts.reading.rejections import KEPT, Findings, Refusal, refuse_if
-from sync_scripts.staging.quarantine import set_aside, take_out
-from sync_scripts.staging.retained import Ground
+from sync_scripts.staging.quarantine import quarantine_rows, take_out
+from sync_scripts.staging.retained import Retention
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,19 @@ class Verdict:
 
     findings: Findings
     refused: Mapping[str, int]
-    ground: Ground
+    retention: Retention
 
 
-def check(connection: Connection, form: Format, ground: Ground) -> Verdict:
+def check(connection: Connection, form: Format, retention: Retention) -> Verdict:
     """Checks the staged rows of the ground, and takes those that fail out of their files.
 
     Raises RefusedExportError for ids that stand in a file twice.
     """
-    staged = ground.staged
+    staged = retention.staged
     _refuse_duplicates(connection, staged.values())
     findings = dict.fromkeys(staged, Findings())
     refused = dict.fromkeys(staged, 0)
-    found = _run_first(connection, form, ground)
+    found = _run_first(connection, form, retention)
     while any(failed for results in found.values() for _, _, failed in results):
         fallen: dict[str, list[Select[Any]]] = {}
         for name, results in found.items():
@@ -66,26 +66,26 @@ def check(connection: Connection, form: Format, ground: Ground) -> Verdict:
             if failing:
                 fallen[name] = failing
         # Every check of a round sees the same rows; only then are the failing ones taken out.
-        rows = dict(ground.refused)
+        rows = dict(retention.refused)
         for name, failing in fallen.items():
-            rows[name], count = set_aside(connection, staged[name], failing, rows.get(name))
+            rows[name], count = quarantine_rows(connection, staged[name], failing, rows.get(name))
             refused[name] += count
         for name in fallen:
             take_out(connection, staged[name], rows[name])
-        ground = replace(ground, refused=rows)
+        retention = replace(retention, refused=rows)
         # A row that names a fallen one falls too, unless the record behind that name stands.
         found = {
             name: _run_all(
                 connection,
                 file,
                 (
-                    *_list_reference_checks(file, ground, fallen),
-                    *_list_rule_checks(file, form, ground, fallen),
+                    *_list_reference_checks(file, retention, fallen),
+                    *_list_rule_checks(file, form, retention, fallen),
                 ),
             )
             for name, file in staged.items()
         }
-    return Verdict(Findings.sum(it.in_order() for it in findings.values()), refused, ground)
+    return Verdict(Findings.sum(it.in_order() for it in findings.values()), refused, retention)
 
 
 def _refuse_duplicates(connection: Connection, files: Iterable[StagedFile]) -> None:
@@ -98,17 +98,18 @@ def _refuse_duplicates(connection: Connection, files: Iterable[StagedFile]) -> N
 _Result = tuple[Check, Findings, bool]
 
 
-def _run_first(connection: Connection, form: Format, ground: Ground) -> dict[str, list[_Result]]:
+def _run_first(connection: Connection, form: Format, retention: Retention) -> dict[str, list[_Result]]:
     """The checks of all files, those of cells only where one of these may be bad."""
     found = {
-        name: _run_all(connection, file, _list_set_checks(file, form, ground)) for name, file in ground.staged.items()
+        name: _run_all(connection, file, _list_set_checks(file, form, retention))
+        for name, file in retention.staged.items()
     }
     is_closed = not any(failed for results in found.values() for _, _, failed in results)
-    if is_closed and not any(may_have_bad_cells(connection, file, ground) for file in ground.staged.values()):
+    if is_closed and not any(may_have_bad_cells(connection, file, retention) for file in retention.staged.values()):
         return found
     return {
         name: [*_run_all(connection, file, list_failing_cell_checks(connection, file)), *found[name]]
-        for name, file in ground.staged.items()
+        for name, file in retention.staged.items()
     }
 
 
@@ -122,21 +123,21 @@ def _run(connection: Connection, file: StagedFile, check: Check) -> tuple[Findin
     total = connection.scalar(select(func.count()).select_from(failing)) or 0
     if not total:
         return Findings(), False
-    few = select(failing.c.place, failing.c.value).order_by(failing.c.place).limit(KEPT).cte("few")
+    few = select(failing.c.line, failing.c.value).order_by(failing.c.line).limit(KEPT).cte("few")
     words = literal(check.reason, CText) if isinstance(check.reason, str) else check.reason(few.c.value)
-    rows = connection.execute(select(few.c.place, few.c.value, words).order_by(few.c.place))
+    rows = connection.execute(select(few.c.line, few.c.value, words).order_by(few.c.line))
     first = tuple(Refusal(file.file.file_name, reason, line, check.header, value) for line, value, reason in rows)
     return Findings(total, first), True
 
 
-def _list_set_checks(file: StagedFile, form: Format, ground: Ground) -> Iterator[Check]:
-    yield from _list_reference_checks(file, ground, ground.staged)
-    yield from _list_rule_checks(file, form, ground, ground.staged)
+def _list_set_checks(file: StagedFile, form: Format, retention: Retention) -> Iterator[Check]:
+    yield from _list_reference_checks(file, retention, retention.staged)
+    yield from _list_rule_checks(file, form, retention, retention.staged)
     if file.file.table is not None:
-        yield _check_owner(file, file.file.table, ground.feed_id, lambda key: key)
+        yield _check_owner(file, file.file.table, retention.feed_id, lambda key: key)
     subject = file.file.subject
     if subject is not None and subject.identify is not None:
-        yield _check_owner(file, subject.table, ground.feed_id, partial(subject.identify, ground.feed_name))
+        yield _check_owner(file, subject.table, retention.feed_id, partial(subject.identify, retention.feed_name))
 
 
 # --- sets -------------------------------------------------------------------------------------------------------
@@ -150,42 +151,42 @@ def _has_duplicates(connection: Connection, file: StagedFile) -> bool:
 
 def _check_duplicates(file: StagedFile) -> Check:
     copy = file.alias()
-    first = func.min(copy.place).label("first")
+    first = func.min(copy.line).label("first")
     name = copy["sourcedId"].label("name")
     twice = select(name, first).group_by(name).having(func.count() > 1).subquery()
-    failing = select_rows(file, "sourcedId", file["sourcedId"] == twice.c.name, file.place != twice.c.first)
+    failing = select_rows(file, "sourcedId", file["sourcedId"] == twice.c.name, file.line != twice.c.first)
     return Check(file.file.key, failing, "stands in this file a second time")
 
 
-def _list_reference_checks(file: StagedFile, ground: Ground, targets: Iterable[str]) -> Iterator[Check]:
+def _list_reference_checks(file: StagedFile, retention: Retention, targets: Iterable[str]) -> Iterator[Check]:
     """The checks of the file's references to rows of `targets`, and to files that are absent; whether a tree is still
     one is asked with them."""
     for cell in file.file.cells:
         refers = cell.refers
-        if refers is not None and (refers.file in targets or (targets is ground.staged)):
-            yield _check_reference(file, cell, refers, ground)
-            if refers.tree and refers.file in ground.staged:
-                yield _check_tree(file, cell.header, ground)
+        if refers is not None and (refers.file in targets or (targets is retention.staged)):
+            yield _check_reference(file, cell, refers, retention)
+            if refers.tree and refers.file in retention.staged:
+                yield _check_tree(file, cell.header, retention)
 
 
-def _check_reference(file: StagedFile, cell: Cell, refers: Reference, ground: Ground) -> Check:
+def _check_reference(file: StagedFile, cell: Cell, refers: Reference, retention: Retention) -> Check:
     if cell.many:
         items = func.unnest(to_list(file[cell.header])).table_valued("item").render_derived()
         name: ColumnElement[str] = items.c.item
-        failing = select(file.place.label("place"), name.label("value")).select_from(file.table.join(items, true()))
+        failing = select(file.line.label("place"), name.label("value")).select_from(file.table.join(items, true()))
     else:
         name = file[cell.header]
         failing = select_rows(file, cell.header)
     # An empty item is the cell check's to refuse.
     failing = failing.where(file.live, file[cell.header].is_not(None), name != "")
-    if refers.file in ground.staged:
-        failing = failing.where(*(~found for found in _list_targets(name, refers, ground)))
-    return Check(cell.header, failing, _explain_reference(refers, ground))
+    if refers.file in retention.staged:
+        failing = failing.where(*(~found for found in _list_targets(name, refers, retention)))
+    return Check(cell.header, failing, _explain_reference(refers, retention))
 
 
-def _list_targets(name: ColumnElement[str], refers: Reference, ground: Ground) -> Iterator[ColumnElement[bool]]:
+def _list_targets(name: ColumnElement[str], refers: Reference, retention: Retention) -> Iterator[ColumnElement[bool]]:
     """Where a name may lead to: a live row of the export, or a record that remains."""
-    for target in (ground.staged[refers.file].alias(), ground.find_standing(ground.staged[refers.file].file)):
+    for target in (retention.staged[refers.file].alias(), retention.find_retained(retention.staged[refers.file].file)):
         if target is not None:
             conditions = [target["sourcedId"] == name, target.live]
             if refers.types:
@@ -193,20 +194,20 @@ def _list_targets(name: ColumnElement[str], refers: Reference, ground: Ground) -
             yield exists().where(*conditions)
 
 
-def _explain_reference(refers: Reference, ground: Ground) -> Words:
+def _explain_reference(refers: Reference, retention: Retention) -> Words:
     """The words for a reference that leads nowhere."""
     file_name = refers.file_name
 
     def explain(name: ColumnElement[str]) -> ColumnElement[str]:
-        if refers.file not in ground.staged:
+        if refers.file not in retention.staged:
             return literal(f"names a row of {file_name}, which is absent", CText)
-        target = ground.staged[refers.file].alias()
+        target = retention.staged[refers.file].alias()
         # What the row says instead stands in the export, and may be anything.
         wrong = literal(f"must name a row of {file_name} of type {' or '.join(refers.types)}", CText)
         reason = case((~target.live, literal(f"names a row of {file_name} that is marked as gone", CText)), else_=wrong)
         words = [select(reason).where(target["sourcedId"] == name).limit(1).scalar_subquery()]
-        if refers.file in ground.refused:
-            out = ground.refused[refers.file].alias()
+        if refers.file in retention.refused:
+            out = retention.refused[refers.file].alias()
             refused = literal(f"names a row of {file_name} that is refused", CText)
             words.append(select(refused).where(out["sourcedId"] == name).limit(1).scalar_subquery())
         return func.coalesce(*words, f"names no row of {file_name}")
@@ -214,37 +215,39 @@ def _explain_reference(refers: Reference, ground: Ground) -> Words:
     return explain
 
 
-def _check_tree(file: StagedFile, header: str, ground: Ground) -> Check:
+def _check_tree(file: StagedFile, header: str, retention: Retention) -> Check:
     """Rows that are their own ancestors, also by way of records that stand. UNION drops what was walked already, so
     circles come to an end."""
-    first, more = file.alias(), ground.look_up(file).alias()
-    walk = (
+    first, more = file.alias(), retention.look_up(file).alias()
+    chain = (
         select(first["sourcedId"].label("start"), first[header].label("above"))
         .where(first.live, first[header].is_not(None))
         .cte(f"walk_{file.file.name}", recursive=True)
     )
-    walk = walk.union(
-        select(walk.c.start, more[header]).where(
-            more["sourcedId"] == walk.c.above, more.live, more[header].is_not(None)
+    chain = chain.union(
+        select(chain.c.start, more[header]).where(
+            more["sourcedId"] == chain.c.above, more.live, more[header].is_not(None)
         )
     )
-    circular = select(walk.c.start).where(walk.c.start == walk.c.above)
+    circular = select(chain.c.start).where(chain.c.start == chain.c.above)
     return Check(
         header, select_rows(file, header, file.live, file["sourcedId"].in_(circular)), "leads back to the row itself"
     )
 
 
-def _list_rule_checks(file: StagedFile, form: Format, ground: Ground, looked_at: Iterable[str]) -> Iterator[Check]:
+def _list_rule_checks(
+    file: StagedFile, form: Format, retention: Retention, looked_at: Iterable[str]
+) -> Iterator[Check]:
     """The rules of a file that look at one of the files `looked_at`: where a row of these is refused, the stored one
     stands, and may be what another row must not stand beside."""
     for rule in form.rules:
         names = (rule.file, *rule.needs)
-        if rule.file != file.file.name or not all(name in ground.staged for name in names):
+        if rule.file != file.file.name or not all(name in retention.staged for name in names):
             continue
         if any(name in looked_at for name in names):
-            found = {name: ground.find_standing(ground.staged[name].file) for name in names}
-            standing = {name: it for name, it in found.items() if it is not None}
-            failing = select_rows(file, rule.header, file.live, rule.breaks(ground.staged, standing))
+            found = {name: retention.find_retained(retention.staged[name].file) for name in names}
+            retained = {name: it for name, it in found.items() if it is not None}
+            failing = select_rows(file, rule.header, file.live, rule.breaks(retention.staged, retained))
             yield Check(rule.header, failing, rule.reason)
 
 

@@ -26,23 +26,23 @@ def open_export(path: Path) -> Iterator[Opener]:
     Raises FileExistsError for a folder with something in it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.partial")
+    unfinished = path.with_name(f".{path.name}.partial")
     if path.suffix == ".zip":
         try:
-            with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+            with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
                 yield lambda name: archive.open(_describe(name), "w", force_zip64=True)
-            draft.replace(path)
+            unfinished.replace(path)
         finally:
-            draft.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
         return
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise FileExistsError(path)
-    draft.mkdir()
+    unfinished.mkdir()
     try:
-        yield lambda name: (draft / name).open("wb")
-        draft.replace(path)
+        yield lambda name: (unfinished / name).open("wb")
+        unfinished.replace(path)
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _describe(name: str) -> zipfile.ZipInfo:

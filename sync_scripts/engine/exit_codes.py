@@ -26,8 +26,8 @@ from sync_scripts.engine.runs import LockedError
 from sync_scripts.reading.rejections import SHOWN, RefusedExportError
 
 
-class Exit(enum.IntEnum):
-    """Exit codes, the worse the higher."""
+class ExitCode(enum.IntEnum):
+    """ExitCode codes, the worse the higher."""
 
     LOADED = 0
     PARTIAL = 1
@@ -40,45 +40,45 @@ class Exit(enum.IntEnum):
 
 # code, its name in JSON, what it means
 MEANINGS = {
-    Exit.LOADED: ("loaded", "loaded, or nothing to change"),
-    Exit.PARTIAL: ("partial", "loaded, but for single rows that are refused; their records stay as they were"),
-    Exit.REFUSED: ("refused", "the export (or the command line) is refused; nothing was changed"),
-    Exit.HELD: ("held", "too much would vanish or change; nothing was changed until the run is approved"),
-    Exit.LOCKED: ("locked", "another run is under way; nothing was changed"),
-    Exit.UNAVAILABLE: ("unavailable", "a setting is wrong, or the database cannot be used"),
-    Exit.FAILED: ("failed", "a run broke off: a disk is full, or the program is at fault; it changed nothing"),
+    ExitCode.LOADED: ("loaded", "loaded, or nothing to change"),
+    ExitCode.PARTIAL: ("partial", "loaded, but for single rows that are refused; their records stay as they were"),
+    ExitCode.REFUSED: ("refused", "the export (or the command line) is refused; nothing was changed"),
+    ExitCode.HELD: ("held", "too much would vanish or change; nothing was changed until the run is approved"),
+    ExitCode.LOCKED: ("locked", "another run is under way; nothing was changed"),
+    ExitCode.UNAVAILABLE: ("unavailable", "a setting is wrong, or the database cannot be used"),
+    ExitCode.FAILED: ("failed", "a run broke off: a disk is full, or the program is at fault; it changed nothing"),
 }
-CODES: dict[type[RosterServiceError], Exit] = {
-    RefusedExportError: Exit.REFUSED,
-    CommandError: Exit.REFUSED,
-    LockedError: Exit.LOCKED,
-    SettingError: Exit.UNAVAILABLE,
-    DatabaseUnavailableError: Exit.UNAVAILABLE,
-    StorageError: Exit.FAILED,
+CODES: dict[type[RosterServiceError], ExitCode] = {
+    RefusedExportError: ExitCode.REFUSED,
+    CommandError: ExitCode.REFUSED,
+    LockedError: ExitCode.LOCKED,
+    SettingError: ExitCode.UNAVAILABLE,
+    DatabaseUnavailableError: ExitCode.UNAVAILABLE,
+    StorageError: ExitCode.FAILED,
 }
 # For the end of --help; \b keeps click from filling the lines.
 HELP = "\b\nExit codes:\n" + "\n".join(f"  {code:d}  {meaning}" for code, (_, meaning) in MEANINGS.items())
 
 
-def code_of(report: Report) -> Exit:
+def code_of(report: Report) -> ExitCode:
     """How a run that went through ends its script."""
     if report.outcome == HELD:
-        return Exit.HELD
-    return Exit.PARTIAL if report.refused else Exit.LOADED
+        return ExitCode.HELD
+    return ExitCode.PARTIAL if report.refused else ExitCode.LOADED
 
 
-def code_of_error(error: BaseException) -> Exit:
+def code_of_error(error: BaseException) -> ExitCode:
     """How an error ends a script; one that nobody expects is a fault of the program."""
-    return next((code for kind, code in CODES.items() if isinstance(error, kind)), Exit.FAILED)
+    return next((code for kind, code in CODES.items() if isinstance(error, kind)), ExitCode.FAILED)
 
 
-def tell_error(error: BaseException) -> dict[str, object]:
+def describe_error(error: BaseException) -> dict[str, object]:
     """An error as one object, ready for json.dumps."""
-    told: dict[str, object] = {"outcome": MEANINGS[code_of_error(error)][0]}
+    described: dict[str, object] = {"outcome": MEANINGS[code_of_error(error)][0]}
     if isinstance(error, RefusedExportError):
         refusals = [refusal.to_json() for refusal in error.findings.first[:SHOWN]]
-        return {**told, "total": error.findings.total, "refusals": refusals}
-    return {**told, "message": _find_words(error)}
+        return {**described, "total": error.findings.total, "refusals": refusals}
+    return {**described, "message": _find_words(error)}
 
 
 def _find_words(error: BaseException) -> str:
@@ -103,7 +103,7 @@ def exit_on_refusal(*, as_json: bool) -> Iterator[None]:
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (whatever it is, it has a code)
         with survive_lost_output():
             if as_json:
-                click.echo(json.dumps(tell_error(error), ensure_ascii=False))
+                click.echo(json.dumps(describe_error(error), ensure_ascii=False))
             else:
                 click.echo(_to_text(error), err=True)
         print_fault(error)
@@ -115,4 +115,4 @@ def _to_text(error: BaseException) -> str:
         total = error.findings.total
         return f"refused for {total} {'reason' if total == 1 else 'reasons'}; nothing was changed\n{error}"
     words = _find_words(error)
-    return words if code_of_error(error) != Exit.FAILED else f"failed: {words}; nothing was changed"
+    return words if code_of_error(error) != ExitCode.FAILED else f"failed: {words}; nothing was changed"

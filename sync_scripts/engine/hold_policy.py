@@ -56,7 +56,7 @@ def find_excess(counts: Mapping[str, Counts], limits: Limits) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Shown:
+class HeldRun:
     """What a person was shown of a held run, and approves: the digest of its export, and what it would do to the
     records of each type."""
 
@@ -84,10 +84,10 @@ class Shown:
                     yield f"{number:,} of {count.stored:,} {name} {words}, not {before:,} as the run {self.run} showed"
 
 
-def read_shown(connection: Connection, feed_id: int, run: int) -> Shown:
+def read_held_run(connection: Connection, feed_id: int, run: int) -> HeldRun:
     """What was shown of a held run of a feed. Raises CommandError where there is none."""
     own = (sync_runs.c.id == run, sync_runs.c.feed_id == feed_id, sync_runs.c.outcome == HELD)
     row = connection.execute(select(sync_runs.c.kept_digest, sync_runs.c.counts).where(*own)).one_or_none()
     if row is None:
         raise CommandError(NOT_HELD.format(run))
-    return Shown(run, row.kept_digest, row.counts)
+    return HeldRun(run, row.kept_digest, row.counts)

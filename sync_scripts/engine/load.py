@@ -26,7 +26,7 @@ from sync_scripts.applying.feed_district import add_district
 from sync_scripts.applying.identified_parts import note_rows, refuse_unknown
 from sync_scripts.applying.indexes import make_missing_indexes
 from sync_scripts.checking.checks import Verdict, check
-from sync_scripts.engine.hold_policy import Limits, find_excess, read_limits, read_shown
+from sync_scripts.engine.hold_policy import Limits, find_excess, read_held_run, read_limits
 from sync_scripts.engine.notices import list_notices
 from sync_scripts.engine.report import TYPES, Report
 from sync_scripts.engine.run_record import (
@@ -35,18 +35,18 @@ from sync_scripts.engine.run_record import (
     record_end,
     record_hold,
     record_run,
-    tell_database_errors,
+    translate_database_errors,
 )
 from sync_scripts.engine.runs import hold_lock, next_stamp, open_feed, require_feed_name
 from sync_scripts.formats.model import Format
 from sync_scripts.reading.manifest import Contents
 from sync_scripts.reading.package import open_package
 from sync_scripts.reading.registry import ONEROSTER, Family
-from sync_scripts.staging.convert import Derivation, derive, name_sources
+from sync_scripts.staging.convert import Conversion, convert, name_sources
 from sync_scripts.staging.export_digest import is_known, make_digest, note_digest, read_digest
 from sync_scripts.staging.line_hashes import LastLines
-from sync_scripts.staging.normalize import Settled, settle
-from sync_scripts.staging.retained import ACTIVE, NOTHING_LEFT_OUT, Absent, Ground
+from sync_scripts.staging.normalize import NormalizedFiles, normalize
+from sync_scripts.staging.retained import ACTIVE, NOTHING_LEFT_OUT, Absent, Retention
 from sync_scripts.staging.row_fingerprints import (
     can_trust,
     find_absent,
@@ -74,7 +74,7 @@ PLANNING = {
 }
 
 
-def _tell_nobody(_step: str, _seconds: float) -> None:
+def _notify_nobody(_step: str, _seconds: float) -> None:
     pass
 
 
@@ -90,7 +90,7 @@ class Options:
     # The held run whose export this is: with it, it is approved, as far as it was shown.
     approves: int | None = None
     # Called after each step, with its name and its seconds.
-    tell: Callable[[str, float], None] = _tell_nobody
+    notify: Callable[[str, float], None] = _notify_nobody
 
 
 DEFAULTS = Options()
@@ -99,9 +99,9 @@ DEFAULTS = Options()
 class Stopwatch:
     """Seconds per step, in the order of the steps."""
 
-    def __init__(self, tell: Callable[[str, float], None]) -> None:
+    def __init__(self, notify: Callable[[str, float], None]) -> None:
         self.seconds: dict[str, float] = {}
-        self._tell = tell
+        self._notify = notify
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -109,7 +109,7 @@ class Stopwatch:
         begin = time.monotonic()
         yield
         self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - begin, 3)
-        self._tell(name, self.seconds[name])
+        self._notify(name, self.seconds[name])
 
 
 @dataclass(frozen=True)
@@ -136,11 +136,11 @@ def load(
     """
     require_feed_name(feed_name)
     run = _Order(engine, feed_name, path, family, options)
-    with tell_database_errors(), engine.connect() as connection, hold_lock(connection, feed_name):
+    with translate_database_errors(), engine.connect() as connection, hold_lock(connection, feed_name):
         if options.dry_run:
             report, kept = _load(connection, run, None)
         else:
-            with record_run(engine, feed_name, family.name, path) as record, tell_database_errors():
+            with record_run(engine, feed_name, family.name, path) as record, translate_database_errors():
                 report, kept = _load(connection, run, record)
     for export in kept:
         drop_export(export)
@@ -174,36 +174,36 @@ def _run(
 ) -> tuple[Report, bytes | None]:
     """(the report, the digest of all that was read; None of an export that is known)."""
     options = run.options
-    watch = Stopwatch(options.tell)
+    watch = Stopwatch(options.notify)
     connection.execute(select(*(func.set_config(name, value, True) for name, value in PLANNING.items())))
     feed_id, is_new = (
         open_feed(connection, run.feed_name, run.family.name) if record is None else (record.feed_id, record.is_new)
     )
-    shown = None if options.approves is None else read_shown(connection, feed_id, options.approves)
+    held = None if options.approves is None else read_held_run(connection, feed_id, options.approves)
     with watch.step("digest"):
-        if shown is not None:
-            shown.require(read_digest(contents, form))
+        if held is not None:
+            held.require(read_digest(contents, form))
         elif is_known(connection, feed_id, contents, form):
-            return _tell_known(connection, run, form, contents, feed_id, watch), None
+            return _report_known(connection, run, form, contents, feed_id, watch), None
     # Beside a delta, what follows from several files cannot be told from their changes alone; nor can derived rows.
-    trusted = can_trust(connection, feed_id) and not contents.deltas and not form.derived
+    trusted = can_trust(connection, feed_id) and not contents.deltas and not form.converted
     with watch.step("stage"):
         staged = _stage(connection, run, contents, form, LastLines(feed_id, trusted))
-    stage, files = staged.stage, staged.derived.files
+    stage, files = staged.stage, staged.converted.files
     digest = make_digest(contents, form, stage.digests)
-    if shown is not None:
-        shown.require(digest)
+    if held is not None:
+        held.require(digest)
     with watch.step("check"):
         refuse_unknown(connection, files, feed_id, contents.deltas)
-        ground = Ground(feed_id, files, contents.deltas, staged.derived.refused, staged.absent)
-        verdict = check(connection, form, ground)
+        retention = Retention(feed_id, files, contents.deltas, staged.converted.refused, staged.absent)
+        verdict = check(connection, form, retention)
         if staged.source is not None:
             verdict = _add_source(staged.source, verdict, form)
     with watch.step("prepare"):
-        district = add_district(connection, run.feed_name, verdict.ground)
-        incoming = prepare(connection, files, form, verdict.ground, district)
+        district = add_district(connection, run.feed_name, verdict.retention)
+        desired = prepare(connection, files, form, verdict.retention, district)
     with watch.step("compare"):
-        differences = compare(connection, incoming, verdict.ground)
+        differences = compare(connection, desired, verdict.retention)
     report = Report(
         feed=run.feed_name,
         format=form.name,
@@ -218,15 +218,15 @@ def _run(
             *([f"the feed {run.feed_name} is new"] if is_new else []),
             *contents.notices,
             *stage.notices,
-            *staged.settled.notices,
+            *staged.normalized.notices,
             *([] if district.notice is None else [district.notice]),
-            *list_notices(connection, form, {**staged.settled.files, **files}, incoming, feed_id),
+            *list_notices(connection, form, {**staged.normalized.files, **files}, desired, feed_id),
         ),
         dry_run=options.dry_run,
     )
     if not options.allow_mass_delete:
         limits = read_limits(connection, feed_id, Limits.of(options.settings))
-        found = find_excess(report.counts, limits) if shown is None else shown.find_excess(report.counts)
+        found = find_excess(report.counts, limits) if held is None else held.find_excess(report.counts)
         if excess := tuple(found):
             return dataclasses.replace(report, outcome=HELD, message="; ".join(excess)), digest
     if options.dry_run:
@@ -236,23 +236,23 @@ def _run(
     def remember() -> None:
         trusted = says_everything(connection, files, form, feed_id, contents.deltas)
         # Of new records, the fingerprints are written with them.
-        known = {it.table: incoming.records[it.table].subquery("new") for it in differences if not it.all_new}
-        renew_fingerprints(connection, known, verdict.ground, trusted=trusted)
-        note_rows(connection, form, incoming.parts[user_roles].rows if users in known else None, verdict.ground)
+        known = {it.table: desired.records[it.table].subquery("new") for it in differences if not it.all_new}
+        renew_fingerprints(connection, known, verdict.retention, trusted=trusted)
+        note_rows(connection, form, desired.parts[user_roles].rows if users in known else None, verdict.retention)
 
     if report.outcome == "unchanged":
         remember()
         return report, digest
     with watch.step("write"):
         stamp = next_stamp(connection)
-        write(connection, differences, incoming, feed_id, stamp)
+        write(connection, differences, desired, feed_id, stamp)
         remember()
     with watch.step("index"):
         make_missing_indexes(connection, _list_written(differences, form))
     with watch.step("analyze"):
         _analyze(connection, _list_written([it for it in differences if _is_upset(it)], form))
     return dataclasses.replace(
-        report, stamp=stamp, revision=publish(connection, options.settings.document_megabytes, as_of=stamp)
+        report, stamp=stamp, revision=publish(connection, options.settings.rendition_megabytes, as_of=stamp)
     ), digest
 
 
@@ -262,9 +262,9 @@ class _Staged:
     files of its records. Where these are derived from its files: the `source`, what the checks made of the files."""
 
     stage: Stage
-    settled: Settled
+    normalized: NormalizedFiles
     absent: Absent
-    derived: Derivation
+    converted: Conversion
     source: Verdict | None = None
 
 
@@ -272,30 +272,30 @@ def _stage(connection: Connection, run: _Order, contents: Contents, form: Format
     """The export in temporary tables; where lines were left out that turn out to be needed, once more with these."""
     attempt = connection.begin_nested()
     stage = stage_files(connection, contents, form, last)
-    settled = settle(connection, stage.files, contents.deltas)
+    normalized = normalize(connection, stage.files, contents.deltas)
     absent = find_absent(connection, last.feed_id, stage.gone)
-    if again := list_again(connection, settled.files, absent, last.feed_id):
+    if again := list_again(connection, normalized.files, absent, last.feed_id):
         # The temporary tables go with it.
         attempt.rollback()
         return _stage(connection, run, contents, form, last.stage_again(again))
     attempt.commit()
-    if not form.derived:
-        return _Staged(stage, settled, absent, Derivation(settled.files, {}))
-    ground = Ground(last.feed_id, settled.files, frozenset(), {}, NOTHING_LEFT_OUT, run.feed_name)
-    source = check(connection, form, ground)
-    return _Staged(stage, settled, absent, derive(connection, form, source.ground), source)
+    if not form.converted:
+        return _Staged(stage, normalized, absent, Conversion(normalized.files, {}))
+    retention = Retention(last.feed_id, normalized.files, frozenset(), {}, NOTHING_LEFT_OUT, run.feed_name)
+    source = check(connection, form, retention)
+    return _Staged(stage, normalized, absent, convert(connection, form, source.retention), source)
 
 
-def _add_source(source: Verdict, derived: Verdict, form: Format) -> Verdict:
+def _add_source(source: Verdict, converted: Verdict, form: Format) -> Verdict:
     """The verdict on derived files, with what was found in the files that they are made of."""
     return dataclasses.replace(
-        derived,
-        findings=source.findings + name_sources(derived.findings, form),
-        refused={**source.refused, **derived.refused},
+        converted,
+        findings=source.findings + name_sources(converted.findings, form),
+        refused={**source.refused, **converted.refused},
     )
 
 
-def _tell_known(
+def _report_known(
     connection: Connection, run: _Order, form: Format, contents: Contents, feed_id: int, watch: Stopwatch
 ) -> Report:
     """The report of an export that was loaded before, and is what the feed's records are made of."""
@@ -320,8 +320,8 @@ def _tell_known(
 def _list_said(form: Format, contents: Contents) -> list[Table]:
     """The roster tables of whose records an export says something."""
     names = {file.name for file in (*contents.files, *contents.silent)}
-    derived = {it.file.name for it in form.derived if names.issuperset(it.files)}
-    said = {file.table for file in form.all_files if file.name in names | derived}
+    converted = {it.file.name for it in form.converted if names.issuperset(it.files)}
+    said = {file.table for file in form.all_files if file.name in names | converted}
     return [table for table in ROSTER_TABLES if table in said]
 
 

@@ -21,7 +21,7 @@ from roster_service.settings import Settings
 from sync_scripts.engine.exit_codes import HELP, code_of, exit_on_refusal
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.output import survive_lost_output
-from sync_scripts.engine.progress import Tell, show_steps, tell_steps
+from sync_scripts.engine.progress import Notify, notify_steps, show_steps
 from sync_scripts.engine.report import Report
 from sync_scripts.reading.registry import Family
 from sync_scripts.reading.rejections import Findings, RefusedExportError, write_rejects
@@ -79,13 +79,13 @@ def make_command(family: Family) -> click.Command:
             settings = Settings.from_environ(os.environ)
             # One object is asked for, or `roster sync approve` shows what comes of it.
             quiet = as_json or approves is not None
-            with open_roster(settings) as engine, _reject_into(rejects) as found, _show(quiet=quiet) as tell:
+            with open_roster(settings) as engine, _reject_into(rejects) as found, _show(quiet=quiet) as notify:
                 options = Options(
                     settings,
                     dry_run,
                     allow_mass_delete,
                     approves,
-                    tell_steps(tell, feed_name),
+                    notify_steps(notify, feed_name),
                 )
                 report = load(engine, feed_name, path, family=family, options=options)
                 found.append(report.findings)
@@ -96,7 +96,7 @@ def make_command(family: Family) -> click.Command:
     return main
 
 
-def _show(*, quiet: bool) -> contextlib.AbstractContextManager[Tell]:
+def _show(*, quiet: bool) -> contextlib.AbstractContextManager[Notify]:
     return contextlib.nullcontext(lambda _told: None) if quiet else show_steps(sys.stderr)
 
 
@@ -128,5 +128,5 @@ def _print(report: Report, *, as_json: bool) -> None:
     if report.findings:
         click.echo(f"{report.refused} rows are refused:\n{report.findings}", err=True)
     if report.message:
-        told = f"`roster sync approve {report.run}` applies it, `roster sync discard {report.run}` forgets it"
-        click.echo(f"held: {report.message}; {told}", err=True)
+        hint = f"`roster sync approve {report.run}` applies it, `roster sync discard {report.run}` forgets it"
+        click.echo(f"held: {report.message}; {hint}", err=True)

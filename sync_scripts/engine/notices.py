@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from sqlalchemy import Connection, exists, func, select
 
 from roster_service.db import tables
-from sync_scripts.applying.desired_state import Incoming
+from sync_scripts.applying.desired_state import DesiredState
 from sync_scripts.formats.model import Format, Staged
 from sync_scripts.staging.retained import ACTIVE
 
 
 def list_notices(
-    connection: Connection, form: Format, staged: Staged, incoming: Incoming, feed_id: int
+    connection: Connection, form: Format, staged: Staged, desired: DesiredState, feed_id: int
 ) -> Iterator[str]:
     """Sentences for the person who reads the report."""
     for file in form.files:
@@ -24,7 +24,7 @@ def list_notices(
     for it in staged.values():
         if it.file.table is None and it.metadata_keys:
             yield f"{it.file.file_name}: its metadata columns have no place in the roster and are not kept"
-    roles, users = incoming.parts[tables.user_roles], incoming.parts[tables.user_roles].owners.subquery()
+    roles, users = desired.parts[tables.user_roles], desired.parts[tables.user_roles].owners.subquery()
     nowhere = select(func.count()).select_from(users).where(~exists().where(roles.rows.c.user_id == users.c.sourced_id))
     if count := connection.scalar(nowhere):
         yield f"users.csv: {count} users have no role anywhere, so no vendor sees them"

@@ -14,23 +14,23 @@ from rich.progress import Progress, TaskID
 from sync_scripts.engine.load import STEPS
 from sync_scripts.engine.output import survive_lost_output
 
-Tell = Callable[[dict[str, Any]], None]
+Notify = Callable[[dict[str, Any]], None]
 
 
-def tell_steps(tell: Tell, feed_name: str) -> Callable[[str, float], None]:
-    """What `loading.Options.tell` is, for a feed: each step becomes one object."""
-    return lambda step, seconds: tell({"feed": feed_name, "step": step, "seconds": seconds})
+def notify_steps(notify: Notify, feed_name: str) -> Callable[[str, float], None]:
+    """What `loading.Options.notify` is, for a feed: each step becomes one object."""
+    return lambda step, seconds: notify({"feed": feed_name, "step": step, "seconds": seconds})
 
 
-def print_line(told: dict[str, Any], *, err: bool) -> None:
+def print_line(event: dict[str, Any], *, err: bool) -> None:
     """One object as one line, on standard error or on standard output."""
     with survive_lost_output():
-        click.echo(json.dumps(told, ensure_ascii=False), err=err)
+        click.echo(json.dumps(event, ensure_ascii=False), err=err)
 
 
-def is_step(told: dict[str, Any]) -> bool:
+def is_step(event: dict[str, Any]) -> bool:
     """Whether an object is about a step of a load, and not about an outcome."""
-    return "seconds" in told and "step" in told
+    return "seconds" in event and "step" in event
 
 
 class Bars:
@@ -40,12 +40,12 @@ class Bars:
         self._progress = progress
         self._bars: dict[str, TaskID] = {}
 
-    def advance(self, told: dict[str, Any]) -> None:
+    def advance(self, event: dict[str, Any]) -> None:
         """One step of a feed is done."""
-        name = told["feed"]
+        name = event["feed"]
         if name not in self._bars:
             self._bars[name] = self._progress.add_task(name, total=len(STEPS))
-        self._progress.update(self._bars[name], advance=1, description=f"{name}: {told['step']}")
+        self._progress.update(self._bars[name], advance=1, description=f"{name}: {event['step']}")
 
     def remove(self, name: str) -> None:
         """The feed is done, or never began."""
@@ -61,10 +61,10 @@ def open_bars(console: Console) -> Iterator[Bars]:
 
 
 @contextmanager
-def show_steps(stream: IO[str]) -> Iterator[Tell]:
+def show_steps(stream: IO[str]) -> Iterator[Notify]:
     """How a single load tells its steps, on standard error: `stream` is that."""
     if not stream.isatty():
-        yield lambda told: print_line(told, err=True)
+        yield lambda event: print_line(event, err=True)
         return
     with open_bars(Console(stderr=True)) as bars:
         yield bars.advance

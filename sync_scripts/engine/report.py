@@ -79,8 +79,8 @@ class Report:
 
     def to_grid(self) -> Grid:
         """The counts per type, as a table for a terminal."""
-        told = ", dry run: nothing was changed" if self.dry_run else ""
-        grid = Grid(title=f"{self.feed}: {self.outcome}{told} ({sum(self.seconds.values()):.1f} s)")
+        dry = ", dry run: nothing was changed" if self.dry_run else ""
+        grid = Grid(title=f"{self.feed}: {self.outcome}{dry} ({sum(self.seconds.values()):.1f} s)")
         fields = [field.name for field in dataclasses.fields(Counts)]
         grid.add_column("type")
         for field in fields:

@@ -34,7 +34,7 @@ class RunRecord:
 
 
 @contextlib.contextmanager
-def tell_database_errors() -> Iterator[None]:
+def translate_database_errors() -> Iterator[None]:
     """Where the database gives up, that is said in our own words: the server's first ones, where they are about the
     server; any others may quote a row."""
     try:

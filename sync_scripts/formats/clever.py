@@ -17,9 +17,9 @@ from sync_scripts.formats.cells import DAY, ID, NAME, SECRET, TEXT, TEXTS, UNREA
 from sync_scripts.formats.ids import make_id
 from sync_scripts.formats.model import (
     Cell,
+    ConvertedFile,
+    ConvertedRows,
     CsvFile,
-    Derived,
-    DerivedRows,
     Format,
     Reference,
     RetainedRows,
@@ -189,23 +189,23 @@ FILES = (
 _OPTIONAL = ("username", "termSourcedIds")
 
 
-def _derived(name: str, select_rows: DerivedRows, retain: RetainedRows, *files: str) -> Derived:
-    return Derived(loosen(ONEROSTER_1_2.file(name), *_OPTIONAL), files, select_rows, retain)
+def _converted(name: str, select_rows: ConvertedRows, retain: RetainedRows, *files: str) -> ConvertedFile:
+    return ConvertedFile(loosen(ONEROSTER_1_2.file(name), *_OPTIONAL), files, select_rows, retain)
 
 
 CLEVER = Format(
     "clever",
     FILES,
     PARTS_WITHOUT_PROFILES,
-    derived=(
-        _derived("orgs", rows.select_orgs, retained.retain_orgs, "schools"),
-        _derived("academicSessions", rows.select_sessions, retained.retain_sessions, "sections"),
-        _derived("courses", rows.select_courses, retained.retain_courses, "sections"),
-        _derived("classes", rows.select_classes, retained.retain_classes, "sections"),
-        _derived("users", people.select_users, retained.retain_users, "students", "teachers"),
-        _derived("roles", people.select_roles, retained.retain_roles, "students", "teachers"),
-        _derived("enrollments", rows.select_enrollments, retained.retain_enrollments, "seats", "sections"),
-        _derived("demographics", people.select_demographics, retained.retain_demographics, "students"),
+    converted=(
+        _converted("orgs", rows.select_orgs, retained.retain_orgs, "schools"),
+        _converted("academicSessions", rows.select_sessions, retained.retain_sessions, "sections"),
+        _converted("courses", rows.select_courses, retained.retain_courses, "sections"),
+        _converted("classes", rows.select_classes, retained.retain_classes, "sections"),
+        _converted("users", people.select_users, retained.retain_users, "students", "teachers"),
+        _converted("roles", people.select_roles, retained.retain_roles, "students", "teachers"),
+        _converted("enrollments", rows.select_enrollments, retained.retain_enrollments, "seats", "sections"),
+        _converted("demographics", people.select_demographics, retained.retain_demographics, "students"),
     ),
     # Files that later versions of Clever have beside these.
     skipped=frozenset({"attendance", "contacts", "resources", "terms"}),

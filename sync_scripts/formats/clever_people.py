@@ -77,7 +77,7 @@ def _list_contacts(staged: Staged, feed: str) -> Subquery:
     whens = [(low.in_(words), to_text(role)) for role, words in CONTACT_ROLES.items()]
     return (
         select(
-            students.place.label("place"),
+            students.line.label("place"),
             make_id(feed, "contact", students["Contact_sis_id"]).label("contact"),
             make_id(feed, "student", students["Student_id"]).label("student"),
             make_id(feed, "school", students["School_id"]).label("school"),
@@ -157,7 +157,7 @@ def _select_contacts(contacts: Subquery) -> Select[Any]:
         "primaryOrgSourcedId": contacts.c.school,
     }
     labelled = (column.label(header) for header, column in columns.items())
-    return select(*labelled).ext(distinct_on(contacts.c.contact)).order_by(contacts.c.contact, contacts.c.place)
+    return select(*labelled).ext(distinct_on(contacts.c.contact)).order_by(contacts.c.contact, contacts.c.line)
 
 
 def select_roles(staged: Staged, feed: str) -> Select[Any]:

@@ -34,7 +34,7 @@ def to_text(value: str) -> ColumnElement[str]:
 
 def select_first(file: StagedFile, *columns: ColumnElement[Any]) -> Select[Any]:
     """One row per id of a file: the first."""
-    return select(*columns).ext(distinct_on(file["sourcedId"])).order_by(file["sourcedId"], file.place)
+    return select(*columns).ext(distinct_on(file["sourcedId"])).order_by(file["sourcedId"], file.line)
 
 
 def _filled(cell: SQLText) -> SQLText:
@@ -74,7 +74,7 @@ def _list_terms(staged: Staged, feed: str) -> Subquery:
     good = (DAY.check(begin), DAY.check(end)) if DAY.check else ()
     return (
         select(
-            sections.place.label("place"),
+            sections.line.label("place"),
             make_id(feed, "term", digest).label("sourcedId"),
             title.label("title"),
             begin.label("startDate"),
@@ -124,7 +124,7 @@ def select_courses(staged: Staged, feed: str) -> Select[Any]:
             make_district(feed)["sourcedId"].label("orgSourcedId"),
         )
         .ext(distinct_on(identifier))
-        .order_by(identifier, sections.place)
+        .order_by(identifier, sections.line)
     )
 
 
@@ -145,7 +145,7 @@ def select_classes(staged: Staged, feed: str) -> Select[Any]:
         terms.c.sourcedId.label("termSourcedIds"),
         sections["Subject"].label("subjects"),
         sections["Period"].label("periods"),
-    ).select_from(sections.table.outerjoin(terms, terms.c.place == sections.place))
+    ).select_from(sections.table.outerjoin(terms, terms.c.line == sections.line))
 
 
 def select_enrollments(staged: Staged, feed: str) -> Select[Any]:

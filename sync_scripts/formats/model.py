@@ -17,7 +17,7 @@ from sync_scripts.formats.cells import Kind
 
 METADATA_PREFIX = "metadata."
 # Where a staged row stands: the number of its line in the file.
-PLACE = "place"
+LINE = "place"
 # The hash of a staged line (see `staging/line_hashes.py`).
 HASH = "hash"
 # The header of the ids in OneRoster; by it, the ids of any file are found.
@@ -143,9 +143,9 @@ class StagedFile:
         return [column for column in self.table.c if column.name not in secrets]
 
     @property
-    def place(self) -> ColumnElement[Any]:
+    def line(self) -> ColumnElement[Any]:
         """The number of a row's line in the file."""
-        return self.table.c[PLACE]
+        return self.table.c[LINE]
 
     @property
     def line_hash(self) -> ColumnElement[int]:
@@ -206,12 +206,12 @@ class Rule:
     needs: tuple[str, ...] = ()
 
 
-DerivedRows = Callable[[Staged, str], Select[Any]]
+ConvertedRows = Callable[[Staged, str], Select[Any]]
 RetainedRows = Callable[[Staged, str], Iterable[Select[Any]]]
 
 
 @dataclass(frozen=True)
-class Derived:
+class ConvertedFile:
     """A file that no export brings: its rows are made of the staged `files`, as the same texts that OneRoster has.
     `rows` gets these files, and the name of the feed; columns that it leaves out are empty. `retained` gets the refused
     rows instead, of the files that have some, and selects under the headers of `file` which stored records they may
@@ -219,7 +219,7 @@ class Derived:
 
     file: CsvFile
     files: tuple[str, ...]
-    rows: DerivedRows
+    rows: ConvertedRows
     retained: RetainedRows
 
 
@@ -229,7 +229,7 @@ class Format:
 
     name: str
     files: tuple[CsvFile, ...]
-    derived: tuple[Derived, ...] = field(default=(), kw_only=True)
+    converted: tuple[ConvertedFile, ...] = field(default=(), kw_only=True)
     parts: tuple[Part, ...] = ()
     rules: tuple[Rule, ...] = ()
     skipped: frozenset[str] = frozenset()
@@ -237,7 +237,7 @@ class Format:
     @property
     def all_files(self) -> tuple[CsvFile, ...]:
         """The files that exports bring, and those that are derived from them."""
-        return (*self.files, *(it.file for it in self.derived))
+        return (*self.files, *(it.file for it in self.converted))
 
     @property
     def tables(self) -> frozenset[Table]:

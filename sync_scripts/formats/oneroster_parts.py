@@ -151,13 +151,13 @@ def select_no_profiles(staged: Staged) -> Select[Any]:
     return select(*nothing).where(false())
 
 
-def breaks_single_primary(staged: Staged, standing: Staged) -> Any:
+def breaks_single_primary(staged: Staged, retained: Staged) -> Any:
     """A second primary role of one user at one org: the standard knows one."""
     roles = staged["roles"]
     other = roles.alias()
-    found: ColumnElement[bool] = exists().where(_is_same_primary(other, roles), other.place < roles.place, other.live)
-    if "roles" in standing:
-        kept = standing["roles"].alias()
+    found: ColumnElement[bool] = exists().where(_is_same_primary(other, roles), other.line < roles.line, other.live)
+    if "roles" in retained:
+        kept = retained["roles"].alias()
         # One without an id, or with the id of the row, is of a user whose stored roles are kept as they are.
         found = or_(found, exists().where(_is_same_primary(kept, roles), kept["sourcedId"] != roles["sourcedId"]))
     return and_(roles["roleType"] == "primary", found)
@@ -168,10 +168,10 @@ def _is_same_primary(one: StagedFile, other: StagedFile) -> Any:
     return and_(one["roleType"] == "primary", *same)
 
 
-def breaks_own_profile(staged: Staged, standing: Staged) -> Any:
+def breaks_own_profile(staged: Staged, retained: Staged) -> Any:
     """A role with the profile of another user."""
     roles = staged["roles"]
-    profiles = (files["userProfiles"].alias() for files in (staged, standing) if "userProfiles" in files)
+    profiles = (files["userProfiles"].alias() for files in (staged, retained) if "userProfiles" in files)
     return or_(
         *(
             exists().where(

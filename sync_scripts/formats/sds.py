@@ -17,9 +17,9 @@ from sync_scripts.formats import sds_rows as rows
 from sync_scripts.formats.cells import DAY, FLAG, ID, IDS, NAME, SECRET, TEXT, TEXTS, UNREAD, YEAR, word_of
 from sync_scripts.formats.model import (
     Cell,
+    ConvertedFile,
+    ConvertedRows,
     CsvFile,
-    Derived,
-    DerivedRows,
     Format,
     Reference,
     RetainedRows,
@@ -177,26 +177,26 @@ FILES = (
 )
 
 
-def _derived(name: str, select_rows: DerivedRows, retain: RetainedRows, *files: str) -> Derived:
+def _converted(name: str, select_rows: ConvertedRows, retain: RetainedRows, *files: str) -> ConvertedFile:
     file = loosen(ONEROSTER_1_2.file(name), "termSourcedIds")
-    return Derived(file, tuple(_PREFIX + it for it in files), select_rows, retain)
+    return ConvertedFile(file, tuple(_PREFIX + it for it in files), select_rows, retain)
 
 
 SDS = Format(
     "sds v2.1",
     FILES,
     PARTS_WITHOUT_PROFILES,
-    derived=(
-        _derived("orgs", rows.select_orgs, retained.retain_ids("sds_orgs"), "orgs"),
-        _derived(
+    converted=(
+        _converted("orgs", rows.select_orgs, retained.retain_ids("sds_orgs"), "orgs"),
+        _converted(
             "academicSessions", rows.select_sessions, retained.retain_ids("sds_academicSessions"), "academicSessions"
         ),
-        _derived("courses", rows.select_courses, retained.retain_courses, "classes"),
-        _derived("classes", rows.select_classes, retained.retain_ids("sds_classes"), "classes"),
-        _derived("users", rows.select_users, retained.retain_users, "users", "roles"),
-        _derived("roles", rows.select_roles, retained.retain_roles, "users", "roles", "orgs"),
-        _derived("enrollments", rows.select_enrollments, retained.retain_enrollments, "enrollments", "classes"),
-        _derived("demographics", rows.select_demographics, retained.retain_ids("sds_demographics"), "demographics"),
+        _converted("courses", rows.select_courses, retained.retain_courses, "classes"),
+        _converted("classes", rows.select_classes, retained.retain_ids("sds_classes"), "classes"),
+        _converted("users", rows.select_users, retained.retain_users, "users", "roles"),
+        _converted("roles", rows.select_roles, retained.retain_roles, "users", "roles", "orgs"),
+        _converted("enrollments", rows.select_enrollments, retained.retain_enrollments, "enrollments", "classes"),
+        _converted("demographics", rows.select_demographics, retained.retain_ids("sds_demographics"), "demographics"),
     ),
     skipped=frozenset({"userFlags"}),
 )

@@ -16,7 +16,7 @@ SQLText = ColumnElement[str]
 
 
 @dataclass(frozen=True)
-class Quirk:
+class Deviation:
     """One thing that is put up with: `taken` continues "in N cells, ..."; `example` is what stands in the export,
     and what it is read as."""
 
@@ -24,22 +24,22 @@ class Quirk:
     example: tuple[str, str]
 
 
-FLAG_SPELLING = Quirk("a flag that is spelt otherwise than true or false (TRUE, False, 1, 0)", ("TRUE", "true"))
-WORD_CASE = Quirk("a word in another letter case", ("Scheduled", "scheduled"))
-US_DAY = Quirk("a day written M/D/YYYY, the month first", ("1/05/2023", "2023-01-05"))
-MIDNIGHT = Quirk("a day written as its midnight", ("2023-01-05T00:00:00.000Z", "2023-01-05"))
-LIST_SPACES = Quirk("spaces around the commas of a list", ("09, 10", "09,10"))
-STATUS_IN_BULK = Quirk("a status in a bulk file, which needs none", ("active", "active"))
-HEADER_CASE = Quirk("a header in another letter case", ("GivenName", "givenName"))
-HEADER_SPELLING = Quirk("a header with a known misspelling", ("dataLastModified", "dateLastModified"))
-BYTE_ORDER_MARK = Quirk("a byte order mark before the header", ("\ufeffsourcedId", "sourcedId"))
-FILE_NAME_CASE = Quirk("a file name in another letter case", ("userprofiles.csv", "userProfiles.csv"))
-MANIFEST_VERSION = Quirk("the manifest version 1 for 1.0", ("1", "1.0"))
-PROPERTY_CASE = Quirk("a manifest property in another letter case", ("OneRoster.Version", "oneroster.version"))
-BLANK_MODE = Quirk("a blank mode in the manifest", ("", "absent"))
-NO_DISTRICT = Quirk("no org of the type district", ("", "the feed as a district, above the orgs without a parent"))
+FLAG_SPELLING = Deviation("a flag that is spelt otherwise than true or false (TRUE, False, 1, 0)", ("TRUE", "true"))
+WORD_CASE = Deviation("a word in another letter case", ("Scheduled", "scheduled"))
+US_DAY = Deviation("a day written M/D/YYYY, the month first", ("1/05/2023", "2023-01-05"))
+MIDNIGHT = Deviation("a day written as its midnight", ("2023-01-05T00:00:00.000Z", "2023-01-05"))
+LIST_SPACES = Deviation("spaces around the commas of a list", ("09, 10", "09,10"))
+STATUS_IN_BULK = Deviation("a status in a bulk file, which needs none", ("active", "active"))
+HEADER_CASE = Deviation("a header in another letter case", ("GivenName", "givenName"))
+HEADER_SPELLING = Deviation("a header with a known misspelling", ("dataLastModified", "dateLastModified"))
+BYTE_ORDER_MARK = Deviation("a byte order mark before the header", ("\ufeffsourcedId", "sourcedId"))
+FILE_NAME_CASE = Deviation("a file name in another letter case", ("userprofiles.csv", "userProfiles.csv"))
+MANIFEST_VERSION = Deviation("the manifest version 1 for 1.0", ("1", "1.0"))
+PROPERTY_CASE = Deviation("a manifest property in another letter case", ("OneRoster.Version", "oneroster.version"))
+BLANK_MODE = Deviation("a blank mode in the manifest", ("", "absent"))
+NO_DISTRICT = Deviation("no org of the type district", ("", "the feed as a district, above the orgs without a parent"))
 
-QUIRKS: tuple[Quirk, ...] = (
+DEVIATIONS: tuple[Deviation, ...] = (
     FLAG_SPELLING,
     WORD_CASE,
     US_DAY,
@@ -87,16 +87,16 @@ class Tolerance:
     """A quirk of the cells of one kind: `holds` where a cell has it, `read` is the cell as it should be; None: the
     conversion of the kind reads it as it is."""
 
-    quirk: Quirk
+    deviation: Deviation
     holds: Callable[[SQLText], ColumnElement[bool]]
     read: Callable[[SQLText], SQLText] | None = None
 
 
-def tell_cells(file_name: str, header: str, count: int, quirk: Quirk) -> str:
+def describe_cells(file_name: str, header: str, count: int, deviation: Deviation) -> str:
     """The sentence of the report about a quirk in the cells of a column."""
-    return f"{file_name}, column {header}: in {count} {'row' if count == 1 else 'rows'}, {quirk.taken}"
+    return f"{file_name}, column {header}: in {count} {'row' if count == 1 else 'rows'}, {deviation.taken}"
 
 
-def tell_place(place: str, quirk: Quirk, found: str = "") -> str:
+def describe_deviation(place: str, deviation: Deviation, found: str = "") -> str:
     """The sentence of the report about a quirk of a file; `found`: what stands there, where that may be said."""
-    return f"{place}: {quirk.taken}" + (f" ({found})" if found else "")
+    return f"{place}: {deviation.taken}" + (f" ({found})" if found else "")

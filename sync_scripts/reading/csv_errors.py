@@ -54,7 +54,7 @@ def find_line_faults(line: bytes, file_name: str, number: int, columns: Sequence
     cells = split_line(line)
     if cells is None:
         reason = "broken quoting: a quote is not closed in its line, or stands in a bare cell"
-        yield Refusal(file_name, reason, number, name_column(sum(1 for _ in _walk(line))))
+        yield Refusal(file_name, reason, number, name_column(sum(1 for _ in _scan(line))))
         return
     # The values stay unsaid: they are broken, and one of them may be a password.
     for index, cell in enumerate(cells):
@@ -71,14 +71,14 @@ def find_line_faults(line: bytes, file_name: str, number: int, columns: Sequence
 def split_line(line: bytes) -> list[bytes] | None:
     """The cells of a line, unquoted; None where its quoting is broken."""
     cells = []
-    for match in _walk(line):
+    for match in _scan(line):
         cells.append(match[2] if match[1] is None else match[1].replace(b'""', b'"'))
         if not match[3]:
             return cells
     return None
 
 
-def _walk(line: bytes) -> Iterator[re.Match[bytes]]:
+def _scan(line: bytes) -> Iterator[re.Match[bytes]]:
     place = 0
     while match := CELL.match(line, place):
         yield match
@@ -117,7 +117,7 @@ class MendedLines:
         return b"".join(block)
 
     def _mend(self, line: bytes) -> bytes:
-        for number, match in enumerate(_walk(line), 1):
+        for number, match in enumerate(_scan(line), 1):
             if number == self._width and match[3]:
                 self.mended += 1
                 return line[: match.start(3)]

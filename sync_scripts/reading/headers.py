@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sync_scripts.formats.model import CsvFile, name_metadata_column
-from sync_scripts.formats.tolerated import HEADER_CASE, HEADER_SPELLING, HEADER_SPELLINGS, Quirk, tell_place
+from sync_scripts.formats.tolerated import HEADER_CASE, HEADER_SPELLING, HEADER_SPELLINGS, Deviation, describe_deviation
 from sync_scripts.reading.csv_errors import find_line_faults, split_line
 from sync_scripts.reading.rejections import Findings, Refusal
 
@@ -32,7 +32,7 @@ class _Column:
     written: str
     # The declared header that is meant; as written where none is.
     meant: str
-    quirk: Quirk | None = None
+    deviation: Deviation | None = None
 
 
 def read_header(line: bytes, file: CsvFile) -> tuple[Header, Findings]:
@@ -50,9 +50,9 @@ def read_header(line: bytes, file: CsvFile) -> tuple[Header, Findings]:
     places = iter(range(len(keys)))
     staged = (name_metadata_column(next(places)) if _is_own(column.meant, file) else column.meant for column in columns)
     notices = (
-        tell_place(name, column.quirk, f"{column.written}, read as {column.meant}")
+        describe_deviation(name, column.deviation, f"{column.written}, read as {column.meant}")
         for column in columns
-        if column.quirk is not None
+        if column.deviation is not None
     )
     return Header(tuple(column.written for column in columns), tuple(staged), keys, tuple(notices)), findings
 

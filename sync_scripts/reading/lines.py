@@ -43,7 +43,7 @@ class SuspectBytesError(Exception):
 class CleanLines:
     """The rows of a CSV file, as a file that COPY reads: UTF-8, ended by line feeds, without the header.
 
-    `header` is the first line, without a byte order mark, and `quirks` is what was put up with in it. `read` raises
+    `header` is the first line, without a byte order mark, and `deviations` is what was put up with in it. `read` raises
     SuspectBytesError. Lines may end with CRLF, as RFC 4180 has it. Empty lines at the end of the file are dropped;
     None of them is `mended`.
     """
@@ -55,7 +55,7 @@ class CleanLines:
         self._rest = b""
         self._ended = False
         line = stream.readline(LONGEST_LINE)
-        self.quirks = (BYTE_ORDER_MARK,) if line.startswith(codecs.BOM_UTF8) else ()
+        self.deviations = (BYTE_ORDER_MARK,) if line.startswith(codecs.BOM_UTF8) else ()
         self.header = line.removeprefix(codecs.BOM_UTF8).removesuffix(b"\n").removesuffix(b"\r")
 
     def read(self, size: int) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from sync_scripts.formats.model import CsvFile, Format
-from sync_scripts.formats.tolerated import BLANK_MODE, MANIFEST_VERSION, PROPERTY_CASE, Quirk, tell_place
+from sync_scripts.formats.tolerated import BLANK_MODE, MANIFEST_VERSION, PROPERTY_CASE, Deviation, describe_deviation
 from sync_scripts.reading.lines import CleanLines
 from sync_scripts.reading.package import UNREADABLE, Package, recognize_names
 from sync_scripts.reading.rejections import Findings, Refusal, RefusedExportError, refuse_if
@@ -47,10 +47,10 @@ def read_manifest(package: Package, files: Collection[str]) -> Manifest:
     package, _ = recognize_names(package, [FILE_NAME])
     if FILE_NAME not in package.names:
         raise RefusedExportError(Findings.of([Refusal(FILE_NAME, "is missing; every OneRoster export has one")]))
-    written, quirks = _read_rows(package)
+    written, deviations = _read_rows(package)
     rows = [(line, _recognize(name, files), value) for line, name, value in written]
-    told = (
-        tell_place(FILE_NAME, PROPERTY_CASE, f"{name}, read as {meant}")
+    name_notices = (
+        describe_deviation(FILE_NAME, PROPERTY_CASE, f"{name}, read as {meant}")
         for (_, name, _), (_, meant, _) in zip(written, rows, strict=True)
         if name != meant
     )
@@ -61,7 +61,10 @@ def read_manifest(package: Package, files: Collection[str]) -> Manifest:
         # A blank mode is how some exporters say absent.
         {name.removeprefix(FILE_PREFIX): value or ABSENT for _, name, value in rows if name.startswith(FILE_PREFIX)},
         {name.removeprefix(FILE_PREFIX): line for line, name, _ in rows if name.startswith(FILE_PREFIX)},
-        (*(tell_place(FILE_NAME, quirk) for quirk in (*quirks, *_list_quirks(rows))), *told),
+        (
+            *(describe_deviation(FILE_NAME, deviation) for deviation in (*deviations, *_list_deviations(rows))),
+            *name_notices,
+        ),
     )
 
 
@@ -71,14 +74,14 @@ def _recognize(written: str, files: Collection[str]) -> str:
     return known.get(written.lower(), written)
 
 
-def _list_quirks(rows: list[tuple[int, str, str]]) -> Iterator[Quirk]:
+def _list_deviations(rows: list[tuple[int, str, str]]) -> Iterator[Deviation]:
     if any(name == "manifest.version" and value == MANIFEST_VERSION.example[0] for _, name, value in rows):
         yield MANIFEST_VERSION
     if any(name.startswith(FILE_PREFIX) and not value for _, name, value in rows):
         yield BLANK_MODE
 
 
-def _read_rows(package: Package) -> tuple[list[tuple[int, str, str]], tuple[Quirk, ...]]:
+def _read_rows(package: Package) -> tuple[list[tuple[int, str, str]], tuple[Deviation, ...]]:
     """((line, property, value) of every row, the quirks of the first line)."""
 
     def refuse(reason: str, line: int | None = None) -> RefusedExportError:
@@ -103,7 +106,7 @@ def _read_rows(package: Package) -> tuple[list[tuple[int, str, str]], tuple[Quir
     for line, row in lines[1:]:
         if len(row) != len(HEADER):
             raise refuse(f"the row has {len(row)} cells, not {len(HEADER)}", line)
-    return [(line, row[0], row[1].strip()) for line, row in lines[1:]], CleanLines(io.BytesIO(data)).quirks
+    return [(line, row[0], row[1].strip()) for line, row in lines[1:]], CleanLines(io.BytesIO(data)).deviations
 
 
 def _find_bad_rows(rows: list[tuple[int, str, str]]) -> Iterator[Refusal]:
@@ -145,7 +148,7 @@ def list_contents(package: Package, manifest: Manifest, form: Format) -> Content
     """Compares the manifest with what the package holds. Raises RefusedExportError where the two differ, a required
     file is absent, or a file is none of the format's."""
     known = (FILE_NAME, *(f"{name}.csv" for name in (*(file.name for file in form.files), *form.skipped)))
-    package, told = recognize_names(package, known)
+    package, name_notices = recognize_names(package, known)
     refuse_if(Findings.of(_find_differences(package, manifest, form)))
     files = tuple(file for file in form.files if manifest.modes.get(file.name, ABSENT) != ABSENT)
     deltas = _list_deltas(manifest, form)
@@ -155,7 +158,7 @@ def list_contents(package: Package, manifest: Manifest, form: Format) -> Content
         for name in sorted(form.skipped)
         if manifest.modes.get(name, ABSENT) != ABSENT
     )
-    said = (*manifest.notices, *told, *skipped)
+    said = (*manifest.notices, *name_notices, *skipped)
     return Contents(package, files, said, deltas | {file.name for file in silent}, silent)
 
 

@@ -10,15 +10,15 @@ from sync_scripts.reading.package import Package, recognize_names
 from sync_scripts.reading.rejections import Findings, Refusal, refuse_if
 
 
-def list_unlisted(package: Package, form: Format) -> Contents:
+def list_without_manifest(package: Package, form: Format) -> Contents:
     """The contents of an export without a manifest. Raises RefusedExportError where a required file is missing, or
     one is none of the format's."""
     skipped = {f"{name}.csv" for name in form.skipped}
-    package, told = recognize_names(package, (*(file.file_name for file in form.files), *sorted(skipped)))
+    package, name_notices = recognize_names(package, (*(file.file_name for file in form.files), *sorted(skipped)))
     refuse_if(Findings.of(_find_differences(package, form, skipped)))
     files = tuple(file for file in form.files if file.file_name in package.names)
     notices = (f"{name} holds no roster and is skipped" for name in sorted(package.names & skipped))
-    return Contents(package, files, (*told, *notices))
+    return Contents(package, files, (*name_notices, *notices))
 
 
 def _find_differences(package: Package, form: Format, skipped: set[str]) -> Iterator[Refusal]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from sync_scripts.formats.tolerated import FILE_NAME_CASE, tell_place
+from sync_scripts.formats.tolerated import FILE_NAME_CASE, describe_deviation
 from sync_scripts.reading.rejections import Findings, Refusal, RefusedExportError, refuse_if
 
 # What operating systems leave behind in folders and zips.
@@ -44,7 +44,7 @@ def recognize_names(package: Package, known: Iterable[str]) -> tuple[Package, tu
     by_case = {name.lower(): name for name in package.names}
     written = {name: by_case[name.lower()] for name in known if name not in package.names and name.lower() in by_case}
     names = (package.names - set(written.values())) | set(written)
-    notices = (tell_place(found, FILE_NAME_CASE, f"read as {name}") for name, found in sorted(written.items()))
+    notices = (describe_deviation(found, FILE_NAME_CASE, f"read as {name}") for name, found in sorted(written.items()))
 
     def find(name: str) -> str:
         return written.get(name, name)

@@ -11,7 +11,7 @@ from sync_scripts.formats.model import Format
 from sync_scripts.formats.oneroster import VERSIONS
 from sync_scripts.formats.sds import SDS as SDS_CSV
 from sync_scripts.reading.manifest import Contents, list_contents, read_manifest
-from sync_scripts.reading.no_manifest import list_unlisted
+from sync_scripts.reading.no_manifest import list_without_manifest
 from sync_scripts.reading.package import Package
 
 
@@ -33,11 +33,11 @@ def _read_oneroster(package: Package) -> tuple[Format, Contents]:
 
 
 ONEROSTER = Family("oneroster", "OneRoster CSV export, 1.1 or 1.2", _read_oneroster)
-CLEVER = Family("clever", "Clever CSV export", lambda package: (CLEVER_CSV, list_unlisted(package, CLEVER_CSV)))
+CLEVER = Family("clever", "Clever CSV export", lambda package: (CLEVER_CSV, list_without_manifest(package, CLEVER_CSV)))
 SDS = Family(
     "sds",
     "Microsoft School Data Sync v2.1 CSV export",
-    lambda package: (SDS_CSV, list_unlisted(package, SDS_CSV)),
+    lambda package: (SDS_CSV, list_without_manifest(package, SDS_CSV)),
 )
 
 FAMILIES: Mapping[str, Family] = MappingProxyType({family.name: family for family in (ONEROSTER, CLEVER, SDS)})

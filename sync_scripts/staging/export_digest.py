@@ -21,7 +21,7 @@ from sync_scripts.reading.rejections import RefusedExportError
 from sync_scripts.staging.line_hashes import RULES
 
 # Bytes of a digest that say what can be seen without reading a file.
-OUTLINE_BYTES = 16
+STRUCTURE_BYTES = 16
 
 
 class Digested:
@@ -54,7 +54,7 @@ def make_digest(contents: Contents, form: Format, digests: Mapping[str, bytes]) 
     whole = hashlib.sha256()
     for file in contents.files:
         whole.update(f"\n{file.name}\n".encode() + digests[file.name])
-    return _make_outline(contents, form) + whole.digest()
+    return _hash_structure(contents, form) + whole.digest()
 
 
 def is_known(connection: Connection, feed_id: int, contents: Contents, form: Format) -> bool:
@@ -62,7 +62,7 @@ def is_known(connection: Connection, feed_id: int, contents: Contents, form: For
     be read, which staging then tells."""
     last = connection.scalar(select(feeds.c.last_digest).where(feeds.c.id == feed_id))
     # Reading all files takes time, and another export nearly always has other sizes.
-    if last is None or last[:OUTLINE_BYTES] != _make_outline(contents, form):
+    if last is None or last[:STRUCTURE_BYTES] != _hash_structure(contents, form):
         return False
     return bytes(last) == read_digest(contents, form)
 
@@ -85,11 +85,11 @@ def digest_export(path: Path, family: Family) -> bytes | None:
         return None
 
 
-def _make_outline(contents: Contents, form: Format) -> bytes:
+def _hash_structure(contents: Contents, form: Format) -> bytes:
     silent = sorted(file.name for file in contents.silent)
     sizes = [f"{file.name} {contents.package.size(file.file_name)}" for file in contents.files]
-    outline = "\n".join((str(RULES), form.name, *sorted(contents.deltas), "", *silent, "", *sizes))
-    return hashlib.sha256(outline.encode()).digest()[:OUTLINE_BYTES]
+    structure = "\n".join((str(RULES), form.name, *sorted(contents.deltas), "", *silent, "", *sizes))
+    return hashlib.sha256(structure.encode()).digest()[:STRUCTURE_BYTES]
 
 
 def _read(contents: Contents, file: CsvFile) -> bytes:

@@ -57,8 +57,8 @@ class LineHasher:
     @staticmethod
     def of(file: CsvFile, header: Header, form: Format) -> LineHasher:
         """The hasher of a file with this header. `RULES` and the format are part of every hash."""
-        told = "\n".join((str(RULES), form.name, *header.staged, "", *header.metadata_keys))
-        seed = int.from_bytes(hashlib.sha256(told.encode()).digest()[:8])
+        described = "\n".join((str(RULES), form.name, *header.staged, "", *header.metadata_keys))
+        seed = int.from_bytes(hashlib.sha256(described.encode()).digest()[:8])
         silent = {cell.header: cell.kind for cell in file.cells if cell.kind.secret or cell.kind is UNREAD}
         width = len(header.staged)
         blank = (
@@ -71,10 +71,10 @@ class LineHasher:
     def hash(self, block: bytes) -> tuple[list[bytes], list[int]]:
         """(the lines of a block, their hashes)."""
         lines = _split(block)
-        told = block
+        described = block
         for make_empty in self.blank:
-            told = make_empty(told, lines)
-        hashed = lines if told is block else _split(told)
+            described = make_empty(described, lines)
+        hashed = lines if described is block else _split(described)
         # One bit less, so that they are positive as signed numbers of 64 bits too.
         return lines, [number >> 1 for number in map(xxh3_64_intdigest, hashed, repeat(self.seed))]
 

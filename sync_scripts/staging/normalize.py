@@ -13,29 +13,29 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, case, func, select
 
 from sync_scripts.formats.model import Cell, Staged, StagedFile
-from sync_scripts.formats.tolerated import STATUS_IN_BULK, Tolerance, tell_cells
+from sync_scripts.formats.tolerated import STATUS_IN_BULK, Tolerance, describe_cells
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary, like
 
 
 @dataclass(frozen=True)
-class Settled:
+class NormalizedFiles:
     """The staged files as they are read, and what was put up with."""
 
     files: Staged
     notices: tuple[str, ...]
 
 
-def settle(connection: Connection, staged: Staged, deltas: frozenset[str] = frozenset()) -> Settled:
+def normalize(connection: Connection, staged: Staged, deltas: frozenset[str] = frozenset()) -> NormalizedFiles:
     """Counts and reads the quirks of all cells; the rows of `deltas` need the status that they have."""
     files = {}
     notices: list[str] = []
     for name, file in staged.items():
-        files[name], told = _settle_file(connection, file, in_bulk=name not in deltas)
+        files[name], told = _normalize_file(connection, file, in_bulk=name not in deltas)
         notices += told
-    return Settled(files, tuple(notices))
+    return NormalizedFiles(files, tuple(notices))
 
 
-def _settle_file(connection: Connection, file: StagedFile, *, in_bulk: bool) -> tuple[StagedFile, list[str]]:
+def _normalize_file(connection: Connection, file: StagedFile, *, in_bulk: bool) -> tuple[StagedFile, list[str]]:
     looked_for = list(_list_tolerances(file, in_bulk=in_bulk))
     if not looked_for:
         return file, []
@@ -43,7 +43,7 @@ def _settle_file(connection: Connection, file: StagedFile, *, in_bulk: bool) -> 
         select(*(func.count().filter(it.holds(file[cell.header])) for cell, it in looked_for)).select_from(file.table)
     ).one()
     found = [(cell, it, count) for (cell, it), count in zip(looked_for, counts, strict=True) if count]
-    notices = [tell_cells(file.file.file_name, cell.header, count, it.quirk) for cell, it, count in found]
+    notices = [describe_cells(file.file.file_name, cell.header, count, it.deviation) for cell, it, count in found]
     if any(it.read is not None for _, it, _ in found):
         file = _rewrite(connection, file, [(cell, it) for cell, it, _ in found])
     return file, notices

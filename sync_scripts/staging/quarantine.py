@@ -11,8 +11,8 @@ from sync_scripts.formats.model import StagedFile
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary, like
 
 
-def set_aside(
-    connection: Connection, file: StagedFile, failing: Sequence[Select[Any]], aside: StagedFile | None
+def quarantine_rows(
+    connection: Connection, file: StagedFile, failing: Sequence[Select[Any]], quarantine: StagedFile | None
 ) -> tuple[StagedFile, int]:
     """Copies the rows with the places that `failing` selects to those that were set aside before; `take_out` then
     removes them, once no check of any file looks at them any more.
@@ -20,22 +20,22 @@ def set_aside(
     Returns the rows set aside, and how many of them are new.
     """
     columns = file.columns
-    if aside is None:
-        aside = make_aside(connection, file)
-    bad = union_all(*(select(found.subquery().c.place) for found in failing)).subquery()
-    rows = select(*columns).where(file.place.in_(select(bad.c.place)))
-    refused = cast(Table, aside.table)
+    if quarantine is None:
+        quarantine = make_quarantine(connection, file)
+    bad = union_all(*(select(found.subquery().c.line) for found in failing)).subquery()
+    rows = select(*columns).where(file.line.in_(select(bad.c.line)))
+    refused = cast(Table, quarantine.table)
     added = connection.execute(insert(refused).from_select([column.name for column in columns], rows)).rowcount
     analyze_temporary(connection, refused)
-    return aside, added
+    return quarantine, added
 
 
-def make_aside(connection: Connection, file: StagedFile) -> StagedFile:
+def make_quarantine(connection: Connection, file: StagedFile) -> StagedFile:
     """An empty table for the refused rows of a file."""
     made = create_temporary(connection, f"refused_{file.file.name}", like(file.columns))
     return StagedFile(file.file, made, file.metadata_keys)
 
 
-def take_out(connection: Connection, file: StagedFile, aside: StagedFile) -> None:
+def take_out(connection: Connection, file: StagedFile, quarantine: StagedFile) -> None:
     """Removes the rows that were set aside from their file."""
-    connection.execute(delete(cast(Table, file.table)).where(file.place.in_(select(aside.place))))
+    connection.execute(delete(cast(Table, file.table)).where(file.line.in_(select(quarantine.line))))

@@ -40,7 +40,7 @@ def is_active(stored: FromClause, feed_id: int) -> ColumnElement[bool]:
 
 
 @dataclass(frozen=True)
-class Ground:
+class Retention:
     """What decides which records of the feed stand: the staged files, which of them are deltas, the rows that were
     refused and taken out of them, by the name of their file, and the records whose lines are gone."""
 
@@ -52,7 +52,7 @@ class Ground:
     # For the ids of records that the rows of files with a `subject` describe.
     feed_name: str = ""
 
-    def stands(self, table: Table, stored: FromClause) -> ColumnElement[bool] | None:
+    def is_retained(self, table: Table, stored: FromClause) -> ColumnElement[bool] | None:
         """The condition that a row of `stored`, the table or an alias of it, stands; None: none does."""
         names = [file.file.name for file in self.staged.values() if file.file.table is table]
         own = is_active(stored, self.feed_id)
@@ -67,12 +67,12 @@ class Ground:
     def remains(self, table: Table, stored: FromClause) -> ColumnElement[bool] | None:
         """The condition that a row of `stored` is active after the run though no staged row says so: it stands, or its
         line was not staged because it is the same as before. None: no such row."""
-        stands = self.stands(table, stored)
+        is_retained = self.is_retained(table, stored)
         if table not in self.absent:
-            return stands
+            return is_retained
         gone = exists().where(self.absent[table].c.sourced_id == stored.c.sourced_id)
         same = and_(is_active(stored, self.feed_id), ~gone)
-        return same if stands is None else or_(same, stands)
+        return same if is_retained is None else or_(same, is_retained)
 
     def owns(self, file: CsvFile, stored: FromClause) -> ColumnElement[bool]:
         """The condition that a part in `stored`, the table that rows of `file` are kept in or an alias of it, is a row
@@ -103,7 +103,7 @@ class Ground:
         of_user = and_(owner.in_(select(refused[file.owner.header])), nameless)
         return and_(self.owns(file, stored), or_(_is_named(key, refused), of_user))
 
-    def find_standing(self, file: CsvFile) -> StagedFile | None:
+    def find_retained(self, file: CsvFile) -> StagedFile | None:
         """What is stored of a file and remains, to look something up in: the columns that are kept as the texts that
         they are, and no others. None: nothing does."""
         if file.subject is not None:
@@ -133,14 +133,14 @@ class Ground:
         return StagedFile(file, rows.subquery(), ())
 
     def look_up(self, file: StagedFile) -> StagedFile:
-        """The live rows of a file and what stands beside them, in the columns of `find_standing`."""
-        standing = self.find_standing(file.file)
-        if standing is None:
+        """The live rows of a file and what stands beside them, in the columns of `find_retained`."""
+        retained = self.find_retained(file.file)
+        if retained is None:
             return file
-        headers = [column.name for column in standing.table.c]
+        headers = [column.name for column in retained.table.c]
         rows = union_all(
             select(*(file[header].label(header) for header in headers)).where(file.live),
-            select(*(standing[header].label(header) for header in headers)),
+            select(*(retained[header].label(header) for header in headers)),
         )
         return StagedFile(file.file, rows.subquery(), ())
 

@@ -31,7 +31,7 @@ from sqlalchemy.types import BigInteger
 
 from roster_service.db.tables import CText, feeds
 from sync_scripts.formats.model import Format, Staged, StagedFile
-from sync_scripts.staging.retained import Absent, Ground, is_active
+from sync_scripts.staging.retained import Absent, Retention, is_active
 from sync_scripts.staging.temporary import keep_ids
 
 # Stands for no fingerprint; hashes are positive.
@@ -121,19 +121,19 @@ def _list_referring(file: StagedFile, table: Table, lost: Mapping[str, Table]) -
 
 
 def renew_fingerprints(
-    connection: Connection, records: Mapping[Table, FromClause], ground: Ground, *, trusted: bool
+    connection: Connection, records: Mapping[Table, FromClause], retention: Retention, *, trusted: bool
 ) -> None:
     """Gives the records of the feed the fingerprints of their lines, now that all is written. `records`: the incoming
     records of each table. A row that was refused takes the fingerprint of its record away. `trusted`: whether the next
     run may rely on all that."""
     for table, new in records.items():
         other = table.c.fingerprint.is_distinct_from(new.c.fingerprint)
-        same = and_(table.c.sourced_id == new.c.sourced_id, is_active(table, ground.feed_id), other)
+        same = and_(table.c.sourced_id == new.c.sourced_id, is_active(table, retention.feed_id), other)
         connection.execute(update(table).where(same).values(fingerprint=new.c.fingerprint))
-    for file in ground.refused.values():
+    for file in retention.refused.values():
         stored = file.file.table
         if stored is not None:
             named = stored.c.sourced_id.in_(select(file["sourcedId"]))
-            own = and_(stored.c.feed_id == ground.feed_id, stored.c.fingerprint.is_not(None))
+            own = and_(stored.c.feed_id == retention.feed_id, stored.c.fingerprint.is_not(None))
             connection.execute(update(stored).where(own, named).values(fingerprint=None))
-    connection.execute(update(feeds).where(feeds.c.id == ground.feed_id).values(fingerprinted=trusted))
+    connection.execute(update(feeds).where(feeds.c.id == retention.feed_id).values(fingerprinted=trusted))

@@ -12,8 +12,8 @@ import psycopg2
 from sqlalchemy import BigInteger, Column, Connection, Table
 
 from roster_service.db.tables import CText
-from sync_scripts.formats.model import HASH, PLACE, CsvFile, Format, Staged, StagedFile, name_metadata_column
-from sync_scripts.formats.tolerated import tell_place
+from sync_scripts.formats.model import HASH, LINE, CsvFile, Format, Staged, StagedFile, name_metadata_column
+from sync_scripts.formats.tolerated import describe_deviation
 from sync_scripts.reading.csv_errors import MendedLines, find_faults
 from sync_scripts.reading.headers import Header, read_header
 from sync_scripts.reading.lines import LONGEST_LINE, CleanLines, SuspectBytesError
@@ -108,7 +108,7 @@ def _read_headers(package: Package, files: Iterable[CsvFile]) -> tuple[dict[str,
             lines = CleanLines(stream)
         headers[file.name], found = read_header(lines.header, file)
         findings += found
-        notices += (tell_place(file.file_name, quirk) for quirk in lines.quirks)
+        notices += (describe_deviation(file.file_name, deviation) for deviation in lines.deviations)
         notices += headers[file.name].notices
     refuse_if(findings)
     return headers, notices
@@ -174,7 +174,7 @@ def _quote(connection: Connection, name: str) -> str:
 def _create(connection: Connection, file: CsvFile, headers: Iterable[str]) -> Table:
     columns: list[Column[Any]] = [
         Column(HASH, BigInteger),
-        Column(PLACE, BigInteger),
+        Column(LINE, BigInteger),
         *(Column(header, CText) for header in headers),
     ]
     return create_temporary(connection, f"staged_{file.name}", columns)
@@ -189,7 +189,7 @@ def _copy(
     table = _create(connection, file, [*file.headers, *map(name_metadata_column, range(len(keys)))])
     quote = partial(_quote, connection)
     target, columns = f"pg_temp.{quote(table.name)}", ", ".join(map(quote, source.header.staged))
-    everything = f"{columns}, {quote(HASH)}, {quote(PLACE)}"
+    everything = f"{columns}, {quote(HASH)}, {quote(LINE)}"
     # FORCE_NULL: a quoted empty cell is as empty as a bare one.
     statement = f"COPY {target} ({everything}) FROM STDIN WITH (FORMAT csv, ENCODING 'UTF8', FORCE_NULL ({columns}))"
     with source.open() as stream, contextlib.closing(connection.connection.cursor()) as cursor:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from roster_service.access.scope_grants import grant_scopes
-from roster_service.access.scopes import EXPLANATIONS, Scope, ScopeName, make_sight, read_scope, read_scopes
-from roster_service.db.visibility import MetadataOf, Sight
+from roster_service.access.scopes import EXPLANATIONS, Scope, ScopeName, make_content_rights, read_scope, read_scopes
+from roster_service.db.visibility import ContentRights, MetadataOf
 
 LONG = "https://purl.imsglobal.org/spec/or/v1p1/scope/"
 
@@ -117,22 +117,22 @@ def test_the_first_registered_scope_chooses_the_version() -> None:
 
 
 SIGHTS = [
-    (ScopeName.GUARDIANS, Sight(guardians=True, metadata=frozenset())),
-    (ScopeName.ORGS_METADATA, Sight(guardians=False, metadata=frozenset({MetadataOf.ORGS}))),
-    (ScopeName.STUDENTS_METADATA, Sight(guardians=False, metadata=frozenset({MetadataOf.STUDENTS}))),
-    (ScopeName.GUARDIANS_METADATA, Sight(guardians=False, metadata=frozenset({MetadataOf.GUARDIANS}))),
-    (ScopeName.DEMOGRAPHIC_METADATA, Sight(guardians=False, metadata=frozenset({MetadataOf.DEMOGRAPHICS}))),
-    (ScopeName.CORE, Sight(guardians=False, metadata=frozenset())),
-    (ScopeName.FULL, Sight(guardians=False, metadata=frozenset())),
-    (ScopeName.DEMOGRAPHICS, Sight(guardians=False, metadata=frozenset())),
+    (ScopeName.GUARDIANS, ContentRights(guardians=True, metadata=frozenset())),
+    (ScopeName.ORGS_METADATA, ContentRights(guardians=False, metadata=frozenset({MetadataOf.ORGS}))),
+    (ScopeName.STUDENTS_METADATA, ContentRights(guardians=False, metadata=frozenset({MetadataOf.STUDENTS}))),
+    (ScopeName.GUARDIANS_METADATA, ContentRights(guardians=False, metadata=frozenset({MetadataOf.GUARDIANS}))),
+    (ScopeName.DEMOGRAPHIC_METADATA, ContentRights(guardians=False, metadata=frozenset({MetadataOf.DEMOGRAPHICS}))),
+    (ScopeName.CORE, ContentRights(guardians=False, metadata=frozenset())),
+    (ScopeName.FULL, ContentRights(guardians=False, metadata=frozenset())),
+    (ScopeName.DEMOGRAPHICS, ContentRights(guardians=False, metadata=frozenset())),
 ]
 
 
-@pytest.mark.parametrize(("name", "sight"), [pytest.param(*row, id=str(row[0])) for row in SIGHTS])
-def test_a_scope_lets_see_this_and_no_more(name: ScopeName, sight: Sight) -> None:
-    assert make_sight(frozenset({name})) == sight
+@pytest.mark.parametrize(("name", "rights"), [pytest.param(*row, id=str(row[0])) for row in SIGHTS])
+def test_a_scope_lets_see_this_and_no_more(name: ScopeName, rights: ContentRights) -> None:
+    assert make_content_rights(frozenset({name})) == rights
 
 
 def test_scopes_add_up() -> None:
-    assert make_sight(frozenset(ScopeName)) == Sight(guardians=True, metadata=frozenset(MetadataOf))
-    assert make_sight(frozenset()) == Sight(guardians=False, metadata=frozenset())
+    assert make_content_rights(frozenset(ScopeName)) == ContentRights(guardians=True, metadata=frozenset(MetadataOf))
+    assert make_content_rights(frozenset()) == ContentRights(guardians=False, metadata=frozenset())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from roster_service.errors import SettingError
-from roster_service.settings import Settings
+from roster_service.settings import PREFIX, RENAMED, Settings
 
 
 def test_without_variables_every_setting_has_its_default() -> None:
@@ -114,3 +114,18 @@ def test_the_secret_key_is_made_once_and_kept(tmp_path: Path) -> None:
     assert (home / "secret_key").stat().st_mode & 0o077 == 0
     assert [path.name for path in home.iterdir()] == ["secret_key"]
     assert Settings(home=home, secret_key="x" * 32).read_secret_key() == "x" * 32
+
+
+@pytest.mark.parametrize(("former", "name"), RENAMED.items())
+def test_a_former_name_is_read_with_a_warning(former: str, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    read = Settings.from_environ({PREFIX + former: "77"})
+    assert read == Settings.from_environ({PREFIX + name: "77"})
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{PREFIX}{former} is called {PREFIX}{name} now; the next version refuses the old name"
+    ]
+
+
+@pytest.mark.parametrize(("former", "name"), RENAMED.items())
+def test_a_setting_with_both_of_its_names_is_refused(former: str, name: str) -> None:
+    with pytest.raises(SettingError, match=f"{PREFIX}{former} is the former name of {PREFIX}{name}"):
+        Settings.from_environ({PREFIX + former: "77", PREFIX + name: "77"})

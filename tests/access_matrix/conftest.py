@@ -12,12 +12,12 @@ from joserfc.jwk import RSAKey
 from sqlalchemy import Engine, insert
 
 from roster_service.access.credentials.signing_keys import KeyRing
-from roster_service.access.scopes import ScopeName, make_sight
+from roster_service.access.scopes import ScopeName, make_content_rights
 from roster_service.app import create_app
 from roster_service.cache.rendered_records import has_rendition, key_of
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
-from roster_service.query.plan import make_view
+from roster_service.query.plan import make_resource_view
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
 from tests.conftest import close_app
@@ -60,15 +60,17 @@ def world(make_database: Callable[[], str]) -> Iterator[World]:
             given = [(district, ()) for district in grants.districts]
             given += [(by_id("orgs")[school]["district_id"], (school,)) for school in grants.schools]
             credentials[name] = add_vendor(connection, name, given)
-    sights = {make_sight(frozenset(map(ScopeName, names))) for names in SCOPE_SETS.values()}
+    rights = {make_content_rights(frozenset(map(ScopeName, names))) for names in SCOPE_SETS.values()}
     records = {record for version in VERSIONS for record in version.records.values()}
-    views = [view for record in records for sight in sights if has_rendition(view := make_view(record, sight))]
+    views = [
+        view for record in records for rights in rights if has_rendition(view := make_resource_view(record, rights))
+    ]
     render_all(engine, views)
-    yield World(url, engine, credentials, {(view.record, view.sight): key_of(view) for view in views})
+    yield World(url, engine, credentials, {(view.record, view.rights): key_of(view) for view in views})
     engine.dispose()
 
 
-class Asker:
+class Questioner:
     """An application with some locks on, and tokens for every caller, signed with its own key."""
 
     def __init__(self, app: Flask, world: World) -> None:
@@ -91,17 +93,17 @@ class Asker:
 
 
 @pytest.fixture(scope="module")
-def make_asker(world: World) -> Iterator[Callable[[Locks], Asker]]:
+def make_questioner(world: World) -> Iterator[Callable[[Locks], Questioner]]:
     """Makes an application with some locks on; the locks are back when the module's tests are done."""
     made: list[Flask] = []
     patch = pytest.MonkeyPatch()
 
-    def make(locks: Locks) -> Asker:
+    def make(locks: Locks) -> Questioner:
         patch.undo()
         forget_statements()
         take_away(patch, locks, world.keys)
-        made.append(create_app(Settings(secret_key=SECRET_KEY, document_megabytes=0), world.url))
-        return Asker(made[-1], world)
+        made.append(create_app(Settings(secret_key=SECRET_KEY, rendition_megabytes=0), world.url))
+        return Questioner(made[-1], world)
 
     yield make
     patch.undo()

@@ -19,12 +19,12 @@ from roster_service.cache import rendered_records
 from roster_service.db import tables, visibility
 from roster_service.db.roles import Role
 from roster_service.db.tables import visible_orgs
-from roster_service.db.visibility import Sight
+from roster_service.db.visibility import ContentRights
 from roster_service.schemas.records import Record
 from roster_service.settings import Settings
 
 # The keys of renditions, by what their views are of.
-Keys = Mapping[tuple[type[Record], Sight], str]
+Keys = Mapping[tuple[type[Record], ContentRights], str]
 
 
 class Locks(enum.Enum):
@@ -59,7 +59,7 @@ def take_away(patch: pytest.MonkeyPatch, locks: Locks, keys: Keys) -> None:
     Renditions are found by their `keys`, the same as with both locks: what is taken away would be part of another one,
     and no rendered record would be read.
     """
-    patch.setattr(rendered_records, "key_of", lambda view: keys[view.record, view.sight])
+    patch.setattr(rendered_records, "key_of", lambda view: keys[view.record, view.rights])
     if not locks.first:
         open_query_filter(patch)
     if not locks.second:
@@ -76,12 +76,12 @@ def open_query_filter(patch: pytest.MonkeyPatch) -> None:
         return visibility.has_row(seen, seen.c.org_id == org_id)
 
     always = {
-        "row_is_visible": lambda _table, _row, _sight: true(),
-        "org_is_shown": lambda _org: true(),
-        "org_id_is_shown": is_anyones,
+        "row_is_visible": lambda _table, _row, _rights: true(),
+        "org_is_visible": lambda _org: true(),
+        "org_id_is_visible": is_anyones,
         "org_id_is_granted": is_anyones,
-        "role_is_visible": lambda _role, _sight: true(),
-        "rendered_record_is_visible": lambda _sight: true(),
+        "role_is_visible": lambda _role, _rights: true(),
+        "rendered_record_is_visible": lambda _rights: true(),
         "granted_orgs": lambda: every_org,
         "whole_districts": lambda: every_org,
     }

@@ -17,7 +17,7 @@ from tests.conftest import Tally
 
 from .cells import Cell, Outcome, choose, expect, find_eyes, make_cells, read_outcome
 from .choosing import COLLECTIONS
-from .conftest import Asker, World
+from .conftest import Questioner, World
 from .locks import Locks, has_second_lock
 from .roster import PEOPLE
 from .seeing import GRANTS
@@ -34,10 +34,10 @@ def pick_cells() -> list[Cell]:
     return every if os.environ.get(VARIABLE) == "all" else every[::SAMPLE]
 
 
-def ask(asker: Asker, cell: Cell) -> Outcome:
+def ask(questioner: Questioner, cell: Cell) -> Outcome:
     """What the service answers."""
-    headers = {"Authorization": f"Bearer {asker.token(cell.caller)}"}
-    with asker.http.get(cell.address, headers=headers) as response:
+    headers = {"Authorization": f"Bearer {questioner.token(cell.caller)}"}
+    with questioner.http.get(cell.address, headers=headers) as response:
         return read_outcome(response.status_code, response.headers, json.loads(response.data))
 
 
@@ -109,11 +109,11 @@ def _shorten(outcome: Outcome, other: Outcome) -> str:
 Judge = Callable[[Cell, Outcome, Outcome], Iterator[str]]
 
 
-def judge_cells(asker: Asker, cells: list[Cell], judge: Judge) -> list[str]:
+def judge_cells(questioner: Questioner, cells: list[Cell], judge: Judge) -> list[str]:
     """The cells that are not as they should be, described."""
     failed = []
     for cell in cells:
-        expected, found = expect(cell), ask(asker, cell)
+        expected, found = expect(cell), ask(questioner, cell)
         troubles = list(judge(cell, expected, found))
         if troubles:
             failed.append(describe(cell, expected, found, troubles))
@@ -130,21 +130,21 @@ JUDGES: Mapping[Locks, Judge] = {
 
 @pytest.mark.parametrize("locks", JUDGES, ids=lambda locks: locks.value)
 def test_every_cell_is_answered_as_the_model_says(
-    world: World, make_asker: Callable[[Locks], Asker], tally: Tally, locks: Locks
+    world: World, make_questioner: Callable[[Locks], Questioner], tally: Tally, locks: Locks
 ) -> None:
     if locks is Locks.SECOND_ALONE and not has_second_lock(world.engine):
         pytest.skip("this database has no second lock")
     cells = pick_cells()
-    failed = judge_cells(make_asker(locks), cells, JUDGES[locks])
+    failed = judge_cells(make_questioner(locks), cells, JUDGES[locks])
     wrong = "differ" if JUDGES[locks] is find_differences else "leak"
     tally(f"access matrix, {locks.value}: {len(cells):,} cells, {len(failed):,} {wrong}")
     assert not failed, f"{len(failed)} of {len(cells)} cells {wrong}\n" + "\n".join(failed[:SHOWN])
 
 
-def test_the_matrix_sees_it_when_no_lock_is_there(make_asker: Callable[[Locks], Asker], tally: Tally) -> None:
+def test_the_matrix_sees_it_when_no_lock_is_there(make_questioner: Callable[[Locks], Questioner], tally: Tally) -> None:
     """Whoever was granted nothing, or one school, would be shown much: a matrix that misses that proves nothing."""
     cells = [cell for cell in pick_cells() if cell.caller.grants in ("nothing", "school")]
-    failed = judge_cells(make_asker(Locks.NONE), cells, find_leaks)
+    failed = judge_cells(make_questioner(Locks.NONE), cells, find_leaks)
     tally(f"access matrix, no lock: {len(failed):,} of {len(cells):,} cells leak, as they must")
     assert len(failed) > len(cells) / 4
 
@@ -154,11 +154,11 @@ MARK, MARKED = '"givenName":"Ann"', '"givenName":"Kept"'
 
 @pytest.mark.parametrize("locks", JUDGES, ids=lambda locks: locks.value)
 def test_the_cells_are_answered_with_rendered_records(
-    world: World, make_asker: Callable[[Locks], Asker], locks: Locks
+    world: World, make_questioner: Callable[[Locks], Questioner], locks: Locks
 ) -> None:
     """Whatever locks are on, a mark in the rendered records is shown. With none, a page has users whom nobody may see,
     who are not rendered."""
-    asker = make_asker(locks)
+    questioner = make_questioner(locks)
     # The names of its users are nobody else's affair: no filter, no sort, all fields.
     cells = [cell for cell in pick_cells() if cell.kind == "list" and cell.endpoint.path == "/users" and not cell.query]
     cells = [cell for cell in cells if any('"givenName": "Ann"' in json.dumps(it) for it in expect(cell).records)]
@@ -166,7 +166,7 @@ def test_the_cells_are_answered_with_rendered_records(
     with world.engine.begin() as connection:
         connection.execute(text(f"UPDATE rendered_records SET body = replace(body, '{MARK}', '{MARKED}')"))
     try:
-        assert all("Kept" in {record.get("givenName") for record in ask(asker, cell).records} for cell in cells)
+        assert all("Kept" in {record.get("givenName") for record in ask(questioner, cell).records} for cell in cells)
     finally:
         with world.engine.begin() as connection:
             connection.execute(text(f"UPDATE rendered_records SET body = replace(body, '{MARKED}', '{MARK}')"))

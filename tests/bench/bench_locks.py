@@ -57,14 +57,14 @@ def main() -> None:
         url = stack.enter_context(open_embedded(folder))
         credentials = fill(url, folder)
         # Of rendered records, row-level security costs next to nothing: what is made of the records is measured.
-        settings = Settings(secret_key="a secret key of the benchmark, long enough", document_megabytes=0)
-        with_policies = make_asker(create_app(settings, url).test_client(), credentials)
+        settings = Settings(secret_key="a secret key of the benchmark, long enough", rendition_megabytes=0)
+        with_policies = make_questioner(create_app(settings, url).test_client(), credentials)
 
         def make_owner_engine(_url: str, _settings: Settings) -> Engine:
             return make_serving_engine(url, settings)
 
         with mock.patch.object(service, "make_serving_engine", make_owner_engine):
-            without = make_asker(create_app(settings, url).test_client(), credentials)
+            without = make_questioner(create_app(settings, url).test_client(), credentials)
         print(f"{'':36}{'without':>12}{'with':>12}{'ratio':>8}")
         for label, path in REQUESTS.items():
             alone, both = compare(lambda path=path: without(path), lambda path=path: with_policies(path))  # type: ignore[misc]
@@ -90,7 +90,7 @@ def fill(url: str, folder: Path) -> tuple[str, str]:
     return made.client_id, made.client_secret
 
 
-def make_asker(client: FlaskClient, credentials: tuple[str, str]) -> Callable[[str], bytes]:
+def make_questioner(client: FlaskClient, credentials: tuple[str, str]) -> Callable[[str], bytes]:
     """Asks for a path with a token, and returns the body."""
     answer = client.post("/oauth/token", data={"grant_type": "client_credentials", "scope": SCOPES}, auth=credentials)
     headers = {"Authorization": f"Bearer {answer.get_json()['access_token']}"}

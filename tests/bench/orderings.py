@@ -19,9 +19,9 @@ from sqlalchemy import func, select, text
 
 from roster_service.cache.orderings import Orderings
 from roster_service.db.engine import make_ordering_engine, make_reading_engine
-from roster_service.db.round_trip import Messenger
+from roster_service.db.round_trip import RoundTrips
 from roster_service.db.tables import enrollments, orderings
-from roster_service.query.params import Wish
+from roster_service.query.params import Params
 from roster_service.query.plan import make_plan
 from roster_service.query.request import AuthorizedRequest
 from roster_service.reads.page import Page
@@ -78,7 +78,7 @@ class Bench:
         reading = make_reading_engine(url, statement_seconds=600, pool_size=2, own_sessions=True)
         writing = make_ordering_engine(url, statement_seconds=600)
         self._reader, self._plain_reader = (
-            made(Messenger(reading), Orderings(writing, MEGABYTES)) for made in (Reader, PlainReader)
+            made(RoundTrips(reading), Orderings(writing, MEGABYTES)) for made in (Reader, PlainReader)
         )
         sizes = select(enrollments.c.school_id).group_by(enrollments.c.school_id).order_by(func.count().desc())
         with self._engine.connect() as connection:
@@ -87,9 +87,9 @@ class Bench:
     def request(self, path: str, limit: int, offset: int, **more: Any) -> AuthorizedRequest:
         """A page. `more`: `filter`, `sort`."""
         endpoint = PATHS[path]
-        wish = Wish(limit, offset, more.get("filter"), more.get("sort"), descending=False, fields=None)
+        params = Params(limit, offset, more.get("filter"), more.get("sort"), descending=False, fields=None)
         path_ids = dict.fromkeys(endpoint.ids, self._school)
-        plan = make_plan(wish, V1P1.records[endpoint.resource], self._token.sight, endpoint.selection, path_ids)
+        plan = make_plan(params, V1P1.records[endpoint.resource], self._token.rights, endpoint.path_filter, path_ids)
         return AuthorizedRequest(plan, self._token.vendor_id, self._token.admission, {})
 
     def ask(self, path: str, limit: int, offset: int, **more: Any) -> Page:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sync_scripts.engine.exit_codes import Exit
+from sync_scripts.engine.exit_codes import ExitCode
 from tests.cli.conftest import make_environment
 
 ROSTER = ["-c", "from roster_service.cli import main; main()"]
@@ -22,9 +22,9 @@ REFUSED: dict[str, tuple[list[str], int]] = {
     "client list": ([*ROSTER, "client", "list", "--json"], 1),
     "keys rotate": ([*ROSTER, "keys", "rotate"], 1),
     "usage": ([*ROSTER, "usage"], 1),
-    "a loader": (["-m", "sync_scripts.load_oneroster", "--feed", "springfield", "export.zip"], Exit.UNAVAILABLE),
-    "the nightly sync": (["-m", "sync_scripts.nightly"], Exit.UNAVAILABLE),
-    "the purge": (["-m", "sync_scripts.purge"], Exit.UNAVAILABLE),
+    "a loader": (["-m", "sync_scripts.load_oneroster", "--feed", "springfield", "export.zip"], ExitCode.UNAVAILABLE),
+    "the nightly sync": (["-m", "sync_scripts.nightly"], ExitCode.UNAVAILABLE),
+    "the purge": (["-m", "sync_scripts.purge"], ExitCode.UNAVAILABLE),
 }
 
 

@@ -69,9 +69,9 @@ def test_a_vendor_sees_the_schools_of_a_feed_without_a_district(
 
         key = {"x-api-key": vendor["api_key"], "Content-Type": "application/json"}
         pair = json.dumps({"email": email, "password": vendor["password"]}).encode()
-        permit = call(f"{url}/v1/login", key, pair)["token"]
+        permission_token = call(f"{url}/v1/login", key, pair)["token"]
         asked = json.dumps({"districtlea": FEED, "schools": [school]}).encode()
-        queried = call(f"{url}/v1/students", {**key, "Authorization": f"Bearer {permit}"}, asked)["students"]
+        queried = call(f"{url}/v1/students", {**key, "Authorization": f"Bearer {permission_token}"}, asked)["students"]
         assert {it["sourcedId"] for it in queried} == students
 
 

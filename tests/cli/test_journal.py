@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from roster_service.access.access_log.writer import Entry, Shown, write_entries
+from roster_service.access.access_log.writer import Disclosure, Entry, write_entries
 from tests.cli.conftest import Roster
 
 Answer = Callable[..., Any]
@@ -20,7 +20,7 @@ EMAIL = "reading@example.com"
 def requests(answer: Answer, engine: Engine) -> None:
     """Three requests of one vendor on two days, and one of another."""
     ids = [answer("vendor", "add", email, "--name", "x")["id"] for email in (EMAIL, "other@example.com")]
-    shown = Shown(3, lambda: "givenName='*'")
+    shown = Disclosure(3, lambda: "givenName='*'")
     rows = [(1, ids[0], shown, 200), (2, ids[0], shown, 200), (2, ids[0], None, 403), (2, ids[1], shown, 200)]
     with engine.begin() as connection:
         write_entries(

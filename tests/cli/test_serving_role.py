@@ -48,7 +48,7 @@ def empty(server_url: str) -> Iterator[str]:
 
 
 def run_upgrade(url: str, home: Path, **environment: str) -> tuple[int, str]:
-    """Exit code and what `roster db upgrade` said against it."""
+    """ExitCode code and what `roster db upgrade` said against it."""
     env = make_environment(database_url=url, home=str(home), **environment)
     done = CliRunner().invoke(main, ["db", "upgrade"], env=env)
     return done.exit_code, done.stderr

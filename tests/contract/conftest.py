@@ -37,7 +37,7 @@ SETTINGS = {
     "token_client_per_minute": 10**6,
     "token_address_per_minute": 10**6,
     # Tests change records without a sync; those that are about documents make them.
-    "document_megabytes": 0,
+    "rendition_megabytes": 0,
 }
 
 # Who may see what: whole districts (no schools named), or single schools of one.

@@ -18,13 +18,13 @@ def query_filter_open() -> Iterator[None]:
     is told the caller's own grants and rights, as ever."""
     with pytest.MonkeyPatch.context() as patch:
         open_query_filter(patch)
-        sight, admission = AccessToken.sight.fget, AccessToken.admission.func  # type: ignore[attr-defined]
+        rights, admission = AccessToken.rights.fget, AccessToken.admission.func  # type: ignore[attr-defined]
 
         def admit_with_own_rights(token: AccessToken) -> object:
             call = admission(token)
-            return dataclasses.replace(call, values={**call.values, "guardians": sight(token).guardians})
+            return dataclasses.replace(call, values={**call.values, "guardians": rights(token).guardians})
 
-        patch.setattr(AccessToken, "sight", property(lambda token: dataclasses.replace(sight(token), guardians=True)))
+        patch.setattr(AccessToken, "rights", property(lambda token: dataclasses.replace(rights(token), guardians=True)))
         patch.setattr(AccessToken, "admission", property(admit_with_own_rights))
         yield
     forget_statements()

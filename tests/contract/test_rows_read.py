@@ -22,8 +22,8 @@ from roster_service.app import create_app
 from roster_service.cache.ordering_statements import positions
 from roster_service.cache.warm_up import Listing
 from roster_service.db.engine import make_engine
-from roster_service.db.round_trip import Call, Messenger
-from roster_service.query.params import Wish
+from roster_service.db.round_trip import Call, RoundTrips
+from roster_service.query.params import Params
 from roster_service.query.plan import make_plan
 from roster_service.query.request import AuthorizedRequest
 from roster_service.rostering.endpoints import list_listings
@@ -124,14 +124,14 @@ def observed(make_database: Callable[[], str], tmp_path_factory: pytest.TempPath
             cursor.execute(f"{EXPLAIN} {statement}", values)
             note(cursor.fetchone()[0])
 
-    fetch_last = Messenger.fetch_last
+    fetch_last = RoundTrips.fetch_last
 
-    def fetch_and_explain(messenger: Messenger, *calls: Call) -> Any:
-        note(fetch_last(messenger, *calls[:-1], Explained(calls[-1].statement, calls[-1].values))[0][0])
-        return fetch_last(messenger, *calls)
+    def fetch_and_explain(round_trips: RoundTrips, *calls: Call) -> Any:
+        note(fetch_last(round_trips, *calls[:-1], Explained(calls[-1].statement, calls[-1].values))[0][0])
+        return fetch_last(round_trips, *calls)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Messenger, "fetch_last", fetch_and_explain)
+        patch.setattr(RoundTrips, "fetch_last", fetch_and_explain)
         yield made
     close_app(app)
 
@@ -188,7 +188,7 @@ def test_a_request_reads_the_rows_of_its_answer(
 @pytest.mark.parametrize(
     "listing",
     [it for it in list_listings() if it.version == "v1p2"],
-    ids=lambda it: f"{it.record.__name__}-{it.selection.__name__}",
+    ids=lambda it: f"{it.record.__name__}-{it.path_filter.__name__}",
 )
 def test_an_ordering_reads_the_rows_of_its_table(
     observed: Observed, listing: Listing, wanted: str | None, vendor: str
@@ -196,8 +196,8 @@ def test_an_ordering_reads_the_rows_of_its_table(
     """A few times each: of several conditions PostgreSQL could also make products of tables."""
     signed = observed.client.token("v1p2", vendor=vendor)
     token = TokenReader(KeyRing(observed.app.extensions["roster_accounts_engine"], SECRET_KEY), ISSUER).read(signed)
-    wish = Wish(limit=1, offset=1, filter=wanted, sort=None, descending=False, fields=None)
-    plan = make_plan(wish, listing.record, token.sight, listing.selection, {})
+    params = Params(limit=1, offset=1, filter=wanted, sort=None, descending=False, fields=None)
+    plan = make_plan(params, listing.record, token.rights, listing.path_filter, {})
     request = AuthorizedRequest(plan, token.vendor_id, token.admission, {})
     statement = positions(plan, sees_districts=vendor == "district")
     with observed.app.extensions["roster_engine"].connect() as connection:

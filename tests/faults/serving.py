@@ -33,7 +33,7 @@ PROJECT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 60
 DISTRICT, LEA, STUDENTS = "spr-district", "17-0042", 6
 # Of records that are kept as texts, an answer would take no look at the tables.
-SETTINGS = {"secret_key": SECRET_KEY, "workers": 2, "token_client_per_minute": 10**6, "document_megabytes": 0}
+SETTINGS = {"secret_key": SECRET_KEY, "workers": 2, "token_client_per_minute": 10**6, "rendition_megabytes": 0}
 # What each interface says when the database is not to be had.
 BUSY: Mapping[str, Callable[[Any], bool]] = {
     "token": lambda body: bool(body["error"] == "server_error"),

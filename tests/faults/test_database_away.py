@@ -42,9 +42,9 @@ def engine(make_database: Callable[[], str]) -> Iterator[Engine]:
     """An administrator's."""
     made = make_engine(make_database())
     grants = [f"GRANT ALL ON ALL {kind} IN SCHEMA public TO {USER}" for kind in ALL]
-    tell(made, f"CREATE ROLE {USER} LOGIN PASSWORD 'of tests'", *grants)
+    describe(made, f"CREATE ROLE {USER} LOGIN PASSWORD 'of tests'", *grants)
     yield made
-    tell(made, f"DROP OWNED BY {USER}", f"DROP ROLE {USER}")
+    describe(made, f"DROP OWNED BY {USER}", f"DROP ROLE {USER}")
     made.dispose()
 
 
@@ -61,7 +61,7 @@ def url(engine: Engine) -> str:
     return own.render_as_string(hide_password=False)
 
 
-def tell(engine: Engine, *statements: str) -> None:
+def describe(engine: Engine, *statements: str) -> None:
     """What an administrator does."""
     with engine.begin() as connection:
         for statement in statements:
@@ -81,11 +81,11 @@ def exhausted(engine: Engine) -> Iterator[None]:
     # Databases of other tests have the same roles.
     own = "datname = current_database() AND usename = '{}'"
     cut = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {own}"
-    tell(engine, *(f"ALTER ROLE {quote_name(role)} CONNECTION LIMIT 0" for role in roles), *map(cut.format, roles))
+    describe(engine, *(f"ALTER ROLE {quote_name(role)} CONNECTION LIMIT 0" for role in roles), *map(cut.format, roles))
     try:
         yield
     finally:
-        tell(engine, *(f"ALTER ROLE {quote_name(role)} CONNECTION LIMIT -1" for role in roles))
+        describe(engine, *(f"ALTER ROLE {quote_name(role)} CONNECTION LIMIT -1" for role in roles))
 
 
 @contextmanager
@@ -109,20 +109,20 @@ def moved(engine: Engine, revision: str, *, generations: int) -> Iterator[None]:
     with engine.begin() as connection:
         known = connection.scalar(text("SELECT version_num FROM alembic_version"))
     move = "UPDATE alembic_version SET version_num = '{}'; UPDATE roster_state SET generation = generation + {}"
-    tell(engine, move.format(revision, generations))
+    describe(engine, move.format(revision, generations))
     yield
-    tell(engine, move.format(known, -generations))
+    describe(engine, move.format(known, -generations))
 
 
 @contextmanager
 def without_roles(engine: Engine) -> Iterator[None]:
     """The service may not log in as the roles that serve."""
     roles = list_roles(engine)
-    tell(engine, *(f"ALTER ROLE {quote_name(role)} NOLOGIN" for role in roles))
+    describe(engine, *(f"ALTER ROLE {quote_name(role)} NOLOGIN" for role in roles))
     try:
         yield
     finally:
-        tell(engine, *(f"ALTER ROLE {quote_name(role)} LOGIN" for role in roles))
+        describe(engine, *(f"ALTER ROLE {quote_name(role)} LOGIN" for role in roles))
 
 
 UNUSABLE: dict[str, Callable[[Engine], AbstractContextManager[None]]] = {

@@ -15,7 +15,7 @@ from sqlalchemy import Engine, func, select, text, update
 
 from roster_service.cli import main as roster
 from roster_service.db import tables
-from sync_scripts.engine.exit_codes import Exit
+from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import load
 from tests.sync.bending import column
 
@@ -87,9 +87,9 @@ def test_the_connection_is_lost(
             )
         )
     out, _ = process.communicate()
-    assert process.returncode in (Exit.LOADED, Exit.UNAVAILABLE), out
+    assert process.returncode in (ExitCode.LOADED, ExitCode.UNAVAILABLE), out
     # Who loses the connection while it commits does not know whether it has.
-    assert read_roster(engine) in (rosters[1:] if process.returncode == Exit.LOADED else rosters)
+    assert read_roster(engine) in (rosters[1:] if process.returncode == ExitCode.LOADED else rosters)
     load(engine, "feed", nights[1])
     assert read_roster(engine) == rosters[1]
 
@@ -101,7 +101,7 @@ def test_two_runs_at_once(engine: Engine, nights: tuple[Path, Path], rosters: li
     for process in processes:
         process.communicate()
     codes = sorted(process.returncode for process in processes)
-    assert codes in ([Exit.LOADED, Exit.LOCKED], [Exit.LOADED, Exit.LOADED])
+    assert codes in ([ExitCode.LOADED, ExitCode.LOCKED], [ExitCode.LOADED, ExitCode.LOADED])
     assert read_roster(engine) == rosters[1]
 
 

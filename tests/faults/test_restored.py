@@ -71,7 +71,7 @@ class Roster:
         """The student's name, as it is served."""
         return str(self.service.ask("v1p1", PATHS[0]).json["user"]["givenName"])
 
-    def tell(self, statement: str, **values: Any) -> None:
+    def describe(self, statement: str, **values: Any) -> None:
         """What somebody does by hand."""
         with self.engine.begin() as connection:
             connection.execute(text(statement), values)
@@ -130,8 +130,8 @@ def test_a_restored_roster_has_a_revision_that_never_was(roster: Roster) -> None
     seen = set()
     for _ in range(2):
         roster.restore()
-        roster.tell(f"UPDATE users SET given_name = 'Third' WHERE sourced_id = '{STUDENT}'")
-        roster.tell(
+        roster.describe(f"UPDATE users SET given_name = 'Third' WHERE sourced_id = '{STUDENT}'")
+        roster.describe(
             "UPDATE roster_state SET revision = :revision, as_of = :as_of, deletions_since = :deletions_since", **state
         )
         assert run_roster(roster.url, roster.home, "db", "restored").exit_code == 0

@@ -21,7 +21,7 @@ from roster_service.db import tables
 from roster_service.db.embedded import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.db.migrate import upgrade
-from sync_scripts.engine.exit_codes import Exit
+from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import load
 from tests.conftest import administer, url_of
 from tests.sync.bending import rows_of
@@ -153,7 +153,7 @@ def test_the_disk_is_full(
         rows_of("users", add_users)(nights[1])
         process = start(engine, nights[1])
         out, _ = process.communicate()
-        assert process.returncode == Exit.UNAVAILABLE
+        assert process.returncode == ExitCode.UNAVAILABLE
         told = json.loads(out)
         assert told["outcome"] == "unavailable"
         assert "No space left on device" in told["message"]
@@ -186,10 +186,10 @@ def test_the_server_is_killed_at_any_moment(
     engine.dispose()
     server.kill()
     out, _ = process.communicate()
-    assert process.returncode in (Exit.LOADED, Exit.UNAVAILABLE), out
+    assert process.returncode in (ExitCode.LOADED, ExitCode.UNAVAILABLE), out
     server.start()
     engine = connect()
     # Who loses the server while it commits does not know whether it has.
-    assert read_roster(engine) in (rosters[1:] if process.returncode == Exit.LOADED else rosters)
+    assert read_roster(engine) in (rosters[1:] if process.returncode == ExitCode.LOADED else rosters)
     load(engine, "feed", nights[1])
     assert read_roster(engine) == rosters[1]

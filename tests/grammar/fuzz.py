@@ -140,8 +140,8 @@ def sentence(choices: Choices) -> str:
 def slip(choices: Choices) -> str:
     """A text in the language but for one character that is missing, added or another."""
     text = choices.one_of((sentence(choices), choices.one_of(EXAMPLES)))
-    place = choices.number(len(text) + 1)
-    return text[:place] + choices.one_of(("", *PIECES)) + text[place + choices.number(2) :]
+    part = choices.number(len(text) + 1)
+    return text[:part] + choices.one_of(("", *PIECES)) + text[part + choices.number(2) :]
 
 
 def endless(choices: Choices) -> str:

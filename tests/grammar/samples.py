@@ -85,7 +85,7 @@ def load(connection: sa.Connection, records: Sequence[Record]) -> None:
     connection.execute(sa.delete(ROLES))
     users = [
         {
-            "id": place,
+            "id": part,
             "status": record.get("status"),
             "role": record.get("role"),
             "family_name": record.get("familyName"),
@@ -96,11 +96,11 @@ def load(connection: sa.Connection, records: Sequence[Record]) -> None:
             "class_id": (record.get("class") or {}).get("sourcedId"),
             "extra": record.get("metadata"),
         }
-        for place, record in enumerate(records)
+        for part, record in enumerate(records)
     ]
     roles = [
-        {"user_id": place, "role": role.get("role"), "begin": role.get("beginDate")}
-        for place, record in enumerate(records)
+        {"user_id": part, "role": role.get("role"), "begin": role.get("beginDate")}
+        for part, record in enumerate(records)
         for role in record.get("roles") or ()
     ]
     for table, rows in ((USERS, users), (ROLES, roles)):

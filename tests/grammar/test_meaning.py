@@ -37,7 +37,7 @@ def _by_sql(
 
 def by_predicate(kept: Sequence[Record], wanted: Sequence[Expr]) -> list[list[int]]:
     tests = [predicate(check(expr, TYPES)) for expr in wanted]
-    return [[place for place, record in enumerate(kept) if test(record)] for test in tests]
+    return [[part for part, record in enumerate(kept) if test(record)] for test in tests]
 
 
 PEOPLE: tuple[Record, ...] = (
@@ -165,8 +165,8 @@ def test_all_three_agree(
         "SQLite": by_sqlite(kept, wanted),
         "PostgreSQL": by_postgresql(kept, wanted),
     }
-    for place, expr in enumerate(wanted):
-        assert len({tuple(choice[place]) for choice in chosen.values()}) == 1, (
+    for part, expr in enumerate(wanted):
+        assert len({tuple(choice[part]) for choice in chosen.values()}) == 1, (
             to_text(expr),
-            {name: choice[place] for name, choice in chosen.items()},
+            {name: choice[part] for name, choice in chosen.items()},
         )

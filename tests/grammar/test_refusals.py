@@ -19,11 +19,11 @@ from oneroster_filter import (
 )
 from oneroster_filter.errors import WINDOW
 from oneroster_filter.refusals import LONGEST_SHOWN, REFUSALS
-from oneroster_filter.syntax_refusals import SYNTAX_REFUSALS, Place
+from oneroster_filter.syntax_refusals import SYNTAX_REFUSALS, ClausePart
 
 from .samples import TYPES
 
-SYNTAX = [(place, row, text) for place, rows in SYNTAX_REFUSALS.items() for row in rows for text in row.examples]
+SYNTAX = [(part, row, text) for part, rows in SYNTAX_REFUSALS.items() for row in rows for text in row.examples]
 OTHERS = [(row, text) for row in REFUSALS.values() for text in row.examples]
 
 NOT_IN_A_TEXT = {
@@ -45,12 +45,12 @@ def refused(text: object) -> FilterError:
     return caught.value
 
 
-@pytest.mark.parametrize(("place", "row", "text"), SYNTAX, ids=lambda value: repr(value)[:40])
-def test_each_malformed_example_meets_its_own_row(place: Place, row, text: str) -> None:
+@pytest.mark.parametrize(("part", "row", "text"), SYNTAX, ids=lambda value: repr(value)[:40])
+def test_each_malformed_example_meets_its_own_row(part: ClausePart, row, text: str) -> None:
     error = refused(text)
 
     assert type(error) is FilterSyntaxError
-    assert (error.code, error.expected, error.text) == (row.code, place.value, text)
+    assert (error.code, error.expected, error.text) == (row.code, part.value, text)
     assert error.message.endswith(row.message.partition("{found}")[2])
     assert error.hint == row.hint
     assert 0 <= error.column <= len(text)
@@ -70,7 +70,7 @@ def test_every_row_has_examples_or_a_test_of_its_own() -> None:
 
 
 def test_the_last_row_of_each_place_matches_anything() -> None:
-    assert [rows[-1].pattern for rows in SYNTAX_REFUSALS.values()] == [""] * len(Place)
+    assert [rows[-1].pattern for rows in SYNTAX_REFUSALS.values()] == [""] * len(ClausePart)
 
 
 PLACED = {

@@ -48,19 +48,19 @@ def sign_with_own(token: str, header: dict[str, Any]) -> str:
 
 
 @pytest.fixture(scope="module")
-def permit(vendor: VendorClient, account: Account) -> str:
+def permission_token(vendor: VendorClient, account: Account) -> str:
     """A good permission token."""
     return vendor.token(account)
 
 
 @pytest.mark.parametrize("header", HEADERS)
 def test_a_header_brings_no_key(
-    client: RosterClient, vendor: VendorClient, account: Account, permit: str, header: dict[str, Any]
+    client: RosterClient, vendor: VendorClient, account: Account, permission_token: str, header: dict[str, Any]
 ) -> None:
     assert client.call("v1p1", "/orgs").status == 200
     assert client.call("v1p1", "/orgs", bearer=sign_with_own(client.token("v1p1"), header)).status == 401
-    assert vendor.students(account, permit, BODY).status == 200
-    refused = vendor.students(account, sign_with_own(permit, header), BODY)
+    assert vendor.students(account, permission_token, BODY).status == 200
+    refused = vendor.students(account, sign_with_own(permission_token, header), BODY)
     assert refused.outcome == (401, "invalid-token")
 
 
@@ -75,18 +75,20 @@ def test_a_good_key_under_a_broken_header_is_refused(client: RosterClient, sign:
 
 @pytest.mark.parametrize("secret", ["pem", "jwk", "modulus"])
 def test_the_public_key_is_no_shared_secret_of_permits(
-    client: RosterClient, vendor: VendorClient, account: Account, permit: str, secret: str
+    client: RosterClient, vendor: VendorClient, account: Account, permission_token: str, secret: str
 ) -> None:
     published = next(
-        key for key in client.fetch("/.well-known/jwks.json").json["keys"] if key["kid"] == read_part(permit, 0)["kid"]
+        key
+        for key in client.fetch("/.well-known/jwks.json").json["keys"]
+        if key["kid"] == read_part(permission_token, 0)["kid"]
     )
     secrets = {
         "pem": RSAKey.import_key(published).as_pem(private=False),
         "jwk": json.dumps(published).encode(),
         "modulus": str(published["n"]).encode(),
     }
-    head = encode({**read_part(permit, 0), "alg": "HS256"})
-    claims = permit.split(".")[1]
+    head = encode({**read_part(permission_token, 0), "alg": "HS256"})
+    claims = permission_token.split(".")[1]
     signature = hmac.digest(secrets[secret], f"{head}.{claims}".encode(), hashlib.sha256)
     tail = base64.urlsafe_b64encode(signature).decode().rstrip("=")
     assert vendor.students(account, f"{head}.{claims}.{tail}", BODY).outcome == (401, "invalid-token")
@@ -106,11 +108,11 @@ def test_another_kind_of_token_opens_nothing(client: RosterClient, sign: Callabl
 
 
 def test_the_key_of_one_vendor_with_the_token_of_another(
-    served: Served, client: RosterClient, vendor: VendorClient, account: Account, permit: str
+    served: Served, client: RosterClient, vendor: VendorClient, account: Account, permission_token: str
 ) -> None:
     """And an access token beside an API key: each door takes its own pair alone."""
     refused = vendor.students(account, client.token("v1p1"), BODY)
     assert refused.outcome == (401, "invalid-token")
     headers = {"x-api-key": account.api_key}
-    assert client.call("v1p1", "/orgs", bearer=permit, headers=headers).status == 401
+    assert client.call("v1p1", "/orgs", bearer=permission_token, headers=headers).status == 401
     assert client.call("v1p1", "/orgs", bearer=None, headers=headers).status == 401

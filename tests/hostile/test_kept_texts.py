@@ -47,7 +47,7 @@ def send(served: Served, address: str, headers: Mapping[str, str]) -> list[int]:
     for _ in range(TIMES):
         with http.get(address, headers=sent) as response:
             statuses.append(response.status_code)
-    served.app.extensions["roster_journal"].flush()
+    served.app.extensions["roster_access_log"].flush()
     # The test's own client has it keep the last addresses.
     urllib.parse.clear_cache()
     return statuses

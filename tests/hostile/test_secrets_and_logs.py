@@ -58,19 +58,19 @@ def test_no_secret_is_sent_to_the_database(
     """They are looked up by their hashes, whose order tells nothing of theirs."""
     form = client.form()
     assert client.ask_token(form).status == 200
-    permit = vendor.token(account)
-    assert vendor.students(account, permit, {"districtlea": "17-0042"}).status == 200
+    permission_token = vendor.token(account)
+    assert vendor.students(account, permission_token, {"districtlea": "17-0042"}).status == 200
     for _ in range(3):
         assert client.call("v1p1", "/users/spr-student-1", bearer=client.token("v1p1")).status == 200
     sent = "\n".join(statements)
     assert len(statements) > 5
-    for secret in (form["client_secret"], account.api_key, account.password, permit, client.token("v1p1")):
+    for secret in (form["client_secret"], account.api_key, account.password, permission_token, client.token("v1p1")):
         assert secret not in sent
 
 
 def plant(client: RosterClient, vendor: VendorClient, account: Account) -> dict[str, Callable[[], int]]:
     """Requests that go wrong in every way, with secrets and names of pupils in them; each gives its status."""
-    token, permit = client.token("v1p2"), vendor.token(account)
+    token, permission_token = client.token("v1p2"), vendor.token(account)
     hostile = {"filter": f"givenName='{STUDENT}' OR"}
 
     def ask(**options: Any) -> Callable[[], int]:
@@ -85,12 +85,12 @@ def plant(client: RosterClient, vendor: VendorClient, account: Account) -> dict[
         "a secret as a token": ask(bearer=account.password),
         "a wrong secret": lambda: client.ask_token(client.form(client_id=account.password)).status,
         "a wrong password": lambda: vendor.login(account, password=account.password + "x").status,
-        "a broken permit": lambda: vendor.students(account, permit + "x", {}).status,
+        "a broken permit": lambda: vendor.students(account, permission_token + "x", {}).status,
         "a wrong key": lambda: vendor.send("/v1/students", {}, headers={"x-api-key": account.api_key + "x"}).status,
-        "a key that is none": lambda: vendor.students(account, permit, {STUDENT: account.password}).status,
-        "no JSON": lambda: vendor.students(account, permit, raw=account.password.encode()).status,
+        "a key that is none": lambda: vendor.students(account, permission_token, {STUDENT: account.password}).status,
+        "no JSON": lambda: vendor.students(account, permission_token, raw=account.password.encode()).status,
         "a good one": ask(query={"filter": f"givenName='{STUDENT}'"}),
-        "students": lambda: vendor.students(account, permit, {"districtlea": "17-0042"}).status,
+        "students": lambda: vendor.students(account, permission_token, {"districtlea": "17-0042"}).status,
     }
 
 
@@ -102,7 +102,7 @@ FAULTS: list[Any] = [
 
 
 def assert_silent(
-    log: str, client: RosterClient, account: Account, capture: tuple[str, str], permit: str | None = None
+    log: str, client: RosterClient, account: Account, capture: tuple[str, str], permission_token: str | None = None
 ) -> None:
     """None of what was planted stands there."""
     form = client.form()
@@ -135,7 +135,7 @@ def test_a_fault_is_logged_with_its_place_and_without_its_words(
     capsys: pytest.CaptureFixture[str],
     fault: Exception,
 ) -> None:
-    token, permit = client.token("v1p2"), vendor.token(account)
+    token, permission_token = client.token("v1p2"), vendor.token(account)
 
     def fail(*_arguments: object) -> None:
         try:
@@ -150,7 +150,7 @@ def test_a_fault_is_logged_with_its_place_and_without_its_words(
         monkeypatch.setattr("roster_service.reads.reader.Reader.read_page", failing)
         monkeypatch.setattr("roster_service.vendor.views.find_students", failing)
         assert client.call("v1p2", "/users", bearer=token).status == 500
-        assert vendor.students(account, permit, {"districtlea": "17-0042"}).status == 500
+        assert vendor.students(account, permission_token, {"districtlea": "17-0042"}).status == 500
     assert "RuntimeError" in caplog.text
     assert "fail" in caplog.text
     assert_silent(caplog.text, client, account, capsys.readouterr())

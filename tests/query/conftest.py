@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, cast, func, make_url, select, update
+from sqlalchemy import Connection, Engine, Table, cast, func, make_url, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 
 from roster_service.access import vendors
@@ -20,8 +20,8 @@ from roster_service.db import tables
 from roster_service.db.engine import make_engine, make_ordering_engine, make_reading_engine
 from roster_service.db.prepared import DIALECT, Statement
 from roster_service.db.roles import Role, find_role, make_role_url
-from roster_service.db.round_trip import Call, Messenger
-from roster_service.query.params import Wish
+from roster_service.db.round_trip import Call, RoundTrips
+from roster_service.query.params import Params
 from roster_service.query.plan import make_plan
 from roster_service.query.request import AuthorizedRequest
 from roster_service.reads.page import Page
@@ -82,7 +82,7 @@ def make_token(connection: Connection, client_id: str) -> AccessToken:
     )
 
 
-class CountingMessenger(Messenger):
+class CountingMessenger(RoundTrips):
     """Notes what it is asked to read: the text of the last statement of each message."""
 
     def __init__(self, engine: Engine) -> None:
@@ -103,7 +103,7 @@ class CountingMessenger(Messenger):
         return super().fetch_once(first, statement, values)
 
 
-class Asker:
+class Questioner:
     """Asks for pages on one database, as requests to several workers do."""
 
     def __init__(self, url: str, workers: int = 1, *, keeps_orderings: bool = True) -> None:
@@ -116,14 +116,14 @@ class Asker:
         serving = make_role_url(url, name, None)
         self.reading = make_reading_engine(serving, statement_seconds=60, pool_size=2, own_sessions=True)
         self.ordering = make_ordering_engine(serving, statement_seconds=60)
-        self.messenger = CountingMessenger(self.reading)
+        self.round_trips = CountingMessenger(self.reading)
         kept = self.ordering if keeps_orderings else self.reading
-        self.workers = [Reader(self.messenger, Orderings(kept, 1000)) for _ in range(workers)]
+        self.workers = [Reader(self.round_trips, Orderings(kept, 1000)) for _ in range(workers)]
         self._tokens: dict[frozenset[str], AccessToken] = {}
 
     def close(self) -> None:
         """Closes every connection."""
-        self.messenger.close()
+        self.round_trips.close()
         for engine in (self.owner, self.reading, self.ordering):
             engine.dispose()
 
@@ -147,7 +147,7 @@ class Asker:
         page = self.workers[worker].read_page(self.request(question, limit, offset)).page
         return ids_of(page), page.total
 
-    def count_rows(self, table: tables.Table, *conditions: Any) -> int:
+    def count_rows(self, table: Table, *conditions: Any) -> int:
         """How many rows a table has now."""
         with self.owner.connect() as connection:
             return connection.execute(select(func.count()).select_from(table).where(*conditions)).scalar_one()
@@ -163,9 +163,9 @@ def make_request(
 ) -> AuthorizedRequest:
     """A question of the holder of a token, with a page of it to read."""
     endpoint = PATHS[question.path]
-    wish = Wish(limit, offset, question.filter, question.sort, question.descending, fields)
+    params = Params(limit, offset, question.filter, question.sort, question.descending, fields)
     path_ids = dict.fromkeys(endpoint.ids, question.school)
-    plan = make_plan(wish, V1P2.records[endpoint.resource], token.sight, endpoint.selection, path_ids)
+    plan = make_plan(params, V1P2.records[endpoint.resource], token.rights, endpoint.path_filter, path_ids)
     return AuthorizedRequest(plan, token.vendor_id, token.admission, {})
 
 
@@ -215,25 +215,25 @@ def copy_districts(server_url: str, districts: str) -> Iterator[Callable[[], str
 
 
 @pytest.fixture(scope="session")
-def shared_asker(copy_districts: Callable[[], str]) -> Iterator[Asker]:
+def shared_asker(copy_districts: Callable[[], str]) -> Iterator[Questioner]:
     """Three workers on the two districts, which stay as they are."""
-    made = Asker(copy_districts(), workers=3)
+    made = Questioner(copy_districts(), workers=3)
     yield made
     made.close()
 
 
 @pytest.fixture
-def asker(copy_districts: Callable[[], str]) -> Iterator[Asker]:
+def questioner(copy_districts: Callable[[], str]) -> Iterator[Questioner]:
     """Two workers on a copy of the two districts, where nobody has asked for anything."""
-    made = Asker(copy_districts(), workers=2)
+    made = Questioner(copy_districts(), workers=2)
     yield made
     made.close()
 
 
 @pytest.fixture
-def writing(asker: Asker) -> Engine:
-    """A writing engine on the database of `asker`."""
-    return asker.owner
+def writing(questioner: Questioner) -> Engine:
+    """A writing engine on the database of `questioner`."""
+    return questioner.owner
 
 
 def find_orgs(engine: Engine) -> tuple[list[str], list[str]]:

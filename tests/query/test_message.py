@@ -13,7 +13,7 @@ from sqlalchemy.exc import DataError, DBAPIError
 
 from roster_service.db.engine import make_reading_engine
 from roster_service.db.prepared import may_prepare
-from roster_service.db.round_trip import Call, Messenger
+from roster_service.db.round_trip import Call, RoundTrips
 
 KEY = 7
 SETTINGS = (
@@ -35,14 +35,14 @@ def reading(database_url: str, request: pytest.FixtureRequest) -> Iterator[Engin
 
 
 @pytest.fixture
-def reader(reading: Engine) -> Iterator[Messenger]:
+def reader(reading: Engine) -> Iterator[RoundTrips]:
     """One session that reads."""
-    messenger = Messenger(reading)
-    yield messenger
-    messenger.close()
+    round_trips = RoundTrips(reading)
+    yield round_trips
+    round_trips.close()
 
 
-def test_the_rows_are_those_of_the_last_call(reader: Messenger) -> None:
+def test_the_rows_are_those_of_the_last_call(reader: RoundTrips) -> None:
     first = Call(text("SELECT CAST(:a AS text)").bindparams(bindparam("a", type_=Text)), {"a": "first"})
     last = Call(text("SELECT CAST(:a AS text), 7 % 4, '50 %'"), {"a": "it's 50 % \\ of :b $1", "unasked": 1})
     for _ in range(7):
@@ -50,7 +50,7 @@ def test_the_rows_are_those_of_the_last_call(reader: Messenger) -> None:
 
 
 def test_all_of_it_is_one_reading_transaction_that_leaves_nothing_of_the_caller(
-    reader: Messenger, reading: Engine
+    reader: RoundTrips, reading: Engine
 ) -> None:
     settings = Call(text(SETTINGS), {})
     # A session of its own has been told from the beginning.
@@ -63,12 +63,12 @@ def test_all_of_it_is_one_reading_transaction_that_leaves_nothing_of_the_caller(
         assert (*told, key or None) == (*session, None)
 
 
-def test_it_cannot_write(reader: Messenger) -> None:
+def test_it_cannot_write(reader: RoundTrips) -> None:
     with pytest.raises(DBAPIError, match="read-only transaction"):
         reader.fetch_last(Call(text("SELECT nextval(pg_get_serial_sequence('vendors', 'id'))"), {}))
 
 
-def test_what_commits_between_two_statements_is_seen_by_neither(reader: Messenger, engine: Engine) -> None:
+def test_what_commits_between_two_statements_is_seen_by_neither(reader: RoundTrips, engine: Engine) -> None:
     found: list[object] = []
     revision = "SELECT revision FROM roster_state"
     calls = [
@@ -102,7 +102,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
     [("SELECT 1 / CAST(:n AS integer)", DivisionByZero), ("SELECT pg_sleep(5 - CAST(:n AS integer))", QueryCanceled)],
 )
 def test_a_failure_is_told_without_values_and_the_session_goes_on(
-    reader: Messenger, statement: str, kind: type[Exception]
+    reader: RoundTrips, statement: str, kind: type[Exception]
 ) -> None:
     with pytest.raises(DBAPIError) as caught:
         reader.fetch_last(KEEP, SHORT, Call(text(statement), {"n": 0}))
@@ -117,7 +117,7 @@ def terminate(engine: Engine, pid: int) -> None:
         assert connection.scalar(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})
 
 
-def test_what_a_dead_connection_did_not_answer_the_next_one_does(reader: Messenger, engine: Engine) -> None:
+def test_what_a_dead_connection_did_not_answer_the_next_one_does(reader: RoundTrips, engine: Engine) -> None:
     call = Call(text("SELECT pg_backend_pid()"), {})
     for _ in range(2):
         ((pid,),) = reader.fetch_last(call)
@@ -125,14 +125,14 @@ def test_what_a_dead_connection_did_not_answer_the_next_one_does(reader: Messeng
         assert reader.fetch_last(call) != [(pid,)]
 
 
-def test_a_message_that_ends_its_connection_is_sent_twice_at_most(reader: Messenger) -> None:
+def test_a_message_that_ends_its_connection_is_sent_twice_at_most(reader: RoundTrips) -> None:
     """The second failure is told."""
     with pytest.raises(DBAPIError):
         reader.fetch_last(Call(text("SELECT pg_terminate_backend(pg_backend_pid())"), {}))
     assert reader.fetch_last(Call(text("SELECT 1"), {})) == [(1,)]
 
 
-def test_plans_of_a_function_of_another_version_are_made_anew(reader: Messenger, engine: Engine) -> None:
+def test_plans_of_a_function_of_another_version_are_made_anew(reader: RoundTrips, engine: Engine) -> None:
     """An upgrade under a running worker: what was planned before cannot be run."""
     call = Call(text("SELECT * FROM of_the_tests"), {})
     with engine.begin() as connection:
@@ -145,7 +145,7 @@ def test_plans_of_a_function_of_another_version_are_made_anew(reader: Messenger,
 
 
 def test_a_statement_that_is_not_kept_is_read_in_the_transaction_of_the_first(
-    reader: Messenger, reading: Engine
+    reader: RoundTrips, reading: Engine
 ) -> None:
     own = text("SELECT current_setting('roster.visibility_key', true), CAST(:a AS text)")
     for value in ("it's", "50 %"):
@@ -156,7 +156,7 @@ def test_a_statement_that_is_not_kept_is_read_in_the_transaction_of_the_first(
         assert kept.scalar_one() == 0
 
 
-def test_each_thread_has_a_connection_that_it_keeps_and_none_of_the_pool(reader: Messenger, reading: Engine) -> None:
+def test_each_thread_has_a_connection_that_it_keeps_and_none_of_the_pool(reader: RoundTrips, reading: Engine) -> None:
     call = Call(text("SELECT pg_backend_pid()"), {})
     found: list[object] = []
 
@@ -176,7 +176,7 @@ def test_each_thread_has_a_connection_that_it_keeps_and_none_of_the_pool(reader:
     assert [(pooled,)] not in [pair[0] for pair in found]  # type: ignore[index]
 
 
-def test_a_connection_that_is_closed_is_made_anew(reader: Messenger) -> None:
+def test_a_connection_that_is_closed_is_made_anew(reader: RoundTrips) -> None:
     call = Call(text("SELECT pg_backend_pid()"), {})
     first = reader.fetch_last(call)
     reader.close()

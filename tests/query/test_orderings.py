@@ -21,7 +21,7 @@ from roster_service.db import tables
 from roster_service.db.tables import ordering_chunks, orderings
 from roster_service.errors import Problem, RefusedRequestError
 
-from .conftest import Asker, add_vendor, find_orgs, grant, ids_of, make_request
+from .conftest import Questioner, add_vendor, find_orgs, grant, ids_of, make_request
 from .plain_pages import SHAPES, Question, plain_count, plain_page
 
 Orgs = tuple[list[str], list[str]]
@@ -29,15 +29,15 @@ Ask = Callable[..., Question]
 
 
 @pytest.fixture(scope="module")
-def orgs(shared_asker: Asker) -> Orgs:
+def orgs(shared_asker: Questioner) -> Orgs:
     """(the districts, some of the schools)."""
     return find_orgs(shared_asker.owner)
 
 
 @pytest.fixture(scope="module")
-def finder(copy_districts: Callable[[], str]) -> Iterator[Asker]:
+def finder(copy_districts: Callable[[], str]) -> Iterator[Questioner]:
     """A worker that keeps nothing: it finds each page in one pass."""
-    made = Asker(copy_districts(), keeps_orderings=False)
+    made = Questioner(copy_districts(), keeps_orderings=False)
     yield made
     made.close()
 
@@ -66,13 +66,13 @@ def questions(draw: st.DrawFn, districts: list[str], schools: list[str]) -> Ques
     )
 
 
-def read_plainly(asker: Asker, question: Question, limit: int, offset: int) -> tuple[list[str], int]:
+def read_plainly(questioner: Questioner, question: Question, limit: int, offset: int) -> tuple[list[str], int]:
     """(ids of the page, count of all pages), by plain SQL."""
-    with asker.owner.connect() as connection:
+    with questioner.owner.connect() as connection:
         return plain_page(connection, question, limit, offset), plain_count(connection, question)
 
 
-def test_every_page_is_that_of_plain_sql(shared_asker: Asker, finder: Asker, orgs: Orgs) -> None:
+def test_every_page_is_that_of_plain_sql(shared_asker: Questioner, finder: Questioner, orgs: Orgs) -> None:
     """Whoever answers: the pages of a collection go to the workers in turn. And the same where no ordering is kept."""
 
     @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
@@ -115,39 +115,39 @@ def statements(engine: Engine) -> Iterator[list[str]]:
         event.remove(engine, "before_cursor_execute", note)
 
 
-def test_a_page_of_a_kept_ordering_is_one_message(asker: Asker, of_all: Ask) -> None:
+def test_a_page_of_a_kept_ordering_is_one_message(questioner: Questioner, of_all: Ask) -> None:
     question = of_all("/users", filter="familyName~'a'", sort="familyName")
     for offset in (0, 20):
-        asker.ask(question, 20, offset)
-    asker.messenger.sent.clear()
+        questioner.ask(question, 20, offset)
+    questioner.round_trips.sent.clear()
     # Of some fields only: no rendered records are asked for.
-    with statements(asker.ordering) as written:
+    with statements(questioner.ordering) as written:
         for offset in (0, 20, 40):
-            ids, _ = asker.ask(question, 20, offset)
+            ids, _ = questioner.ask(question, 20, offset)
             assert len(ids) == 20
-        asker.ask(question, 20, 10**6)
-    assert ["ordering_chunks" in statement for statement in asker.messenger.sent] == [True] * 4
+        questioner.ask(question, 20, 10**6)
+    assert ["ordering_chunks" in statement for statement in questioner.round_trips.sent] == [True] * 4
     assert written == []
 
 
-def test_a_first_page_is_one_pass_and_keeps_the_count_alone(asker: Asker, of_all: Ask) -> None:
+def test_a_first_page_is_one_pass_and_keeps_the_count_alone(questioner: Questioner, of_all: Ask) -> None:
     """What is wanted is looked for once, and nobody pays for an ordering before somebody goes on."""
     question = of_all("/users", filter="familyName~'a'")
-    _, total = asker.ask(question, 20, 0)
+    _, total = questioner.ask(question, 20, 0)
     assert total > 20
-    assert sum("contains_folded" in statement for statement in asker.messenger.sent) == 1
-    assert len(asker.messenger.sent) == 2
-    assert asker.count_rows(ordering_chunks) == 0
-    with asker.owner.connect() as connection:
+    assert sum("contains_folded" in statement for statement in questioner.round_trips.sent) == 1
+    assert len(questioner.round_trips.sent) == 2
+    assert questioner.count_rows(ordering_chunks) == 0
+    with questioner.owner.connect() as connection:
         assert connection.execute(select(orderings.c.total, orderings.c.bytes)).all() == [(total, 0)]
 
 
 @pytest.mark.parametrize("offset", [0, 20], ids=["the-same-page", "the-next-page"])
-def test_the_second_request_makes_the_ordering(asker: Asker, of_all: Ask, offset: int) -> None:
+def test_the_second_request_makes_the_ordering(questioner: Questioner, of_all: Ask, offset: int) -> None:
     question = of_all("/users")
-    _, total = asker.ask(question, 20, 0)
-    assert asker.ask(question, 20, offset) == read_plainly(asker, question, 20, offset)
-    with asker.owner.connect() as connection:
+    _, total = questioner.ask(question, 20, 0)
+    assert questioner.ask(question, 20, offset) == read_plainly(questioner, question, 20, offset)
+    with questioner.owner.connect() as connection:
         kept = connection.execute(select(orderings.c.total, orderings.c.bytes)).one()
         ids = connection.scalars(select(func.unnest(ordering_chunks.c.ids))).all()
     assert kept.total == total == len(ids) == len(set(ids))
@@ -162,70 +162,70 @@ def test_the_second_request_makes_the_ordering(asker: Asker, of_all: Ask, offset
     ],
 )
 def test_what_leaves_few_records_is_found_without_asking_for_an_ordering(
-    asker: Asker, orgs: Orgs, monkeypatch: pytest.MonkeyPatch, question: dict[str, Any]
+    questioner: Questioner, orgs: Orgs, monkeypatch: pytest.MonkeyPatch, question: dict[str, Any]
 ) -> None:
     monkeypatch.setitem(SHAPES["/users"].filters, "email='nobody'", "t.email = 'nobody'")  # type: ignore[arg-type]
     asked = Question(**{"districts": tuple(orgs[0]), "schools": (), "school": orgs[1][0], **question})
-    assert asker.ask(asked, 20, 0) == read_plainly(asker, asked, 20, 0)
-    assert len(asker.messenger.sent) == 1
-    assert asker.count_rows(orderings) == 0
+    assert questioner.ask(asked, 20, 0) == read_plainly(questioner, asked, 20, 0)
+    assert len(questioner.round_trips.sent) == 1
+    assert questioner.count_rows(orderings) == 0
 
 
-def test_descending_is_the_same_ordering_backwards(asker: Asker, of_all: Ask) -> None:
+def test_descending_is_the_same_ordering_backwards(questioner: Questioner, of_all: Ask) -> None:
     """With its ties and its absent values."""
     for way in (False, True):
         question = of_all("/users", sort="middleName", descending=way)
         for offset in (0, 100, 0):
-            assert asker.ask(question, 100, offset) == read_plainly(asker, question, 100, offset)
-    assert asker.count_rows(orderings) == 1
+            assert questioner.ask(question, 100, offset) == read_plainly(questioner, question, 100, offset)
+    assert questioner.count_rows(orderings) == 1
 
 
-def test_another_worker_reads_what_one_has_kept(asker: Asker, of_all: Ask) -> None:
+def test_another_worker_reads_what_one_has_kept(questioner: Questioner, of_all: Ask) -> None:
     question = of_all("/enrollments", sort="role")
-    first = asker.ask(question, 10, 1500, worker=0)
-    with statements(asker.ordering) as written:
-        assert asker.ask(question, 10, 1500, worker=1) == first
+    first = questioner.ask(question, 10, 1500, worker=0)
+    with statements(questioner.ordering) as written:
+        assert questioner.ask(question, 10, 1500, worker=1) == first
     assert written == []
 
 
-def test_a_count_is_shared(asker: Asker, of_all: Ask) -> None:
+def test_a_count_is_shared(questioner: Questioner, of_all: Ask) -> None:
     """Whatever it was sorted by: who asks for no records asks for no order."""
-    _, total = asker.ask(of_all("/enrollments", sort="role"), 0, 0, worker=0)
-    assert total == read_plainly(asker, of_all("/enrollments"), 0, 0)[1]
-    asker.messenger.sent.clear()
-    assert asker.ask(of_all("/enrollments", sort="primary"), 0, 0, worker=1) == ([], total)
-    assert len(asker.messenger.sent) == 1
-    assert asker.count_rows(orderings) == 1
+    _, total = questioner.ask(of_all("/enrollments", sort="role"), 0, 0, worker=0)
+    assert total == read_plainly(questioner, of_all("/enrollments"), 0, 0)[1]
+    questioner.round_trips.sent.clear()
+    assert questioner.ask(of_all("/enrollments", sort="primary"), 0, 0, worker=1) == ([], total)
+    assert len(questioner.round_trips.sent) == 1
+    assert questioner.count_rows(orderings) == 1
 
 
-def test_who_only_counts_leaves_no_other_order_behind(asker: Asker, of_all: Ask) -> None:
+def test_who_only_counts_leaves_no_other_order_behind(questioner: Questioner, of_all: Ask) -> None:
     """The ordering without a sort is the one by sourcedId, whoever was the first to need it."""
-    asker.ask(of_all("/users", sort="familyName"), 0, 5)
+    questioner.ask(of_all("/users", sort="familyName"), 0, 5)
     plain = of_all("/users")
     for offset in (0, 30):
-        assert asker.ask(plain, 30, offset) == read_plainly(asker, plain, 30, offset)
+        assert questioner.ask(plain, 30, offset) == read_plainly(questioner, plain, 30, offset)
 
 
 @pytest.mark.parametrize("key", ["metadata.city", "metadata.none"])
-def test_a_sort_by_a_key_of_metadata_is_answered(asker: Asker, of_all: Ask, key: str) -> None:
+def test_a_sort_by_a_key_of_metadata_is_answered(questioner: Questioner, of_all: Ask, key: str) -> None:
     for way in (False, True):
         question = of_all("/orgs", sort=key, descending=way)
         for offset in (0, 2, 0, 2):
-            assert asker.ask(question, 2, offset) == read_plainly(asker, question, 2, offset)
+            assert questioner.ask(question, 2, offset) == read_plainly(questioner, question, 2, offset)
 
 
-def test_workers_who_ask_at_once_make_one_ordering(asker: Asker, of_all: Ask) -> None:
+def test_workers_who_ask_at_once_make_one_ordering(questioner: Questioner, of_all: Ask) -> None:
     question = of_all("/enrollments", sort="role")
-    own = [Asker(asker.url) for _ in range(4)]
-    requests = [asker.request(question, 50, 1100) for _ in own]
+    own = [Questioner(questioner.url) for _ in range(4)]
+    requests = [questioner.request(question, 50, 1100) for _ in own]
     gate = threading.Barrier(4)
     found: list[tuple[list[str], int]] = []
 
-    def ask(worker: Asker, number: int) -> None:
+    def ask(worker: Questioner, number: int) -> None:
         gate.wait()
         page = worker.workers[0].read_page(requests[number]).page
         found.append((ids_of(page), page.total))
-        worker.messenger.close()
+        worker.round_trips.close()
 
     threads = [threading.Thread(target=ask, args=(worker, number)) for number, worker in enumerate(own)]
     for thread in threads:
@@ -234,17 +234,19 @@ def test_workers_who_ask_at_once_make_one_ordering(asker: Asker, of_all: Ask) ->
         thread.join()
     for worker in own:
         worker.close()
-    page, total = read_plainly(asker, question, 50, 1100)
+    page, total = read_plainly(questioner, question, 50, 1100)
     assert found == [(page, total)] * 4
-    assert (asker.count_rows(orderings), asker.count_rows(ordering_chunks)) == (1, -(-total // 1000))
+    assert (questioner.count_rows(orderings), questioner.count_rows(ordering_chunks)) == (1, -(-total // 1000))
 
 
 # --- whose it is --------------------------------------------------------------------------------------------------
 
 
-def read_as(asker: Asker, token: AccessToken, question: Question, limit: int, offset: int) -> tuple[list[str], int]:
+def read_as(
+    questioner: Questioner, token: AccessToken, question: Question, limit: int, offset: int
+) -> tuple[list[str], int]:
     """(ids of the page, count of all pages), for the holder of a token."""
-    page = asker.workers[0].read_page(make_request(token, question, limit, offset)).page
+    page = questioner.workers[0].read_page(make_request(token, question, limit, offset)).page
     return ids_of(page), page.total
 
 
@@ -268,9 +270,9 @@ def list_schools(connection: Connection, district: str) -> list[str]:
     ],
 )
 def test_vendors_who_see_the_same_orgs_and_no_others_share_an_ordering(
-    asker: Asker, orgs: Orgs, one: str, other: str, rows: int
+    questioner: Questioner, orgs: Orgs, one: str, other: str, rows: int
 ) -> None:
-    with asker.owner.begin() as connection:
+    with questioner.owner.begin() as connection:
         schools = list_schools(connection, orgs[0][0])
         grants = {
             "both districts": orgs[0],
@@ -286,23 +288,23 @@ def test_vendors_who_see_the_same_orgs_and_no_others_share_an_ordering(
         whole = tuple(org for org in grants[name] if org in orgs[0])
         question = Question(path="/users", districts=whole, schools=tuple(grants[name]), school="")
         for offset in (0, 30, 0):
-            assert read_as(asker, token, question, 30, offset) == read_plainly(asker, question, 30, offset)
-    assert asker.count_rows(orderings) == rows
+            assert read_as(questioner, token, question, 30, offset) == read_plainly(questioner, question, 30, offset)
+    assert questioner.count_rows(orderings) == rows
 
 
-def test_an_ordering_is_open_to_nobody_who_sees_other_orgs(asker: Asker, orgs: Orgs, of_all: Ask) -> None:
+def test_an_ordering_is_open_to_nobody_who_sees_other_orgs(questioner: Questioner, orgs: Orgs, of_all: Ask) -> None:
     """Row-level security by itself, for the role that serves: neither to read, nor to add to, nor to remove."""
     for offset in (0, 30):
-        asker.ask(of_all("/users"), 30, offset)
-    with asker.owner.begin() as connection:
+        questioner.ask(of_all("/users"), 30, offset)
+    with questioner.owner.begin() as connection:
         other = add_vendor(connection, "other", orgs[0][:1])
-    own = asker.find_token(of_all("/users"))
+    own = questioner.find_token(of_all("/users"))
 
     def count_open(connection: Connection) -> list[int]:
         found = [select(func.count()).select_from(table) for table in (orderings, ordering_chunks)]
         return [connection.execute(statement).scalar_one() for statement in found]
 
-    with asker.ordering.connect() as connection:
+    with questioner.ordering.connect() as connection:
         assert count_open(connection) == [0, 0]
         connection.execute(other.admission.statement, other.admission.values)
         assert count_open(connection) == [0, 0]
@@ -318,28 +320,28 @@ def test_an_ordering_is_open_to_nobody_who_sees_other_orgs(asker: Asker, orgs: O
             connection.execute(planted)
 
 
-def test_a_token_of_before_a_change_of_grants_reads_nothing(asker: Asker, orgs: Orgs) -> None:
+def test_a_token_of_before_a_change_of_grants_reads_nothing(questioner: Questioner, orgs: Orgs) -> None:
     """Nor is what it could see open to the next one."""
     (first, second), _ = orgs
-    with asker.owner.begin() as connection:
+    with questioner.owner.begin() as connection:
         token = add_vendor(connection, "moves", [first])
     question = Question(path="/users", districts=(first,), schools=(), school="")
     for offset in (0, 30):
-        assert read_as(asker, token, question, 30, offset) == read_plainly(asker, question, 30, offset)
-    with asker.owner.begin() as connection:
+        assert read_as(questioner, token, question, 30, offset) == read_plainly(questioner, question, 30, offset)
+    with questioner.owner.begin() as connection:
         vendors.revoke(connection, "moves@vendors.example", first)
         grant(connection, "moves", [second])
         renewed = vendors.find_client(connection, token.client_id)
     assert renewed is not None
     for offset in (0, 30):
         with pytest.raises(RefusedRequestError) as refused:
-            read_as(asker, token, question, 30, offset)
+            read_as(questioner, token, question, 30, offset)
         assert refused.value.problem is Problem.BAD_TOKEN
     changed = {"grant_version": renewed.grant_version, "visibility_key": renewed.visibility_key}
     other = AccessToken(**{**{name: getattr(token, name) for name in token.__dataclass_fields__}, **changed})
     now = Question(path="/users", districts=(second,), schools=(), school="")
     for offset in (0, 30):
-        assert read_as(asker, other, now, 30, offset) == read_plainly(asker, now, 30, offset)
+        assert read_as(questioner, other, now, 30, offset) == read_plainly(questioner, now, 30, offset)
 
 
 # --- what was lost, older revisions, bounds -------------------------------------------------------------------------
@@ -348,15 +350,15 @@ def test_a_token_of_before_a_change_of_grants_reads_nothing(asker: Asker, orgs: 
 @pytest.mark.parametrize(
     "lost", [pytest.param(orderings, id="all-of-it"), pytest.param(ordering_chunks, id="its-ids-alone")]
 )
-def test_what_was_lost_is_read_all_the_same(asker: Asker, of_all: Ask, lost: Any) -> None:
+def test_what_was_lost_is_read_all_the_same(questioner: Questioner, of_all: Ask, lost: Any) -> None:
     question = of_all("/users")
     for offset in (0, 30):
-        asker.ask(question, 30, offset)
-    with asker.owner.begin() as connection:
+        questioner.ask(question, 30, offset)
+    with questioner.owner.begin() as connection:
         connection.execute(delete(ordering_chunks))
         connection.execute(delete(lost))
     for _ in range(2):
-        assert asker.ask(question, 30, 60) == read_plainly(asker, question, 30, 60)
+        assert questioner.ask(question, 30, 60) == read_plainly(questioner, question, 30, 60)
 
 
 def change_roster(connection: Connection) -> None:
@@ -366,50 +368,52 @@ def change_roster(connection: Connection) -> None:
     connection.execute(update(tables.roster_state).values(revision=tables.roster_state.c.revision + 1))
 
 
-def test_an_ordering_is_of_one_roster(asker: Asker, of_all: Ask) -> None:
+def test_an_ordering_is_of_one_roster(questioner: Questioner, of_all: Ask) -> None:
     """A sync commits while the ordering is made: it is not kept, and the page is one of the new roster."""
     question = of_all("/users")
-    total = asker.ask(question, 30, 0)[1]
+    total = questioner.ask(question, 30, 0)[1]
     commits = 0
 
     def commit(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
         nonlocal commits
         if "INSERT INTO ordering_chunks" in statement and not commits:
             commits += 1
-            with asker.owner.begin() as other:
+            with questioner.owner.begin() as other:
                 change_roster(other)
 
-    event.listen(asker.ordering, "before_cursor_execute", commit)
-    found = asker.workers[0].read_page(asker.request(question, 30, 30))
-    event.remove(asker.ordering, "before_cursor_execute", commit)
+    event.listen(questioner.ordering, "before_cursor_execute", commit)
+    found = questioner.workers[0].read_page(questioner.request(question, 30, 30))
+    event.remove(questioner.ordering, "before_cursor_execute", commit)
     assert commits == 1
-    assert (ids_of(found.page), found.page.total) == read_plainly(asker, question, 30, 30)
+    assert (ids_of(found.page), found.page.total) == read_plainly(questioner, question, 30, 30)
     assert found.page.total == total - 1
-    assert asker.count_rows(ordering_chunks) == 0
-    assert asker.count_rows(orderings, orderings.c.revision == found.state.revision) == 0
+    assert questioner.count_rows(ordering_chunks) == 0
+    assert questioner.count_rows(orderings, orderings.c.revision == found.state.revision) == 0
 
 
-def test_orderings_of_older_rosters_are_neither_read_nor_kept(asker: Asker, writing: Engine, of_all: Ask) -> None:
+def test_orderings_of_older_rosters_are_neither_read_nor_kept(
+    questioner: Questioner, writing: Engine, of_all: Ask
+) -> None:
     question = of_all("/users")
     for _ in range(2):
         for offset in (0, 30):
-            assert asker.ask(question, 30, offset) == read_plainly(asker, question, 30, offset)
+            assert questioner.ask(question, 30, offset) == read_plainly(questioner, question, 30, offset)
         with writing.begin() as other:
             change_roster(other)
     with writing.begin() as connection:
         evict(connection, 10**9)
-    assert [asker.count_rows(table) for table in (orderings, ordering_chunks)] == [0, 0]
+    assert [questioner.count_rows(table) for table in (orderings, ordering_chunks)] == [0, 0]
 
 
-def test_a_worker_has_older_rosters_removed_by_itself(asker: Asker, writing: Engine, of_all: Ask) -> None:
+def test_a_worker_has_older_rosters_removed_by_itself(questioner: Questioner, writing: Engine, of_all: Ask) -> None:
     """The first ordering that it notes does that."""
     for offset in (0, 30):
-        asker.ask(of_all("/users"), 30, offset, worker=0)
+        questioner.ask(of_all("/users"), 30, offset, worker=0)
     with writing.begin() as other:
         change_roster(other)
-    asker.ask(of_all("/classes"), 30, 0, worker=1)
-    assert asker.count_rows(ordering_chunks) == 0
-    assert asker.count_rows(orderings) == 1
+    questioner.ask(of_all("/classes"), 30, 0, worker=1)
+    assert questioner.count_rows(ordering_chunks) == 0
+    assert questioner.count_rows(orderings) == 1
 
 
 def keep(connection: Connection, names: dict[str, tuple[int, int]]) -> None:
@@ -439,9 +443,9 @@ MADE = {"a1": (1, 10), "b1": (2, 30), "a2": (1, 10), "a3": (1, 10), "a4": (1, 10
     ],
 )
 def test_what_was_made_first_goes_first_and_no_vendor_pushes_out_the_newest_of_another(
-    asker: Asker, most_bytes: int, most_orderings: int, left: set[str]
+    questioner: Questioner, most_bytes: int, most_orderings: int, left: set[str]
 ) -> None:
-    with asker.owner.begin() as connection:
+    with questioner.owner.begin() as connection:
         keep(connection, MADE)
         connection.execute(select(func.evict_orderings(most_bytes, most_orderings)))
         kept = connection.scalars(select(orderings.c.query)).all()
@@ -449,27 +453,27 @@ def test_what_was_made_first_goes_first_and_no_vendor_pushes_out_the_newest_of_a
     assert {bytes(name).decode() for name in kept} == left == set(chunks)
 
 
-def test_all_vendors_together_are_bounded_too(asker: Asker) -> None:
+def test_all_vendors_together_are_bounded_too(questioner: Questioner) -> None:
     """Three, each within its half."""
     made = {f"{vendor}-{number}": (vendor, 10) for number in range(4) for vendor in (1, 2, 3)}
-    with asker.owner.begin() as connection:
+    with questioner.owner.begin() as connection:
         keep(connection, made)
         connection.execute(select(func.evict_orderings(80, 100)))
         kept = {bytes(name).decode() for name in connection.scalars(select(orderings.c.query))}
     assert kept == set(list(made)[-8:])
 
 
-def test_a_worker_holds_to_its_bounds(asker: Asker, of_all: Ask) -> None:
+def test_a_worker_holds_to_its_bounds(questioner: Questioner, of_all: Ask) -> None:
     """The newest of the vendor stays, so it can go on."""
-    asker.workers[0]._orderings = Orderings(asker.ordering, 0)
+    questioner.workers[0]._orderings = Orderings(questioner.ordering, 0)
     for sort in ("familyName", "middleName", "phone"):
-        asker.workers[0]._orderings._unchecked_orderings = 10**6
-        assert asker.ask(of_all("/users", sort=sort), 30, 30) == read_plainly(
-            asker, of_all("/users", sort=sort), 30, 30
+        questioner.workers[0]._orderings._unchecked_orderings = 10**6
+        assert questioner.ask(of_all("/users", sort=sort), 30, 30) == read_plainly(
+            questioner, of_all("/users", sort=sort), 30, 30
         )
-    assert asker.count_rows(orderings) == 1
-    hashes = asker.request(of_all("/users", sort="phone"), 30, 30).query_hash
-    assert asker.count_rows(orderings, orderings.c.query == hashes) == 1
+    assert questioner.count_rows(orderings) == 1
+    hashes = questioner.request(of_all("/users", sort="phone"), 30, 30).query_hash
+    assert questioner.count_rows(orderings, orderings.c.query == hashes) == 1
 
 
 # --- what goes wrong ------------------------------------------------------------------------------------------------
@@ -479,21 +483,21 @@ def test_a_database_that_takes_nothing_still_gives_pages(
     copy_districts: Callable[[], str], of_all: Ask, caplog: pytest.LogCaptureFixture
 ) -> None:
     """And it is said aloud."""
-    asker = Asker(copy_districts(), keeps_orderings=False)
+    questioner = Questioner(copy_districts(), keeps_orderings=False)
     question = of_all("/users", filter="familyName~'a'", sort="phone")
     for offset in (0, 30, 60):
-        assert asker.ask(question, 30, offset) == read_plainly(asker, question, 30, offset)
-    asker.close()
+        assert questioner.ask(question, 30, offset) == read_plainly(questioner, question, 30, offset)
+    questioner.close()
     warned = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert warned
     assert all(record.getMessage().startswith("orderings cannot be kept") for record in warned)
 
 
-def test_a_row_that_was_changed_by_hand_is_not_shown(asker: Asker, writing: Engine, of_all: Ask) -> None:
+def test_a_row_that_was_changed_by_hand_is_not_shown(questioner: Questioner, writing: Engine, of_all: Ask) -> None:
     """No sync did it, so the ordering still has the record; what the caller may not see is not shown all the same."""
     question = of_all("/enrollments")
     for offset in (0, 30):
-        asker.ask(question, 30, offset)
+        questioner.ask(question, 30, offset)
     with writing.begin() as other:
         other.execute(text("UPDATE enrollments SET school_id = 'nowhere' WHERE sourced_id < '2'"))
-    assert asker.ask(question, 30, 30) == read_plainly(asker, question, 30, 30)
+    assert questioner.ask(question, 30, 30) == read_plainly(questioner, question, 30, 30)

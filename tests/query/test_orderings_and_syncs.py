@@ -18,7 +18,7 @@ from sync_scripts.engine.load import Options, load
 from tests.sync.bending import both, column, with_row, without_rows
 from tests.sync.conftest import EXPORTS, SPRINGFIELD
 
-from .conftest import ONLY_IDS, SECRET_KEY, Asker, ids_of
+from .conftest import ONLY_IDS, SECRET_KEY, Questioner, ids_of
 from .plain_pages import Question, plain_count, plain_page
 
 CLIENTS, SYNCS = 3, 8
@@ -70,7 +70,7 @@ def list_questions(seed: int) -> list[Question]:
     return [Question(**{**grants, "school": SCHOOL, **question}) for question in QUESTIONS]
 
 
-def read_on(asker: Asker, seed: int, ended: threading.Event, whole: list[int]) -> None:
+def read_on(questioner: Questioner, seed: int, ended: threading.Event, whole: list[int]) -> None:
     """Reads one collection after the other. The pages of each roster are held against plain SQL of the same roster;
     where the revision changes on the way, the client begins again."""
     dice = random.Random(seed)
@@ -85,9 +85,11 @@ def read_on(asker: Asker, seed: int, ended: threading.Event, whole: list[int]) -
         found: list[str] = []
         begun: int | None = None
         while True:
-            with asker.owner.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
+            with questioner.owner.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
                 revision = read_state(connection).revision
-                read = asker.workers[dice.randrange(2)].read_page(asker.request(question, limit, len(found), fields))
+                read = questioner.workers[dice.randrange(2)].read_page(
+                    questioner.request(question, limit, len(found), fields)
+                )
                 if read.state.revision != revision:
                     # A sync has committed between the two: there is nothing to hold it against.
                     continue
@@ -102,24 +104,24 @@ def read_on(asker: Asker, seed: int, ended: threading.Event, whole: list[int]) -
                     assert found == plain_page(connection, question, 10_000, 0)
                     whole.append(revision)
                     break
-    asker.messenger.close()
+    questioner.round_trips.close()
 
 
 def test_pages_while_syncs_commit(small_url: str, syncing: Engine, exports: tuple[Path, Path]) -> None:
-    askers = [Asker(small_url, workers=2) for _ in range(CLIENTS)]
-    for seed, asker in enumerate(askers):
-        asker.find_token(list_questions(seed)[0])
+    askers = [Questioner(small_url, workers=2) for _ in range(CLIENTS)]
+    for seed, questioner in enumerate(askers):
+        questioner.find_token(list_questions(seed)[0])
     ended = threading.Event()
     whole: list[int] = []
     failures: list[BaseException] = []
 
-    def guarded(asker: Asker, seed: int) -> None:
+    def guarded(questioner: Questioner, seed: int) -> None:
         try:
-            read_on(asker, seed, ended, whole)
+            read_on(questioner, seed, ended, whole)
         except BaseException as error:  # noqa: BLE001  (raised again where the test stands)
             failures.append(error)
 
-    threads = [threading.Thread(target=guarded, args=(asker, seed)) for seed, asker in enumerate(askers)]
+    threads = [threading.Thread(target=guarded, args=(questioner, seed)) for seed, questioner in enumerate(askers)]
     for thread in threads:
         thread.start()
     for number in range(SYNCS):
@@ -127,8 +129,8 @@ def test_pages_while_syncs_commit(small_url: str, syncing: Engine, exports: tupl
     ended.set()
     for thread in threads:
         thread.join()
-    for asker in askers:
-        asker.close()
+    for questioner in askers:
+        questioner.close()
     assert failures == []
     # The last roster was read to its end by everyone, and some of the others were met on the way.
     assert len(set(whole)) > 1

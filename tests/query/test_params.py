@@ -7,16 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roster_service.errors import Problem, RefusedRequestError
-from roster_service.query.params import COLLECTION_PARAMETERS, SINGLE_PARAMETERS, Limits, Wish, read_wish
+from roster_service.query.params import COLLECTION_PARAMETERS, SINGLE_PARAMETERS, Limits, Params, read_params
 
 LIMITS = Limits(default_limit=100, max_limit=1000, filter_length=20)
-NOTHING = Wish(limit=100, offset=0, filter=None, sort=None, descending=False, fields=None)
+NOTHING = Params(limit=100, offset=0, filter=None, sort=None, descending=False, fields=None)
 Pairs = list[tuple[str, str]]
 
 
-def read(pairs: Pairs) -> Wish:
+def read(pairs: Pairs) -> Params:
     """A wish for a collection."""
-    return read_wish(pairs, COLLECTION_PARAMETERS, LIMITS)
+    return read_params(pairs, COLLECTION_PARAMETERS, LIMITS)
 
 
 READ = [
@@ -47,8 +47,8 @@ READ = [
 
 
 @pytest.mark.parametrize(("pairs", "changed"), READ)
-def test_these_pairs_are_this_wish(pairs: Pairs, changed: dict[str, object] | Wish) -> None:
-    expected = changed if isinstance(changed, Wish) else Wish(**(vars(NOTHING) | changed))  # type: ignore[arg-type]
+def test_these_pairs_are_this_wish(pairs: Pairs, changed: dict[str, object] | Params) -> None:
+    expected = changed if isinstance(changed, Params) else Params(**(vars(NOTHING) | changed))  # type: ignore[arg-type]
     assert read(pairs) == expected
 
 
@@ -93,9 +93,9 @@ def test_these_pairs_are_refused(pairs: Pairs, problem: Problem, said: str) -> N
 
 @pytest.mark.parametrize("name", ["limit", "offset", "filter", "sort", "orderBy"])
 def test_a_single_record_takes_fields_alone(name: str) -> None:
-    assert read_wish([("fields", "a")], SINGLE_PARAMETERS, LIMITS).fields == ("a",)
+    assert read_params([("fields", "a")], SINGLE_PARAMETERS, LIMITS).fields == ("a",)
     with pytest.raises(RefusedRequestError) as caught:
-        read_wish([(name, "1")], SINGLE_PARAMETERS, LIMITS)
+        read_params([(name, "1")], SINGLE_PARAMETERS, LIMITS)
     assert name in caught.value.description
 
 
@@ -116,21 +116,21 @@ def test_of_several_faults_the_first_in_the_address_is_told() -> None:
 @given(text=st.text(max_size=25))
 def test_a_number_is_read_exactly_where_it_is_digits_in_bounds(text: str) -> None:
     try:
-        wish = read([("limit", text)])
+        params = read([("limit", text)])
     except RefusedRequestError:
         assert not (text and set(text) <= set("0123456789") and int(text) <= 1000)
     else:
         assert text
         assert set(text) <= set("0123456789")
-        assert wish.limit == int(text)
+        assert params.limit == int(text)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True, database=None)
 @given(pairs=st.lists(st.tuples(st.sampled_from(["limit", "fields", "filter", "sort", "x"]), st.text(max_size=25))))
 def test_whatever_the_pairs_are_they_are_read_or_refused(pairs: Pairs) -> None:
     try:
-        wish = read(pairs)
+        params = read(pairs)
     except RefusedRequestError:
         return
-    assert 0 <= wish.limit <= 1000
-    assert wish.fields is None or all(wish.fields)
+    assert 0 <= params.limit <= 1000
+    assert params.fields is None or all(params.fields)

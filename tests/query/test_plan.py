@@ -7,30 +7,30 @@ import dataclasses
 import pytest
 from oneroster_filter import And, Or
 
-from roster_service.db.visibility import MetadataOf, Sight
+from roster_service.db.visibility import ContentRights, MetadataOf
 from roster_service.errors import Problem, RefusedRequestError
-from roster_service.query.params import Wish
+from roster_service.query.params import Params
 from roster_service.query.path_filters import everything
 from roster_service.query.plan import Plan, make_plan
 from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.records import Record
 
-NOTHING = Sight(guardians=False, metadata=frozenset())
-ALL = Sight(guardians=True, metadata=frozenset(MetadataOf))
-WISH = Wish(limit=10, offset=5, filter=None, sort=None, descending=False, fields=None)
+NOTHING = ContentRights(guardians=False, metadata=frozenset())
+ALL = ContentRights(guardians=True, metadata=frozenset(MetadataOf))
+WISH = Params(limit=10, offset=5, filter=None, sort=None, descending=False, fields=None)
 
 
-def plan(record: type[Record], sight: Sight = NOTHING, **wish: object) -> Plan:
+def plan(record: type[Record], rights: ContentRights = NOTHING, **params: object) -> Plan:
     """The plan of a wish for a collection of all records."""
-    return make_plan(dataclasses.replace(WISH, **wish), record, sight, everything, {"schoolId": "s"})  # type: ignore[arg-type]
+    return make_plan(dataclasses.replace(WISH, **params), record, rights, everything, {"schoolId": "s"})  # type: ignore[arg-type]
 
 
 def test_a_plain_wish_is_a_plan_for_everything() -> None:
     made = plan(v1p2.Enrollment)
     assert (made.limit, made.offset, made.filter, made.notices) == (10, 5, None, ())
     assert made.path_ids == (("schoolId", "s"),)
-    assert made.outline.sort is None
-    assert set(made.outline.fields) == set(v1p2.Enrollment().fields) - {"class_"} | {"class"}
+    assert made.shape.sort is None
+    assert set(made.shape.fields) == set(v1p2.Enrollment().fields) - {"class_"} | {"class"}
 
 
 # record, sort -> whether records can be ordered by it, with everything in sight.
@@ -69,12 +69,12 @@ SORTS = [
 )
 def test_a_sort_is_a_field_with_one_value_or_a_notice(record: type[Record], name: str, taken: bool) -> None:
     made = plan(record, ALL, sort=name)
-    assert made.outline.sort == (name if taken else None)
+    assert made.shape.sort == (name if taken else None)
     assert [notice.problem for notice in made.notices] == ([] if taken else [Problem.SORT_FIELD])
 
 
 def test_the_direction_stays_when_the_sort_is_ignored() -> None:
-    assert plan(v1p1.Org, sort="nothing", descending=True).outline.descending is True
+    assert plan(v1p1.Org, sort="nothing", descending=True).shape.descending is True
 
 
 @pytest.mark.parametrize(
@@ -91,16 +91,16 @@ def test_the_direction_stays_when_the_sort_is_ignored() -> None:
 )
 def test_fields_are_chosen(names: tuple[str, ...], chosen: tuple[str, ...] | None, noticed: bool) -> None:
     made = plan(v1p1.Org, fields=names)
-    every = plan(v1p1.Org).outline.fields
-    assert made.outline.fields == (every if chosen is None else chosen)
+    every = plan(v1p1.Org).shape.fields
+    assert made.shape.fields == (every if chosen is None else chosen)
     assert [notice.problem for notice in made.notices] == ([Problem.SELECTION_FIELD] if noticed else [])
 
 
 def test_metadata_is_a_field_where_it_is_in_sight() -> None:
-    seen = Sight(guardians=False, metadata=frozenset({MetadataOf.ORGS}))
-    assert "metadata" in plan(v1p1.Org, seen).outline.fields
-    assert "metadata" not in plan(v1p1.Org, NOTHING).outline.fields
-    assert "metadata" not in plan(v1p1.User, seen).outline.fields
+    seen = ContentRights(guardians=False, metadata=frozenset({MetadataOf.ORGS}))
+    assert "metadata" in plan(v1p1.Org, seen).shape.fields
+    assert "metadata" not in plan(v1p1.Org, NOTHING).shape.fields
+    assert "metadata" not in plan(v1p1.User, seen).shape.fields
     assert plan(v1p1.Org, seen, fields=("metadata",)).notices == ()
     assert plan(v1p1.Org, seen, filter="metadata.city='x'").filter is not None
 
@@ -165,12 +165,12 @@ def test_a_notice_about_long_names_stays_short() -> None:
 def test_plans_of_the_same_request_share_their_outline() -> None:
     """What is kept by outline is found again: views are one object per record and sight."""
     first, second = plan(v1p1.Org, sort="name"), plan(v1p1.Org, sort="name", filter="name='x'")
-    assert first.outline == second.outline
-    assert hash(first.outline) == hash(second.outline)
+    assert first.shape == second.shape
+    assert hash(first.shape) == hash(second.shape)
     for other in (
         plan(v1p2.Org, sort="name"),
         plan(v1p1.Org, ALL, sort="name"),
         plan(v1p1.Org),
         plan(v1p1.Org, fields=("name",)),
     ):
-        assert other.outline != first.outline
+        assert other.shape != first.shape

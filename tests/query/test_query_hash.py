@@ -8,21 +8,21 @@ import pytest
 from sqlalchemy import text
 
 from roster_service.db.round_trip import Call
-from roster_service.db.visibility import MetadataOf, Sight
+from roster_service.db.visibility import ContentRights, MetadataOf
 from roster_service.query.path_filters import everything, users_with_role
 from roster_service.query.plan import make_plan
 from roster_service.query.request import AuthorizedRequest
 from roster_service.schemas import v1p1, v1p2
 
-from .test_statements import wish
+from .test_statements import params
 
 STUDENTS, TEACHERS = users_with_role("student"), users_with_role("teacher")
 PLAIN: dict[str, Any] = {
-    "wish": {"filter": "metadata.a='b'", "limit": 10},
-    "sight": Sight(guardians=True, metadata=frozenset({MetadataOf.STUDENTS})),
-    "selection": STUDENTS,
+    "params": {"filter": "metadata.a='b'", "limit": 10},
+    "rights": ContentRights(guardians=True, metadata=frozenset({MetadataOf.STUDENTS})),
+    "path_filter": STUDENTS,
     "path_ids": {"schoolId": "s"},
-    "asked": {"asked_schools": ["a", "b"], "asked_lea": "17", "asked_since": None},
+    "path_values": {"asked_schools": ["a", "b"], "asked_lea": "17", "asked_since": None},
     "vendor_id": 1,
     "admission": Call(text("SELECT 1"), {}),
     "record": v1p2.User,
@@ -35,21 +35,23 @@ def hash_of(**changed: Any) -> bytes:
         name: value | changed.get(name, {}) if isinstance(value, dict) else changed.get(name, value)
         for name, value in PLAIN.items()
     }
-    made = make_plan(wish(**facts["wish"]), facts["record"], facts["sight"], facts["selection"], facts["path_ids"])
+    made = make_plan(
+        params(**facts["params"]), facts["record"], facts["rights"], facts["path_filter"], facts["path_ids"]
+    )
     return AuthorizedRequest(made, facts["vendor_id"], facts["admission"], facts["asked"]).query_hash
 
 
 @pytest.mark.parametrize(
     "changed",
     [
-        pytest.param({"wish": {"limit": 3}}, id="page-size"),
-        pytest.param({"wish": {"offset": 3}}, id="offset"),
-        pytest.param({"wish": {"fields": ("email",)}}, id="fields"),
-        pytest.param({"wish": {"descending": True}}, id="direction"),
-        pytest.param({"asked": {"asked_schools": ["b", "a"]}}, id="order-of-the-asked-schools"),
+        pytest.param({"params": {"limit": 3}}, id="page-size"),
+        pytest.param({"params": {"offset": 3}}, id="offset"),
+        pytest.param({"params": {"fields": ("email",)}}, id="fields"),
+        pytest.param({"params": {"descending": True}}, id="direction"),
+        pytest.param({"path_values": {"asked_schools": ["b", "a"]}}, id="order-of-the-asked-schools"),
         pytest.param({"vendor_id": 2}, id="vendor"),
         pytest.param({"admission": Call(text("SELECT 2"), {})}, id="token"),
-        pytest.param({"wish": {"sort": "sourcedId"}}, id="the-sort-that-it-has-anyway"),
+        pytest.param({"params": {"sort": "sourcedId"}}, id="the-sort-that-it-has-anyway"),
     ],
 )
 def test_one_ordering(changed: dict[str, Any]) -> None:
@@ -59,21 +61,25 @@ def test_one_ordering(changed: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        pytest.param({"asked": {"asked_schools": ["a"]}}, id="asked-schools"),
-        pytest.param({"asked": {"asked_lea": "18"}}, id="asked-district"),
-        pytest.param({"asked": {"asked_since": "2026-01-01"}}, id="asked-since"),
+        pytest.param({"path_values": {"asked_schools": ["a"]}}, id="asked-schools"),
+        pytest.param({"path_values": {"asked_lea": "18"}}, id="asked-district"),
+        pytest.param({"path_values": {"asked_since": "2026-01-01"}}, id="asked-since"),
         pytest.param({"path_ids": {"schoolId": "t"}}, id="id-of-the-path"),
-        pytest.param({"sight": Sight(guardians=False, metadata=frozenset({MetadataOf.STUDENTS}))}, id="guardians"),
-        pytest.param({"sight": Sight(guardians=True, metadata=frozenset({MetadataOf.GUARDIANS}))}, id="metadata"),
-        pytest.param({"selection": TEACHERS}, id="another-role"),
+        pytest.param(
+            {"rights": ContentRights(guardians=False, metadata=frozenset({MetadataOf.STUDENTS}))}, id="guardians"
+        ),
+        pytest.param(
+            {"rights": ContentRights(guardians=True, metadata=frozenset({MetadataOf.GUARDIANS}))}, id="metadata"
+        ),
+        pytest.param({"path_filter": TEACHERS}, id="another-role"),
         pytest.param({"record": v1p1.User}, id="a-filter-of-another-version"),
-        pytest.param({"selection": everything}, id="another-path"),
-        pytest.param({"wish": {"filter": "metadata.a='c'"}}, id="value"),
-        pytest.param({"wish": {"filter": "metadata.c='b'"}}, id="key-of-metadata"),
-        pytest.param({"wish": {"filter": "metadata.a!='b'"}}, id="operator"),
-        pytest.param({"wish": {"filter": None}}, id="no-filter"),
-        pytest.param({"wish": {"sort": "familyName"}}, id="sort"),
-        pytest.param({"wish": {"sort": "metadata.a"}}, id="sort-by-a-key-of-metadata"),
+        pytest.param({"path_filter": everything}, id="another-path"),
+        pytest.param({"params": {"filter": "metadata.a='c'"}}, id="value"),
+        pytest.param({"params": {"filter": "metadata.c='b'"}}, id="key-of-metadata"),
+        pytest.param({"params": {"filter": "metadata.a!='b'"}}, id="operator"),
+        pytest.param({"params": {"filter": None}}, id="no-filter"),
+        pytest.param({"params": {"sort": "familyName"}}, id="sort"),
+        pytest.param({"params": {"sort": "metadata.a"}}, id="sort-by-a-key-of-metadata"),
     ],
 )
 def test_another_ordering(changed: dict[str, Any]) -> None:
@@ -82,8 +88,8 @@ def test_another_ordering(changed: dict[str, Any]) -> None:
 
 def test_keys_of_metadata_are_orders_of_their_own() -> None:
     keys = ("metadata.a", "metadata.b", "metadata.A")
-    assert len({hash_of(wish={"sort": key}) for key in keys}) == len(keys)
+    assert len({hash_of(params={"sort": key}) for key in keys}) == len(keys)
 
 
 def test_who_only_counts_asks_for_no_order() -> None:
-    assert hash_of(wish={"limit": 0, "sort": "familyName"}) == hash_of()
+    assert hash_of(params={"limit": 0, "sort": "familyName"}) == hash_of()

@@ -21,9 +21,9 @@ from roster_service.cache.rendered_records import key_of, rendered_text, whole_j
 from roster_service.cache.required_orgs import has_rendered_records
 from roster_service.db import tables
 from roster_service.db.tables import rendered_records, renditions
-from roster_service.db.visibility import Sight, rendered_record_is_visible, row_is_visible
+from roster_service.db.visibility import ContentRights, rendered_record_is_visible, row_is_visible
 from roster_service.publication import publish
-from roster_service.query.plan import View, make_view
+from roster_service.query.plan import ResourceView, make_resource_view
 from roster_service.query.statements import HREF_ROOT
 from roster_service.schemas.versions import ENROLLMENTS, USERS, V1P1, V1P2, VERSIONS
 from sync_scripts.engine.load import Options, load
@@ -34,12 +34,12 @@ from tests.sync.conftest import empty_roster
 from tests.sync.roster_model import Export
 from tests.sync.small_exports import FEEDS, exports, write_export
 
-from .conftest import SECRET_KEY, Asker, add_vendor, list_scopes
+from .conftest import SECRET_KEY, Questioner, add_vendor, list_scopes
 
 SEQUENCES = int(os.environ.get("SYNC_SEQUENCES", "8"))
 RECORDS = [record for version in VERSIONS for record in version.records.values() if has_rendered_records(record.table)]
 ORGS = [f"{feed}-{key}" for feed in FEEDS for key in ("d", "s1", "s2")]
-ALL = Sight(guardians=True, metadata=frozenset())
+ALL = ContentRights(guardians=True, metadata=frozenset())
 MEGABYTES = 100
 VENDOR = "looks@vendors.example"
 
@@ -48,12 +48,12 @@ VENDOR = "looks@vendors.example"
 class Look:
     """A vendor with these grants looks at all records of a view."""
 
-    view: View
+    view: ResourceView
     orgs: tuple[str, ...]
 
 
 LOOKS = st.builds(
-    lambda record, sight, orgs: Look(make_view(record, sight), tuple(sorted(orgs))),
+    lambda record, rights, orgs: Look(make_resource_view(record, rights), tuple(sorted(orgs))),
     st.sampled_from(RECORDS),
     st.sampled_from(list(every_sight())),
     st.sets(st.sampled_from(ORGS), max_size=3),
@@ -76,9 +76,9 @@ NIGHTS = st.sampled_from(FEEDS).flatmap(
 
 
 @pytest.fixture
-def reading(database_url: str) -> Iterator[Asker]:
+def reading(database_url: str) -> Iterator[Questioner]:
     """A worker, and the owner, on an empty roster."""
-    made = Asker(database_url)
+    made = Questioner(database_url)
     yield made
     made.close()
 
@@ -89,23 +89,23 @@ def read_texts(connection: Connection, statement: Select[str, str], vendor_id: i
     return {row[0]: row[1] for row in rows}
 
 
-def live_texts(view: View) -> Select[str, str]:
+def live_texts(view: ResourceView) -> Select[str, str]:
     """What is made live for the bound vendor."""
     table = view.record.table
-    return select(table.c.sourced_id, whole_json(view)).where(row_is_visible(table, table, view.sight))
+    return select(table.c.sourced_id, whole_json(view)).where(row_is_visible(table, table, view.rights))
 
 
-def rendered_texts(view: View, *conditions: object) -> Select[str, str]:
+def rendered_texts(view: ResourceView, *conditions: object) -> Select[str, str]:
     """The rendered records of a view, as far as row-level security shows them."""
     rendition = select(renditions.c.id).where(renditions.c.key == key_of(view)).scalar_subquery()
     own = select(rendered_records.c.sourced_id, rendered_records.c.body)
     return own.where(rendered_records.c.rendition_id == rendition, *conditions)  # type: ignore[arg-type]
 
 
-def look_at(reading: Asker, look: Look) -> None:
+def look_at(reading: Questioner, look: Look) -> None:
     """Asserts that rendered records are the live ones: with both layers of visibility, and with each by itself."""
     view = look.view
-    is_shown = rendered_record_is_visible(view.sight)
+    is_shown = rendered_record_is_visible(view.rights)
     with reading.owner.connect() as connection, connection.begin() as transaction:
         grant_as_it_is(connection, look.orgs)
         client = connection.execute(select(tables.oauth_clients.c.client_id)).scalar_one()
@@ -117,7 +117,7 @@ def look_at(reading: Asker, look: Look) -> None:
         # As the serving role, with what an admission sets.
         key = select(func.set_config("roster.visibility_key", found.visibility_key, True))
         connection.execute(key)
-        connection.execute(select(func.set_config("roster.guardians", str(view.sight.guardians), True)))
+        connection.execute(select(func.set_config("roster.guardians", str(view.rights.guardians), True)))
         connection.execute(text(f'SET LOCAL ROLE "{reading.reading.url.username}"'))
         held = read_texts(connection, rendered_texts(view), found.vendor_id)
         both = read_texts(connection, rendered_texts(view, is_shown), found.vendor_id)
@@ -164,7 +164,7 @@ def load_night(engine: Engine, night: Night, folder: Path) -> None:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
 )
 @given(nights=st.lists(NIGHTS, min_size=2, max_size=4))
-def test_rendered_records_are_the_live_ones_whatever_syncs_bring(reading: Asker, nights: list[Night]) -> None:
+def test_rendered_records_are_the_live_ones_whatever_syncs_bring(reading: Questioner, nights: list[Night]) -> None:
     empty_roster(reading.owner)
     with reading.owner.begin() as connection:
         ensure_signing_key(connection, SECRET_KEY)
@@ -172,7 +172,7 @@ def test_rendered_records_are_the_live_ones_whatever_syncs_bring(reading: Asker,
     views = {key_of(look.view): look.view for night in nights for look in night.looks}
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         # All that a client could ask for takes longer, and tells no more.
-        patch.setattr(publication, "list_views", lambda *_: list(views.values()))
+        patch.setattr(publication, "list_resource_views", lambda *_: list(views.values()))
         for number, night in enumerate(nights):
             load_night(reading.owner, night, Path(folder) / str(number))
             for look in night.looks:
@@ -182,31 +182,33 @@ def test_rendered_records_are_the_live_ones_whatever_syncs_bring(reading: Asker,
 # --- a roster of two districts ---------------------------------------------------------------------------------------
 
 
-def count_seen(asker: Asker, name: str, orgs: list[str], *, guardians: bool) -> int:
+def count_seen(questioner: Questioner, name: str, orgs: list[str], *, guardians: bool) -> int:
     """How many rendered records the serving role sees for a vendor, whatever the statement says or forgets to say."""
-    with asker.owner.begin() as connection:
+    with questioner.owner.begin() as connection:
         scopes = [scope for scope in list_scopes("v1p2") if guardians or scope.name != "guardians.readonly"]
         token = add_vendor(connection, name, orgs, scopes)
-    with asker.ordering.connect() as connection:
-        assert token.sight.guardians is guardians
+    with questioner.ordering.connect() as connection:
+        assert token.rights.guardians is guardians
         connection.execute(token.admission.statement, token.admission.values)
         return connection.execute(select(func.count()).select_from(rendered_records)).scalar_one()
 
 
 @pytest.mark.parametrize("dropped", [False, True], ids=["with-its-policy", "without"])
-def test_row_level_security_holds_rendered_records_by_itself(asker: Asker, district: str, dropped: bool) -> None:
+def test_row_level_security_holds_rendered_records_by_itself(
+    questioner: Questioner, district: str, dropped: bool
+) -> None:
     """Without it, the test would see them."""
-    render_all(asker.owner, [make_view(V1P1.records[USERS], ALL)])
+    render_all(questioner.owner, [make_resource_view(V1P1.records[USERS], ALL)])
     if dropped:
-        with asker.owner.begin() as connection:
+        with questioner.owner.begin() as connection:
             connection.execute(text("ALTER TABLE rendered_records DISABLE ROW LEVEL SECURITY"))
-    every = asker.count_rows(rendered_records)
+    every = questioner.count_rows(rendered_records)
     seen = {
-        "nothing": count_seen(asker, "nothing", [], guardians=True),
-        "no guardians": count_seen(asker, "no-guardians", [district], guardians=False),
-        "district": count_seen(asker, "district", [district], guardians=True),
+        "nothing": count_seen(questioner, "nothing", [], guardians=True),
+        "no guardians": count_seen(questioner, "no-guardians", [district], guardians=False),
+        "district": count_seen(questioner, "district", [district], guardians=True),
     }
-    with asker.ordering.connect() as connection:
+    with questioner.ordering.connect() as connection:
         seen["nobody"] = connection.execute(select(func.count()).select_from(rendered_records)).scalar_one()
     if dropped:
         assert set(seen.values()) == {every}
@@ -215,11 +217,11 @@ def test_row_level_security_holds_rendered_records_by_itself(asker: Asker, distr
         assert 0 < seen["district"] < every
 
 
-def test_the_query_filter_holds_rendered_records_by_itself(asker: Asker, district: str) -> None:
+def test_the_query_filter_holds_rendered_records_by_itself(questioner: Questioner, district: str) -> None:
     """For the owner of the tables, whom row-level security does not hold."""
-    view = make_view(V1P1.records[USERS], ALL)
-    render_all(asker.owner, [view])
-    with asker.owner.begin() as connection:
+    view = make_resource_view(V1P1.records[USERS], ALL)
+    render_all(questioner.owner, [view])
+    with questioner.owner.begin() as connection:
         ids = {name: add_vendor(connection, name, orgs).vendor_id for name, orgs in (("a", []), ("b", [district]))}
         seen = {}
         for name, shown in (("a", rendered_record_is_visible(ALL)), ("b", rendered_record_is_visible(ALL))):
@@ -229,11 +231,11 @@ def test_the_query_filter_holds_rendered_records_by_itself(asker: Asker, distric
     assert 0 < seen["b"] < plain
 
 
-def test_a_single_record_is_read_rendered(asker: Asker, district: str) -> None:
+def test_a_single_record_is_read_rendered(questioner: Questioner, district: str) -> None:
     """And not what another vendor would be shown."""
-    view = make_view(V1P1.records[USERS], ALL)
-    render_all(asker.owner, [view])
-    with asker.owner.begin() as connection:
+    view = make_resource_view(V1P1.records[USERS], ALL)
+    render_all(questioner.owner, [view])
+    with questioner.owner.begin() as connection:
         token = add_vendor(connection, "a", [district])
         key = tables.users.c.sourced_id
         for sourced_id, text_of in read_texts(connection, live_texts(view), token.vendor_id).items():
@@ -252,5 +254,5 @@ def test_views_that_differ_in_nothing_share_a_rendition() -> None:
         "enrollments",
         "demographics",
     }
-    assert len({key_of(make_view(V1P2.records[ENROLLMENTS], sight)) for sight in every_sight()}) == 1
-    assert len({key_of(make_view(V1P2.records[USERS], sight)) for sight in every_sight()}) == 8
+    assert len({key_of(make_resource_view(V1P2.records[ENROLLMENTS], rights)) for rights in every_sight()}) == 1
+    assert len({key_of(make_resource_view(V1P2.records[USERS], rights)) for rights in every_sight()}) == 8

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, delete, func, make_url, select, text, update
+from sqlalchemy import Connection, Engine, Table, delete, func, make_url, select, text, update
 
 from roster_service.access import vendors
 from roster_service.access.credentials.signing_keys import ensure_signing_key
@@ -19,13 +19,13 @@ from roster_service.cache import renditions as rendering
 from roster_service.cache.rendered_records import has_rendition, key_of, whole_json
 from roster_service.cache.renditions import refresh_renditions
 from roster_service.cache.required_orgs import district_of, required_orgs_of
-from roster_service.cache.warm_up import list_views
+from roster_service.cache.warm_up import list_resource_views
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import rendered_records, renditions
-from roster_service.db.visibility import RENDERER, Sight, row_is_visible
+from roster_service.db.visibility import RENDERER, ContentRights, row_is_visible
 from roster_service.publication import publish, render_for_clients
-from roster_service.query.plan import View, make_view
+from roster_service.query.plan import ResourceView, make_resource_view
 from roster_service.query.statements import HREF_ROOT
 from roster_service.rostering.endpoints import list_listings
 from roster_service.schemas.versions import ENROLLMENTS, USERS, V1P1
@@ -38,7 +38,7 @@ from tests.renditions import MUCH, every_view, render_all
 from tests.sync.bending import Bend, both, cell_of, column, with_row, without_rows
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD
 
-from .conftest import SECRET_KEY, Asker, add_vendor, ids_of, list_scopes, make_request
+from .conftest import SECRET_KEY, Questioner, add_vendor, ids_of, list_scopes, make_request
 from .plain_pages import Question, plain_page
 
 FEEDS = {"spr": SPRINGFIELD, "shv": SHELBYVILLE}
@@ -56,7 +56,7 @@ class Rendered:
     guardians: bool
 
 
-def read_rendered(connection: Connection, view: View) -> dict[str, Rendered] | None:
+def read_rendered(connection: Connection, view: ResourceView) -> dict[str, Rendered] | None:
     """The rendered records of a view by their ids; None where it has no rendition, or one that is not kept."""
     known = select(renditions).where(renditions.c.key == key_of(view))
     rendition = connection.execute(known).one_or_none()
@@ -73,10 +73,10 @@ def read_rendered(connection: Connection, view: View) -> dict[str, Rendered] | N
     }
 
 
-def make_rendered(connection: Connection, view: View) -> dict[str, Rendered]:
+def make_rendered(connection: Connection, view: ResourceView) -> dict[str, Rendered]:
     """The records that should be rendered, made anew of the roster."""
     table = view.record.table
-    required = required_orgs_of(table, view.sight)
+    required = required_orgs_of(table, view.rights)
     made = (
         select(
             table.c.sourced_id,
@@ -94,10 +94,10 @@ def make_rendered(connection: Connection, view: View) -> dict[str, Rendered]:
     return {row.sourced_id: Rendered(row.body, frozenset(row.orgs), row.district, row.guardians) for row in rows}
 
 
-def read_live(connection: Connection, view: View) -> dict[str, str]:
+def read_live(connection: Connection, view: ResourceView) -> dict[str, str]:
     """The live text of each record that is visible to who sees every org."""
     table = view.record.table
-    shown = select(table.c.sourced_id, whole_json(view)).where(row_is_visible(table, table, view.sight))
+    shown = select(table.c.sourced_id, whole_json(view)).where(row_is_visible(table, table, view.rights))
     return {row[0]: row[1] for row in connection.execute(shown, {"vendor_id": RENDERER, "base_url": HREF_ROOT})}
 
 
@@ -106,7 +106,7 @@ def assert_renditions_are_right(engine: Engine) -> dict[str, dict[str, Rendered]
     and what is live is rendered. The records by the keys of their renditions."""
     found: dict[str, dict[str, Rendered]] = {}
     with engine.connect() as connection:
-        views = {key_of(view): view for view in list_views(connection, LISTINGS) if has_rendition(view)}
+        views = {key_of(view): view for view in list_resource_views(connection, LISTINGS) if has_rendition(view)}
         assert set(connection.scalars(select(renditions.c.key))) == set(views)
         for key, view in views.items():
             rendered, live = read_rendered(connection, view), read_live(connection, view)
@@ -270,7 +270,7 @@ def test_a_class_with_a_session_of_another_feed_is_made_live(roster: Engine) -> 
         assert "spr-class-chem-1" not in rendered
 
 
-def change(connection: Connection, table: tables.Table, sourced_id: str, **values: Any) -> None:
+def change(connection: Connection, table: Table, sourced_id: str, **values: Any) -> None:
     """As a sync does: a record changes, with its stamp, and a new roster is published."""
     later = select(tables.roster_state.c.as_of + text("interval '1 second'")).scalar_subquery()
     stamp = connection.execute(select(later)).scalar_one()
@@ -315,7 +315,7 @@ def list_renditions(connection: Connection) -> list[Any]:
     ],
 )
 def test_only_what_may_have_changed_is_rendered_anew(
-    roster: Engine, table: tables.Table, sourced_id: str, anew: set[str]
+    roster: Engine, table: Table, sourced_id: str, anew: set[str]
 ) -> None:
     with roster.begin() as connection:
         before = list_versions(connection)
@@ -411,7 +411,7 @@ def test_while_a_sync_is_under_way_nothing_is_rendered_for_a_client(narrow: Engi
 
 
 @pytest.mark.parametrize("table", [tables.oauth_clients, tables.vendors], ids=lambda table: table.name)
-def test_what_nobody_can_ask_for_any_more_goes_with_the_next_sync(narrow: Engine, table: tables.Table) -> None:
+def test_what_nobody_can_ask_for_any_more_goes_with_the_next_sync(narrow: Engine, table: Table) -> None:
     with narrow.begin() as connection:
         connection.execute(update(table).values(enabled=False))
         publish(connection, MEGABYTES)
@@ -432,10 +432,13 @@ def test_a_scope_that_nobody_has_any_more_goes_with_the_next_sync(roster: Engine
 
 # --- how much ----------------------------------------------------------------------------------------------------
 
-VIEWS = [make_view(V1P1.records[name], Sight(guardians=True, metadata=frozenset())) for name in (USERS, ENROLLMENTS)]
+VIEWS = [
+    make_resource_view(V1P1.records[name], ContentRights(guardians=True, metadata=frozenset()))
+    for name in (USERS, ENROLLMENTS)
+]
 
 
-def refresh(engine: Engine, most_bytes: int, views: list[View]) -> dict[str, tuple[bool, int, int]]:
+def refresh(engine: Engine, most_bytes: int, views: list[ResourceView]) -> dict[str, tuple[bool, int, int]]:
     """As a sync does. (Whether it is kept, its bytes, its rendered records) by the key of the rendition."""
     counted = select(func.count()).where(rendered_records.c.rendition_id == renditions.c.id).scalar_subquery()
     with engine.begin() as connection:
@@ -469,7 +472,7 @@ def test_no_megabytes_are_no_renditions(roster: Engine) -> None:
         publish(connection, 0)
         assert list_renditions(connection) == []
         assert list_versions(connection) == {}
-        assert render_for_clients(connection, Settings(document_megabytes=0))
+        assert render_for_clients(connection, Settings(rendition_megabytes=0))
         assert list_renditions(connection) == []
 
 
@@ -485,9 +488,9 @@ def test_records_are_rendered_in_chunks(roster: Engine, monkeypatch: pytest.Monk
 
 
 @pytest.fixture
-def reading(roster: Engine) -> Iterator[Asker]:
+def reading(roster: Engine) -> Iterator[Questioner]:
     """A worker on the roster."""
-    made = Asker(roster.url.render_as_string(hide_password=False))
+    made = Questioner(roster.url.render_as_string(hide_password=False))
     yield made
     made.close()
 
@@ -504,7 +507,7 @@ QUESTION = Question(path="/users", districts=("spr-district",), schools=(), scho
         pytest.param("SELECT 'some fields'", "live", id="some-fields"),
     ],
 )
-def test_a_page_is_read_rendered_or_else_made_live(reading: Asker, lost: str | None, source: str) -> None:
+def test_a_page_is_read_rendered_or_else_made_live(reading: Questioner, lost: str | None, source: str) -> None:
     """From an ordering and in one pass. What is rendered says `Rendered`, to tell."""
     token = reading.find_token(QUESTION)
     fields = ("sourcedId", "givenName") if lost and "some fields" in lost else None

@@ -13,8 +13,8 @@ from sqlalchemy.sql import ClauseElement
 
 from roster_service.cache.ordering_statements import keeping_statement, positions
 from roster_service.cache.rendered_records import TextSource, text_sources
-from roster_service.db.visibility import MetadataOf, Sight
-from roster_service.query.params import Wish
+from roster_service.db.visibility import ContentRights, MetadataOf
+from roster_service.query.params import Params
 from roster_service.query.path_filters import everything
 from roster_service.query.plan import Plan, make_plan
 from roster_service.query.statements import Driver, admits, matching, record_json, wanted_by
@@ -30,8 +30,8 @@ from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.records import Record
 from roster_service.schemas.versions import VERSIONS, Version
 
-NOTHING = Sight(guardians=False, metadata=frozenset())
-ALL = Sight(guardians=True, metadata=frozenset(MetadataOf))
+NOTHING = ContentRights(guardians=False, metadata=frozenset())
+ALL = ContentRights(guardians=True, metadata=frozenset(MetadataOf))
 RECORDS = pytest.mark.parametrize(
     "record",
     [
@@ -43,15 +43,15 @@ RECORDS = pytest.mark.parametrize(
 NASTY = "'; DROP TABLE users; -- %(x)s :y \\"
 
 
-def wish(**changed: object) -> Wish:
+def params(**changed: object) -> Params:
     """A wish with these parts."""
     plain = {"limit": 10, "offset": 0, "filter": None, "sort": None, "descending": False, "fields": None}
-    return Wish(**(plain | changed))  # type: ignore[arg-type]
+    return Params(**(plain | changed))  # type: ignore[arg-type]
 
 
-def plan(record: type[Record], sight: Sight = NOTHING, **changed: object) -> Plan:
+def plan(record: type[Record], rights: ContentRights = NOTHING, **changed: object) -> Plan:
     """A plan for all records that are seen."""
-    return make_plan(wish(**changed), record, sight, everything, {})
+    return make_plan(params(**changed), record, rights, everything, {})
 
 
 def compile_sql(statement: ClauseElement) -> tuple[str, dict[str, object]]:
@@ -68,12 +68,12 @@ def condition(sql: str) -> str:
 
 def matching_of(made: Plan) -> ClauseElement:
     """The ids of the records of a plan's collection."""
-    return matching(made.outline, admits(made.outline, Driver.VISIBILITY), wanted_by(made))
+    return matching(made.shape, admits(made.shape, Driver.VISIBILITY), wanted_by(made))
 
 
 def page_of(made: Plan, *, sees_districts: bool = True) -> ClauseElement:
     """A page of live texts, found in one pass."""
-    unsorted = dataclasses.replace(made.outline, sort=None)
+    unsorted = dataclasses.replace(made.shape, sort=None)
     return found_page_statement(unsorted, find_first_page(made, sees_districts=sees_districts).found, TextSource.LIVE)
 
 
@@ -123,10 +123,10 @@ def _bare_ors(sql: str) -> int:
     [record for version in VERSIONS for record in version.records.values()],
     ids=lambda r: r.__module__[-4:] + r.__name__,
 )
-@pytest.mark.parametrize("sight", [NOTHING, ALL], ids=["nothing", "all"])
-def test_no_or_ever_stands_outside_parentheses(record: type[Record], sight: Sight) -> None:
+@pytest.mark.parametrize("rights", [NOTHING, ALL], ids=["nothing", "all"])
+def test_no_or_ever_stands_outside_parentheses(record: type[Record], rights: ContentRights) -> None:
     """An OR of the caller's could otherwise reach past what the caller may see."""
-    sql, _ = compile_sql(matching_of(plan(record, sight, filter="sourcedId='a' OR status='b'")))
+    sql, _ = compile_sql(matching_of(plan(record, rights, filter="sourcedId='a' OR status='b'")))
     assert " OR " in condition(sql)
     assert _bare_ors(condition(sql)) == 0
 
@@ -140,33 +140,33 @@ EACH_VERSION = pytest.mark.parametrize("version", VERSIONS, ids=lambda version: 
 def test_every_path_is_limited_to_the_vendor(endpoint: Endpoint, version: Version) -> None:
     """When its records are found, when they are ordered, and again whenever a text is read."""
     record, ids = version.records[endpoint.resource], dict.fromkeys(endpoint.ids, "id")
-    for sight in (NOTHING, ALL):
-        made = make_plan(wish(filter="sourcedId!='x'"), record, sight, endpoint.selection, ids)
-        outline = made.outline
+    for rights in (NOTHING, ALL):
+        made = make_plan(params(filter="sourcedId!='x'"), record, rights, endpoint.path_filter, ids)
+        shape = made.shape
         finding = [find_first_page(made, sees_districts=sees).found for sees in (False, True)]
         ordering = [positions(made, sees_districts=sees) for sees in (False, True)]
         for statement in (matching_of(made), *ordering):
             assert_limited(statement, record, 1)
-        for source in text_sources(outline):
+        for source in text_sources(shape):
             is_live = source is TextSource.LIVE
             for found in finding:
-                assert_limited(found_page_statement(outline, found, source), record, 1 + is_live)
-            assert_limited(ordered_page_statement(outline, source), record, int(is_live))
-            is_asked = is_live or endpoint.selection is not everything
-            assert_limited(single_statement(outline, source), record, int(is_asked))
+                assert_limited(found_page_statement(shape, found, source), record, 1 + is_live)
+            assert_limited(ordered_page_statement(shape, source), record, int(is_live))
+            is_asked = is_live or endpoint.path_filter is not everything
+            assert_limited(single_statement(shape, source), record, int(is_asked))
 
 
 @RECORDS
 def test_a_rendered_record_is_limited_to_the_vendor_by_what_it_requires(record: type[Record]) -> None:
-    for sight in (NOTHING, ALL):
-        outline = plan(record, sight).outline
-        if TextSource.RENDERED not in text_sources(outline):
+    for rights in (NOTHING, ALL):
+        shape = plan(record, rights).shape
+        if TextSource.RENDERED not in text_sources(shape):
             continue
         for statement in (single_statement, ordered_page_statement):
-            sql, _ = compile_sql(statement(outline, TextSource.RENDERED))
+            sql, _ = compile_sql(statement(shape, TextSource.RENDERED))
             assert "rendered_records.required_orgs <@ array((SELECT visible_orgs" in sql
             assert sql.count("rendered_records.rendition_id = (SELECT renditions.id") == 1
-            assert ("AND NOT rendered_records.requires_guardians" in sql) is (sight is NOTHING)
+            assert ("AND NOT rendered_records.requires_guardians" in sql) is (rights is NOTHING)
 
 
 def test_rendered_records_have_all_fields_of_the_resources_that_are_many() -> None:
@@ -174,16 +174,16 @@ def test_rendered_records_have_all_fields_of_the_resources_that_are_many() -> No
         record.table.name
         for version in VERSIONS
         for record in version.records.values()
-        if TextSource.RENDERED in text_sources(plan(record).outline)
+        if TextSource.RENDERED in text_sources(plan(record).shape)
     }
     assert many == {"users", "classes", "enrollments", "demographics"}
-    assert text_sources(plan(v1p2.User, fields=("email",)).outline) == (TextSource.LIVE,)
+    assert text_sources(plan(v1p2.User, fields=("email",)).shape) == (TextSource.LIVE,)
 
 
 @RECORDS
 def test_every_filter_and_sort_is_tied_to_its_own_record(record: type[Record]) -> None:
     values = {"text": "x", "flag": "true", "instant": "2026-01-01", "day": "2026-01-01", "texts": "x"}
-    for name, kind in plan(record, ALL).outline.view.filter_types.items():
+    for name, kind in plan(record, ALL).shape.view.filter_types.items():
         path = name.replace("*", "key")
         made = plan(record, ALL, filter=f"{path}!='{values[kind.kind.value]}'", sort=path)
         assert_limited(page_of(made), record, 2)
@@ -201,8 +201,8 @@ def test_plans_that_differ_in_values_share_the_statement_of_their_first_page(rec
     assert find_first_page(other, sees_districts=False).found is first.found
     assert first.is_kept
     assert dict(first.values) == {"filter_0": "planted", "filter_1": "planted"}
-    statement = kept_page_statement(one.outline, first.found, TextSource.LIVE)
-    assert kept_page_statement(other.outline, first.found, TextSource.LIVE) is statement
+    statement = kept_page_statement(one.shape, first.found, TextSource.LIVE)
+    assert kept_page_statement(other.shape, first.found, TextSource.LIVE) is statement
     sql, bound = compile_sql(statement)
     assert "planted" not in f"{sql}{bound}"
     assert {"filter_0", "filter_1"} <= set(bound)
@@ -219,7 +219,7 @@ def test_plans_that_differ_in_values_share_the_statement_of_their_first_page(rec
     ],
 )
 def test_a_broad_filter_is_planned_with_its_values(text: str, path_ids: dict[str, str]) -> None:
-    broad = make_plan(wish(filter=text), v1p2.User, NOTHING, everything, path_ids)
+    broad = make_plan(params(filter=text), v1p2.User, NOTHING, everything, path_ids)
     assert not find_first_page(broad, sees_districts=True).is_kept
 
 
@@ -227,7 +227,7 @@ def test_a_broad_filter_is_planned_with_its_values(text: str, path_ids: dict[str
 def test_every_value_of_a_filter_is_bound_as_the_driver_takes_it(record: type[Record]) -> None:
     """A list becomes an array; every kind and operator gives the values in the order of the names in the SQL."""
     values = {"text": "x", "flag": "true", "instant": "2026-01-01", "day": "2026-01-01", "texts": "x,y"}
-    for name, kind in plan(record, ALL).outline.view.filter_types.items():
+    for name, kind in plan(record, ALL).shape.view.filter_types.items():
         made = plan(record, ALL, filter=f"{name.replace('*', 'key')}!='{values[kind.kind.value]}'")
         shape, bound = bind_filter(made)
         names = set(re.findall(r"%\((filter_\d+)\)s", str(shape.condition.compile(dialect=postgresql.dialect()))))
@@ -327,9 +327,9 @@ def test_who_only_counts_has_no_order_made() -> None:
 
 
 def test_a_single_record_is_looked_for_by_its_id() -> None:
-    outline = plan(v1p1.User).outline
+    shape = plan(v1p1.User).shape
     for source, key in ((TextSource.LIVE, "users.sourced_id"), (TextSource.RENDERED, "rendered_records.sourced_id")):
-        sql, bound = compile_sql(single_statement(outline, source))
+        sql, bound = compile_sql(single_statement(shape, source))
         assert f"{key} = %(path_sourcedId)s" in sql
         assert "path_sourcedId" in bound
 
@@ -342,26 +342,26 @@ def test_only_the_chosen_fields_are_made() -> None:
 
 
 @pytest.mark.parametrize("record", [v1p1.User, v1p2.User], ids=["v1p1", "v1p2"])
-@pytest.mark.parametrize("sight", [NOTHING, ALL], ids=["nothing", "all"])
+@pytest.mark.parametrize("rights", [NOTHING, ALL], ids=["nothing", "all"])
 def test_guardians_and_metadata_are_in_the_statement_where_they_are_in_sight(
-    record: type[Record], sight: Sight
+    record: type[Record], rights: ContentRights
 ) -> None:
-    sql, _ = compile_sql(page_of(plan(record, sight)))
-    assert ("NOT IN" in sql) is not sight.guardians
-    assert ('"metadata":' in sql) is (MetadataOf.STUDENTS in sight.metadata)
+    sql, _ = compile_sql(page_of(plan(record, rights)))
+    assert ("NOT IN" in sql) is not rights.guardians
+    assert ('"metadata":' in sql) is (MetadataOf.STUDENTS in rights.metadata)
 
 
 @pytest.mark.parametrize("source", TextSource)
 def test_a_statement_without_a_filter_is_made_once(source: TextSource) -> None:
-    made = plan(v1p1.User).outline
+    made = plan(v1p1.User).shape
     for statement in (ordered_page_statement, single_statement):
-        assert statement(made, source) is statement(plan(v1p1.User, limit=3, offset=7).outline, source)
-        assert statement(made, source) is not statement(plan(v1p1.User, ALL).outline, source)
-    backwards = plan(v1p1.User, descending=True).outline
+        assert statement(made, source) is statement(plan(v1p1.User, limit=3, offset=7).shape, source)
+        assert statement(made, source) is not statement(plan(v1p1.User, ALL).shape, source)
+    backwards = plan(v1p1.User, descending=True).shape
     assert ordered_page_statement(made, source) is not ordered_page_statement(backwards, source)
 
 
 @RECORDS
 def test_the_text_of_a_record_is_made_once(record: type[Record]) -> None:
-    assert record_json(plan(record).outline) is record_json(plan(record, limit=3).outline)
-    assert record_json(plan(record).outline) is not record_json(plan(record, fields=("sourcedId",)).outline)
+    assert record_json(plan(record).shape) is record_json(plan(record, limit=3).shape)
+    assert record_json(plan(record).shape) is not record_json(plan(record, fields=("sourcedId",)).shape)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from sqlalchemy import Engine, insert, update
+from sqlalchemy import Engine, Table, insert, update
 
 from roster_service.access.credentials.access_token import AccessToken
-from roster_service.access.scopes import CONTENT_SCOPES, Scope, ScopeName, make_sight
+from roster_service.access.scopes import CONTENT_SCOPES, Scope, ScopeName, make_content_rights
 from roster_service.cache.rendered_records import has_rendition, key_of
-from roster_service.cache.warm_up import WarmUp, list_views, make_orderings
+from roster_service.cache.warm_up import WarmUp, list_resource_views, make_orderings
 from roster_service.db import tables
 from roster_service.db.tables import ordering_chunks, orderings
-from roster_service.query.plan import make_view
+from roster_service.query.plan import make_resource_view
 from roster_service.rostering.endpoints import list_listings
 from roster_service.schemas.versions import USERS, V1P2
 from tests.renditions import every_view
 
-from .conftest import Asker, add_vendor, find_orgs, ids_of, list_scopes, make_request
+from .conftest import Questioner, add_vendor, find_orgs, ids_of, list_scopes, make_request
 from .plain_pages import Question, plain_page
 
 LISTINGS = list(list_listings())
@@ -33,21 +33,21 @@ def add_client(writing: Engine, orgs: Sequence[str], name: str, *scopes: Scope) 
         return add_vendor(connection, name, orgs, scopes)
 
 
-def warm_up(asker: Asker, *, megabytes: int = 100, seconds: float = 60) -> WarmUp:
-    return make_orderings(asker.owner, asker.ordering, LISTINGS, megabytes=megabytes, seconds=seconds)
+def warm_up(questioner: Questioner, *, megabytes: int = 100, seconds: float = 60) -> WarmUp:
+    return make_orderings(questioner.owner, questioner.ordering, LISTINGS, megabytes=megabytes, seconds=seconds)
 
 
-def test_the_pages_of_a_listing_are_ready(asker: Asker, writing: Engine, district: str) -> None:
+def test_the_pages_of_a_listing_are_ready(questioner: Questioner, writing: Engine, district: str) -> None:
     """Nothing is made any more by who asks, but pages are those of plain SQL."""
     token = add_client(writing, [district], "a", CORE, GUARDIANS)
-    assert warm_up(asker) == WarmUp(kept=11, left=0)
+    assert warm_up(questioner) == WarmUp(kept=11, left=0)
     question = Question(path="/users", districts=(district,), schools=(), school="")
     with writing.connect() as connection:
         for offset in (0, 10):
-            page = asker.workers[0].read_page(make_request(token, question, 10, offset)).page
+            page = questioner.workers[0].read_page(make_request(token, question, 10, offset)).page
             assert ids_of(page) == plain_page(connection, question, 10, offset)
-    assert len(asker.messenger.sent) == 2
-    assert asker.count_rows(orderings) == 11
+    assert len(questioner.round_trips.sent) == 2
+    assert questioner.count_rows(orderings) == 11
 
 
 @pytest.mark.parametrize(
@@ -60,43 +60,45 @@ def test_the_pages_of_a_listing_are_ready(asker: Asker, writing: Engine, distric
     ],
 )
 def test_what_a_client_may_ask_for_is_made_once_for_who_sees_the_same(
-    asker: Asker, writing: Engine, district: str, scopes: list[Scope], made: int
+    questioner: Questioner, writing: Engine, district: str, scopes: list[Scope], made: int
 ) -> None:
     for name in ("a", "b"):
         add_client(writing, [district], name, *scopes)
-    assert warm_up(asker) == WarmUp(kept=made, left=0)
-    assert asker.count_rows(orderings) == made
+    assert warm_up(questioner) == WarmUp(kept=made, left=0)
+    assert questioner.count_rows(orderings) == made
 
 
-def test_who_sees_other_orgs_gets_orderings_of_its_own(asker: Asker, writing: Engine) -> None:
+def test_who_sees_other_orgs_gets_orderings_of_its_own(questioner: Questioner, writing: Engine) -> None:
     districts, schools = find_orgs(writing)
     for name, orgs in (("a", districts[:1]), ("b", districts), ("c", schools[:1]), ("d", [])):
         add_client(writing, orgs, name, CORE)
-    assert warm_up(asker) == WarmUp(kept=44, left=0)
+    assert warm_up(questioner) == WarmUp(kept=44, left=0)
 
 
 @pytest.mark.parametrize("table", [tables.oauth_clients, tables.vendors], ids=lambda table: table.name)
-def test_nothing_is_made_for_who_is_disabled(asker: Asker, writing: Engine, district: str, table: tables.Table) -> None:
+def test_nothing_is_made_for_who_is_disabled(
+    questioner: Questioner, writing: Engine, district: str, table: Table
+) -> None:
     add_client(writing, [district], "a", CORE)
     with writing.begin() as connection:
         connection.execute(update(table).values(enabled=False))
-        assert list_views(connection, LISTINGS) == []
-    assert warm_up(asker) == WarmUp(kept=0, left=0)
+        assert list_resource_views(connection, LISTINGS) == []
+    assert warm_up(questioner) == WarmUp(kept=0, left=0)
 
 
-def test_the_time_is_bounded(asker: Asker, writing: Engine, district: str) -> None:
+def test_the_time_is_bounded(questioner: Questioner, writing: Engine, district: str) -> None:
     add_client(writing, [district], "a", CORE)
-    assert warm_up(asker, seconds=0) == WarmUp(kept=0, left=11)
+    assert warm_up(questioner, seconds=0) == WarmUp(kept=0, left=11)
 
 
-def test_orderings_of_older_rosters_go_first(asker: Asker, writing: Engine) -> None:
+def test_orderings_of_older_rosters_go_first(questioner: Questioner, writing: Engine) -> None:
     """Also where there is nobody to make new ones for."""
     with writing.begin() as connection:
         old = {"query": b"old", "visible_set": "x", "revision": 0, "vendor_id": 1, "total": 1, "bytes": 1}
         ordering_id = connection.execute(insert(orderings).values(old).returning(orderings.c.id)).scalar_one()
         connection.execute(insert(ordering_chunks).values(ordering_id=ordering_id, number=0, ids=["x"]))
-    warm_up(asker)
-    assert [asker.count_rows(table) for table in (orderings, ordering_chunks)] == [0, 0]
+    warm_up(questioner)
+    assert [questioner.count_rows(table) for table in (orderings, ordering_chunks)] == [0, 0]
 
 
 # --- how records look to clients --------------------------------------------------------------------------------------
@@ -105,7 +107,9 @@ def test_orderings_of_older_rosters_go_first(asker: Asker, writing: Engine) -> N
 def list_keys(writing: Engine) -> list[str]:
     """The keys of the renditions that registered clients can ask for, in their order."""
     with writing.connect() as connection:
-        return list(dict.fromkeys(key_of(view) for view in list_views(connection, LISTINGS) if has_rendition(view)))
+        return list(
+            dict.fromkeys(key_of(view) for view in list_resource_views(connection, LISTINGS) if has_rendition(view))
+        )
 
 
 @pytest.mark.parametrize(
@@ -119,25 +123,25 @@ def list_keys(writing: Engine) -> list[str]:
     ],
 )
 def test_the_views_of_a_client_are_listed_once(
-    asker: Asker, writing: Engine, district: str, scopes: list[Scope], renditions: int
+    questioner: Questioner, writing: Engine, district: str, scopes: list[Scope], renditions: int
 ) -> None:
     for name in ("a", "b"):
         add_client(writing, [district], name, *scopes)
     assert len(list_keys(writing)) == renditions
 
 
-def test_all_scopes_together_make_every_view(asker: Asker, writing: Engine, district: str) -> None:
+def test_all_scopes_together_make_every_view(questioner: Questioner, writing: Engine, district: str) -> None:
     add_client(writing, [district], "a", *list_scopes("v1p1"), *list_scopes("v1p2"))
     assert set(list_keys(writing)) == set(every_view())
 
 
-def test_what_a_token_with_all_scopes_sees_comes_first(asker: Asker, writing: Engine, district: str) -> None:
+def test_what_a_token_with_all_scopes_sees_comes_first(questioner: Questioner, writing: Engine, district: str) -> None:
     """A token can be asked for with fewer scopes; where room is short, that is what is left out."""
     names = {ScopeName.CORE, *CONTENT_SCOPES}
     add_client(writing, [district], "a", *(Scope("v1p2", name) for name in sorted(names)))
     user = V1P2.records[USERS]
     with writing.connect() as connection:
-        views = [view for view in list_views(connection, LISTINGS) if view.record is user]
-    assert views[0] is make_view(user, make_sight(frozenset(names)))
-    assert make_view(user, make_sight(frozenset({ScopeName.CORE}))) in views
+        views = [view for view in list_resource_views(connection, LISTINGS) if view.record is user]
+    assert views[0] is make_resource_view(user, make_content_rights(frozenset(names)))
+    assert make_resource_view(user, make_content_rights(frozenset({ScopeName.CORE}))) in views
     assert len(views) == 2 ** len(CONTENT_SCOPES)

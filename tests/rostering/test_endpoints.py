@@ -63,7 +63,7 @@ def test_a_row_without_access_does_not_construct() -> None:
     row = ENDPOINTS[0]
     with pytest.raises(TypeError, match="access"):
         Endpoint(  # type: ignore[call-arg]
-            path=row.path, resource=row.resource, shape=row.shape, selection=row.selection, summary=row.summary
+            path=row.path, resource=row.resource, shape=row.shape, path_filter=row.path_filter, summary=row.summary
         )
 
 

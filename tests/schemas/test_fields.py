@@ -7,13 +7,13 @@ from oneroster_filter import FieldType, Kind, field_types
 from sqlalchemy import column, true
 from sqlalchemy.dialects import postgresql
 
-from roster_service.db.visibility import MetadataOf, Sight
+from roster_service.db.visibility import ContentRights, MetadataOf
 from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.kinds import ORG, Day, Flag, Instant, Metadata, Ref, Text, TextList, roster_fields
 from roster_service.schemas.records import Record
 from roster_service.schemas.versions import VERSIONS
 
-NOTHING = Sight(guardians=False, metadata=frozenset())
+NOTHING = ContentRights(guardians=False, metadata=frozenset())
 RECORDS = pytest.mark.parametrize(
     "record",
     [
@@ -80,18 +80,18 @@ def test_a_filter_knows_this_name_as_this_type(record: type[Record], name: str, 
 
 @RECORDS
 def test_everything_that_a_filter_may_name_has_sql(record: type[Record]) -> None:
-    sight = Sight(guardians=True, metadata=frozenset(MetadataOf))
+    rights = ContentRights(guardians=True, metadata=frozenset(MetadataOf))
     fields = roster_fields(record)
     for path in field_types(record()):
         name, _, rest = path.partition(".")
-        assert fields[name].source(rest, sight) is not None
+        assert fields[name].source(rest, rights) is not None
 
 
 @RECORDS
 def test_every_field_makes_a_json_text(record: type[Record]) -> None:
-    sight = Sight(guardians=True, metadata=frozenset(MetadataOf))
+    rights = ContentRights(guardians=True, metadata=frozenset(MetadataOf))
     for name, field in roster_fields(record).items():
-        assert str(field.json(sight).compile(dialect=postgresql.dialect())), name
+        assert str(field.json(rights).compile(dialect=postgresql.dialect())), name
 
 
 def sql(expression: object) -> str:
@@ -120,7 +120,7 @@ def test_the_json_of_a_kind(field: Text, text: str) -> None:
 
 
 def test_a_reference_is_made_only_where_it_may_be_seen() -> None:
-    shown = Ref(ORG, column("c"), visible=lambda _id, _sight: column("seen") == true())
+    shown = Ref(ORG, column("c"), visible=lambda _id, _rights: column("seen") == true())
     assert "seen" in sql(shown.json(NOTHING))
     assert "seen" in sql(shown.source("sourcedId", NOTHING))
 
@@ -131,7 +131,7 @@ def test_a_reference_must_say_who_may_see_it() -> None:
 
 
 def test_metadata_that_is_hidden_cannot_be_asked_for() -> None:
-    hidden = Metadata(column("c"), lambda _sight: None)
+    hidden = Metadata(column("c"), lambda _rights: None)
     assert hidden.is_hidden(NOTHING)
     for ask in (lambda: hidden.json(NOTHING), lambda: hidden.source("key", NOTHING)):
         with pytest.raises(LookupError):

@@ -109,17 +109,17 @@ def read_refusal(engine: Engine, path: Path) -> str:
             assert connection.scalar(select(func.count()).select_from(table)) == 0, table.name
         last = connection.execute(select(sync_runs).order_by(sync_runs.c.id.desc()).limit(1)).one()
     assert (last.outcome, last.refused) == ("refused", caught.value.findings.total)
-    return tell(caught.value.findings)
+    return describe(caught.value.findings)
 
 
 def read_rejects(engine: Engine, path: Path) -> str:
     """The words with which rows are refused by an export that is loaded but for them; nothing of it is kept."""
     report = load(engine, "refused", path, options=Options(dry_run=True))
     assert report.refused > 0
-    return tell(report.findings)
+    return describe(report.findings)
 
 
-def tell(findings: Findings) -> str:
+def describe(findings: Findings) -> str:
     """The first findings, a line each, with the values that are kept and not printed."""
     found = ("" if it.value is None else f" (found {cut_value(it.value)!r})" for it in findings.first)
     return "\n".join(f"{it}{value}" for it, value in zip(findings.first, found, strict=True))

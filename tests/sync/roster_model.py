@@ -320,8 +320,8 @@ class _Load:
             same = (other["userSourcedId"], other["orgSourcedId"], other["roleType"]) == (*mine, "primary")
             if same and _is_live(other):
                 return True
-        standing = (part for part in self._standing_parts("roles") if part.key not in (None, row["sourcedId"]))
-        return any((part.user, part.said[0], part.said[2]) == (*mine, "primary") for part in standing)
+        retained = (part for part in self._standing_parts("roles") if part.key not in (None, row["sourcedId"]))
+        return any((part.user, part.said[0], part.said[2]) == (*mine, "primary") for part in retained)
 
     def _is_profile_of_another(self, row: Row) -> bool:
         profile = row["userProfileSourcedId"]
@@ -356,8 +356,8 @@ class _Load:
                     return row if _is_live(row) else None
         if name in PARTS:
             # Of a file that is absent beside files in bulk, nothing may be named.
-            standing = self._standing_parts(name) if name in self.rows else []
-            return next((Row() for part in standing if part.key == identifier), None)
+            retained = self._standing_parts(name) if name in self.rows else []
+            return next((Row() for part in retained if part.key == identifier), None)
         record = self._standing(name).get(identifier)
         return None if record is None else record.content
 
@@ -439,20 +439,20 @@ class _Load:
 
     def _apply_parts(self, name: str, users: Mapping[str, Any]) -> None:
         rows = [self._to_part(name, row) for row in self.rows[name] if _is_live(row)]
-        standing = self._standing_parts(name)
+        retained = self._standing_parts(name)
         if self.modes[name] == BULK:
-            together = {part.user for part in standing if part.key is None}
+            together = {part.user for part in retained if part.key is None}
             # What is kept as it is, is known by the row that says the same.
-            standing = [part if part.key is not None else replace(part, key=_find_key(part, rows)) for part in standing]
+            retained = [part if part.key is not None else replace(part, key=_find_key(part, rows)) for part in retained]
             rows = [row for row in rows if row.user not in together]
         if name == "roles" and "userProfiles" in self.rows:
             there = {(part.user, part.key) for part in self.parts["userProfiles"]}
-            standing = [
+            retained = [
                 part if part.user not in users or (part.user, part.said[3]) in there
                 else replace(part, said=(*part.said[:3], ""))
-                for part in standing
+                for part in retained
             ]  # fmt: skip
-        self.parts[name] = standing + rows
+        self.parts[name] = retained + rows
 
     def _to_part(self, name: str, row: Row) -> Part:
         columns = {

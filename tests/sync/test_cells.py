@@ -10,8 +10,8 @@ from sqlalchemy import Engine, column, literal, select, values
 from sqlalchemy.types import Text
 
 from roster_service.db import vocabulary
+from sync_scripts.formats import cells
 from sync_scripts.formats.cells import Kind, word_of
-from sync_scripts.formats.model import cells
 
 REFUSED = object()
 EXT = word_of(vocabulary.ORG_TYPES)

@@ -28,7 +28,7 @@ from .bending import (
     without_file,
     without_rows,
 )
-from .conftest import snapshot, state, tell
+from .conftest import describe, snapshot, state
 
 FEED = "shelby"
 
@@ -251,7 +251,7 @@ def test_refused_as_a_whole(engine: Engine, clever: Path, bend: Bend, words: str
     bend(clever)
     with pytest.raises(RefusedExportError) as caught:
         load(engine, FEED, clever, family=CLEVER)
-    assert words in tell(caught.value.findings)
+    assert words in describe(caught.value.findings)
 
 
 def test_a_feed_keeps_its_family(engine: Engine, clever: Path, springfield: Path) -> None:
@@ -287,6 +287,6 @@ def test_rows_are_refused_at_their_lines(engine: Engine, clever: Path, bend: Ben
     load(engine, FEED, clever, family=CLEVER)
     bend(clever)
     report = load(engine, FEED, clever, family=CLEVER)
-    assert words in tell(report.findings)
+    assert words in describe(report.findings)
     assert {refusal.file for refusal in report.findings.first} <= {path.name for path in clever.iterdir()}
     assert report.counts["users"].tombstoned == 0

@@ -12,7 +12,7 @@ from sync_scripts.applying.changes import Counts
 from sync_scripts.engine.load import load
 
 from .bending import Bend, both, cell_of, declared, read_csv, rows_of, with_row, without_file
-from .conftest import PARTS, snapshot, state, tell
+from .conftest import PARTS, describe, snapshot, state
 from .test_life_cycle import stamped, written
 
 
@@ -136,7 +136,7 @@ def test_what_a_delta_says_of_the_gone(engine: Engine, springfield: Path) -> Non
     report = load(engine, "feed", springfield)
     assert written(report) == {"users": Counts(tombstoned=1)}
     assert report.counts["enrollments"].refused == 1
-    assert "names a row of users.csv that is marked as gone" in tell(report.findings)
+    assert "names a row of users.csv that is marked as gone" in describe(report.findings)
     cell_of("users", "spr-aide-1", "status", "active")(springfield)
     assert written(load(engine, "feed", springfield)) == {"users": Counts(revived=1)}
 
@@ -169,7 +169,7 @@ def test_a_circle_through_a_record_that_stands(engine: Engine, springfield: Path
     alone(only("orgs", "spr-district"), cell_of("orgs", "spr-district", "parentSourcedId", "spr-high"))(springfield)
     report = load(engine, "feed", springfield)
     words = "orgs.csv, line 2, column parentSourcedId: leads back to the row itself (found 'spr-high')"
-    assert tell(report.findings) == words
+    assert describe(report.findings) == words
     assert (report.outcome, state(engine)) == ("unchanged", before)
 
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from sqlalchemy import Engine, insert
 
 from roster_service.db.tables import feeds, sync_runs, users
-from sync_scripts.engine.exit_codes import Exit
+from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import load
 from sync_scripts.load_oneroster import main
 
@@ -67,12 +67,12 @@ def test_a_crash_has_its_own_code_and_quotes_no_cell(
     cell_of("users", "spr-student-1", "sms", "1")(springfield)
     monkeypatch.setattr(place, fault)
     told = CliRunner().invoke(main, ["--feed", "springfield", "--json", str(springfield)])
-    assert told.exit_code == Exit.FAILED
+    assert told.exit_code == ExitCode.FAILED
     assert json.loads(told.stdout) == {"outcome": "failed", "message": name}
     # The places help whoever mends it.
     assert f"in {fault.__name__}" in told.stderr
     shown = CliRunner().invoke(main, ["--feed", "springfield", str(springfield)])
-    assert shown.exit_code == Exit.FAILED
+    assert shown.exit_code == ExitCode.FAILED
     assert f"failed: {name}; nothing was changed" in shown.stderr
     assert CELL not in told.output + shown.output
     assert state(engine) == before
@@ -90,7 +90,7 @@ def test_a_file_that_cannot_be_opened_is_found_before_the_load(
     engine: Engine, springfield: Path, tmp_path: Path, file: str, words: str
 ) -> None:
     told = CliRunner().invoke(main, ["--feed", "springfield", "--rejects", str(tmp_path / file), str(springfield)])
-    assert told.exit_code == Exit.REFUSED
+    assert told.exit_code == ExitCode.REFUSED
     assert "--rejects" in told.stderr
     assert words in told.stderr
     assert snapshot(engine, feeds) == snapshot(engine, sync_runs) == snapshot(engine, users) == {}
@@ -122,7 +122,7 @@ def test_output_without_room_costs_no_load(
             check=False,
             **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: full},
         )
-    assert done.returncode == Exit.LOADED, done.stderr
+    assert done.returncode == ExitCode.LOADED, done.stderr
     assert len(snapshot(engine, users)) == (15 if is_load else 0)
     if "--rejects" in command:
         assert b"/dev/full cannot be written: No space left on device" in done.stderr

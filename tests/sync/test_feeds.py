@@ -14,7 +14,7 @@ from sync_scripts.engine.load import load
 from sync_scripts.engine.runs import LockedError, hold_lock
 
 from .bending import cell_of, with_row
-from .conftest import read_state, snapshot, state, tell
+from .conftest import describe, read_state, snapshot, state
 
 
 def test_feeds_leave_each_other_alone(engine: Engine, springfield: Path, shelbyville: Path) -> None:
@@ -33,7 +33,7 @@ def test_an_id_of_another_feed_is_refused(engine: Engine, springfield: Path, she
     with_row("orgs", sourcedId="spr-high", name="Mine", type="school", parentSourcedId="shv-district")(shelbyville)
     report = load(engine, "shelbyville", shelbyville)
     words = "orgs.csv, line 6, column sourcedId: belongs to the feed springfield (found 'spr-high')"
-    assert tell(report.findings) == words
+    assert describe(report.findings) == words
     assert report.counts["orgs"] == Counts(added=4, refused=1)
     assert snapshot(engine, tables.orgs)["spr-high"] == before
 
@@ -41,7 +41,9 @@ def test_an_id_of_another_feed_is_refused(engine: Engine, springfield: Path, she
 def test_refs_do_not_reach_into_another_feed(engine: Engine, springfield: Path, shelbyville: Path) -> None:
     load(engine, "springfield", springfield)
     cell_of("orgs", "shv-north", "parentSourcedId", "spr-district")(shelbyville)
-    assert "names no row of orgs.csv (found 'spr-district')" in tell(load(engine, "shelbyville", shelbyville).findings)
+    assert "names no row of orgs.csv (found 'spr-district')" in describe(
+        load(engine, "shelbyville", shelbyville).findings
+    )
 
 
 def test_from_1_1_to_1_2(engine: Engine, springfield: Path, shelbyville: Path) -> None:

@@ -33,8 +33,8 @@ YEAR = 2027
 
 
 def make(path: Path, **wishes: object) -> Path:
-    wish = {"students": 120, "seed": 1, "version": "1.1", "school_year": YEAR, "guardians_percent": 100.0} | wishes
-    generate(path, **wish)  # type: ignore[arg-type]
+    params = {"students": 120, "seed": 1, "version": "1.1", "school_year": YEAR, "guardians_percent": 100.0} | wishes
+    generate(path, **params)  # type: ignore[arg-type]
     return path
 
 

@@ -18,7 +18,7 @@ from roster_service.db.tables import demographics, feeds, sync_runs, users
 from roster_service.errors import StorageError
 from roster_service.settings import Settings
 from sync_scripts.applying.changes import Counts
-from sync_scripts.engine.exit_codes import Exit
+from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.hold_policy import Limits, find_excess
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.loader_command import make_command
@@ -158,7 +158,7 @@ def test_an_export_that_was_replaced_after_it_was_read_is_not_held(
             replace(path, other)
 
     with pytest.raises(RefusedExportError) as caught:
-        load(engine, "springfield", path, options=dataclasses.replace(options, tell=replace_it))
+        load(engine, "springfield", path, options=dataclasses.replace(options, notify=replace_it))
     assert str(caught.value) == f"{path.name}: was changed while it was read; load it again"
     runs = snapshot(engine, sync_runs)
     assert [(run["outcome"], run["kept_export"]) for run in runs.values()] == [("done", None), ("refused", None)]
@@ -318,8 +318,8 @@ def test_the_loader_says_that_it_holds(engine: Engine, springfield: Path, call: 
     without_rows("demographics", "spr-student-4")(springfield)
     arguments = ["--feed", "springfield", str(springfield)]
     done = CliRunner().invoke(make_command(ONEROSTER), arguments)
-    assert done.exit_code == Exit.HELD
+    assert done.exit_code == ExitCode.HELD
     assert "held: 1 of 6 demographics would vanish, more than 10%; `roster sync approve 2` applies it" in done.stderr
     forced = CliRunner().invoke(make_command(ONEROSTER), [*arguments, "--allow-mass-delete"])
-    assert forced.exit_code == Exit.LOADED
+    assert forced.exit_code == ExitCode.LOADED
     assert call("sync", "status").exit_code == 0

@@ -13,8 +13,8 @@ from sync_scripts.formats.model import CsvFile, Format
 from sync_scripts.formats.oneroster import VERSIONS
 from sync_scripts.reading.headers import read_header
 from sync_scripts.reading.lines import CleanLines
+from sync_scripts.staging import line_hashes
 from sync_scripts.staging.line_hashes import LineHasher, NewLines
-from sync_scripts.staging.stage import line_hashes
 
 FORM = VERSIONS["1.1"]
 USERS = FORM.file("users")

@@ -15,12 +15,12 @@ from sqlalchemy import Connection, Engine, insert, update
 from roster_service.cli.feeds import FORMATS
 from roster_service.db import tables
 from sync_scripts.applying.feed_district import FeedDistrict, add_district
-from sync_scripts.engine.exit_codes import Exit
+from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import STEPS
 from sync_scripts.engine.runs import hold_lock
 from sync_scripts.nightly import main
 from sync_scripts.reading.registry import FAMILIES
-from sync_scripts.staging.retained import Ground
+from sync_scripts.staging.retained import Retention
 
 from .bending import Bend, cell_of, with_row
 from .conftest import SHELBYVILLE, SPRINGFIELD, snapshot
@@ -54,7 +54,7 @@ def folders(engine: Engine, copy_export: Callable[[str], Path]) -> dict[str, Pat
 
 def test_every_enabled_feed_is_loaded(engine: Engine, folders: dict[str, Path], night: Night) -> None:
     code, lines = night()
-    assert code == Exit.LOADED
+    assert code == ExitCode.LOADED
     told = [(line.get("feed"), line.get("step"), line.get("outcome")) for line in lines]
     steps = [[*((feed, step, None) for step in STEPS), (feed, None, "done")] for feed in sorted(folders)]
     assert told == [*steps[0], *steps[1], (None, "purge", None), (None, "warm", None)]
@@ -63,23 +63,23 @@ def test_every_enabled_feed_is_loaded(engine: Engine, folders: dict[str, Path], 
     assert [line["outcome"] for line in lines if "outcome" in line] == ["unchanged", "unchanged"]
 
 
-FAILURES: dict[str, tuple[Bend, Exit]] = {
-    "a bad row": (cell_of("orgs", "shv-campus", "type", "x"), Exit.PARTIAL),
-    "a bad export": (with_row("orgs", sourcedId="shv-north"), Exit.REFUSED),
-    "no export": (lambda folder: folder.rename(folder.with_name("elsewhere")) and None, Exit.REFUSED),
+FAILURES: dict[str, tuple[Bend, ExitCode]] = {
+    "a bad row": (cell_of("orgs", "shv-campus", "type", "x"), ExitCode.PARTIAL),
+    "a bad export": (with_row("orgs", sourcedId="shv-north"), ExitCode.REFUSED),
+    "no export": (lambda folder: folder.rename(folder.with_name("elsewhere")) and None, ExitCode.REFUSED),
 }
 
 
 @pytest.mark.parametrize(("bend", "wanted"), FAILURES.values(), ids=FAILURES)
 def test_one_failure_does_not_stop_the_others(
-    engine: Engine, folders: dict[str, Path], night: Night, bend: Bend, wanted: Exit
+    engine: Engine, folders: dict[str, Path], night: Night, bend: Bend, wanted: ExitCode
 ) -> None:
     bend(folders["shelbyville"])
     code, lines = night()
     assert code == wanted
     assert {line["feed"]: line["exit"] for line in lines if "exit" in line and "feed" in line} == {
         "shelbyville": wanted,
-        "springfield": Exit.LOADED,
+        "springfield": ExitCode.LOADED,
     }
     assert "spr-student-1" in snapshot(engine, tables.users)
     assert [line["step"] for line in lines[-2:]] == ["purge", "warm"]
@@ -91,14 +91,14 @@ def test_a_crash_costs_one_feed_its_night_and_quotes_no_row(
 ) -> None:
     cell = "North Campus"
 
-    def fail(connection: Connection, feed_name: str, ground: Ground) -> FeedDistrict:
+    def fail(connection: Connection, feed_name: str, retention: Retention) -> FeedDistrict:
         if feed_name == "shelbyville":
             raise ValueError(cell)
-        return add_district(connection, feed_name, ground)
+        return add_district(connection, feed_name, retention)
 
     monkeypatch.setattr("sync_scripts.engine.load.add_district", fail)
     code, lines = night()
-    assert code == Exit.FAILED
+    assert code == ExitCode.FAILED
     ends = {line.get("feed"): line for line in lines if "exit" in line}
     assert ends["shelbyville"] == {"feed": "shelbyville", "outcome": "failed", "message": "ValueError", "exit": 6}
     assert ends["springfield"]["outcome"] == "done"
@@ -113,7 +113,7 @@ def test_what_cannot_be_made_ready_costs_nobody_the_night(night: Night, monkeypa
 
     monkeypatch.setattr("sync_scripts.nightly.warm_up", fail)
     code, lines = night()
-    assert code == Exit.LOADED
+    assert code == ExitCode.LOADED
     assert (lines[-1]["step"], lines[-1]["message"]) == ("warm", "ValueError")
 
 
@@ -121,7 +121,7 @@ def test_what_cannot_be_made_ready_costs_nobody_the_night(night: Night, monkeypa
 def test_a_run_that_is_under_way_is_named(engine: Engine, night: Night) -> None:
     with engine.connect() as other, hold_lock(other, "the other"):
         code, lines = night()
-    assert code == Exit.LOCKED
+    assert code == ExitCode.LOCKED
     assert all("roster sync: the other" in line["message"] for line in lines if line.get("step") != "warm")
 
 
@@ -131,7 +131,7 @@ def test_a_format_that_nobody_knows(engine: Engine, night: Night) -> None:
         connection.execute(update(tables.feeds).values(format="papyrus"))
     code, lines = night()
     assert (code, lines[0]["message"]) == (
-        Exit.REFUSED, "the feed shelbyville takes papyrus, which this version does not know",
+        ExitCode.REFUSED, "the feed shelbyville takes papyrus, which this version does not know",
     )  # fmt: skip
 
 

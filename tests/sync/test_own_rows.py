@@ -17,7 +17,7 @@ from sync_scripts.engine.load import load
 from sync_scripts.reading.rejections import RefusedExportError
 
 from .bending import Bend, both, cell_of, declared, with_row, without_file, without_rows
-from .conftest import read_state, snapshot, state, tell
+from .conftest import describe, read_state, snapshot, state
 from .test_deltas import alone, only
 from .test_life_cycle import stamped, written
 
@@ -200,7 +200,7 @@ def test_rows_of_parts(engine: Engine, shelbyville: Path, bend: Bend, wanted: di
     before = state(engine)
     bend(shelbyville)
     report = load(engine, "feed", shelbyville)
-    assert tell(report.findings) == ""
+    assert describe(report.findings) == ""
     assert stamped(engine, tables.users, report.stamp) == set(wanted)
     assert {user: parts_of(engine, user) for user in wanted} == wanted
     after = state(engine)
@@ -271,7 +271,7 @@ def test_rows_that_are_refused_leave_what_is_stored(
     bend(shelbyville)
     report = load(engine, "feed", shelbyville)
     assert (report.outcome, state(engine)) == ("unchanged", before)
-    assert all(it in tell(report.findings) for it in words)
+    assert all(it in describe(report.findings) for it in words)
 
 
 def test_beside_a_refused_row_the_others_of_its_user_count(engine: Engine, shelbyville: Path) -> None:

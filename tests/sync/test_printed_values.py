@@ -19,7 +19,7 @@ from sqlalchemy import Engine, select, text, update
 
 from roster_service.db.tables import feeds, sync_refusals
 from sync_scripts import load_clever, load_oneroster, load_sds, nightly
-from sync_scripts.engine.exit_codes import Exit
+from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.formats.clever import CLEVER
 from sync_scripts.formats.model import Format
 from sync_scripts.formats.oneroster import ONEROSTER_1_1, ONEROSTER_1_2
@@ -138,7 +138,7 @@ def planted(engine: Engine, copy_export: Callable[[str], Path], monkeypatch: pyt
 
     def plant(source: Source, bend: Callable[[Source], Bend]) -> Path:
         folder = copy_export(source.export)
-        assert load(source, folder)[0] == Exit.LOADED
+        assert load(source, folder)[0] == ExitCode.LOADED
         bend(source)(folder)
         return folder
 
@@ -155,7 +155,7 @@ def test_no_value_of_a_refused_row_is_printed(
     rejects = tmp_path / "rejects.csv"
     rejects.touch(mode=0o644)
     codes = {load(source, folder, *options)[0] for options in (["--json"], ["--rejects", str(rejects)])}
-    assert codes == {Exit.PARTIAL}
+    assert codes == {ExitCode.PARTIAL}
     written = rejects.read_text()
     assert stat.S_IMODE(rejects.stat().st_mode) == 0o600
     with engine.connect() as connection:
@@ -174,7 +174,7 @@ def test_no_value_of_a_refused_file_is_printed(
     folder = planted(source, bend)
     for options in ([], ["--json"]):
         code, printed = load(source, folder, *options)
-        assert code == Exit.REFUSED
+        assert code == ExitCode.REFUSED
         assert ".csv" in printed
 
 
@@ -196,7 +196,7 @@ def test_no_value_is_printed_of(planted: Callable[..., Path], bend: Bend) -> Non
     source = SOURCES["oneroster 1.1"]
     folder = planted(source, lambda _: bend)
     for options in ([], ["--json"]):
-        assert load(source, folder, *options)[0] in (Exit.PARTIAL, Exit.REFUSED)
+        assert load(source, folder, *options)[0] in (ExitCode.PARTIAL, ExitCode.REFUSED)
 
 
 @pytest.mark.parametrize("name", ["oneroster 1.1", "sds"])
@@ -207,10 +207,10 @@ def test_no_id_of_another_feed_is_printed(
     source = SOURCES[name]
     folder = copy_export(source.export)
     name_id(source)(folder)
-    assert load(source, folder, feed="another")[0] == Exit.LOADED
+    assert load(source, folder, feed="another")[0] == ExitCode.LOADED
     for options in ([], ["--json"]):
         code, printed = load(source, folder, *options)
-        assert code == Exit.PARTIAL
+        assert code == ExitCode.PARTIAL
         assert "belongs to the feed another" in printed
 
 
@@ -237,7 +237,7 @@ def test_no_value_is_printed_with_a_fault_of_the_database(
             connection.execute(text(TRIGGER.format(body=body)))
         for options in ([], ["--json"]):
             code, printed = load(source, folder, *options)
-            assert code == Exit.UNAVAILABLE
+            assert code == ExitCode.UNAVAILABLE
             assert "the database gave up" in printed
     finally:
         with engine.begin() as connection:
@@ -287,6 +287,6 @@ def test_no_value_is_printed_at_night(
     folder = planted(source, bend)
     register(engine, folder)
     done = CliRunner().invoke(nightly.main)
-    assert done.exit_code in (Exit.PARTIAL, Exit.REFUSED)
+    assert done.exit_code in (ExitCode.PARTIAL, ExitCode.REFUSED)
     assert '"refusals": [{' in done.stdout
     assert_silent(done.stdout, done.stderr)

@@ -26,7 +26,7 @@ from roster_service.db.tables import (
     users,
 )
 from sync_scripts.engine.load import load
-from sync_scripts.purge import GRAVES, purge
+from sync_scripts.purge import PURGE_ORDER, purge
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, snapshot
 
 DAYS = 7
@@ -196,6 +196,6 @@ def test_a_held_run_has_purged_nothing(loaded: Engine) -> None:
 
 
 def test_the_list_of_mentions_is_complete() -> None:
-    listed = {(mention.column, grave.table) for grave in GRAVES for mention in grave.mentions}
-    parts = {(owner, grave.table) for grave in GRAVES for owner in grave.parts}
+    listed = {(mention.column, step.table) for step in PURGE_ORDER for mention in step.mentions}
+    parts = {(owner, step.table) for step in PURGE_ORDER for owner in step.parts}
     assert listed | parts == set(REFS)

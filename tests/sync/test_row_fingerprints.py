@@ -19,8 +19,8 @@ from roster_service.db.engine import make_engine
 from roster_service.db.tables import ROSTER_TABLES, feeds, metadata, roster_state
 from sync_scripts.engine.load import KNOWN, Options, load
 from sync_scripts.reading.rejections import RefusedExportError
+from sync_scripts.staging import stage as staging
 from sync_scripts.staging.line_hashes import LineHasher, NewLines
-from sync_scripts.staging.stage import stage as staging
 
 from .bending import (
     Bend,

@@ -11,7 +11,7 @@ from roster_service.db import tables
 from sync_scripts.engine.load import load
 
 from .bending import Bend, both, cell_of, with_row, without_rows
-from .conftest import snapshot, state, tell
+from .conftest import describe, snapshot, state
 
 
 def ids_of_class(folder: Path, identifier: str) -> set[str]:
@@ -29,7 +29,7 @@ def test_what_names_a_refused_row_falls_with_it(engine: Engine, springfield: Pat
     assert len(enrollments) > 1
     assert not enrollments & set(snapshot(engine, tables.enrollments))
     assert report.counts["enrollments"].refused == len(enrollments)
-    assert "names a row of classes.csv that is refused (found 'spr-class/stats@1')" in tell(report.findings)
+    assert "names a row of classes.csv that is refused (found 'spr-class/stats@1')" in describe(report.findings)
     assert report.refused == report.findings.total == 2 + len(enrollments)
     assert load(engine, "feed", springfield).outcome == "unchanged"
 

@@ -30,7 +30,7 @@ def read_runs(engine: Engine) -> list[Run]:
 
 def test_a_run_is_there_from_its_start_to_its_end(engine: Engine, springfield: Path) -> None:
     seen: list[Run] = []
-    load(engine, "feed", springfield, options=Options(tell=lambda _step, _seconds: seen.extend(read_runs(engine))))
+    load(engine, "feed", springfield, options=Options(notify=lambda _step, _seconds: seen.extend(read_runs(engine))))
     assert [(run.run, run.feed, run.outcome, run.finished) for run in seen] == [(1, "feed", "running", None)] * len(
         STEPS
     )

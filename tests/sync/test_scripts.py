@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from sqlalchemy import Engine
 
 from roster_service.db.tables import feeds, sync_refusals, sync_runs, users
-from sync_scripts.engine.exit_codes import CODES, MEANINGS, Exit
+from sync_scripts.engine.exit_codes import CODES, MEANINGS, ExitCode
 from sync_scripts.engine.load import STEPS
 from sync_scripts.engine.runs import hold_lock
 from sync_scripts.load_oneroster import main
@@ -40,7 +40,7 @@ def run(*arguments: str | Path) -> Result:
 @pytest.mark.usefixtures("settings")
 def test_a_table_of_counts(springfield: Path) -> None:
     result = run("--feed", "springfield", springfield)
-    assert result.exit_code == Exit.LOADED
+    assert result.exit_code == ExitCode.LOADED
     assert "springfield: done" in result.stdout
     assert "academicSessions │     7 │" in result.stdout
     assert result.stdout.endswith("the feed springfield is new\n")
@@ -64,7 +64,7 @@ def test_one_json_object(springfield: Path) -> None:
 def test_refused(springfield: Path) -> None:
     both(header("users", "role", "function"), with_row("manifest", propertyName="x"))(springfield)
     result = run("--feed", "springfield", springfield)
-    assert result.exit_code == Exit.REFUSED
+    assert result.exit_code == ExitCode.REFUSED
     assert result.stdout == ""
     assert result.stderr.startswith("refused for 1 reason; nothing was changed\nmanifest.csv, line 19, column property")
     told = json.loads(run("--feed", "springfield", "--json", springfield).stdout)
@@ -83,7 +83,7 @@ def test_some_rows_are_refused(engine: Engine, springfield: Path, tmp_path: Path
     cell("enrollments", 18, "role", "p" * 100)(springfield)
     rejects = tmp_path / "rejects.csv"
     result = run("--feed", "springfield", "--rejects", rejects, springfield)
-    assert result.exit_code == Exit.PARTIAL
+    assert result.exit_code == ExitCode.PARTIAL
     assert "17 rows are refused:\nenrollments.csv, line 2, column role: must be one of" in result.stderr
     written = list(csv.DictReader(rejects.read_text(encoding="utf-8").splitlines()))
     assert [row["line"] for row in written] == [str(line) for line in range(2, 19)]
@@ -121,7 +121,7 @@ def test_a_bar_on_a_terminal(springfield: Path, settings: str) -> None:
             while part := os.read(master, 65_536):
                 shown += part
     os.close(master)
-    assert process.returncode == Exit.LOADED
+    assert process.returncode == ExitCode.LOADED
     text = shown.decode()
     assert "springfield: " in text
     assert "\x1b[" in text
@@ -135,7 +135,7 @@ def test_a_dry_run_changes_nothing(engine: Engine, springfield: Path) -> None:
     assert (told["counts"]["users"]["added"], told["outcome"], told["dry_run"]) == (15, "done", True)
     assert (told["run"], told["stamp"], told["revision"]) == (None, None, None)
     header("users", "role", "function")(springfield)
-    assert run("--feed", "springfield", "--dry-run", springfield).exit_code == Exit.REFUSED
+    assert run("--feed", "springfield", "--dry-run", springfield).exit_code == ExitCode.REFUSED
     assert snapshot(engine, sync_runs) == snapshot(engine, feeds) == snapshot(engine, users) == {}
 
 
@@ -143,7 +143,7 @@ def test_a_dry_run_changes_nothing(engine: Engine, springfield: Path) -> None:
 def test_locked(engine: Engine, springfield: Path) -> None:
     with engine.connect() as other, hold_lock(other, "other"):
         result = run("--feed", "springfield", "--json", springfield)
-    assert result.exit_code == Exit.LOCKED
+    assert result.exit_code == ExitCode.LOCKED
     assert json.loads(result.stdout)["outcome"] == "locked"
 
 
@@ -159,7 +159,7 @@ def test_locked(engine: Engine, springfield: Path) -> None:
 def test_unavailable(springfield: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, words: str) -> None:
     monkeypatch.setenv(variable, value)
     result = run("--feed", "springfield", springfield)
-    assert result.exit_code == Exit.UNAVAILABLE
+    assert result.exit_code == ExitCode.UNAVAILABLE
     assert words in result.stderr
     assert "secret" not in result.stderr
 
@@ -167,17 +167,17 @@ def test_unavailable(springfield: Path, monkeypatch: pytest.MonkeyPatch, variabl
 def test_a_database_without_tables(server_url: str, springfield: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROSTER_DATABASE_URL", server_url)
     result = run("--feed", "springfield", springfield)
-    assert result.exit_code == Exit.UNAVAILABLE
+    assert result.exit_code == ExitCode.UNAVAILABLE
     assert "roster db upgrade" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [[], ["--feed", "x"], ["path"], ["--feed", "x", "path", "--force"]])
 def test_wrong_usage(arguments: list[str]) -> None:
-    assert run(*arguments).exit_code == Exit.REFUSED
+    assert run(*arguments).exit_code == ExitCode.REFUSED
 
 
 def test_help_shows_every_exit_code() -> None:
-    assert set(MEANINGS) == set(Exit) == {Exit.LOADED, Exit.PARTIAL, Exit.HELD, *CODES.values()}
+    assert set(MEANINGS) == set(ExitCode) == {ExitCode.LOADED, ExitCode.PARTIAL, ExitCode.HELD, *CODES.values()}
     shown = run("--help").stdout
     for code, (_, meaning) in MEANINGS.items():
         assert f"  {code:d}  {meaning}" in shown

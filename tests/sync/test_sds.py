@@ -14,7 +14,7 @@ from sync_scripts.reading.registry import SDS
 from sync_scripts.reading.rejections import RefusedExportError
 
 from .bending import Bend, both, cell, header, rows_of, shuffled, without_column, without_file
-from .conftest import snapshot, state, tell
+from .conftest import describe, snapshot, state
 
 FEED = "northhaven"
 
@@ -144,7 +144,7 @@ def test_refused_as_a_whole(engine: Engine, sds: Path, bend: Bend, words: str) -
     bend(sds)
     with pytest.raises(RefusedExportError) as caught:
         load(engine, FEED, sds, family=SDS)
-    assert words in tell(caught.value.findings)
+    assert words in describe(caught.value.findings)
 
 
 ROWS: dict[str, tuple[Bend, str]] = {
@@ -163,5 +163,5 @@ def test_rows_are_refused_at_their_lines(engine: Engine, sds: Path, bend: Bend, 
     load(engine, FEED, sds, family=SDS)
     bend(sds)
     report = load(engine, FEED, sds, family=SDS)
-    assert words in tell(report.findings)
+    assert words in describe(report.findings)
     assert report.counts["users"].tombstoned == 0

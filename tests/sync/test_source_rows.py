@@ -15,10 +15,11 @@ from sqlalchemy import Engine, Table
 
 from roster_service.db import tables
 from sync_scripts import load_clever, load_sds
-from sync_scripts.engine.exit_codes import Exit
+from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import Options, load
+from sync_scripts.formats import cells
 from sync_scripts.formats.clever import CLEVER as CLEVER_CSV
-from sync_scripts.formats.model import CsvFile, cells
+from sync_scripts.formats.model import CsvFile
 from sync_scripts.formats.sds import SDS as SDS_CSV
 from sync_scripts.reading.registry import CLEVER, SDS, Family
 
@@ -282,7 +283,7 @@ def test_no_record_is_made_of_a_refused_row(
     monkeypatch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
     done = CliRunner().invoke(source.main, ["--feed", source.feed, "--json", str(folder)])
     told = json.loads(done.stdout)
-    assert (done.exit_code, told["refused"]) == (Exit.PARTIAL, len(case.places))
+    assert (done.exit_code, told["refused"]) == (ExitCode.PARTIAL, len(case.places))
     assert [f"{it['file']}, line {it['line']}, column {it['column']}" for it in told["refusals"]] == case.places
     records = read_records(engine, source.feed)
     assert whole.keys() - records.keys() == case.lost

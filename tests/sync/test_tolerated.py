@@ -10,12 +10,13 @@ from sqlalchemy import Engine, literal, select
 from roster_service.db import tables, vocabulary
 from roster_service.db.tables import CText
 from sync_scripts.engine.load import KNOWN, load
+from sync_scripts.formats import cells
 from sync_scripts.formats.cells import Kind, word_of
-from sync_scripts.formats.model import cells
 from sync_scripts.formats.oneroster import VERSIONS
 from sync_scripts.formats.tolerated import (
     BLANK_MODE,
     BYTE_ORDER_MARK,
+    DEVIATIONS,
     FILE_NAME_CASE,
     FLAG_SPELLING,
     HEADER_CASE,
@@ -26,11 +27,10 @@ from sync_scripts.formats.tolerated import (
     MIDNIGHT,
     NO_DISTRICT,
     PROPERTY_CASE,
-    QUIRKS,
     STATUS_IN_BULK,
     US_DAY,
     WORD_CASE,
-    Quirk,
+    Deviation,
 )
 
 from .bending import (
@@ -78,7 +78,7 @@ def _renamed(old: str, new: str) -> Bend:
 
 
 # One row per quirk of the table: an export that has it, and what is said about it.
-QUIRKY: dict[Quirk, tuple[Bend, tuple[str, ...]]] = {
+QUIRKY: dict[Deviation, tuple[Bend, tuple[str, ...]]] = {
     FLAG_SPELLING: (
         rows_of("users", lambda rows: [row.__setitem__(3, {"true": "TRUE", "false": "0"}[row[3]]) for row in rows[1:]]),
         ("users.csv, column enabledUser: in 15 rows, a flag that is spelt otherwise than true or false",),
@@ -183,12 +183,12 @@ def test_tolerated(engine: Engine, springfield: Path, bend: Bend, notices: tuple
 
 def test_every_quirk_has_a_case() -> None:
     """Exports without a district have theirs in test_feed_district."""
-    assert (*QUIRKY, NO_DISTRICT) == QUIRKS
+    assert (*QUIRKY, NO_DISTRICT) == DEVIATIONS
 
 
-@pytest.mark.parametrize(("quirk", "bend", "notices"), [(it, *case) for it, case in QUIRKY.items()])
+@pytest.mark.parametrize(("deviation", "bend", "notices"), [(it, *case) for it, case in QUIRKY.items()])
 def test_quirks_are_read_and_told(
-    engine: Engine, springfield: Path, quirk: Quirk, bend: Bend, notices: tuple[str, ...]
+    engine: Engine, springfield: Path, deviation: Deviation, bend: Bend, notices: tuple[str, ...]
 ) -> None:
     load(engine, "springfield", springfield)
     bend(springfield)
@@ -196,13 +196,13 @@ def test_quirks_are_read_and_told(
     assert report.outcome == "unchanged"
     # A quirk outside of the files themselves leaves every file as it was.
     told = [it for it in report.notices if it != KNOWN]
-    assert all(quirk.taken in it for it in told)
+    assert all(deviation.taken in it for it in told)
     assert len(told) == len(notices)
     for wanted in notices:
         assert any(it.startswith(wanted) for it in told), told
 
 
-CELLS: tuple[tuple[Quirk, Kind], ...] = (
+CELLS: tuple[tuple[Deviation, Kind], ...] = (
     (FLAG_SPELLING, cells.FLAG),
     (WORD_CASE, word_of(vocabulary.CLASS_TYPES)),
     (US_DAY, cells.DAY),
@@ -211,11 +211,11 @@ CELLS: tuple[tuple[Quirk, Kind], ...] = (
 )
 
 
-@pytest.mark.parametrize(("quirk", "kind"), CELLS, ids=[quirk.taken for quirk, _ in CELLS])
-def test_examples_are_true(shared_engine: Engine, quirk: Quirk, kind: Kind) -> None:
+@pytest.mark.parametrize(("deviation", "kind"), CELLS, ids=[deviation.taken for deviation, _ in CELLS])
+def test_examples_are_true(shared_engine: Engine, deviation: Deviation, kind: Kind) -> None:
     """A cell like the example is read as what the example says; one that is as it should be has no quirk."""
-    tolerance = next(it for it in kind.tolerates if it.quirk is quirk)
-    found, wanted = (literal(text, CText) for text in quirk.example)
+    tolerance = next(it for it in kind.tolerates if it.deviation is deviation)
+    found, wanted = (literal(text, CText) for text in deviation.example)
     with shared_engine.connect() as connection:
         assert connection.execute(select(tolerance.holds(found), tolerance.holds(wanted))).one() == (True, False)
         read = found if tolerance.read is None else tolerance.read(found)

@@ -90,7 +90,7 @@ def test_the_document_says_what_each_path_wants(client: VendorClient) -> None:
     paths = client.document["paths"]
     assert {path: [list(item["post"]["security"][0]), list(item)] for path, item in paths.items()} == {
         "/v1/login": [["apiKey"], ["post"]],
-        "/v1/students": [["apiKey", "permit"], ["post"]],
+        "/v1/students": [["apiKey", "permissionToken"], ["post"]],
     }
     body = client.document["components"]["schemas"]["StudentsRequest"]
     assert body["required"] == ["districtlea"]

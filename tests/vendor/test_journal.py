@@ -11,7 +11,7 @@ from sqlalchemy import Engine, insert, select, text
 
 from roster_service.access import vendors
 from roster_service.access.access_log.reports import read_audit, read_usage
-from roster_service.access.access_log.writer import Entry, Journal, Shown, mask_filter
+from roster_service.access.access_log.writer import AccessLog, Disclosure, Entry, mask_filter
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db.tables import audit
 from roster_service.schemas.flags import Flag
@@ -32,7 +32,7 @@ def log_of(served: Served) -> Callable[[Account], list[Any]]:
     """The access log of a vendor."""
 
     def read(account: Account) -> list[Any]:
-        served.app.extensions["roster_journal"].flush()
+        served.app.extensions["roster_access_log"].flush()
         with served.engine.connect() as connection:
             return read_audit(connection, account.id, None)
 
@@ -44,7 +44,7 @@ def usage_of(served: Served) -> Callable[[Account], dict[Any, Any]]:
     """The usage of a vendor: (endpoint, class of status) -> (requests, records)."""
 
     def read(account: Account) -> dict[Any, Any]:
-        served.app.extensions["roster_journal"].flush()
+        served.app.extensions["roster_access_log"].flush()
         with served.engine.connect() as connection:
             rows = read_usage(connection, account.id, datetime.now(UTC).date() - timedelta(days=1))
         assert all(row.bytes > 0 for row in rows)
@@ -127,47 +127,47 @@ def test_usage_adds_up_over_batches(
 
 def make_entry(at: datetime | None = None) -> Entry:
     """A request that was shown a record."""
-    shown = Shown(1, lambda: None)
+    shown = Disclosure(1, lambda: None)
     return Entry(at or datetime.now(UTC), 1, "key-0", "GET", "/x", 200, 10, "id", shown)
 
 
 @pytest.fixture
-def journal(engine: Engine) -> Iterator[Journal]:
+def access_log(engine: Engine) -> Iterator[AccessLog]:
     """A journal on a database of this test's own."""
-    made = Journal(engine, 400)
+    made = AccessLog(engine, 400)
     yield made
     made.close()
 
 
-def test_what_is_left_is_written_at_the_end(engine: Engine, journal: Journal) -> None:
+def test_what_is_left_is_written_at_the_end(engine: Engine, access_log: AccessLog) -> None:
     for _ in range(5):
-        journal.note(make_entry())
-    journal.close()
+        access_log.note(make_entry())
+    access_log.close()
     with engine.connect() as connection:
         assert len(read_audit(connection, None, None)) == 5
 
 
-def test_a_database_that_is_away_loses_no_entry(engine: Engine, journal: Journal) -> None:
+def test_a_database_that_is_away_loses_no_entry(engine: Engine, access_log: AccessLog) -> None:
     rename = "ALTER TABLE {} RENAME TO {}"
     with engine.begin() as connection:
         connection.execute(text(rename.format("audit", "hidden")))
-    journal.note(make_entry())
-    journal.flush()
+    access_log.note(make_entry())
+    access_log.flush()
     with engine.begin() as connection:
         connection.execute(text(rename.format("hidden", "audit")))
-    journal.flush()
+    access_log.flush()
     with engine.connect() as connection:
         assert len(read_audit(connection, None, None)) == 1
         assert [row.requests for row in read_usage(connection, None, None)] == [1]
 
 
-def test_the_log_is_kept_for_its_days_and_no_longer(engine: Engine, journal: Journal) -> None:
+def test_the_log_is_kept_for_its_days_and_no_longer(engine: Engine, access_log: AccessLog) -> None:
     now = datetime.now(UTC)
     row = {"vendor_id": 1, "caller": "c", "method": "GET", "path": "/x", "records": 1, "request_id": "r"}
     with engine.begin() as connection:
         connection.execute(insert(audit), [row | {"at": now - timedelta(days=days)} for days in (401, 399)])
-    journal.note(make_entry(now))
-    journal.flush()
+    access_log.note(make_entry(now))
+    access_log.flush()
     with engine.connect() as connection:
         ages = [now - at for at in connection.scalars(select(audit.c.at).order_by(audit.c.at))]
     assert [round(age / timedelta(days=1)) for age in ages] == [399, 0]

@@ -227,8 +227,8 @@ def test_no_token_opens_the_other_door(served: Served, client: VendorClient, acc
     form = {"grant_type": "client_credentials", "client_id": made.client_id, "client_secret": made.client_secret}
     access_token = http.post("/oauth/token", data=form).json["access_token"]
     assert client.students(account, access_token, BODY).outcome == (401, "invalid-token")
-    permit = client.token(account)
-    refused = http.get("/ims/oneroster/v1p1/orgs", headers={"Authorization": f"Bearer {permit}"})
+    permission_token = client.token(account)
+    refused = http.get("/ims/oneroster/v1p1/orgs", headers={"Authorization": f"Bearer {permission_token}"})
     assert refused.status_code == 401
 
 

@@ -35,7 +35,7 @@ Describe = Callable[[], str | None]
 
 
 @dataclass(frozen=True)
-class Shown:
+class Disclosure:
     """The data of an answer: how many records, and how to say what was asked, with every value masked."""
 
     records: int
@@ -44,7 +44,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Entry:
-    """A request of a known vendor. `shown`: None where the answer held no data."""
+    """A request of a known vendor. `disclosure`: None where the answer held no data."""
 
     at: datetime
     vendor_id: int
@@ -54,10 +54,10 @@ class Entry:
     status: int
     bytes: int
     request_id: str
-    shown: Shown | None
+    disclosure: Disclosure | None
 
 
-class Journal:
+class AccessLog:
     """The entries that are not written yet, and the thread that writes them."""
 
     def __init__(self, engine: Engine, audit_days: int) -> None:
@@ -77,7 +77,7 @@ class Journal:
             self._entries.append(entry)
             if self._thread is None:
                 # Not before the first request: a process that forks has no thread to lose.
-                self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
                 self._thread.start()
                 atexit.register(self.close)
 
@@ -100,7 +100,7 @@ class Journal:
                     write_entries(connection, entries)
                     self._purge(connection)
             except SQLAlchemyError as error:
-                log.warning("journal: %d entries could not be written (%s)", len(entries), type(error).__name__)
+                log.warning("access log: %d entries could not be written (%s)", len(entries), type(error).__name__)
                 with self._lock:
                     self._entries = (entries + self._entries)[-KEPT_ENTRIES:]
 
@@ -122,7 +122,7 @@ def write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
     for entry in entries:
         key = (entry.vendor_id, entry.at.date(), f"{entry.method} {entry.path}", f"{entry.status // 100}xx")
         sums = counted.setdefault(key, [0, 0, 0])
-        for index, value in enumerate((1, 0 if entry.shown is None else entry.shown.records, entry.bytes)):
+        for index, value in enumerate((1, 0 if entry.disclosure is None else entry.disclosure.records, entry.bytes)):
             sums[index] += value
     names = ("vendor_id", "day", "endpoint", "status_class", "requests", "records", "bytes")
     # In one order in every worker, so that two never wait for each other.
@@ -130,29 +130,29 @@ def write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
     adding = upsert(usage).values(rows)
     sums_of = {name: usage.c[name] + adding.excluded[name] for name in names[4:]}
     connection.execute(adding.on_conflict_do_update(index_elements=names[:4], set_=sums_of))
-    shown = [_to_audit(entry, entry.shown) for entry in entries if entry.shown is not None]
-    if shown:
-        connection.execute(_ADD_SHOWN, {"shown": json.dumps(shown)})
+    disclosure = [_to_audit(entry, entry.disclosure) for entry in entries if entry.disclosure is not None]
+    if disclosure:
+        connection.execute(_ADD_DISCLOSURE, {"disclosure": json.dumps(disclosure)})
 
 
 # As one text: bound one by one, the values would cost more than the rows.
-_SHOWN = (
-    func.json_to_recordset(cast(bindparam("shown", type_=Text), JSON))
+_DISCLOSURE = (
+    func.json_to_recordset(cast(bindparam("disclosure", type_=Text), JSON))
     .table_valued(*(column(it.name, it.type) for it in audit.c if it.identity is None))
     .render_derived(with_types=True)
 )
-_ADD_SHOWN = insert(audit).from_select([it.name for it in _SHOWN.c], select(*_SHOWN.c))
+_ADD_DISCLOSURE = insert(audit).from_select([it.name for it in _DISCLOSURE.c], select(*_DISCLOSURE.c))
 
 
-def _to_audit(entry: Entry, shown: Shown) -> dict[str, Any]:
+def _to_audit(entry: Entry, disclosure: Disclosure) -> dict[str, Any]:
     return {
         "at": entry.at.isoformat(),
         "vendor_id": entry.vendor_id,
         "caller": entry.caller,
         "method": entry.method,
         "path": entry.path,
-        "filter": shown.describe(),
-        "records": shown.records,
+        "filter": disclosure.describe(),
+        "records": disclosure.records,
         "request_id": entry.request_id,
     }
 

@@ -13,9 +13,9 @@ from joserfc.jwk import RSAKey
 from sqlalchemy import Text, bindparam, text
 
 from roster_service.access.credentials.signing_keys import ALGORITHM, KeyRing
-from roster_service.access.scopes import Scope, ScopeName, make_sight, read_scopes
+from roster_service.access.scopes import Scope, ScopeName, make_content_rights, read_scopes
 from roster_service.db.round_trip import Call
-from roster_service.db.visibility import Sight
+from roster_service.db.visibility import ContentRights
 from roster_service.errors import Problem, RefusedRequestError
 
 TOKEN_TYPE = "at+jwt"  # noqa: S105  (RFC 9068: what tells an access token from any other JWT)
@@ -50,9 +50,9 @@ class AccessToken:
         return frozenset(scope.name for scope in self.scopes)
 
     @property
-    def sight(self) -> Sight:
+    def rights(self) -> ContentRights:
         """The content rights of these scopes."""
-        return make_sight(self.scope_names)
+        return make_content_rights(self.scope_names)
 
     @cached_property
     def admission(self) -> Call:
@@ -65,7 +65,7 @@ class AccessToken:
             "grant_version": self.grant_version,
             "visibility_key": self.visibility_key,
             "key_id": self.key_id,
-            "guardians": self.sight.guardians,
+            "guardians": self.rights.guardians,
         }
         return Call(_ADMIT, values)
 

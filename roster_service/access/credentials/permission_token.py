@@ -19,18 +19,18 @@ from roster_service.access.credentials.api_keys import KeyHolder
 from roster_service.access.credentials.signing_keys import ALGORITHM, KeyRing
 from roster_service.errors import Problem, RefusedRequestError
 
-PERMIT_TYPE = "pjwt+jwt"
-PERMIT_SECONDS = 86_400
+PERMISSION_TOKEN_TYPE = "pjwt+jwt"  # noqa: S105  (a type)
+PERMISSION_TOKEN_SECONDS = 86_400
 
 
-def make_permit(holder: KeyHolder, keys: KeyRing, *, issuer: str) -> tuple[str, datetime]:
+def make_permission_token(holder: KeyHolder, keys: KeyRing, *, issuer: str) -> tuple[str, datetime]:
     """A permission token for the holder of a key, and when it ends."""
     [key] = keys.read_private().keys
     made_at = int(time.time())
-    ends_at = made_at + PERMIT_SECONDS
+    ends_at = made_at + PERMISSION_TOKEN_SECONDS
     claims = {
         "iss": issuer,
-        "aud": make_permit_audience(issuer),
+        "aud": make_permission_token_audience(issuer),
         "sub": str(holder.vendor_id),
         "districts": list(holder.districts),
         "schools": list(holder.schools),
@@ -39,16 +39,18 @@ def make_permit(holder: KeyHolder, keys: KeyRing, *, issuer: str) -> tuple[str, 
         "iat": made_at,
         "exp": ends_at,
     }
-    token = jwt.encode({"alg": ALGORITHM, "typ": PERMIT_TYPE, "kid": key.kid}, claims, key, algorithms=[ALGORITHM])
+    token = jwt.encode(
+        {"alg": ALGORITHM, "typ": PERMISSION_TOKEN_TYPE, "kid": key.kid}, claims, key, algorithms=[ALGORITHM]
+    )
     return token, datetime.fromtimestamp(ends_at, UTC)
 
 
-def make_permit_audience(issuer: str) -> str:
+def make_permission_token_audience(issuer: str) -> str:
     """Whom a permission token is for: the vendor interface, and no other door."""
     return f"{issuer}/v1"
 
 
-def require_permit(token: str, holder: KeyHolder, keys: KeyRing, *, issuer: str) -> None:
+def require_permission_token(token: str, holder: KeyHolder, keys: KeyRing, *, issuer: str) -> None:
     """Holds a permission token against the holder of the API key that came with it.
 
     Raises RefusedRequestError (BAD_TOKEN), with the same words whatever is wrong: altered, expired, another key or one
@@ -61,7 +63,7 @@ def require_permit(token: str, holder: KeyHolder, keys: KeyRing, *, issuer: str)
         jwt.JWTClaimsRegistry(
             leeway=LEEWAY_SECONDS,
             iss={"essential": True, "value": issuer},
-            aud={"essential": True, "value": make_permit_audience(issuer)},
+            aud={"essential": True, "value": make_permission_token_audience(issuer)},
             sub={"essential": True, "value": str(holder.vendor_id)},
             ver={"essential": True, "value": holder.grant_version},
             exp={"essential": True},
@@ -69,7 +71,7 @@ def require_permit(token: str, holder: KeyHolder, keys: KeyRing, *, issuer: str)
         ).validate(decoded.claims)
     except (JoseError, ValueError, KeyError, TypeError):
         raise refusal from None
-    if decoded.header.get("typ") != PERMIT_TYPE or not holder.enabled:
+    if decoded.header.get("typ") != PERMISSION_TOKEN_TYPE or not holder.enabled:
         raise refusal
 
 

@@ -13,7 +13,7 @@ BURST_SECONDS = 2
 REQUESTS_PER_DAY = 100_000
 
 
-def settle_allowance(allowance: Allowance) -> tuple[int, int, int]:
+def fill_allowance(allowance: Allowance) -> tuple[int, int, int]:
     """(requests a second, burst, requests a day), with the defaults where the allowance is silent."""
     rate = allowance.requests_per_second or REQUESTS_PER_SECOND
     return rate, allowance.burst or rate * BURST_SECONDS, allowance.requests_per_day or REQUESTS_PER_DAY
@@ -21,5 +21,5 @@ def settle_allowance(allowance: Allowance) -> tuple[int, int, int]:
 
 def write_windows(allowance: Allowance) -> str:
     """The windows of an allowance, as the `limits` library writes them."""
-    rate, burst, day = settle_allowance(allowance)
+    rate, burst, day = fill_allowance(allowance)
     return f"{burst} per {burst // rate} second; {day} per 1 day"

@@ -17,7 +17,7 @@ PER_ACCOUNT = RateLimitItemPerMinute(5, namespace="login-account")
 PER_KEY = RateLimitItemPerMinute(20, namespace="login-key")
 
 
-class FailureBrake:
+class LoginThrottle:
     """Counts failed logins; a storage that is away slows nobody."""
 
     def __init__(self, storage: Storage) -> None:
