@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, select
 
-from sync_scripts.formats.model import StagedFile
+from sync_scripts.formats.model import LINE, StagedFile
 
 Words = Callable[[ColumnElement[str]], ColumnElement[str]]
 
@@ -25,4 +25,4 @@ class Check:
 
 def select_rows(file: StagedFile, header: str, *conditions: ColumnElement[bool]) -> Select[Any]:
     """(place, value) of the rows of a file where the conditions hold; what is shown is the cell under the header."""
-    return select(file.line.label("place"), file[header].label("value")).where(*conditions)
+    return select(file.line.label(LINE), file[header].label("value")).where(*conditions)

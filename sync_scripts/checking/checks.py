@@ -32,7 +32,7 @@ from roster_service.db.tables import CText, feeds
 from sync_scripts.checking.cell_checks import list_failing_cell_checks, may_have_bad_cells
 from sync_scripts.checking.check import Check, Words, select_rows
 from sync_scripts.formats.cells import to_list
-from sync_scripts.formats.model import Cell, Format, Reference, StagedFile
+from sync_scripts.formats.model import LINE, Cell, Format, Reference, StagedFile
 from sync_scripts.reading.rejections import KEPT, Findings, Refusal, refuse_if
 from sync_scripts.staging.quarantine import quarantine_rows, take_out
 from sync_scripts.staging.retained import Retention
@@ -173,7 +173,7 @@ def _check_reference(file: StagedFile, cell: Cell, refers: Reference, retention:
     if cell.many:
         items = func.unnest(to_list(file[cell.header])).table_valued("item").render_derived()
         name: ColumnElement[str] = items.c.item
-        failing = select(file.line.label("place"), name.label("value")).select_from(file.table.join(items, true()))
+        failing = select(file.line.label(LINE), name.label("value")).select_from(file.table.join(items, true()))
     else:
         name = file[cell.header]
         failing = select_rows(file, cell.header)

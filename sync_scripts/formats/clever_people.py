@@ -15,7 +15,7 @@ from roster_service.db.tables import CText
 from sync_scripts.formats.cells import is_blank
 from sync_scripts.formats.clever_rows import read_day, select_first, to_text
 from sync_scripts.formats.ids import make_id
-from sync_scripts.formats.model import Staged, StagedFile
+from sync_scripts.formats.model import LINE, Staged, StagedFile
 
 # The words for a race, in lower case, and the column of demographics that says it.
 RACES: Mapping[str, tuple[str, ...]] = {
@@ -77,7 +77,7 @@ def _list_contacts(staged: Staged, feed: str) -> Subquery:
     whens = [(low.in_(words), to_text(role)) for role, words in CONTACT_ROLES.items()]
     return (
         select(
-            students.line.label("place"),
+            students.line.label(LINE),
             make_id(feed, "contact", students["Contact_sis_id"]).label("contact"),
             make_id(feed, "student", students["Student_id"]).label("student"),
             make_id(feed, "school", students["School_id"]).label("school"),

@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import DAY, is_blank
 from sync_scripts.formats.ids import make_district, make_id
-from sync_scripts.formats.model import Staged, StagedFile
+from sync_scripts.formats.model import LINE, Staged, StagedFile
 from sync_scripts.formats.tolerated import SQLText
 
 TEACHERS = ("Teacher_id", *(f"Teacher_{number}_id" for number in range(2, 11)))
@@ -74,7 +74,7 @@ def _list_terms(staged: Staged, feed: str) -> Subquery:
     good = (DAY.check(begin), DAY.check(end)) if DAY.check else ()
     return (
         select(
-            sections.line.label("place"),
+            sections.line.label(LINE),
             make_id(feed, "term", digest).label("sourcedId"),
             title.label("title"),
             begin.label("startDate"),

@@ -17,7 +17,7 @@ from sync_scripts.formats.cells import Kind
 
 METADATA_PREFIX = "metadata."
 # Where a staged row stands: the number of its line in the file.
-LINE = "place"
+LINE = "line"
 # The hash of a staged line (see `staging/line_hashes.py`).
 HASH = "hash"
 # The header of the ids in OneRoster; by it, the ids of any file are found.
