@@ -12,10 +12,10 @@ from pathlib import Path
 
 import click
 
+from sync_scripts.districts.csv_files import open_export, write_rows
 from sync_scripts.districts.drift import Drift
 from sync_scripts.districts.files import METADATA, ROWS
 from sync_scripts.districts.model import District
-from sync_scripts.districts.writing import open_export, write_rows
 from sync_scripts.formats.model import METADATA_PREFIX
 from sync_scripts.formats.oneroster import VERSIONS
 from sync_scripts.reading.manifest import ABSENT, BULK, FILE_NAME, FILE_PREFIX, HEADER

@@ -26,15 +26,15 @@ from roster_service.settings import Settings
 from sync_scripts.engine.exit_codes import (
     HELP,
     ExitCode,
-    code_of,
-    code_of_error,
+    choose_error_code,
+    choose_exit_code,
     describe_error,
-    exit_on_refusal,
+    exit_on_error,
     print_fault,
 )
 from sync_scripts.engine.load import Options, load
-from sync_scripts.engine.loader_command import open_roster
-from sync_scripts.engine.progress import Notify, is_step, notify_steps, open_bars, print_line
+from sync_scripts.engine.loader_command import open_roster_engine
+from sync_scripts.engine.progress import Notify, is_step, notify_steps, print_line, show_bars
 from sync_scripts.purge import purge
 from sync_scripts.reading.registry import FAMILIES
 
@@ -64,11 +64,11 @@ def run_nightly(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
     codes = [_guard(load_feed, {"feed": load_feed.args[1].name}, notify) for load_feed in loads]
     codes.append(_guard(partial(_purge, engine, settings, notify), {"step": "purge"}, notify))
     # The roster is there, and right, whether or not this goes well.
-    _guard(partial(_warm, engine, settings, notify), {"step": "warm"}, notify)
+    _guard(partial(_warm_up, engine, settings, notify), {"step": "warm"}, notify)
     return max(codes)
 
 
-def _warm(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
+def _warm_up(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
     warmed = warm_up(engine, settings)
     notify({"step": "warm", "warmed": {"orderings": warmed.kept, "left": warmed.left}, "exit": ExitCode.LOADED})
     return ExitCode.LOADED
@@ -90,7 +90,7 @@ def _load(engine: Engine, feed: Feed, settings: Settings, notify: Notify) -> Exi
         raise CommandError(f"the feed {feed.name} takes {feed.format}, which this version does not know")
     options = Options(settings, notify=notify_steps(notify, feed.name))
     report = load(engine, feed.name, feed.path, family=FAMILIES[feed.format], options=options)
-    code = code_of(report)
+    code = choose_exit_code(report)
     notify({**report.to_json(), "exit": code})
     return code
 
@@ -100,20 +100,20 @@ def _guard(work: Callable[[], ExitCode], place: dict[str, str], notify: Notify) 
     try:
         return work()
     except Exception as error:  # noqa: BLE001  (a mistake of ours must not cost the other feeds their night)
-        code = code_of_error(error)
+        code = choose_error_code(error)
         notify({**place, **describe_error(error), "exit": code})
         print_fault(error)
         return code
 
 
 @contextmanager
-def _show() -> Iterator[Notify]:
+def _show_events() -> Iterator[Notify]:
     """On a terminal a bar per feed, and a line for its outcome; elsewhere one JSON line per step."""
     if not sys.stdout.isatty():
         yield lambda event: print_line(event, err=False)
         return
     console = Console()
-    with open_bars(console) as bars:
+    with show_bars(console) as bars:
 
         def notify(event: dict[str, Any]) -> None:
             if is_step(event):
@@ -121,7 +121,7 @@ def _show() -> Iterator[Notify]:
                 return
             name = event.get("feed") or event["step"]
             bars.remove(name)
-            counts = event.get("purged") or event.get("warmed") or _total(event.get("counts", {}))
+            counts = event.get("purged") or event.get("warmed") or _sum_counts(event.get("counts", {}))
             words = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
             outcome = event.get("outcome", "done")
             console.print(f"{name}: {outcome}", words, event.get("message") or "", markup=False, highlight=False)
@@ -129,7 +129,7 @@ def _show() -> Iterator[Notify]:
         yield notify
 
 
-def _total(counts: dict[str, dict[str, int]]) -> dict[str, int]:
+def _sum_counts(counts: dict[str, dict[str, int]]) -> dict[str, int]:
     total: dict[str, int] = {}
     for count in counts.values():
         for word, number in count.items():
@@ -144,9 +144,9 @@ def main() -> None:
 
     Ends with the worst exit code of all.
     """
-    with exit_on_refusal(as_json=not sys.stdout.isatty()):
+    with exit_on_error(as_json=not sys.stdout.isatty()):
         settings = Settings.from_environ(os.environ)
-        with open_roster(settings) as engine, _show() as notify:
+        with open_roster_engine(settings) as engine, _show_events() as notify:
             code = run_nightly(engine, settings, notify)
     sys.exit(code)
 

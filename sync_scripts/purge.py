@@ -49,8 +49,8 @@ from roster_service.db.tables import (
 )
 from roster_service.publication import publish
 from roster_service.settings import Settings
-from sync_scripts.engine.exit_codes import HELP, exit_on_refusal
-from sync_scripts.engine.loader_command import open_roster
+from sync_scripts.engine.exit_codes import HELP, exit_on_error
+from sync_scripts.engine.loader_command import open_roster_engine
 from sync_scripts.engine.output import survive_lost_output
 from sync_scripts.engine.report import TYPES
 from sync_scripts.engine.runs import NOW, hold_lock, record_purge
@@ -61,7 +61,7 @@ DEFAULTS = Settings()
 
 
 @dataclass(frozen=True)
-class Mention:
+class ReferringColumn:
     """A column that names records; `owner`: the id of the record that names, where it is of the same table."""
 
     column: Column[str]
@@ -73,7 +73,7 @@ class PurgeStep:
     """A table that is purged: who else names its records, and the parts that go with a record, by their owner."""
 
     table: Table
-    mentions: tuple[Mention, ...] = ()
+    referring: tuple[ReferringColumn, ...] = ()
     parts: tuple[Column[str], ...] = ()
 
 
@@ -84,32 +84,32 @@ PURGE_ORDER: tuple[PurgeStep, ...] = (
     PurgeStep(
         users,
         (
-            Mention(enrollments.c.user_id),
-            Mention(demographics.c.sourced_id),
+            ReferringColumn(enrollments.c.user_id),
+            ReferringColumn(demographics.c.sourced_id),
             # A student and a guardian name each other, and may go together.
-            Mention(user_agents.c.agent_id, owner=user_agents.c.user_id),
+            ReferringColumn(user_agents.c.agent_id, owner=user_agents.c.user_id),
         ),
         parts=(user_roles.c.user_id, user_profiles.c.user_id, user_agents.c.user_id),
     ),
-    PurgeStep(classes, (Mention(enrollments.c.class_id),), parts=(class_terms.c.class_id,)),
-    PurgeStep(courses, (Mention(classes.c.course_id),)),
+    PurgeStep(classes, (ReferringColumn(enrollments.c.class_id),), parts=(class_terms.c.class_id,)),
+    PurgeStep(courses, (ReferringColumn(classes.c.course_id),)),
     PurgeStep(
         academic_sessions,
         (
-            Mention(class_terms.c.session_id),
-            Mention(courses.c.school_year_id),
-            Mention(academic_sessions.c.parent_id, owner=academic_sessions.c.sourced_id),
+            ReferringColumn(class_terms.c.session_id),
+            ReferringColumn(courses.c.school_year_id),
+            ReferringColumn(academic_sessions.c.parent_id, owner=academic_sessions.c.sourced_id),
         ),
     ),
     PurgeStep(
         orgs,
         (
-            Mention(courses.c.org_id),
-            Mention(classes.c.school_id),
-            Mention(enrollments.c.school_id),
-            Mention(user_roles.c.org_id),
-            Mention(users.c.primary_org_id),
-            Mention(orgs.c.parent_id, owner=orgs.c.sourced_id),
+            ReferringColumn(courses.c.org_id),
+            ReferringColumn(classes.c.school_id),
+            ReferringColumn(enrollments.c.school_id),
+            ReferringColumn(user_roles.c.org_id),
+            ReferringColumn(users.c.primary_org_id),
+            ReferringColumn(orgs.c.parent_id, owner=orgs.c.sourced_id),
         ),
     ),
 )
@@ -125,8 +125,10 @@ def purge(
     LockedError while a sync is under way.
     """
     with engine.connect() as connection, hold_lock(connection, "purge"), connection.begin():
-        cutoff = connection.execute(select(NOW - _days(retention_days))).scalar_one()
-        found = {TYPES.get(step.table.name, step.table.name): _empty(connection, step, cutoff) for step in PURGE_ORDER}
+        cutoff = connection.execute(select(NOW - _make_interval(retention_days))).scalar_one()
+        found = {
+            TYPES.get(step.table.name, step.table.name): _purge_table(connection, step, cutoff) for step in PURGE_ORDER
+        }
         purged = {name: sum(by_feed.values()) for name, by_feed in found.items()}
         for feed_id in sorted({feed_id for by_feed in found.values() for feed_id in by_feed}):
             record_purge(connection, feed_id, {name: by[feed_id] for name, by in found.items() if feed_id in by})
@@ -137,11 +139,11 @@ def purge(
     return purged
 
 
-def _days(count: int) -> ColumnElement[object]:
+def _make_interval(count: int) -> ColumnElement[object]:
     return type_coerce(func.make_interval(0, 0, 0, count), INTERVAL)
 
 
-def _empty(connection: Connection, step: PurgeStep, cutoff: datetime) -> dict[int, int]:
+def _purge_table(connection: Connection, step: PurgeStep, cutoff: datetime) -> dict[int, int]:
     """Removes what can go from one table; returns how many records of each feed that were, by the feed's id."""
     table = step.table
     doomed = create_temporary(connection, f"doomed_{table.name}", [Column("sourced_id", CText, primary_key=True)])
@@ -149,8 +151,8 @@ def _empty(connection: Connection, step: PurgeStep, cutoff: datetime) -> dict[in
     connection.execute(doomed.insert().from_select(["sourced_id"], select(table.c.sourced_id).where(old)))
     analyze_temporary(connection, doomed)
     # What something that stays names, stays; and then also what that names, until nothing more is spared.
-    spared = delete(doomed).where(or_(false(), *(_is_named(doomed, mention) for mention in step.mentions)))
-    while step.mentions and connection.execute(spared).rowcount:
+    spared = delete(doomed).where(or_(false(), *(_is_named(doomed, referrer) for referrer in step.referring)))
+    while step.referring and connection.execute(spared).rowcount:
         pass
     ids = select(doomed.c.sourced_id)
     for owner in step.parts:
@@ -160,12 +162,12 @@ def _empty(connection: Connection, step: PurgeStep, cutoff: datetime) -> dict[in
     return {row[0]: row[1] for row in counted}
 
 
-def _is_named(doomed: Table, mention: Mention) -> ColumnElement[bool]:
-    naming = mention.column.table.alias()
-    conditions = [naming.c[mention.column.name] == doomed.c.sourced_id]
-    if mention.owner is not None:
+def _is_named(doomed: Table, referrer: ReferringColumn) -> ColumnElement[bool]:
+    naming = referrer.column.table.alias()
+    conditions = [naming.c[referrer.column.name] == doomed.c.sourced_id]
+    if referrer.owner is not None:
         going = doomed.alias()
-        conditions.append(naming.c[mention.owner.name].not_in(select(going.c.sourced_id)))
+        conditions.append(naming.c[referrer.owner.name].not_in(select(going.c.sourced_id)))
     return exists().where(*conditions)
 
 
@@ -173,9 +175,9 @@ def _is_named(doomed: Table, mention: Mention) -> ColumnElement[bool]:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(as_json: bool) -> None:
     """Remove the records that have been `tobedeleted` for longer than ROSTER_RETENTION_DAYS."""
-    with exit_on_refusal(as_json=as_json):
+    with exit_on_error(as_json=as_json):
         settings = Settings.from_environ(os.environ)
-        with open_roster(settings) as engine:
+        with open_roster_engine(settings) as engine:
             purged = purge(engine, settings.retention_days, settings.rendition_megabytes)
         with survive_lost_output():
             if as_json:

@@ -33,7 +33,7 @@ from roster_service.db.tables import ROSTER_TABLES, CText
 from sync_scripts.applying.desired_state import DesiredPart, DesiredState
 from sync_scripts.applying.indexes import has_key
 from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Retention
-from sync_scripts.staging.temporary import analyze_temporary, create_temporary, like
+from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary
 
 ADDED, CHANGED, REVIVED = "added", "changed", "revived"
 KEY, CHANGE, FINGERPRINT = "sourced_id", "change", "fingerprint"
@@ -102,7 +102,7 @@ def _compare_table(connection: Connection, table: Table, desired: DesiredState, 
         rows = select(*new.c, literal(ADDED, CText).label(CHANGE)).subquery(f"added_{table.name}")
         counts = Counts(added=connection.scalar(select(func.count()).select_from(new)) or 0)
         return Difference(table, rows, _make_gone(connection, table), counts, all_new=True)
-    made = create_temporary(connection, f"changed_{table.name}", [*like(new.c), Column(CHANGE, CText)])
+    made = create_temporary(connection, f"changed_{table.name}", [*copy_columns(new.c), Column(CHANGE, CText)])
     touched = _find_touched(connection, table, desired)
     changed = _select_changed(table, new, touched)
     connection.execute(made.insert().from_select(list(made.c.keys()), changed))

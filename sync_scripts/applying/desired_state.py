@@ -42,7 +42,7 @@ from sync_scripts.applying.feed_district import FeedDistrict
 from sync_scripts.applying.identified_parts import Rows, find_own_file, select_identified_parts
 from sync_scripts.formats.model import Format, Part, Staged, StagedFile
 from sync_scripts.staging.retained import Retention
-from sync_scripts.staging.temporary import analyze_temporary, create_temporary, keep_ids, like
+from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary, keep_ids
 
 # Columns that the sync itself sets.
 OWN_COLUMNS = frozenset({"feed_id", "status", "date_last_modified"})
@@ -68,11 +68,11 @@ class DesiredState:
     parts: Mapping[Table, DesiredPart]
 
 
-def prepare(
+def make_desired_state(
     connection: Connection, staged: Staged, form: Format, retention: Retention, district: FeedDistrict
 ) -> DesiredState:
     """Makes the incoming roster of staged files that passed their checks, on their ground."""
-    placed = district.set_parents(retention.look_up(staged["orgs"]))
+    placed = district.set_parents(retention.include_retained(staged["orgs"]))
     above = {"parent_id": _find_parents(connection, placed), "district_id": _find_districts(connection, placed)}
     records: dict[Table, Rows] = {}
     for file in staged.values():
@@ -84,7 +84,7 @@ def prepare(
     for part in form.parts:
         if all(name in staged for name in part.files):
             profiles = parts.get(tables.user_profiles)
-            parts[part.table] = _prepare_part(
+            parts[part.table] = _make_desired_part(
                 connection, part, staged, retention, None if profiles is None else profiles.rows
             )
     for it in parts.values():
@@ -92,10 +92,10 @@ def prepare(
     return DesiredState(records, parts)
 
 
-def _prepare_part(
+def _make_desired_part(
     connection: Connection, part: Part, staged: Staged, retention: Retention, profiles: Table | None
 ) -> DesiredPart:
-    rows = create_temporary(connection, f"incoming_{part.table.name}", like(part.table.columns))
+    rows = create_temporary(connection, f"desired_{part.table.name}", copy_columns(part.table.columns))
     own_file = find_own_file(part, staged)
     owners = None
     if own_file is None:
@@ -105,7 +105,7 @@ def _prepare_part(
         _keep_parts(connection, part, rows, retention, owners)
     else:
         files = {name: staged[name] for name in part.files}
-        views = {name: file if file is own_file else retention.look_up(file) for name, file in files.items()}
+        views = {name: file if file is own_file else retention.include_retained(file) for name, file in files.items()}
         _insert(connection, rows, select_identified_parts(part, own_file, views, retention, profiles))
     if part.table is tables.user_roles:
         _add_enrollment_roles(connection, rows, staged, retention, owners)
@@ -140,7 +140,7 @@ def select_current(
             chosen = [] if only is None else [file[cells[only[0]].header].in_(select(only[1].c.sourced_id))]
             found.append(select(file["sourcedId"].label("sourced_id"), *columns).where(file.live, *chosen))
     stored = table.alias()
-    condition = retention.remains(table, stored)
+    condition = retention.is_active_after(table, stored)
     if condition is not None:
         chosen = [] if only is None else [stored.c[only[0]].in_(select(only[1].c.sourced_id))]
         found.append(select(stored.c.sourced_id, *(stored.c[name] for name in names)).where(condition, *chosen))
@@ -149,7 +149,7 @@ def select_current(
 
 def _view(file: StagedFile, part: Part, retention: Retention) -> StagedFile:
     """A file as a part sees it. What the part only looks something up in includes what stands."""
-    return file if file.file.table is part.owner else retention.look_up(file)
+    return file if file.file.table is part.owner else retention.include_retained(file)
 
 
 def _find_owners(connection: Connection, part: Part, staged: Staged, retention: Retention) -> Table | None:
@@ -159,12 +159,12 @@ def _find_owners(connection: Connection, part: Part, staged: Staged, retention: 
     file = next(it for it in staged.values() if it.file.table is part.owner)
     ids: list[Rows] = [select(file["sourcedId"].label("sourced_id")).where(file.live)]
     if part.table is tables.user_roles:
-        enrolled = keep_ids(connection, "enrolled_anew", union(*_list_enrolled_anew(staged, retention)))
+        enrolled = keep_ids(connection, "enrolled_anew", union(*_list_reenrolled(staged, retention)))
         ids.append(select_current(part.owner, staged, retention, only=("sourced_id", enrolled)))
     return keep_ids(connection, f"owners_{part.table.name}", union(*ids) if len(ids) > 1 else ids[0])
 
 
-def _list_enrolled_anew(staged: Staged, retention: Retention) -> Iterator[Rows]:
+def _list_reenrolled(staged: Staged, retention: Retention) -> Iterator[Rows]:
     """The ids of the users with an enrollment, or a class, that came, changed, went, or was refused."""
     classes = [it["sourcedId"].label("sourced_id") for it in _find_files(tables.classes, staged, retention)]
     moved = union_all(
@@ -175,7 +175,7 @@ def _list_enrolled_anew(staged: Staged, retention: Retention) -> Iterator[Rows]:
         of_moved = file["classSourcedId"].in_(select(moved.c.sourced_id))
         yield select(file["userSourcedId"].label("sourced_id")).where(of_moved)
     stored = tables.enrollments.alias()
-    remains, moved_ids = retention.remains(tables.enrollments, stored), select(moved.c.sourced_id)
+    remains, moved_ids = retention.is_active_after(tables.enrollments, stored), select(moved.c.sourced_id)
     if remains is not None:
         yield select(stored.c.user_id.label("sourced_id")).where(stored.c.class_id.in_(moved_ids), remains)
     stored, gone = tables.enrollments.alias(), retention.absent[tables.enrollments]
@@ -187,8 +187,8 @@ def _find_files(table: Table, staged: Staged, retention: Retention) -> Iterator[
     for name, file in staged.items():
         if file.file.table is table:
             yield file
-            if name in retention.refused:
-                yield retention.refused[name]
+            if name in retention.rejected:
+                yield retention.rejected[name]
 
 
 def _keep_parts(connection: Connection, part: Part, rows: Table, retention: Retention, owners: Table | None) -> None:
@@ -252,7 +252,7 @@ def _to_metadata(file: StagedFile) -> ColumnElement[Any]:
 
 def _find_parents(connection: Connection, orgs: StagedFile) -> Table:
     columns = [Column("sourced_id", CText, primary_key=True), Column("parent_id", CText)]
-    table = create_temporary(connection, "incoming_parents", columns)
+    table = create_temporary(connection, "desired_parents", columns)
     found = select(orgs["sourcedId"].label("sourced_id"), orgs["parentSourcedId"].label("parent_id"))
     _insert(connection, table, found)
     analyze_temporary(connection, table)
@@ -264,7 +264,7 @@ def _find_districts(connection: Connection, orgs: StagedFile) -> Table:
 
     Rows that close a circle were refused; UNION would end a walk around one."""
     columns = [Column("sourced_id", CText, primary_key=True), Column("district_id", CText)]
-    table = create_temporary(connection, "incoming_districts", columns)
+    table = create_temporary(connection, "desired_districts", columns)
     start = select(orgs["sourcedId"].label("sourced_id"), orgs["sourcedId"].label("reached")).where(orgs.live)
     chain = start.cte("walk", recursive=True)
     here = orgs.alias()

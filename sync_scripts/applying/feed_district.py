@@ -57,7 +57,7 @@ def add_district(connection: Connection, feed_name: str, retention: Retention) -
     """
     file, cells = retention.staged["orgs"], make_district(feed_name)
     own = cells["sourcedId"]
-    said, there = file.alias(), retention.look_up(file).alias()
+    said, there = file.alias(), retention.include_retained(file).alias()
     other = and_(there.live, there["sourcedId"] != own)
     no_parent = or_(there["parentSourcedId"].is_(None), there["parentSourcedId"] == own)
     is_said, has_district, has_root = connection.execute(
@@ -78,17 +78,17 @@ def add_district(connection: Connection, feed_name: str, retention: Retention) -
         return FeedDistrict(feed_name)
     if has_district:
         if in_delta:
-            _insert(connection, file, {"sourcedId": own, "status": literal(TO_BE_DELETED, CText)})
+            _insert_org(connection, file, {"sourcedId": own, "status": literal(TO_BE_DELETED, CText)})
         words = f"{file.file.file_name} has a district now: the one that was made of the feed is marked as gone"
         return FeedDistrict(feed_name, Placement.AWAY, words)
     if stored is not None and stored.feed_id != retention.feed_id:
         words = f"none can be made, because its id belongs to the feed {stored.name}"
         return FeedDistrict(feed_name, notice=describe_deviation(file.file.file_name, NO_DISTRICT, words))
     if not (in_delta and is_stored):
-        _insert(connection, file, cells)
+        _insert_org(connection, file, cells)
     words = f"the feed itself is the district {feed_name}"
     return FeedDistrict(feed_name, Placement.ABOVE, describe_deviation(file.file.file_name, NO_DISTRICT, words))
 
 
-def _insert(connection: Connection, file: StagedFile, cells: Mapping[str, ColumnElement[str]]) -> None:
+def _insert_org(connection: Connection, file: StagedFile, cells: Mapping[str, ColumnElement[str]]) -> None:
     connection.execute(cast(Table, file.table).insert().from_select(list(cells), select(*cells.values())))

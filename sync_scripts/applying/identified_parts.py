@@ -33,11 +33,13 @@ from sqlalchemy import (
 
 from roster_service.db.tables import CText, user_roles, users
 from sync_scripts.formats.model import CsvFile, Format, Part, Staged, StagedFile
-from sync_scripts.reading.rejections import Findings, Refusal, refuse_if
+from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
 from sync_scripts.staging.retained import ACTIVE, NOTHING_LEFT_OUT, TO_BE_DELETED, Retention
 
 Rows = Select[Any] | CompoundSelect[Any]
-UNKNOWN = "is taken as a delta only once it was loaded in bulk: the stored roles have no ids yet that a row could name"
+NEEDS_BULK = (
+    "is taken as a delta only once it was loaded in bulk: the stored roles have no ids yet that a row could name"
+)
 
 
 def find_own_file(part: Part, staged: Staged) -> StagedFile | None:
@@ -48,17 +50,21 @@ def find_own_file(part: Part, staged: Staged) -> StagedFile | None:
 # --- before --------------------------------------------------------------------------------------------------------
 
 
-def refuse_unknown(connection: Connection, staged: Staged, feed_id: int, deltas: frozenset[str]) -> None:
+def refuse_delta_without_ids(connection: Connection, staged: Staged, feed_id: int, deltas: frozenset[str]) -> None:
     """Raises RefusedExportError for a delta whose rows may be stored roles without ids."""
-    refuse_if(Findings.of(_find_unknown(connection, staged, Retention(feed_id, staged, deltas, {}, NOTHING_LEFT_OUT))))
+    refuse_if(
+        Findings.of(
+            _find_deltas_without_ids(connection, staged, Retention(feed_id, staged, deltas, {}, NOTHING_LEFT_OUT))
+        )
+    )
 
 
-def _find_unknown(connection: Connection, staged: Staged, retention: Retention) -> Iterator[Refusal]:
+def _find_deltas_without_ids(connection: Connection, staged: Staged, retention: Retention) -> Iterator[Rejection]:
     for file in (staged[name] for name in retention.deltas if name in staged):
         if file.file.kept_in is user_roles:
-            nameless = exists().where(retention.owns(file.file, user_roles), user_roles.c.row_id.is_(None))
+            nameless = exists().where(retention.is_own_part(file.file, user_roles), user_roles.c.row_id.is_(None))
             if connection.scalar(select(and_(exists().select_from(file.table), nameless))):
-                yield Refusal(file.file.file_name, UNKNOWN)
+                yield Rejection(file.file.file_name, NEEDS_BULK)
 
 
 # --- what there is after the run -----------------------------------------------------------------------------------
@@ -70,7 +76,7 @@ def select_identified_parts(
     """The rows of a part: those of its file, and those that stand. `profiles`: the profiles after the run; a role that
     stands names none that is gone. None: they stay as they are."""
     rows: Rows = part.rows(views)
-    if retention.keeps(file.file, part.table) is not None:
+    if retention.is_retained_part(file.file, part.table) is not None:
         rows = _add_retained(rows.subquery("said"), part.table, file.file, retention, profiles)
     return rows if part.number is None else part.number(rows.subquery("unnumbered"), views)
 
@@ -87,7 +93,7 @@ def _add_retained(said: Subquery, table: Table, file: CsvFile, retention: Retent
         if file.name not in retention.deltas:
             new = new.where(said.c.user_id.not_in(nameless))
             kept["row_id"] = func.coalesce(stored.c.row_id, _find_row_id(stored, said))
-    is_retained = retention.keeps(file, stored)
+    is_retained = retention.is_retained_part(file, stored)
     if is_retained is None:
         raise TypeError("only where something stands is it added")
     return union_all(new, select(*(column.label(name) for name, column in kept.items())).where(is_retained))
@@ -101,7 +107,7 @@ def _name_profile(role: FromClause, profiles: Table) -> ColumnElement[Any]:
 def _select_owners_of_nameless(file: CsvFile, retention: Retention) -> Select[Any]:
     """The users whose stored roles stand together, in their order, because some have no ids."""
     stored = user_roles.alias()
-    is_retained = retention.keeps(file, stored)
+    is_retained = retention.is_retained_part(file, stored)
     return select(stored.c.user_id).where(stored.c.row_id.is_(None), *(() if is_retained is None else (is_retained,)))
 
 
@@ -119,7 +125,7 @@ def _find_row_id(role: FromClause, said: Subquery) -> ColumnElement[Any]:
 # --- what is noted -------------------------------------------------------------------------------------------------
 
 
-def note_rows(connection: Connection, form: Format, roles: Table | None, retention: Retention) -> None:
+def record_part_rows(connection: Connection, form: Format, roles: Table | None, retention: Retention) -> None:
     """Writes down what nobody is shown, once the roster is written: the ids of roles that stayed as they were, and
     what the export has taken back from users that are gone. `roles`: the roles after the run, if they were there
     before."""
@@ -133,8 +139,8 @@ def note_rows(connection: Connection, form: Format, roles: Table | None, retenti
         if table is None:
             continue
         if file.name in retention.staged:
-            is_retained = retention.keeps(file, table)
-            gone = [retention.owns(file, table), _belongs_to_user(table, retention.feed_id, TO_BE_DELETED)]
+            is_retained = retention.is_retained_part(file, table)
+            gone = [retention.is_own_part(file, table), _belongs_to_user(table, retention.feed_id, TO_BE_DELETED)]
             said = gone if is_retained is None else [*gone, ~is_retained]
             connection.execute(update(table).where(*said).values(taken_back=True))
         else:

@@ -36,7 +36,7 @@ def _is_as_good_as_named(cell: Cell, file: StagedFile, retention: Retention) -> 
     if cell.refers is None or cell.many or cell.header == file.file.key or cell.refers.file not in retention.staged:
         return False
     named = retention.staged[cell.refers.file].file
-    return named.cell(named.key).kind is cell.kind
+    return named.find_cell(named.key).kind is cell.kind
 
 
 def list_failing_cell_checks(connection: Connection, file: StagedFile) -> Iterator[Check]:

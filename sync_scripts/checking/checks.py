@@ -33,22 +33,22 @@ from sync_scripts.checking.cell_checks import list_failing_cell_checks, may_have
 from sync_scripts.checking.check import Check, Words, select_rows
 from sync_scripts.formats.cells import to_list
 from sync_scripts.formats.model import LINE, Cell, Format, Reference, StagedFile
-from sync_scripts.reading.rejections import KEPT, Findings, Refusal, refuse_if
-from sync_scripts.staging.quarantine import quarantine_rows, take_out
+from sync_scripts.reading.rejections import KEPT, Findings, Rejection, refuse_if
+from sync_scripts.staging.quarantine import delete_quarantined, quarantine_rows
 from sync_scripts.staging.retained import Retention
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckResult:
     """What the checks made of the staged files: why rows were refused, how many of each file, and the ground that the
     rest of them stands on."""
 
     findings: Findings
-    refused: Mapping[str, int]
+    rejected: Mapping[str, int]
     retention: Retention
 
 
-def check(connection: Connection, form: Format, retention: Retention) -> Verdict:
+def check_files(connection: Connection, form: Format, retention: Retention) -> CheckResult:
     """Checks the staged rows of the ground, and takes those that fail out of their files.
 
     Raises RefusedExportError for ids that stand in a file twice.
@@ -56,7 +56,7 @@ def check(connection: Connection, form: Format, retention: Retention) -> Verdict
     staged = retention.staged
     _refuse_duplicates(connection, staged.values())
     findings = dict.fromkeys(staged, Findings())
-    refused = dict.fromkeys(staged, 0)
+    rejected = dict.fromkeys(staged, 0)
     found = _run_first(connection, form, retention)
     while any(failed for results in found.values() for _, _, failed in results):
         fallen: dict[str, list[Select[Any]]] = {}
@@ -66,13 +66,13 @@ def check(connection: Connection, form: Format, retention: Retention) -> Verdict
             if failing:
                 fallen[name] = failing
         # Every check of a round sees the same rows; only then are the failing ones taken out.
-        rows = dict(retention.refused)
+        rows = dict(retention.rejected)
         for name, failing in fallen.items():
             rows[name], count = quarantine_rows(connection, staged[name], failing, rows.get(name))
-            refused[name] += count
+            rejected[name] += count
         for name in fallen:
-            take_out(connection, staged[name], rows[name])
-        retention = replace(retention, refused=rows)
+            delete_quarantined(connection, staged[name], rows[name])
+        retention = replace(retention, rejected=rows)
         # A row that names a fallen one falls too, unless the record behind that name stands.
         found = {
             name: _run_all(
@@ -85,7 +85,7 @@ def check(connection: Connection, form: Format, retention: Retention) -> Verdict
             )
             for name, file in staged.items()
         }
-    return Verdict(Findings.sum(it.in_order() for it in findings.values()), refused, retention)
+    return CheckResult(Findings.sum(it.sort_by_line() for it in findings.values()), rejected, retention)
 
 
 def _refuse_duplicates(connection: Connection, files: Iterable[StagedFile]) -> None:
@@ -126,7 +126,7 @@ def _run(connection: Connection, file: StagedFile, check: Check) -> tuple[Findin
     few = select(failing.c.line, failing.c.value).order_by(failing.c.line).limit(KEPT).cte("few")
     words = literal(check.reason, CText) if isinstance(check.reason, str) else check.reason(few.c.value)
     rows = connection.execute(select(few.c.line, few.c.value, words).order_by(few.c.line))
-    first = tuple(Refusal(file.file.file_name, reason, line, check.header, value) for line, value, reason in rows)
+    first = tuple(Rejection(file.file.file_name, reason, line, check.header, value) for line, value, reason in rows)
     return Findings(total, first), True
 
 
@@ -206,10 +206,10 @@ def _explain_reference(refers: Reference, retention: Retention) -> Words:
         wrong = literal(f"must name a row of {file_name} of type {' or '.join(refers.types)}", CText)
         reason = case((~target.live, literal(f"names a row of {file_name} that is marked as gone", CText)), else_=wrong)
         words = [select(reason).where(target["sourcedId"] == name).limit(1).scalar_subquery()]
-        if refers.file in retention.refused:
-            out = retention.refused[refers.file].alias()
-            refused = literal(f"names a row of {file_name} that is refused", CText)
-            words.append(select(refused).where(out["sourcedId"] == name).limit(1).scalar_subquery())
+        if refers.file in retention.rejected:
+            out = retention.rejected[refers.file].alias()
+            rejected = literal(f"names a row of {file_name} that is refused", CText)
+            words.append(select(rejected).where(out["sourcedId"] == name).limit(1).scalar_subquery())
         return func.coalesce(*words, f"names no row of {file_name}")
 
     return explain
@@ -218,7 +218,7 @@ def _explain_reference(refers: Reference, retention: Retention) -> Words:
 def _check_tree(file: StagedFile, header: str, retention: Retention) -> Check:
     """Rows that are their own ancestors, also by way of records that stand. UNION drops what was walked already, so
     circles come to an end."""
-    first, more = file.alias(), retention.look_up(file).alias()
+    first, more = file.alias(), retention.include_retained(file).alias()
     chain = (
         select(first["sourcedId"].label("start"), first[header].label("above"))
         .where(first.live, first[header].is_not(None))

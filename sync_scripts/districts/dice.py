@@ -42,7 +42,7 @@ class Dice:
         return self.roll(100) < percent
 
 
-def make_id(*name: object) -> str:
+def make_guid(*name: object) -> str:
     """An id in the form of a GUID that follows from the name."""
     digits = blake2b("/".join(map(str, name)).encode(), digest_size=16).hexdigest()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

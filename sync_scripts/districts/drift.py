@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from sync_scripts.districts.dice import Dice, make_id
+from sync_scripts.districts.dice import Dice, make_guid
 
 Row = Mapping[str, str]
 # Of which person a row tells; rows of other files stay.
@@ -56,12 +56,12 @@ class Drift:
             if owner is None:
                 yield row
             elif not self.leaves(row[owner]):
-                kept = self._change(file, self._part(row))
+                kept = self._change(file, self._drop_agents(row))
                 yield kept
                 if self._happens("add", row[owner], self.adds):
                     yield _make_twin(kept, owner)
 
-    def _part(self, row: Row) -> Row:
+    def _drop_agents(self, row: Row) -> Row:
         """Without the agents who leave."""
         agents = row.get("agentSourcedIds", "")
         if not agents:
@@ -76,8 +76,8 @@ class Drift:
 
 
 def _make_twin(row: Row, owner: str) -> Row:
-    twin = {**row, owner: make_id("twin", row[owner])}
-    twin |= {header: make_id("twin", row[header]) for header in OWN_IDS if row.get(header)}
+    twin = {**row, owner: make_guid("twin", row[owner])}
+    twin |= {header: make_guid("twin", row[header]) for header in OWN_IDS if row.get(header)}
     if "username" in row:
         twin["username"] = f"{row['username']}.2"
     return twin

@@ -28,21 +28,21 @@ FIRST_MONTH = 7
 
 def list_orgs(district: District) -> Iterator[Row]:
     """The district, its schools, and the departments of the high schools."""
-    top = district.id("district")
+    top = district.make_id("district")
     yield {
         "sourcedId": top,
         "name": district.name,
         "type": "district",
         "identifier": f"{district.seed % 100:02d}-0001",
-        "metadata.city": district.dice("district").pick(CITIES),
+        "metadata.city": district.make_dice("district").pick(CITIES),
     }
     for school in range(district.schools):
-        dice = district.dice("school", school)
+        dice = district.make_dice("school", school)
         round_of_names, name = divmod(school, len(SCHOOL_NAMES))
         title = SCHOOL_NAMES[name] + (f" {round_of_names + 1}" if round_of_names else "")
         yield {
-            "sourcedId": district.id("school", school),
-            "name": f"{title} {district.level(school).name}",
+            "sourcedId": district.make_id("school", school),
+            "name": f"{title} {district.find_level(school).name}",
             "type": "school",
             "identifier": f"{district.seed % 100:02d}-{school + 1:04d}-S",
             "parentSourcedId": top,
@@ -53,10 +53,10 @@ def list_orgs(district: District) -> Iterator[Row]:
         if people.is_high_school(district, school):
             for department in DEPARTMENTS:
                 yield {
-                    "sourcedId": district.id("department", school, department),
+                    "sourcedId": district.make_id("department", school, department),
                     "name": f"{title} {department}",
                     "type": "department",
-                    "parentSourcedId": district.id("school", school),
+                    "parentSourcedId": district.make_id("school", school),
                 }
 
 
@@ -64,17 +64,17 @@ def list_sessions(district: District) -> Iterator[Row]:
     """The school year, its semesters, their grading periods."""
     for title, kind, first, end, above in CALENDAR:
         yield {
-            "sourcedId": district.id("session", title),
+            "sourcedId": district.make_id("session", title),
             "title": f"{title} {district.school_year - 1}-{district.school_year}",
             "type": kind,
-            "startDate": _day(district, *first),
-            "endDate": _day(district, *end),
-            "parentSourcedId": district.id("session", above) if above else "",
+            "startDate": _format_day(district, *first),
+            "endDate": _format_day(district, *end),
+            "parentSourcedId": district.make_id("session", above) if above else "",
             "schoolYear": str(district.school_year),
         }
 
 
-def _day(district: District, month: int, day: int) -> str:
+def _format_day(district: District, month: int, day: int) -> str:
     year = district.school_year - (1 if month >= FIRST_MONTH else 0)
     return f"{year}-{month:02d}-{day:02d}"
 
@@ -85,38 +85,38 @@ def list_courses(district: District) -> Iterator[Row]:
         for grade in level.grades:
             for subject in level.subjects:
                 yield {
-                    "sourcedId": district.id("course", grade, subject.title),
-                    "schoolYearSourcedId": district.id("session", "School Year"),
+                    "sourcedId": district.make_id("course", grade, subject.title),
+                    "schoolYearSourcedId": district.make_id("session", "School Year"),
                     "title": f"{subject.title}, Grade {grade}",
                     "courseCode": f"{subject.code}-{grade}",
                     "grades": grade,
-                    "orgSourcedId": district.id("district"),
+                    "orgSourcedId": district.make_id("district"),
                     "subjects": subject.title.replace(",", ""),
                     "subjectCodes": subject.code,
                 }
 
 
-def class_id(district: District, school: int, grade: int, number: int, subject: int) -> str:
+def make_class_id(district: District, school: int, grade: int, number: int, subject: int) -> str:
     """The id of the class in which a section of a grade takes a subject."""
-    return district.id("class", school, grade, number, subject)
+    return district.make_id("class", school, grade, number, subject)
 
 
 def list_classes(district: District) -> Iterator[Row]:
     """Each subject of each section of each school; itinerant subjects take one semester, the others the whole year."""
     for section, subject in _list_lessons(district):
-        level = district.level(section.school)
+        level = district.find_level(section.school)
         what, grade = level.subjects[subject], level.grades[section.grade]
         terms = (SEMESTERS[section.order % 2],) if what.itinerant else SEMESTERS
         yield {
-            "sourcedId": class_id(district, section.school, section.grade, section.number, subject),
+            "sourcedId": make_class_id(district, section.school, section.grade, section.number, subject),
             "title": f"{what.title}, Grade {grade}, Section {section.number + 1}",
             "grades": grade,
-            "courseSourcedId": district.id("course", grade, what.title),
+            "courseSourcedId": district.make_id("course", grade, what.title),
             "classCode": f"{what.code}-{grade}-{section.number + 1}",
             "classType": what.class_type,
             "location": f"Room {section.order + 101}",
-            "schoolSourcedId": district.id("school", section.school),
-            "termSourcedIds": ",".join(district.id("session", term) for term in terms),
+            "schoolSourcedId": district.make_id("school", section.school),
+            "termSourcedIds": ",".join(district.make_id("session", term) for term in terms),
             "subjects": what.title.replace(",", ""),
             "subjectCodes": what.code,
             "periods": str(subject + 1),
@@ -125,7 +125,7 @@ def list_classes(district: District) -> Iterator[Row]:
 
 def _list_lessons(district: District) -> Iterator[tuple[Section, int]]:
     for school in range(district.schools):
-        subjects = range(len(district.level(school).subjects))
+        subjects = range(len(district.find_level(school).subjects))
         for section in district.list_sections(school):
             yield from ((section, subject) for subject in subjects)
 
@@ -140,13 +140,13 @@ def list_roles(district: District) -> Iterator[Row]:
     for person in people.list_people(district):
         for org in person.orgs:
             yield {
-                "sourcedId": district.id("role", person.id, org),
+                "sourcedId": district.make_id("role", person.id, org),
                 "userSourcedId": person.id,
                 "roleType": "primary",
                 "role": person.role_1_2,
-                "beginDate": _day(district, *CALENDAR[0][2]) if person.child else "",
+                "beginDate": _format_day(district, *CALENDAR[0][2]) if person.child else "",
                 "orgSourcedId": org,
-                "userProfileSourcedId": _profile_id(district, person) if _has_profile(person) else "",
+                "userProfileSourcedId": _make_profile_id(district, person) if _has_profile(person) else "",
             }
 
 
@@ -154,7 +154,7 @@ def list_profiles(district: District) -> Iterator[Row]:
     """The account of some students in a learning platform (1.2 alone)."""
     for person in filter(_has_profile, people.list_students(district)):
         yield {
-            "sourcedId": _profile_id(district, person),
+            "sourcedId": _make_profile_id(district, person),
             "userSourcedId": person.id,
             "profileType": "learner",
             "vendorId": "lms.example.org",
@@ -169,21 +169,21 @@ def _has_profile(person: people.Person) -> bool:
     return person.child and int(person.label[1:]) % 3 == 0
 
 
-def _profile_id(district: District, person: people.Person) -> str:
-    return district.id("profile", person.id)
+def _make_profile_id(district: District, person: people.Person) -> str:
+    return district.make_id("profile", person.id)
 
 
 def list_enrollments(district: District) -> Iterator[Row]:
     """Students in the classes of their sections; a teacher in each class, and a second one in some."""
-    begin, end = _day(district, *CALENDAR[0][2]), _day(district, *CALENDAR[0][3])
+    begin, end = _format_day(district, *CALENDAR[0][2]), _format_day(district, *CALENDAR[0][3])
     for student in range(district.students):
-        seat = district.seat(student)
-        user, school = people.student_id(district, student), district.id("school", seat.school)
-        for subject in range(len(district.level(seat.school).subjects)):
-            number = district.section_of(seat, subject)
+        seat = district.find_seat(student)
+        user, school = people.make_student_id(district, student), district.make_id("school", seat.school)
+        for subject in range(len(district.find_level(seat.school).subjects)):
+            number = district.find_section(seat, subject)
             yield {
-                "sourcedId": district.id("enrollment", student, subject),
-                "classSourcedId": class_id(district, seat.school, seat.grade, number, subject),
+                "sourcedId": district.make_id("enrollment", student, subject),
+                "classSourcedId": make_class_id(district, seat.school, seat.grade, number, subject),
                 "schoolSourcedId": school,
                 "userSourcedId": user,
                 "role": "student",
@@ -191,15 +191,15 @@ def list_enrollments(district: District) -> Iterator[Row]:
                 "endDate": end,
             }
     for section, subject in _list_lessons(district):
-        taught = class_id(district, section.school, section.grade, section.number, subject)
-        staff = [("teacher", people.teacher_id(district, district.teacher_of(section, subject)), "true")]
-        if district.dice("proctor", taught).chance(5):
-            staff.append(("proctor", people.staff_id(district, people.SCHOOL_STAFF[-1], section.school), "false"))
+        taught = make_class_id(district, section.school, section.grade, section.number, subject)
+        staff = [("teacher", people.make_teacher_id(district, district.find_teacher(section, subject)), "true")]
+        if district.make_dice("proctor", taught).chance(5):
+            staff.append(("proctor", people.make_staff_id(district, people.SCHOOL_STAFF[-1], section.school), "false"))
         for role, user, primary in staff:
             yield {
-                "sourcedId": district.id("enrollment", role, taught),
+                "sourcedId": district.make_id("enrollment", role, taught),
                 "classSourcedId": taught,
-                "schoolSourcedId": district.id("school", section.school),
+                "schoolSourcedId": district.make_id("school", section.school),
                 "userSourcedId": user,
                 "role": role,
                 "primary": primary,
@@ -216,17 +216,17 @@ def list_demographics(district: District) -> Iterator[Row]:
         "white",
     )
     for student in range(district.students):
-        seat, dice = district.seat(student), district.dice("demographics", student)
+        seat, dice = district.find_seat(student), district.make_dice("demographics", student)
         grades = [grade for level in LEVELS for grade in level.grades]
-        age = 5 + grades.index(district.level(seat.school).grades[seat.grade])
+        age = 5 + grades.index(district.find_level(seat.school).grades[seat.grade])
         of_races = {race: dice.chance(25) for race in races}
         yield {
-            "sourcedId": people.student_id(district, student),
+            "sourcedId": people.make_student_id(district, student),
             "birthDate": f"{district.school_year - 1 - age}-{dice.roll(12) + 1:02d}-{dice.roll(28) + 1:02d}",
             "sex": dice.pick(("male", "female")),
-            **{race: _flag(holds) for race, holds in of_races.items()},
-            "demographicRaceTwoOrMoreRaces": _flag(sum(of_races.values()) > 1),
-            "hispanicOrLatinoEthnicity": _flag(dice.chance(25)),
+            **{race: _format_flag(holds) for race, holds in of_races.items()},
+            "demographicRaceTwoOrMoreRaces": _format_flag(sum(of_races.values()) > 1),
+            "hispanicOrLatinoEthnicity": _format_flag(dice.chance(25)),
             "countryOfBirthCode": dice.pick(COUNTRIES),
             "stateOfBirthAbbreviation": dice.pick(STATES) if dice.chance(80) else "",
             "cityOfBirth": dice.pick(CITIES) if dice.chance(80) else "",
@@ -235,7 +235,7 @@ def list_demographics(district: District) -> Iterator[Row]:
         }
 
 
-def _flag(holds: bool) -> str:
+def _format_flag(holds: bool) -> str:
     return "true" if holds else "false"
 
 

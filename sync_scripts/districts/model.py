@@ -11,7 +11,7 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sync_scripts.districts.dice import Dice, make_id
+from sync_scripts.districts.dice import Dice, make_guid
 from sync_scripts.districts.levels import CYCLE, Level
 
 STUDENTS_PER_SCHOOL = 500
@@ -64,11 +64,11 @@ class District:
     school_year: int
     guardians_percent: float
 
-    def id(self, *name: object) -> str:
+    def make_id(self, *name: object) -> str:
         """The sourcedId of whatever the name names."""
-        return make_id(self.seed, self.name, *name)
+        return make_guid(self.seed, self.name, *name)
 
-    def dice(self, *name: object) -> Dice:
+    def make_dice(self, *name: object) -> Dice:
         """The chances of whatever the name names."""
         return Dice(self.seed, self.name, *name)
 
@@ -77,45 +77,45 @@ class District:
         """How many schools there are."""
         return max(FEWEST_SCHOOLS, self.students // STUDENTS_PER_SCHOOL)
 
-    def level(self, school: int) -> Level:
+    def find_level(self, school: int) -> Level:
         """The level of a school."""
         return CYCLE[school % len(CYCLE)]
 
-    def seat(self, student: int) -> Seat:
+    def find_seat(self, student: int) -> Seat:
         """Where a student sits."""
         school, member = student % self.schools, student // self.schools
-        grades = len(self.level(school).grades)
+        grades = len(self.find_level(school).grades)
         return Seat(school, member % grades, member // grades)
 
     def count_sections(self, school: int, grade: int) -> int:
         """How many sections a grade of a school has; none where nobody is in it."""
         members = (self.students - school + self.schools - 1) // self.schools
-        grades = len(self.level(school).grades)
+        grades = len(self.find_level(school).grades)
         size = (members - grade + grades - 1) // grades
         return max(0, (size + SECTION_SIZE - 1) // SECTION_SIZE)
 
     def list_sections(self, school: int) -> Iterator[Section]:
         """The sections of a school."""
         order = 0
-        for grade in range(len(self.level(school).grades)):
+        for grade in range(len(self.find_level(school).grades)):
             for number in range(self.count_sections(school, grade)):
                 yield Section(school, grade, number, order)
                 order += 1
 
-    def section_of(self, seat: Seat, subject: int) -> int:
+    def find_section(self, seat: Seat, subject: int) -> int:
         """The section in which a student takes a subject: always the same classmates at an elementary school, others
         in each subject later on."""
         sections = self.count_sections(seat.school, seat.grade)
-        shift = 0 if self.level(seat.school).together else seat.number // sections * subject
+        shift = 0 if self.find_level(seat.school).together else seat.number // sections * subject
         return (seat.number + shift) % sections
 
     # --- teachers ---------------------------------------------------------------------------------------------------
 
-    def teacher_of(self, section: Section, subject: int) -> Teacher:
+    def find_teacher(self, section: Section, subject: int) -> Teacher:
         """Who gives a subject to a section."""
-        level = self.level(section.school)
+        level = self.find_level(section.school)
         if level.subjects[subject].itinerant:
-            return self._itinerant(section.school // 2, subject, section.order // ITINERANT_LOAD)
+            return self._make_itinerant(section.school // 2, subject, section.order // ITINERANT_LOAD)
         if level.together:
             return Teacher("class teacher", (section.school, section.order), (section.school,))
         return Teacher("subject teacher", (section.school, subject, section.order // LOAD), (section.school,))
@@ -123,7 +123,7 @@ class District:
     def list_teachers(self) -> Iterator[Teacher]:
         """Every teacher once."""
         for school in range(self.schools):
-            level, sections = self.level(school), self._total_sections(school)
+            level, sections = self.find_level(school), self._count_all_sections(school)
             if level.together:
                 yield from (Teacher("class teacher", (school, order), (school,)) for order in range(sections))
                 continue
@@ -131,21 +131,21 @@ class District:
                 for turn in range(-(-sections // LOAD)):
                     yield Teacher("subject teacher", (school, subject, turn), (school,))
         for pair in range(-(-self.schools // 2)):
-            most = max(self._total_sections(school) for school in self._pair(pair))
+            most = max(self._count_all_sections(school) for school in self._list_pair(pair))
             # The itinerant subjects are the same at every level.
             for subject in (number for number, it in enumerate(CYCLE[0].subjects) if it.itinerant):
                 for turn in range(-(-most // ITINERANT_LOAD)):
-                    yield self._itinerant(pair, subject, turn)
+                    yield self._make_itinerant(pair, subject, turn)
 
-    def _itinerant(self, pair: int, subject: int, turn: int) -> Teacher:
-        schools = (it for it in self._pair(pair) if self._total_sections(it) > turn * ITINERANT_LOAD)
+    def _make_itinerant(self, pair: int, subject: int, turn: int) -> Teacher:
+        schools = (it for it in self._list_pair(pair) if self._count_all_sections(it) > turn * ITINERANT_LOAD)
         return Teacher("itinerant teacher", (pair, subject, turn), tuple(schools))
 
-    def _pair(self, pair: int) -> range:
+    def _list_pair(self, pair: int) -> range:
         return range(2 * pair, min(2 * pair + 2, self.schools))
 
-    def _total_sections(self, school: int) -> int:
-        return sum(self.count_sections(school, grade) for grade in range(len(self.level(school).grades)))
+    def _count_all_sections(self, school: int) -> int:
+        return sum(self.count_sections(school, grade) for grade in range(len(self.find_level(school).grades)))
 
     # --- families ---------------------------------------------------------------------------------------------------
 
@@ -155,14 +155,14 @@ class District:
             yield from self._list_families_at(first)
 
     def _list_families_at(self, first: int) -> Iterator[range]:
-        for size in self.dice("families", first).pick(FAMILIES):
+        for size in self.make_dice("families", first).pick(FAMILIES):
             if first < self.students:
                 yield range(first, min(first + size, self.students))
             first += size
 
     def count_guardians(self, family: range) -> int:
         """How many guardians a family has in the export; a few have told the school of none."""
-        known = self.dice("guardians known", family.start).roll(100 * PARTS_OF_A_PERCENT)
+        known = self.make_dice("guardians known", family.start).roll(100 * PARTS_OF_A_PERCENT)
         if known >= self.guardians_percent * PARTS_OF_A_PERCENT:
             return 0
-        return self.dice("guardians", family.start).pick((0, 1, 1, 1, 2, 2, 2, 2, 2, 2))
+        return self.make_dice("guardians", family.start).pick((0, 1, 1, 1, 2, 2, 2, 2, 2, 2))

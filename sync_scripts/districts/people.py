@@ -70,17 +70,17 @@ def _fold(name: str) -> str:
     return "".join(letter for letter in plain.lower() if letter.isalnum())
 
 
-def student_id(district: District, student: int) -> str:
+def make_student_id(district: District, student: int) -> str:
     """The id of a student."""
-    return district.id("student", student)
+    return district.make_id("student", student)
 
 
-def _guardian_id(district: District, family: range, number: int) -> str:
-    return district.id("guardian", family.start, number)
+def _make_guardian_id(district: District, family: range, number: int) -> str:
+    return district.make_id("guardian", family.start, number)
 
 
 def _name_family(district: District, family: range) -> tuple[Naming, str]:
-    dice = district.dice("family", family.start)
+    dice = district.make_dice("family", family.start)
     naming = pick_naming(dice)
     return naming, dice.pick(naming.family)
 
@@ -89,21 +89,21 @@ def list_students(district: District) -> Iterator[Person]:
     """Every student, in the order of their numbers."""
     for family in district.list_families():
         naming, name = _name_family(district, family)
-        guardians = tuple(_guardian_id(district, family, it) for it in range(district.count_guardians(family)))
+        guardians = tuple(_make_guardian_id(district, family, it) for it in range(district.count_guardians(family)))
         for student in family:
-            seat = district.seat(student)
-            dice = district.dice("student", student)
+            seat = district.find_seat(student)
+            dice = district.make_dice("student", student)
             yield Person(
-                student_id(district, student),
+                make_student_id(district, student),
                 "student",
                 "student",
-                (district.id("school", seat.school),),
+                (district.make_id("school", seat.school),),
                 dice.pick(naming.given),
                 name,
                 f"s{student}",
                 dice,
                 guardians,
-                district.level(seat.school).grades[seat.grade],
+                district.find_level(seat.school).grades[seat.grade],
                 child=True,
             )
 
@@ -112,13 +112,13 @@ def list_guardians(district: District) -> Iterator[Person]:
     """Every guardian, with all the schools of the family's children."""
     for family in district.list_families():
         naming, name = _name_family(district, family)
-        schools = dict.fromkeys(district.id("school", district.seat(student).school) for student in family)
-        children = tuple(student_id(district, student) for student in family)
+        schools = dict.fromkeys(district.make_id("school", district.find_seat(student).school) for student in family)
+        children = tuple(make_student_id(district, student) for student in family)
         for number in range(district.count_guardians(family)):
-            dice = district.dice("guardian", family.start, number)
+            dice = district.make_dice("guardian", family.start, number)
             role = dice.pick(GUARDIAN_ROLES)
             yield Person(
-                _guardian_id(district, family, number),
+                _make_guardian_id(district, family, number),
                 role,
                 role,
                 tuple(schools),
@@ -130,38 +130,40 @@ def list_guardians(district: District) -> Iterator[Person]:
             )
 
 
-def teacher_id(district: District, teacher: Teacher) -> str:
+def make_teacher_id(district: District, teacher: Teacher) -> str:
     """The id of a teacher."""
-    return district.id(teacher.kind, *teacher.key)
+    return district.make_id(teacher.kind, *teacher.key)
 
 
 def list_staff(district: District) -> Iterator[Person]:
     """Teachers, the staff of the schools, the staff of the district."""
     number = 0
     for teacher in district.list_teachers():
-        schools = tuple(district.id("school", school) for school in teacher.schools)
-        yield _make_adult(district, teacher_id(district, teacher), "teacher", "teacher", schools, number)
+        schools = tuple(district.make_id("school", school) for school in teacher.schools)
+        yield _make_adult(district, make_teacher_id(district, teacher), "teacher", "teacher", schools, number)
         number += 1
     for school in range(district.schools):
         for post in SCHOOL_STAFF:
-            person = staff_id(district, post, school)
-            yield _make_adult(district, person, post.role_1_1, post.role_1_2, (district.id("school", school),), number)
+            person = make_staff_id(district, post, school)
+            yield _make_adult(
+                district, person, post.role_1_1, post.role_1_2, (district.make_id("school", school),), number
+            )
             number += 1
     for post in DISTRICT_STAFF:
-        person = district.id(post.name)
-        yield _make_adult(district, person, post.role_1_1, post.role_1_2, (district.id("district"),), number)
+        person = district.make_id(post.name)
+        yield _make_adult(district, person, post.role_1_1, post.role_1_2, (district.make_id("district"),), number)
         number += 1
 
 
-def staff_id(district: District, post: Post, school: int) -> str:
+def make_staff_id(district: District, post: Post, school: int) -> str:
     """The id of a member of a school's staff."""
-    return district.id(post.name, school)
+    return district.make_id(post.name, school)
 
 
 def _make_adult(
     district: District, identifier: str, role_1_1: str, role_1_2: str, orgs: tuple[str, ...], number: int
 ) -> Person:
-    dice = district.dice("adult", identifier)
+    dice = district.make_dice("adult", identifier)
     naming = pick_naming(dice)
     return Person(
         identifier, role_1_1, role_1_2, orgs, dice.pick(naming.given), dice.pick(naming.family), f"t{number}", dice
@@ -217,4 +219,4 @@ def to_user_row(person: Person) -> dict[str, str]:
 
 def is_high_school(district: District, school: int) -> bool:
     """Whether a school is of the level that has departments."""
-    return district.level(school) is HIGH
+    return district.find_level(school) is HIGH

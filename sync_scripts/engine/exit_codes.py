@@ -60,28 +60,28 @@ CODES: dict[type[RosterServiceError], ExitCode] = {
 HELP = "\b\nExit codes:\n" + "\n".join(f"  {code:d}  {meaning}" for code, (_, meaning) in MEANINGS.items())
 
 
-def code_of(report: Report) -> ExitCode:
+def choose_exit_code(report: Report) -> ExitCode:
     """How a run that went through ends its script."""
     if report.outcome == HELD:
         return ExitCode.HELD
     return ExitCode.PARTIAL if report.refused else ExitCode.LOADED
 
 
-def code_of_error(error: BaseException) -> ExitCode:
+def choose_error_code(error: BaseException) -> ExitCode:
     """How an error ends a script; one that nobody expects is a fault of the program."""
     return next((code for kind, code in CODES.items() if isinstance(error, kind)), ExitCode.FAILED)
 
 
 def describe_error(error: BaseException) -> dict[str, object]:
     """An error as one object, ready for json.dumps."""
-    described: dict[str, object] = {"outcome": MEANINGS[code_of_error(error)][0]}
+    described: dict[str, object] = {"outcome": MEANINGS[choose_error_code(error)][0]}
     if isinstance(error, RefusedExportError):
-        refusals = [refusal.to_json() for refusal in error.findings.first[:SHOWN]]
+        refusals = [rejection.to_json() for rejection in error.findings.first[:SHOWN]]
         return {**described, "total": error.findings.total, "refusals": refusals}
-    return {**described, "message": _find_words(error)}
+    return {**described, "message": _find_message(error)}
 
 
-def _find_words(error: BaseException) -> str:
+def _find_message(error: BaseException) -> str:
     """The sentence of an error of ours; any other one has words that may quote a row."""
     return str(error) if isinstance(error, RosterServiceError) else name_fault(error)
 
@@ -94,7 +94,7 @@ def print_fault(error: BaseException) -> None:
 
 
 @contextlib.contextmanager
-def exit_on_refusal(*, as_json: bool) -> Iterator[None]:
+def exit_on_error(*, as_json: bool) -> Iterator[None]:
     """Ends the script with a code of the table, and with words instead of a traceback that quotes a row, where an error
     is raised inside or somebody stops it. `as_json`: one JSON object on standard output; else text on standard error.
     """
@@ -107,12 +107,12 @@ def exit_on_refusal(*, as_json: bool) -> Iterator[None]:
             else:
                 click.echo(_to_text(error), err=True)
         print_fault(error)
-        sys.exit(code_of_error(error))
+        sys.exit(choose_error_code(error))
 
 
 def _to_text(error: BaseException) -> str:
     if isinstance(error, RefusedExportError):
         total = error.findings.total
         return f"refused for {total} {'reason' if total == 1 else 'reasons'}; nothing was changed\n{error}"
-    words = _find_words(error)
-    return words if code_of_error(error) != ExitCode.FAILED else f"failed: {words}; nothing was changed"
+    words = _find_message(error)
+    return words if choose_error_code(error) != ExitCode.FAILED else f"failed: {words}; nothing was changed"

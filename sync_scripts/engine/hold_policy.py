@@ -64,7 +64,7 @@ class HeldRun:
     digest: bytes | None
     counts: Mapping[str, Mapping[str, int]]
 
-    def require(self, digest: bytes | None) -> None:
+    def require_digest(self, digest: bytes | None) -> None:
         """Raises CommandError where this is not the digest of what was held."""
         if digest is None or digest != self.digest:
             raise CommandError(

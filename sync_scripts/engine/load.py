@@ -21,11 +21,11 @@ from roster_service.db.tables import ROSTER_TABLES, user_roles, users
 from roster_service.publication import publish
 from roster_service.settings import Settings
 from sync_scripts.applying.changes import Counts, Difference, compare, write
-from sync_scripts.applying.desired_state import prepare
+from sync_scripts.applying.desired_state import make_desired_state
 from sync_scripts.applying.feed_district import add_district
-from sync_scripts.applying.identified_parts import note_rows, refuse_unknown
+from sync_scripts.applying.identified_parts import record_part_rows, refuse_delta_without_ids
 from sync_scripts.applying.indexes import make_missing_indexes
-from sync_scripts.checking.checks import Verdict, check
+from sync_scripts.checking.checks import CheckResult, check_files
 from sync_scripts.engine.hold_policy import Limits, find_excess, read_held_run, read_limits
 from sync_scripts.engine.notices import list_notices
 from sync_scripts.engine.report import TYPES, Report
@@ -37,22 +37,22 @@ from sync_scripts.engine.run_record import (
     record_run,
     translate_database_errors,
 )
-from sync_scripts.engine.runs import hold_lock, next_stamp, open_feed, require_feed_name
+from sync_scripts.engine.runs import find_or_add_feed, hold_lock, make_next_stamp, require_feed_name
 from sync_scripts.formats.model import Format
 from sync_scripts.reading.manifest import Contents
 from sync_scripts.reading.package import open_package
 from sync_scripts.reading.registry import ONEROSTER, Family
 from sync_scripts.staging.convert import Conversion, convert, name_sources
-from sync_scripts.staging.export_digest import is_known, make_digest, note_digest, read_digest
+from sync_scripts.staging.export_digest import is_last_export, make_digest, read_digest, store_digest
 from sync_scripts.staging.line_hashes import LastLines
 from sync_scripts.staging.normalize import NormalizedFiles, normalize
 from sync_scripts.staging.retained import ACTIVE, NOTHING_LEFT_OUT, Absent, Retention
 from sync_scripts.staging.row_fingerprints import (
-    can_trust,
+    are_fingerprints_trusted,
+    covers_feed,
     find_absent,
-    list_again,
+    find_lines_to_restage,
     renew_fingerprints,
-    says_everything,
 )
 from sync_scripts.staging.stage import DamagedFileError, Stage, find_damage, stage_files
 
@@ -113,7 +113,7 @@ class Stopwatch:
 
 
 @dataclass(frozen=True)
-class _Order:
+class _LoadRequest:
     """What a run is about."""
 
     engine: Engine
@@ -135,7 +135,7 @@ def load(
     longer by what was before.
     """
     require_feed_name(feed_name)
-    run = _Order(engine, feed_name, path, family, options)
+    run = _LoadRequest(engine, feed_name, path, family, options)
     with translate_database_errors(), engine.connect() as connection, hold_lock(connection, feed_name):
         if options.dry_run:
             report, kept = _load(connection, run, None)
@@ -147,7 +147,7 @@ def load(
     return report
 
 
-def _load(connection: Connection, run: _Order, record: RunRecord | None) -> tuple[Report, list[str]]:
+def _load(connection: Connection, run: _LoadRequest, record: RunRecord | None) -> tuple[Report, list[str]]:
     """(the report, exports of older held runs that nobody needs any more). `record`: None where none is left."""
     with open_package(run.path) as package:
         form, contents = run.family.read(package)
@@ -167,7 +167,7 @@ def _load(connection: Connection, run: _Order, record: RunRecord | None) -> tupl
 
 def _run(
     connection: Connection,
-    run: _Order,
+    run: _LoadRequest,
     record: RunRecord | None,
     form: Format,
     contents: Contents,
@@ -177,33 +177,35 @@ def _run(
     watch = Stopwatch(options.notify)
     connection.execute(select(*(func.set_config(name, value, True) for name, value in PLANNING.items())))
     feed_id, is_new = (
-        open_feed(connection, run.feed_name, run.family.name) if record is None else (record.feed_id, record.is_new)
+        find_or_add_feed(connection, run.feed_name, run.family.name)
+        if record is None
+        else (record.feed_id, record.is_new)
     )
     held = None if options.approves is None else read_held_run(connection, feed_id, options.approves)
     with watch.step("digest"):
         if held is not None:
-            held.require(read_digest(contents, form))
-        elif is_known(connection, feed_id, contents, form):
-            return _report_known(connection, run, form, contents, feed_id, watch), None
+            held.require_digest(read_digest(contents, form))
+        elif is_last_export(connection, feed_id, contents, form):
+            return _report_last_export(connection, run, form, contents, feed_id, watch), None
     # Beside a delta, what follows from several files cannot be told from their changes alone; nor can derived rows.
-    trusted = can_trust(connection, feed_id) and not contents.deltas and not form.converted
+    trusted = are_fingerprints_trusted(connection, feed_id) and not contents.deltas and not form.converted
     with watch.step("stage"):
         staged = _stage(connection, run, contents, form, LastLines(feed_id, trusted))
     stage, files = staged.stage, staged.converted.files
     digest = make_digest(contents, form, stage.digests)
     if held is not None:
-        held.require(digest)
+        held.require_digest(digest)
     with watch.step("check"):
-        refuse_unknown(connection, files, feed_id, contents.deltas)
-        retention = Retention(feed_id, files, contents.deltas, staged.converted.refused, staged.absent)
-        verdict = check(connection, form, retention)
+        refuse_delta_without_ids(connection, files, feed_id, contents.deltas)
+        retention = Retention(feed_id, files, contents.deltas, staged.converted.rejected, staged.absent)
+        result = check_files(connection, form, retention)
         if staged.source is not None:
-            verdict = _add_source(staged.source, verdict, form)
+            result = _add_source(staged.source, result, form)
     with watch.step("prepare"):
-        district = add_district(connection, run.feed_name, verdict.retention)
-        desired = prepare(connection, files, form, verdict.retention, district)
+        district = add_district(connection, run.feed_name, result.retention)
+        desired = make_desired_state(connection, files, form, result.retention, district)
     with watch.step("compare"):
-        differences = compare(connection, desired, verdict.retention)
+        differences = compare(connection, desired, result.retention)
     report = Report(
         feed=run.feed_name,
         format=form.name,
@@ -211,9 +213,9 @@ def _run(
         outcome="done" if any(it.counts.any for it in differences) else "unchanged",
         stamp=None,
         revision=None,
-        counts=_count(differences, verdict, form),
+        counts=_sum_counts(differences, result, form),
         seconds=watch.seconds,
-        findings=verdict.findings,
+        findings=result.findings,
         notices=(
             *([f"the feed {run.feed_name} is new"] if is_new else []),
             *contents.notices,
@@ -231,33 +233,33 @@ def _run(
             return dataclasses.replace(report, outcome=HELD, message="; ".join(excess)), digest
     if options.dry_run:
         return report, digest
-    note_digest(connection, feed_id, None if report.findings else digest)
+    store_digest(connection, feed_id, None if report.findings else digest)
 
     def remember() -> None:
-        trusted = says_everything(connection, files, form, feed_id, contents.deltas)
+        trusted = covers_feed(connection, files, form, feed_id, contents.deltas)
         # Of new records, the fingerprints are written with them.
         known = {it.table: desired.records[it.table].subquery("new") for it in differences if not it.all_new}
-        renew_fingerprints(connection, known, verdict.retention, trusted=trusted)
-        note_rows(connection, form, desired.parts[user_roles].rows if users in known else None, verdict.retention)
+        renew_fingerprints(connection, known, result.retention, trusted=trusted)
+        record_part_rows(connection, form, desired.parts[user_roles].rows if users in known else None, result.retention)
 
     if report.outcome == "unchanged":
         remember()
         return report, digest
     with watch.step("write"):
-        stamp = next_stamp(connection)
+        stamp = make_next_stamp(connection)
         write(connection, differences, desired, feed_id, stamp)
         remember()
     with watch.step("index"):
         make_missing_indexes(connection, _list_written(differences, form))
     with watch.step("analyze"):
-        _analyze(connection, _list_written([it for it in differences if _is_upset(it)], form))
+        _analyze(connection, _list_written([it for it in differences if _needs_analyze(it)], form))
     return dataclasses.replace(
         report, stamp=stamp, revision=publish(connection, options.settings.rendition_megabytes, as_of=stamp)
     ), digest
 
 
 @dataclass(frozen=True)
-class _Staged:
+class _StagedExport:
     """An export in temporary tables: as its files were staged and settled, the records whose lines are gone, and the
     files of its records. Where these are derived from its files: the `source`, what the checks made of the files."""
 
@@ -265,42 +267,44 @@ class _Staged:
     normalized: NormalizedFiles
     absent: Absent
     converted: Conversion
-    source: Verdict | None = None
+    source: CheckResult | None = None
 
 
-def _stage(connection: Connection, run: _Order, contents: Contents, form: Format, last: LastLines) -> _Staged:
+def _stage(
+    connection: Connection, run: _LoadRequest, contents: Contents, form: Format, last: LastLines
+) -> _StagedExport:
     """The export in temporary tables; where lines were left out that turn out to be needed, once more with these."""
     attempt = connection.begin_nested()
     stage = stage_files(connection, contents, form, last)
     normalized = normalize(connection, stage.files, contents.deltas)
     absent = find_absent(connection, last.feed_id, stage.gone)
-    if again := list_again(connection, normalized.files, absent, last.feed_id):
+    if again := find_lines_to_restage(connection, normalized.files, absent, last.feed_id):
         # The temporary tables go with it.
         attempt.rollback()
-        return _stage(connection, run, contents, form, last.stage_again(again))
+        return _stage(connection, run, contents, form, last.add_restaged(again))
     attempt.commit()
     if not form.converted:
-        return _Staged(stage, normalized, absent, Conversion(normalized.files, {}))
+        return _StagedExport(stage, normalized, absent, Conversion(normalized.files, {}))
     retention = Retention(last.feed_id, normalized.files, frozenset(), {}, NOTHING_LEFT_OUT, run.feed_name)
-    source = check(connection, form, retention)
-    return _Staged(stage, normalized, absent, convert(connection, form, source.retention), source)
+    source = check_files(connection, form, retention)
+    return _StagedExport(stage, normalized, absent, convert(connection, form, source.retention), source)
 
 
-def _add_source(source: Verdict, converted: Verdict, form: Format) -> Verdict:
-    """The verdict on derived files, with what was found in the files that they are made of."""
+def _add_source(source: CheckResult, converted: CheckResult, form: Format) -> CheckResult:
+    """The result on derived files, with what was found in the files that they are made of."""
     return dataclasses.replace(
         converted,
         findings=source.findings + name_sources(converted.findings, form),
-        refused={**source.refused, **converted.refused},
+        rejected={**source.rejected, **converted.rejected},
     )
 
 
-def _report_known(
-    connection: Connection, run: _Order, form: Format, contents: Contents, feed_id: int, watch: Stopwatch
+def _report_last_export(
+    connection: Connection, run: _LoadRequest, form: Format, contents: Contents, feed_id: int, watch: Stopwatch
 ) -> Report:
     """The report of an export that was loaded before, and is what the feed's records are made of."""
     counts = {}
-    for table in _list_said(form, contents):
+    for table in _list_covered_tables(form, contents):
         own = select(func.count()).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
         counts[TYPES.get(table.name, table.name)] = Counts(unchanged=connection.scalar(own) or 0)
     return Report(
@@ -317,7 +321,7 @@ def _report_known(
     )
 
 
-def _list_said(form: Format, contents: Contents) -> list[Table]:
+def _list_covered_tables(form: Format, contents: Contents) -> list[Table]:
     """The roster tables of whose records an export says something."""
     names = {file.name for file in (*contents.files, *contents.silent)}
     converted = {it.file.name for it in form.converted if names.issuperset(it.files)}
@@ -325,20 +329,20 @@ def _list_said(form: Format, contents: Contents) -> list[Table]:
     return [table for table in ROSTER_TABLES if table in said]
 
 
-def _count(differences: list[Difference], verdict: Verdict, form: Format) -> dict[str, Counts]:
+def _sum_counts(differences: list[Difference], result: CheckResult, form: Format) -> dict[str, Counts]:
     """The counts per type. Rows of files without records of their own count with the records they are parts of."""
     counts = {it.table: it.counts for it in differences}
-    for name, refused in verdict.refused.items():
-        table = _find_counted(form, name)
-        if refused:
+    for name, rejected in result.rejected.items():
+        table = _find_counting_table(form, name)
+        if rejected:
             count = counts.get(table, Counts())
-            counts[table] = dataclasses.replace(count, refused=count.refused + refused)
+            counts[table] = dataclasses.replace(count, refused=count.refused + rejected)
     return {TYPES.get(table.name, table.name): count for table, count in counts.items()}
 
 
-def _find_counted(form: Format, name: str) -> Table:
+def _find_counting_table(form: Format, name: str) -> Table:
     """The table with whose records the rows of a file count."""
-    file = form.file(name)
+    file = form.find_file(name)
     if file.table is not None:
         return file.table
     return next(part.owner for part in form.parts if name in part.files) if file.subject is None else file.subject.table
@@ -350,7 +354,7 @@ def _list_written(differences: list[Difference], form: Format) -> list[Table]:
     return [*written, *(part.table for part in form.parts if part.owner in written)]
 
 
-def _is_upset(difference: Difference) -> bool:
+def _needs_analyze(difference: Difference) -> bool:
     """Whether so much of a table was written that the planner's guesses are off."""
     counts = difference.counts
     return (counts.written + counts.tombstoned) * 100 >= ANALYZED_PERCENT * max(counts.stored, 1)

@@ -18,10 +18,10 @@ from roster_service.db.embedded import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.migrate import require_current
 from roster_service.settings import Settings
-from sync_scripts.engine.exit_codes import HELP, code_of, exit_on_refusal
+from sync_scripts.engine.exit_codes import HELP, choose_exit_code, exit_on_error
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.output import survive_lost_output
-from sync_scripts.engine.progress import Notify, notify_steps, show_steps
+from sync_scripts.engine.progress import Notify, notify_steps, show_load_steps
 from sync_scripts.engine.report import Report
 from sync_scripts.reading.registry import Family
 from sync_scripts.reading.rejections import Findings, RefusedExportError, write_rejects
@@ -31,7 +31,7 @@ WIDTH = 120
 
 
 @contextlib.contextmanager
-def open_roster(settings: Settings) -> Iterator[Engine]:
+def open_roster_engine(settings: Settings) -> Iterator[Engine]:
     """A writing engine on the migrated database of the settings."""
     with open_database(settings) as url:
         engine = make_engine(url)
@@ -75,11 +75,15 @@ def make_command(family: Family) -> click.Command:
         as_json: bool,
         path: Path,
     ) -> None:
-        with exit_on_refusal(as_json=as_json):
+        with exit_on_error(as_json=as_json):
             settings = Settings.from_environ(os.environ)
             # One object is asked for, or `roster sync approve` shows what comes of it.
             quiet = as_json or approves is not None
-            with open_roster(settings) as engine, _reject_into(rejects) as found, _show(quiet=quiet) as notify:
+            with (
+                open_roster_engine(settings) as engine,
+                _reject_into(rejects) as found,
+                _show_progress(quiet=quiet) as notify,
+            ):
                 options = Options(
                     settings,
                     dry_run,
@@ -91,13 +95,13 @@ def make_command(family: Family) -> click.Command:
                 found.append(report.findings)
         with survive_lost_output():
             _print(report, as_json=as_json)
-        sys.exit(code_of(report))
+        sys.exit(choose_exit_code(report))
 
     return main
 
 
-def _show(*, quiet: bool) -> contextlib.AbstractContextManager[Notify]:
-    return contextlib.nullcontext(lambda _told: None) if quiet else show_steps(sys.stderr)
+def _show_progress(*, quiet: bool) -> contextlib.AbstractContextManager[Notify]:
+    return contextlib.nullcontext(lambda _told: None) if quiet else show_load_steps(sys.stderr)
 
 
 @contextlib.contextmanager

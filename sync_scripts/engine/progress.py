@@ -54,17 +54,17 @@ class Bars:
 
 
 @contextmanager
-def open_bars(console: Console) -> Iterator[Bars]:
+def show_bars(console: Console) -> Iterator[Bars]:
     """Bars on a terminal, which are gone at the end."""
     with Progress(console=console, transient=True) as progress:
         yield Bars(progress)
 
 
 @contextmanager
-def show_steps(stream: IO[str]) -> Iterator[Notify]:
+def show_load_steps(stream: IO[str]) -> Iterator[Notify]:
     """How a single load tells its steps, on standard error: `stream` is that."""
     if not stream.isatty():
         yield lambda event: print_line(event, err=True)
         return
-    with open_bars(Console(stderr=True)) as bars:
+    with show_bars(Console(stderr=True)) as bars:
         yield bars.advance

@@ -15,9 +15,9 @@ from sqlalchemy.exc import DBAPIError
 from roster_service.db.held_runs import drop_export, keep_export
 from roster_service.errors import CommandError, DatabaseUnavailableError, RosterServiceError, name_fault
 from sync_scripts.engine.report import Report
-from sync_scripts.engine.runs import approve, begin_run, end_run, open_feed, supersede
+from sync_scripts.engine.runs import approve, begin_run, end_run, find_or_add_feed, supersede
 from sync_scripts.reading.registry import Family
-from sync_scripts.reading.rejections import NO_FINDINGS, Findings, Refusal, RefusedExportError
+from sync_scripts.reading.rejections import NO_FINDINGS, Findings, RefusedExportError, Rejection
 from sync_scripts.staging.export_digest import digest_export
 
 # SQLSTATE classes of connections, rights, locks, limits and disks: their words say nothing of rows.
@@ -54,7 +54,7 @@ def record_run(engine: Engine, feed_name: str, family: str, source: Path) -> Ite
     """The record of a run of a feed, which is made where it is new. What is raised inside is recorded as the run's end,
     unless it has ended already."""
     with engine.begin() as connection:
-        feed_id, is_new = open_feed(connection, feed_name, family)
+        feed_id, is_new = find_or_add_feed(connection, feed_name, family)
         number = begin_run(connection, feed_id, family, str(source))
     try:
         yield RunRecord(number, feed_id, is_new)
@@ -106,7 +106,7 @@ def record_hold(
     try:
         if digest_export(Path(kept), export.family) != export.digest:
             raise RefusedExportError(
-                Findings.of([Refusal(export.path.name, "was changed while it was read; load it again")])
+                Findings.of([Rejection(export.path.name, "was changed while it was read; load it again")])
             )
         with engine.begin() as connection:
             held = {**report.to_row(), "kept_export": kept, "kept_digest": export.digest}

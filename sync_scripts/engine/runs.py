@@ -76,7 +76,7 @@ def require_feed_name(name: str) -> None:
         raise CommandError(f"a feed's name has 1 to {FEED_NAME_LENGTH} printable characters, without spaces around it")
 
 
-def open_feed(connection: Connection, name: str, family: str) -> tuple[int, bool]:
+def find_or_add_feed(connection: Connection, name: str, family: str) -> tuple[int, bool]:
     """(id of the feed, whether it was made just now). Raises CommandError for a feed of another family of formats."""
     row = insert_or_skip(feeds).values(name=name, format=family).on_conflict_do_nothing().returning(feeds.c.id)
     made: int | None = connection.scalar(row)
@@ -88,7 +88,7 @@ def open_feed(connection: Connection, name: str, family: str) -> tuple[int, bool
     return found.id, False
 
 
-def next_stamp(connection: Connection) -> datetime:
+def make_next_stamp(connection: Connection) -> datetime:
     """The stamp of this run's changes: now, but always later than any stamp that was given, whatever the clock says."""
     later = roster_state.c.as_of + text("interval '1 millisecond'")
     stamp: datetime = connection.execute(select(func.greatest(NOW, later, type_=Stamp))).scalar_one()
@@ -111,7 +111,7 @@ def end_run(connection: Connection, number: int, findings: Findings, **values: A
     row = update(sync_runs).where(sync_runs.c.id == number, open_ended)
     ended = connection.execute(row.values(finished_at=NOW, **values)).rowcount
     if ended and findings:
-        kept = [refusal.to_row() for refusal in findings.first]
+        kept = [rejection.to_row() for rejection in findings.first]
         connection.execute(
             insert(sync_refusals),
             [{"run_id": number, "number": place, "header": it.pop("column"), **it} for place, it in enumerate(kept, 1)],

@@ -189,7 +189,7 @@ YEAR = Kind(
 )
 
 
-def word_of(vocabulary: Vocabulary, renamed: Mapping[str, str] | None = None) -> Kind:
+def make_word_kind(vocabulary: Vocabulary, renamed: Mapping[str, str] | None = None) -> Kind:
     """The kind of a cell that takes a word of `vocabulary`; `renamed`: further words, and how they are stored."""
     renamed = renamed or {}
     words = (*vocabulary.words, *renamed)

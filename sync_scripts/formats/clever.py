@@ -13,7 +13,7 @@ from roster_service.db.vocabulary import Vocabulary
 from sync_scripts.formats import clever_people as people
 from sync_scripts.formats import clever_retained as retained
 from sync_scripts.formats import clever_rows as rows
-from sync_scripts.formats.cells import DAY, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, Kind, word_of
+from sync_scripts.formats.cells import DAY, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, Kind, make_word_kind
 from sync_scripts.formats.ids import make_id
 from sync_scripts.formats.model import (
     Cell,
@@ -35,15 +35,15 @@ EITHER_DAY = Kind(
     lambda cell: DAY.check(cell) | DAY.tolerates[0].holds(cell) if DAY.check else literal(True),
     rows.read_day,
 )
-YES_NO = word_of(Vocabulary(tuple(people.FLAGS)))
-GENDER = word_of(Vocabulary(tuple(people.SEXES)))
+YES_NO = make_word_kind(Vocabulary(tuple(people.FLAGS)))
+GENDER = make_word_kind(Vocabulary(tuple(people.SEXES)))
 
 TO_SCHOOL = Reference("schools")
 TO_TEACHER = Reference("teachers")
 SCHOOL = Cell("School_id", ID, required=True, refers=TO_SCHOOL)
 
 
-def _file(
+def _make_file(
     name: str,
     subject: Subject,
     *cells: Cell,
@@ -66,20 +66,20 @@ def _file(
     )
 
 
-def _describe(table: Table, kind: str) -> Subject:
+def _describe_records(table: Table, kind: str) -> Subject:
     """Records whose ids are made of this kind and the key of a row."""
     return Subject(table, lambda feed, key: make_id(feed, kind, key))
 
 
-def _unread(*headers: str) -> tuple[Cell, ...]:
+def _list_unread(*headers: str) -> tuple[Cell, ...]:
     return tuple(Cell(header, UNREAD) for header in headers)
 
 
-def _staff(name: str, kind: str, email: str, title: str, *, key: str) -> CsvFile:
+def _make_staff_file(name: str, kind: str, email: str, title: str, *, key: str) -> CsvFile:
     """`staff.csv`, and `admins.csv`, which it has taken the place of."""
-    return _file(
+    return _make_file(
         name,
-        _describe(tables.users, kind),
+        _describe_records(tables.users, kind),
         SCHOOL,
         Cell(key, ID, required=True),
         Cell(email, NAME),
@@ -88,7 +88,7 @@ def _staff(name: str, kind: str, email: str, title: str, *, key: str) -> CsvFile
         Cell(title, TEXT),
         Cell("Username", NAME),
         Cell("Password", SECRET),
-        *_unread("Department", "Role"),
+        *_list_unread("Department", "Role"),
         key=key,
         unique=False,
         required=False,
@@ -96,19 +96,19 @@ def _staff(name: str, kind: str, email: str, title: str, *, key: str) -> CsvFile
 
 
 FILES = (
-    _file(
+    _make_file(
         "schools",
-        _describe(tables.orgs, "school"),
+        _describe_records(tables.orgs, "school"),
         Cell("School_id", ID, required=True),
         Cell("School_name", TEXT, required=True),
         Cell("School_number", NAME),
-        *_unread("State_id", "Nces_id", "Low_grade", "High_grade", "Principal", "Principal_email"),
-        *_unread("School_address", "School_city", "School_state", "School_zip", "School_phone"),
+        *_list_unread("State_id", "Nces_id", "Low_grade", "High_grade", "Principal", "Principal_email"),
+        *_list_unread("School_address", "School_city", "School_state", "School_zip", "School_phone"),
         key="School_id",
     ),
-    _file(
+    _make_file(
         "students",
-        _describe(tables.users, "student"),
+        _describe_records(tables.users, "student"),
         SCHOOL,
         Cell("Student_id", ID, required=True),
         Cell("Student_number", NAME),
@@ -129,15 +129,15 @@ FILES = (
         Cell("Contact_relationship", TEXT),
         Cell("Contact_phone", TEXT),
         Cell("Contact_email", NAME),
-        *_unread("Contact_type", "Contact_phone_type", "Graduation_year", "Home_language", "Ell_status"),
-        *_unread("Frl_status", "IEP_status", "Student_street", "Student_city", "Student_state", "Student_zip"),
-        *_unread("Unweighted_gpa", "Weighted_gpa"),
+        *_list_unread("Contact_type", "Contact_phone_type", "Graduation_year", "Home_language", "Ell_status"),
+        *_list_unread("Frl_status", "IEP_status", "Student_street", "Student_city", "Student_state", "Student_zip"),
+        *_list_unread("Unweighted_gpa", "Weighted_gpa"),
         key="Student_id",
         unique=False,
     ),
-    _file(
+    _make_file(
         "teachers",
-        _describe(tables.users, "teacher"),
+        _describe_records(tables.users, "teacher"),
         SCHOOL,
         Cell("Teacher_id", ID, required=True),
         Cell("Teacher_number", NAME),
@@ -148,13 +148,13 @@ FILES = (
         Cell("Last_name", NAME, required=True),
         Cell("Username", NAME),
         Cell("Password", SECRET),
-        *_unread("Title"),
+        *_list_unread("Title"),
         key="Teacher_id",
         unique=False,
     ),
-    _file(
+    _make_file(
         "sections",
-        _describe(tables.classes, "section"),
+        _describe_records(tables.classes, "section"),
         SCHOOL,
         Cell("Section_id", ID, required=True),
         *(Cell(header, ID, required=number == 0, refers=TO_TEACHER) for number, header in enumerate(rows.TEACHERS)),
@@ -168,10 +168,10 @@ FILES = (
         Cell("Term_name", TEXT),
         Cell("Term_start", EITHER_DAY),
         Cell("Term_end", EITHER_DAY),
-        *_unread("Course_description"),
+        *_list_unread("Course_description"),
         key="Section_id",
     ),
-    _file(
+    _make_file(
         "seats",
         Subject(tables.enrollments),
         SCHOOL,
@@ -181,16 +181,16 @@ FILES = (
         unique=False,
         written_as="enrollments",
     ),
-    _staff("staff", "staff", "Staff_email", "Title", key="Staff_id"),
-    _staff("admins", "admin", "Admin_email", "Admin_title", key="Staff_id"),
+    _make_staff_file("staff", "staff", "Staff_email", "Title", key="Staff_id"),
+    _make_staff_file("admins", "admin", "Admin_email", "Admin_title", key="Staff_id"),
 )
 
 # Clever needs neither a user name nor a term.
 _OPTIONAL = ("username", "termSourcedIds")
 
 
-def _converted(name: str, select_rows: ConvertedRows, retain: RetainedRows, *files: str) -> ConvertedFile:
-    return ConvertedFile(loosen(ONEROSTER_1_2.file(name), *_OPTIONAL), files, select_rows, retain)
+def _convert_to(name: str, select_rows: ConvertedRows, retain: RetainedRows, *files: str) -> ConvertedFile:
+    return ConvertedFile(loosen(ONEROSTER_1_2.find_file(name), *_OPTIONAL), files, select_rows, retain)
 
 
 CLEVER = Format(
@@ -198,14 +198,14 @@ CLEVER = Format(
     FILES,
     PARTS_WITHOUT_PROFILES,
     converted=(
-        _converted("orgs", rows.select_orgs, retained.retain_orgs, "schools"),
-        _converted("academicSessions", rows.select_sessions, retained.retain_sessions, "sections"),
-        _converted("courses", rows.select_courses, retained.retain_courses, "sections"),
-        _converted("classes", rows.select_classes, retained.retain_classes, "sections"),
-        _converted("users", people.select_users, retained.retain_users, "students", "teachers"),
-        _converted("roles", people.select_roles, retained.retain_roles, "students", "teachers"),
-        _converted("enrollments", rows.select_enrollments, retained.retain_enrollments, "seats", "sections"),
-        _converted("demographics", people.select_demographics, retained.retain_demographics, "students"),
+        _convert_to("orgs", rows.select_orgs, retained.retain_orgs, "schools"),
+        _convert_to("academicSessions", rows.select_sessions, retained.retain_sessions, "sections"),
+        _convert_to("courses", rows.select_courses, retained.retain_courses, "sections"),
+        _convert_to("classes", rows.select_classes, retained.retain_classes, "sections"),
+        _convert_to("users", people.select_users, retained.retain_users, "students", "teachers"),
+        _convert_to("roles", people.select_roles, retained.retain_roles, "students", "teachers"),
+        _convert_to("enrollments", rows.select_enrollments, retained.retain_enrollments, "seats", "sections"),
+        _convert_to("demographics", people.select_demographics, retained.retain_demographics, "students"),
     ),
     # Files that later versions of Clever have beside these.
     skipped=frozenset({"attendance", "contacts", "resources", "terms"}),

@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import is_blank
-from sync_scripts.formats.clever_rows import read_day, select_first, to_text
+from sync_scripts.formats.clever_rows import read_day, select_first, to_literal
 from sync_scripts.formats.ids import make_id
 from sync_scripts.formats.model import LINE, Staged, StagedFile
 
@@ -74,14 +74,14 @@ def _list_contacts(staged: Staged, feed: str) -> Subquery:
     """Every row of a student that names a contact with an id."""
     students = staged["students"]
     low = func.lower(students["Contact_relationship"])
-    whens = [(low.in_(words), to_text(role)) for role, words in CONTACT_ROLES.items()]
+    whens = [(low.in_(words), to_literal(role)) for role, words in CONTACT_ROLES.items()]
     return (
         select(
             students.line.label(LINE),
             make_id(feed, "contact", students["Contact_sis_id"]).label("contact"),
             make_id(feed, "student", students["Student_id"]).label("student"),
             make_id(feed, "school", students["School_id"]).label("school"),
-            case(*whens, else_=to_text("guardian")).label("role"),
+            case(*whens, else_=to_literal("guardian")).label("role"),
             students["Contact_name"].label("name"),
             students["Contact_phone"].label("phone"),
             students["Contact_email"].label("email"),
@@ -118,7 +118,7 @@ def _select_people(
     nothing = null().label("nothing")
     columns = {
         "sourcedId": identifier,
-        "enabledUser": to_text("true"),
+        "enabledUser": to_literal("true"),
         "username": file["Username"],
         "givenName": file["First_name"],
         "familyName": file["Last_name"],
@@ -144,7 +144,7 @@ def _select_contacts(contacts: Subquery) -> Select[Any]:
     students = _join_agents(contacts, "contact", "student")
     columns = {
         "sourcedId": contacts.c.contact,
-        "enabledUser": to_text("true"),
+        "enabledUser": to_literal("true"),
         "username": null(),
         "givenName": given,
         "familyName": family,
@@ -168,7 +168,7 @@ def select_roles(staged: Staged, feed: str) -> Select[Any]:
         if name in staged:
             file = staged[name]
             user, org = make_id(feed, kind, file["sourcedId"]), make_id(feed, "school", file["School_id"])
-            selects.append(select(user, org, to_text(ROLES[kind])))
+            selects.append(select(user, org, to_literal(ROLES[kind])))
     rows = union_all(*selects).subquery()
     identifier = rows.c.user.concat("/").concat(rows.c.org)
     # A contact may be one student's parent and another's relative at the same school.
@@ -176,7 +176,7 @@ def select_roles(staged: Staged, feed: str) -> Select[Any]:
         select(
             identifier.label("sourcedId"),
             rows.c.user.label("userSourcedId"),
-            to_text("primary").label("roleType"),
+            to_literal("primary").label("roleType"),
             rows.c.role.label("role"),
             rows.c.org.label("orgSourcedId"),
         )
@@ -191,13 +191,13 @@ def select_demographics(staged: Staged, feed: str) -> Select[Any]:
     students = staged["students"]
     race = func.lower(students["Race"])
     known = [students[header].is_not(None) for header in ("DOB", "Gender", "Race", "Hispanic_Latino")]
-    sexes = [(students["Gender"] == word, to_text(sex)) for word, sex in SEXES.items()]
-    hispanic = [(students["Hispanic_Latino"] == word, to_text(flag)) for word, flag in FLAGS.items()]
+    sexes = [(students["Gender"] == word, to_literal(sex)) for word, sex in SEXES.items()]
+    hispanic = [(students["Hispanic_Latino"] == word, to_literal(flag)) for word, flag in FLAGS.items()]
     return select_first(
         students,
         make_id(feed, "student", students["Student_id"]).label("sourcedId"),
         read_day(students["DOB"]).label("birthDate"),
         case(*sexes).label("sex"),
-        *(case((race.in_(words), to_text("true"))).label(header) for header, words in RACES.items()),
+        *(case((race.in_(words), to_literal("true"))).label(header) for header, words in RACES.items()),
         case(*hispanic).label("hispanicOrLatinoEthnicity"),
     ).where(or_(*known))

@@ -13,66 +13,66 @@ from sync_scripts.formats.ids import make_id
 from sync_scripts.formats.model import Staged
 
 
-def _list_ids(refused: Staged, feed: str, kind: str, name: str) -> Iterator[Select[Any]]:
-    if name in refused:
-        yield select(make_id(feed, kind, refused[name]["sourcedId"]).label("sourcedId"))
+def _list_ids(rejected: Staged, feed: str, kind: str, name: str) -> Iterator[Select[Any]]:
+    if name in rejected:
+        yield select(make_id(feed, kind, rejected[name]["sourcedId"]).label("sourcedId"))
 
 
-def retain_orgs(refused: Staged, feed: str) -> Iterator[Select[Any]]:
+def retain_orgs(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
     """The schools."""
-    yield from _list_ids(refused, feed, "school", "schools")
+    yield from _list_ids(rejected, feed, "school", "schools")
 
 
-def retain_classes(refused: Staged, feed: str) -> Iterator[Select[Any]]:
+def retain_classes(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
     """The sections."""
-    yield from _list_ids(refused, feed, "section", "sections")
+    yield from _list_ids(rejected, feed, "section", "sections")
 
 
-def retain_sessions(refused: Staged, feed: str) -> Iterator[Select[Any]]:
+def retain_sessions(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
     """The terms of the sections."""
     terms = tables.class_terms
-    for sections in retain_classes(refused, feed):
+    for sections in retain_classes(rejected, feed):
         yield select(terms.c.session_id.label("sourcedId")).where(terms.c.class_id.in_(sections))
 
 
-def retain_courses(refused: Staged, feed: str) -> Iterator[Select[Any]]:
+def retain_courses(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
     """The courses of the sections."""
     stored = tables.classes
-    for sections in retain_classes(refused, feed):
+    for sections in retain_classes(rejected, feed):
         yield select(stored.c.course_id.label("sourcedId")).where(stored.c.sourced_id.in_(sections))
 
 
-def retain_enrollments(refused: Staged, feed: str) -> Iterator[Select[Any]]:
+def retain_enrollments(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
     """The seats, and the teachers of the sections."""
-    if "seats" in refused:
-        seats = refused["seats"]
+    if "seats" in rejected:
+        seats = rejected["seats"]
         yield select(make_id(feed, "enrollment", seats["Section_id"], seats["Student_id"]).label("sourcedId"))
     stored = tables.enrollments
-    for sections in retain_classes(refused, feed):
+    for sections in retain_classes(rejected, feed):
         yield select(stored.c.sourced_id.label("sourcedId")).where(
             stored.c.class_id.in_(sections), stored.c.role == "teacher"
         )
 
 
-def retain_users(refused: Staged, feed: str) -> Iterator[Select[Any]]:
+def retain_users(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
     """People, and the contacts of students."""
     for kind, name, *_ in PEOPLE:
-        yield from _list_ids(refused, feed, kind, name)
+        yield from _list_ids(rejected, feed, kind, name)
     agents = tables.user_agents
-    for students in _list_ids(refused, feed, "student", "students"):
+    for students in _list_ids(rejected, feed, "student", "students"):
         yield select(agents.c.agent_id.label("sourcedId")).where(agents.c.user_id.in_(students))
 
 
-def retain_roles(refused: Staged, feed: str) -> Iterator[Select[Any]]:
+def retain_roles(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
     """All roles of the same people."""
     stored = tables.user_roles
-    people = list(retain_users(refused, feed))
+    people = list(retain_users(rejected, feed))
     if people:
         yield select(stored.c.row_id.label("sourcedId"), stored.c.user_id.label("userSourcedId")).where(
             stored.c.user_id.in_(union_all(*people))
         )
 
 
-def retain_demographics(refused: Staged, feed: str) -> Iterator[Select[Any]]:
+def retain_demographics(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
     """What is known of students."""
-    yield from _list_ids(refused, feed, "student", "students")
+    yield from _list_ids(rejected, feed, "student", "students")

@@ -28,7 +28,7 @@ def read_day(cell: SQLText) -> SQLText:
     return case((us_day.holds(cell), us_day.read(cell)), else_=cell) if us_day.read else cell
 
 
-def to_text(value: str) -> ColumnElement[str]:
+def to_literal(value: str) -> ColumnElement[str]:
     return literal(value, CText)
 
 
@@ -56,7 +56,7 @@ def select_orgs(staged: Staged, feed: str) -> Select[Any]:
     below = select(
         make_id(feed, "school", schools["School_id"]),
         schools["School_name"],
-        to_text("school"),
+        to_literal("school"),
         schools["School_number"],
         district["sourcedId"],
     )
@@ -93,14 +93,14 @@ def select_sessions(staged: Staged, feed: str) -> Select[Any]:
     return select(
         terms.c.sourcedId,
         terms.c.title,
-        to_text("term").label("type"),
+        to_literal("term").label("type"),
         terms.c.startDate,
         terms.c.endDate,
         case((month >= FIRST_MONTH_OF_SCHOOL, next_year), else_=year).label("schoolYear"),
     ).distinct()
 
 
-def _course_id(sections: StagedFile, feed: str) -> ColumnElement[str]:
+def _make_course_id(sections: StagedFile, feed: str) -> ColumnElement[str]:
     """By the number, else by the name; a section that has neither is a course of its own."""
     return func.coalesce(
         # An id has no spaces at its end.
@@ -114,7 +114,7 @@ def _course_id(sections: StagedFile, feed: str) -> ColumnElement[str]:
 def select_courses(staged: Staged, feed: str) -> Select[Any]:
     """The courses that the sections name, at the district."""
     sections = staged["sections"]
-    identifier = _course_id(sections, feed)
+    identifier = _make_course_id(sections, feed)
     title = _first_filled(sections, "Course_name", "Course_number", "Name", "Section_id")
     return (
         select(
@@ -138,7 +138,7 @@ def select_classes(staged: Staged, feed: str) -> Select[Any]:
         make_id(feed, "section", sections["Section_id"]).label("sourcedId"),
         title.label("title"),
         sections["Grade"].label("grades"),
-        _course_id(sections, feed).label("courseSourcedId"),
+        _make_course_id(sections, feed).label("courseSourcedId"),
         sections["Section_number"].label("classCode"),
         kind.label("classType"),
         make_id(feed, "school", sections["School_id"]).label("schoolSourcedId"),
@@ -157,7 +157,7 @@ def select_enrollments(staged: Staged, feed: str) -> Select[Any]:
             make_id(feed, "section", seats["Section_id"]).label("classSourcedId"),
             make_id(feed, "school", seats["School_id"]).label("schoolSourcedId"),
             make_id(feed, "student", seats["Student_id"]).label("userSourcedId"),
-            to_text("student").label("role"),
+            to_literal("student").label("role"),
             cast(null(), CText).label("primary"),
         )
     ]
@@ -168,8 +168,8 @@ def select_enrollments(staged: Staged, feed: str) -> Select[Any]:
                 make_id(feed, "section", sections["Section_id"]),
                 make_id(feed, "school", sections["School_id"]),
                 make_id(feed, "teacher", sections[header]),
-                to_text("teacher"),
-                to_text("false" if number else "true"),
+                to_literal("teacher"),
+                to_literal("false" if number else "true"),
             ).where(sections[header].is_not(None))
         )
     rows = union_all(*selects).subquery()

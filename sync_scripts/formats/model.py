@@ -119,7 +119,7 @@ class CsvFile:
         """The headers of all columns."""
         return tuple(cell.header for cell in self.cells)
 
-    def cell(self, header: str) -> Cell:
+    def find_cell(self, header: str) -> Cell:
         """The column with this header. KeyError: no such column."""
         for cell in self.cells:
             if cell.header == header:
@@ -244,7 +244,7 @@ class Format:
         """The roster tables that an export of this format fills."""
         return frozenset(file.table for file in self.all_files if file.table is not None)
 
-    def file(self, name: str) -> CsvFile:
+    def find_file(self, name: str) -> CsvFile:
         """The file with this name. KeyError: the format has none."""
         for file in self.all_files:
             if file.name == name:

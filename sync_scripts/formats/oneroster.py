@@ -41,13 +41,13 @@ from sync_scripts.formats.cells import (
     UNREAD,
     YEAR,
     Kind,
-    word_of,
+    make_word_kind,
 )
 from sync_scripts.formats.model import Cell, CsvFile, Format, Reference
 from sync_scripts.formats.oneroster_parts import PARTS_1_1, PARTS_1_2, RULES_1_2
 
 # `inactive` is what 1.0 said for `tobedeleted`, and exporters still do.
-STATUS = word_of(Vocabulary((*vocabulary.STATUS.words, "inactive")))
+STATUS = make_word_kind(Vocabulary((*vocabulary.STATUS.words, "inactive")))
 
 TO_ORG = Reference("orgs")
 TO_SCHOOL = Reference("orgs", types=("school",))
@@ -56,7 +56,7 @@ TO_SESSION = Reference("academicSessions")
 TO_USER = Reference("users")
 
 
-def _begin(identifier: Column[Any], names: Reference | None = None) -> tuple[Cell, ...]:
+def _list_first_cells(identifier: Column[Any], names: Reference | None = None) -> tuple[Cell, ...]:
     """The three columns that every file begins with. `names`: what its ids are the ids of."""
     return (
         Cell("sourcedId", ID, identifier, required=True, refers=names),
@@ -66,22 +66,22 @@ def _begin(identifier: Column[Any], names: Reference | None = None) -> tuple[Cel
     )
 
 
-def _file(name: str, table: Table, *cells: Cell, required: bool = True, names: Reference | None = None) -> CsvFile:
+def _make_file(name: str, table: Table, *cells: Cell, required: bool = True, names: Reference | None = None) -> CsvFile:
     """A file of records."""
-    return CsvFile(name, (*_begin(table.c.sourced_id, names), *cells), table, required)
+    return CsvFile(name, (*_list_first_cells(table.c.sourced_id, names), *cells), table, required)
 
 
-def _file_of_parts(name: str, key: Column[Any], *cells: Cell, required: bool = True) -> CsvFile:
+def _make_part_file(name: str, key: Column[Any], *cells: Cell, required: bool = True) -> CsvFile:
     """A file whose rows are parts of records. `key`: where their ids are kept."""
-    return CsvFile(name, (*_begin(key), *cells), required=required, kept_in=key.table)
+    return CsvFile(name, (*_list_first_cells(key), *cells), required=required, kept_in=key.table)
 
 
-def _shared_files(
+def _list_shared_files(
     org_type: Kind, session_type: Kind, class_type: Kind, enrollment_role: Kind, sex: Kind
 ) -> tuple[CsvFile, ...]:
     """The files that both versions have, with the words of one version."""
     return (
-        _file(
+        _make_file(
             "orgs",
             orgs,
             Cell("name", TEXT, orgs.c.name, required=True),
@@ -89,7 +89,7 @@ def _shared_files(
             Cell("identifier", NAME, orgs.c.identifier),
             Cell("parentSourcedId", ID, orgs.c.parent_id, refers=Reference("orgs", tree=True)),
         ),
-        _file(
+        _make_file(
             "academicSessions",
             academic_sessions,
             Cell("title", TEXT, academic_sessions.c.title, required=True),
@@ -104,7 +104,7 @@ def _shared_files(
             ),
             Cell("schoolYear", YEAR, academic_sessions.c.school_year, required=True),
         ),
-        _file(
+        _make_file(
             "courses",
             courses,
             Cell("schoolYearSourcedId", ID, courses.c.school_year_id, refers=TO_SCHOOL_YEAR),
@@ -115,7 +115,7 @@ def _shared_files(
             Cell("subjects", TEXTS, courses.c.subjects),
             Cell("subjectCodes", TEXTS, courses.c.subject_codes),
         ),
-        _file(
+        _make_file(
             "classes",
             classes,
             Cell("title", TEXT, classes.c.title, required=True),
@@ -130,7 +130,7 @@ def _shared_files(
             Cell("subjectCodes", TEXTS, classes.c.subject_codes),
             Cell("periods", TEXTS, classes.c.periods),
         ),
-        _file(
+        _make_file(
             "enrollments",
             enrollments,
             Cell("classSourcedId", ID, enrollments.c.class_id, required=True, refers=Reference("classes")),
@@ -141,7 +141,7 @@ def _shared_files(
             Cell("beginDate", DAY, enrollments.c.begin_date),
             Cell("endDate", DAY, enrollments.c.end_date),
         ),
-        _file(
+        _make_file(
             "demographics",
             demographics,
             Cell("birthDate", DAY, demographics.c.birth_date),
@@ -183,7 +183,7 @@ _USER_NAMES = (
     Cell("password", SECRET),
 )
 
-_USERS_1_1 = _file(
+_USERS_1_1 = _make_file(
     "users",
     users,
     Cell("enabledUser", FLAG, users.c.enabled_user, required=True),
@@ -196,11 +196,11 @@ _USERS_1_1 = _file(
         many=True,
         items=user_roles.c.org_id,
     ),
-    Cell("role", word_of(vocabulary.USER_ROLES_1_1), required=True),
+    Cell("role", make_word_kind(vocabulary.USER_ROLES_1_1), required=True),
     *_USER_NAMES,
 )
 
-_USERS_1_2 = _file(
+_USERS_1_2 = _make_file(
     "users",
     users,
     Cell("enabledUser", FLAG, users.c.enabled_user, required=True),
@@ -213,19 +213,19 @@ _USERS_1_2 = _file(
     Cell("pronouns", TEXT, users.c.pronouns),
 )
 
-_ROLES = _file_of_parts(
+_ROLES = _make_part_file(
     "roles",
     user_roles.c.row_id,
     Cell("userSourcedId", ID, user_roles.c.user_id, required=True, refers=TO_USER),
-    Cell("roleType", word_of(vocabulary.ROLE_TYPES), user_roles.c.role_type, required=True),
-    Cell("role", word_of(vocabulary.USER_ROLES), user_roles.c.role, required=True),
+    Cell("roleType", make_word_kind(vocabulary.ROLE_TYPES), user_roles.c.role_type, required=True),
+    Cell("role", make_word_kind(vocabulary.USER_ROLES), user_roles.c.role, required=True),
     Cell("beginDate", DAY, user_roles.c.begin_date),
     Cell("endDate", DAY, user_roles.c.end_date),
     Cell("orgSourcedId", ID, user_roles.c.org_id, required=True, refers=TO_ORG),
     Cell("userProfileSourcedId", ID, user_roles.c.profile_id, refers=Reference("userProfiles")),
 )
 
-_USER_PROFILES = _file_of_parts(
+_USER_PROFILES = _make_part_file(
     "userProfiles",
     user_profiles.c.profile_id,
     Cell("userSourcedId", ID, user_profiles.c.user_id, required=True, refers=TO_USER),
@@ -252,17 +252,17 @@ _SKIPPED_1_2 = _SKIPPED_1_1 | {
 
 # 1.1 once shared the users' words among enrollments. An aide in a class is real, and has no word of its own: 1.2 is
 # told `ext:aide`, 1.1 what stands for any such word. A guardian in a class is a mistake, and stays refused.
-_ENROLLMENT_ROLE_1_1 = word_of(vocabulary.ENROLLMENT_ROLES_1_1, {"aide": "ext:aide"})
+_ENROLLMENT_ROLE_1_1 = make_word_kind(vocabulary.ENROLLMENT_ROLES_1_1, {"aide": "ext:aide"})
 
 ONEROSTER_1_1 = Format(
     "oneroster 1.1",
     (
-        *_shared_files(
-            word_of(vocabulary.ORG_TYPES_1_1),
-            word_of(vocabulary.SESSION_TYPES_1_1),
-            word_of(vocabulary.CLASS_TYPES_1_1),
+        *_list_shared_files(
+            make_word_kind(vocabulary.ORG_TYPES_1_1),
+            make_word_kind(vocabulary.SESSION_TYPES_1_1),
+            make_word_kind(vocabulary.CLASS_TYPES_1_1),
             _ENROLLMENT_ROLE_1_1,
-            word_of(vocabulary.SEXES_1_1),
+            make_word_kind(vocabulary.SEXES_1_1),
         ),
         _USERS_1_1,
     ),
@@ -273,12 +273,12 @@ ONEROSTER_1_1 = Format(
 ONEROSTER_1_2 = Format(
     "oneroster 1.2",
     (
-        *_shared_files(
-            word_of(vocabulary.ORG_TYPES),
-            word_of(vocabulary.SESSION_TYPES),
-            word_of(vocabulary.CLASS_TYPES),
-            word_of(vocabulary.ENROLLMENT_ROLES),
-            word_of(vocabulary.SEXES),
+        *_list_shared_files(
+            make_word_kind(vocabulary.ORG_TYPES),
+            make_word_kind(vocabulary.SESSION_TYPES),
+            make_word_kind(vocabulary.CLASS_TYPES),
+            make_word_kind(vocabulary.ENROLLMENT_ROLES),
+            make_word_kind(vocabulary.SEXES),
         ),
         _USERS_1_2,
         _ROLES,

@@ -14,7 +14,7 @@ from sqlalchemy import Table
 from roster_service.db import tables, vocabulary
 from sync_scripts.formats import sds_retained as retained
 from sync_scripts.formats import sds_rows as rows
-from sync_scripts.formats.cells import DAY, FLAG, ID, IDS, NAME, SECRET, TEXT, TEXTS, UNREAD, YEAR, word_of
+from sync_scripts.formats.cells import DAY, FLAG, ID, IDS, NAME, SECRET, TEXT, TEXTS, UNREAD, YEAR, make_word_kind
 from sync_scripts.formats.model import (
     Cell,
     ConvertedFile,
@@ -33,27 +33,27 @@ _PREFIX = "sds_"
 
 
 # Any other word is an extension.
-ORG_TYPE = replace(TEXT, tolerates=word_of(vocabulary.ORG_TYPES).tolerates)
+ORG_TYPE = replace(TEXT, tolerates=make_word_kind(vocabulary.ORG_TYPES).tolerates)
 
 
-def _to(name: str, *types: str, tree: bool = False) -> Reference:
+def _refer_to(name: str, *types: str, tree: bool = False) -> Reference:
     return Reference(_PREFIX + name, types, tree=tree, written_as=name)
 
 
-def _describe(table: Table) -> Subject:
+def _describe_records(table: Table) -> Subject:
     """Records with the ids that the export has."""
     return Subject(table, lambda _feed, key: key)
 
 
-TO_ORG = _to("orgs")
-TO_SCHOOL = _to("orgs", "school")
-TO_USER = _to("users")
-TO_CLASS = _to("classes")
-TO_SESSION = _to("academicSessions")
+TO_ORG = _refer_to("orgs")
+TO_SCHOOL = _refer_to("orgs", "school")
+TO_USER = _refer_to("users")
+TO_CLASS = _refer_to("classes")
+TO_SESSION = _refer_to("academicSessions")
 SOURCED_ID = Cell("sourcedId", ID, required=True)
 
 
-def _file(
+def _make_file(
     name: str, subject: Subject, *cells: Cell, key: str = "sourcedId", unique: bool = True, required: bool = True
 ) -> CsvFile:
     """A file of the export. Its name among the staged files is not that of the file of OneRoster."""
@@ -71,17 +71,17 @@ def _file(
 
 
 FILES = (
-    _file(
+    _make_file(
         "orgs",
-        _describe(tables.orgs),
+        _describe_records(tables.orgs),
         SOURCED_ID,
         Cell("name", TEXT, required=True),
         Cell("type", ORG_TYPE, required=True),
-        Cell("parentSourcedId", ID, refers=_to("orgs", tree=True)),
+        Cell("parentSourcedId", ID, refers=_refer_to("orgs", tree=True)),
     ),
-    _file(
+    _make_file(
         "users",
-        _describe(tables.users),
+        _describe_records(tables.users),
         SOURCED_ID,
         Cell("username", NAME, required=True),
         Cell("givenName", TEXT),
@@ -92,7 +92,7 @@ FILES = (
         Cell("phone", TEXT),
         Cell("sms", TEXT),
     ),
-    _file(
+    _make_file(
         "roles",
         Subject(tables.users),
         Cell("userSourcedId", ID, required=True, refers=TO_USER),
@@ -106,18 +106,18 @@ FILES = (
         key="userSourcedId",
         unique=False,
     ),
-    _file(
+    _make_file(
         "classes",
-        _describe(tables.classes),
+        _describe_records(tables.classes),
         SOURCED_ID,
         Cell("orgSourcedId", ID, required=True, refers=TO_SCHOOL),
         Cell("title", TEXT, required=True),
         Cell("code", TEXT),
         Cell("sessionSourcedIds", IDS, refers=TO_SESSION, many=True),
-        Cell("courseSourcedId", ID, refers=_to("courses")),
+        Cell("courseSourcedId", ID, refers=_refer_to("courses")),
         required=False,
     ),
-    _file(
+    _make_file(
         "enrollments",
         Subject(tables.enrollments),
         Cell("classSourcedId", ID, required=True, refers=TO_CLASS),
@@ -127,9 +127,9 @@ FILES = (
         unique=False,
         required=False,
     ),
-    _file(
+    _make_file(
         "academicSessions",
-        _describe(tables.academic_sessions),
+        _describe_records(tables.academic_sessions),
         SOURCED_ID,
         Cell("title", TEXT, required=True),
         Cell("type", TEXT, required=True),
@@ -138,9 +138,9 @@ FILES = (
         Cell("endDate", DAY, required=True),
         required=False,
     ),
-    _file(
+    _make_file(
         "courses",
-        _describe(tables.courses),
+        _describe_records(tables.courses),
         SOURCED_ID,
         Cell("orgSourcedId", ID, required=True, refers=TO_ORG),
         Cell("title", TEXT, required=True),
@@ -150,11 +150,11 @@ FILES = (
         Cell("grade", TEXTS),
         required=False,
     ),
-    _file(
+    _make_file(
         "demographics",
-        _describe(tables.demographics),
+        _describe_records(tables.demographics),
         Cell("userSourcedId", ID, required=True, refers=TO_USER),
-        Cell("sex", word_of(rows.SEXES)),
+        Cell("sex", make_word_kind(rows.SEXES)),
         Cell("birthDate", DAY),
         Cell("birthCity", TEXT),
         Cell("birthState", TEXT),
@@ -164,7 +164,7 @@ FILES = (
         key="userSourcedId",
         required=False,
     ),
-    _file(
+    _make_file(
         "relationships",
         Subject(tables.users),
         Cell("userSourcedId", ID, required=True, refers=TO_USER),
@@ -177,8 +177,8 @@ FILES = (
 )
 
 
-def _converted(name: str, select_rows: ConvertedRows, retain: RetainedRows, *files: str) -> ConvertedFile:
-    file = loosen(ONEROSTER_1_2.file(name), "termSourcedIds")
+def _convert_to(name: str, select_rows: ConvertedRows, retain: RetainedRows, *files: str) -> ConvertedFile:
+    file = loosen(ONEROSTER_1_2.find_file(name), "termSourcedIds")
     return ConvertedFile(file, tuple(_PREFIX + it for it in files), select_rows, retain)
 
 
@@ -187,16 +187,16 @@ SDS = Format(
     FILES,
     PARTS_WITHOUT_PROFILES,
     converted=(
-        _converted("orgs", rows.select_orgs, retained.retain_ids("sds_orgs"), "orgs"),
-        _converted(
+        _convert_to("orgs", rows.select_orgs, retained.retain_ids("sds_orgs"), "orgs"),
+        _convert_to(
             "academicSessions", rows.select_sessions, retained.retain_ids("sds_academicSessions"), "academicSessions"
         ),
-        _converted("courses", rows.select_courses, retained.retain_courses, "classes"),
-        _converted("classes", rows.select_classes, retained.retain_ids("sds_classes"), "classes"),
-        _converted("users", rows.select_users, retained.retain_users, "users", "roles"),
-        _converted("roles", rows.select_roles, retained.retain_roles, "users", "roles", "orgs"),
-        _converted("enrollments", rows.select_enrollments, retained.retain_enrollments, "enrollments", "classes"),
-        _converted("demographics", rows.select_demographics, retained.retain_ids("sds_demographics"), "demographics"),
+        _convert_to("courses", rows.select_courses, retained.retain_courses, "classes"),
+        _convert_to("classes", rows.select_classes, retained.retain_ids("sds_classes"), "classes"),
+        _convert_to("users", rows.select_users, retained.retain_users, "users", "roles"),
+        _convert_to("roles", rows.select_roles, retained.retain_roles, "users", "roles", "orgs"),
+        _convert_to("enrollments", rows.select_enrollments, retained.retain_enrollments, "enrollments", "classes"),
+        _convert_to("demographics", rows.select_demographics, retained.retain_ids("sds_demographics"), "demographics"),
     ),
     skipped=frozenset({"userFlags"}),
 )

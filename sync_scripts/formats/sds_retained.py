@@ -11,38 +11,38 @@ from roster_service.db import tables
 from sync_scripts.formats.model import RetainedRows, Staged
 
 
-def _list_cells(refused: Staged, name: str, *headers: str) -> Iterator[Select[Any]]:
+def _list_cells(rejected: Staged, name: str, *headers: str) -> Iterator[Select[Any]]:
     """The ids that stand under these headers."""
-    if name in refused:
-        yield from (select(refused[name][header].label("sourcedId")) for header in headers)
+    if name in rejected:
+        yield from (select(rejected[name][header].label("sourcedId")) for header in headers)
 
 
 def retain_ids(name: str) -> RetainedRows:
     """The records with the ids of the rows."""
-    return lambda refused, _feed: _list_cells(refused, name, "sourcedId")
+    return lambda rejected, _feed: _list_cells(rejected, name, "sourcedId")
 
 
-def retain_courses(refused: Staged, feed: str) -> Iterator[Select[Any]]:
+def retain_courses(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
     """The courses, and those that were made for classes."""
-    yield from _list_cells(refused, "sds_courses", "sourcedId")
+    yield from _list_cells(rejected, "sds_courses", "sourcedId")
     stored = tables.classes
-    for classes in _list_cells(refused, "sds_classes", "sourcedId"):
+    for classes in _list_cells(rejected, "sds_classes", "sourcedId"):
         yield select(stored.c.course_id.label("sourcedId")).where(stored.c.sourced_id.in_(classes))
 
 
-def retain_users(refused: Staged, feed: str) -> Iterator[Select[Any]]:
+def retain_users(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
     """The users; those with a role, whose grades it says; those with a relationship."""
-    yield from _list_cells(refused, "sds_users", "sourcedId")
-    yield from _list_cells(refused, "sds_roles", "userSourcedId")
-    yield from _list_cells(refused, "sds_relationships", "userSourcedId", "relationshipUserSourcedId")
+    yield from _list_cells(rejected, "sds_users", "sourcedId")
+    yield from _list_cells(rejected, "sds_roles", "userSourcedId")
+    yield from _list_cells(rejected, "sds_relationships", "userSourcedId", "relationshipUserSourcedId")
 
 
-def retain_roles(refused: Staged, feed: str) -> Iterator[Select[Any]]:
+def retain_roles(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
     """All roles of the users with a role or a relationship, and of their contacts, who have theirs at the same orgs."""
     stored, agents = tables.user_roles, tables.user_agents
     named = [
-        *_list_cells(refused, "sds_roles", "userSourcedId"),
-        *_list_cells(refused, "sds_relationships", "relationshipUserSourcedId"),
+        *_list_cells(rejected, "sds_roles", "userSourcedId"),
+        *_list_cells(rejected, "sds_relationships", "relationshipUserSourcedId"),
     ]
     if named:
         contacts = select(agents.c.agent_id).where(agents.c.user_id.in_(union_all(*named)))
@@ -51,9 +51,9 @@ def retain_roles(refused: Staged, feed: str) -> Iterator[Select[Any]]:
         )
 
 
-def retain_enrollments(refused: Staged, feed: str) -> Iterator[Select[Any]]:
+def retain_enrollments(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
     """Whatever the users are in the classes."""
-    if "sds_enrollments" in refused:
-        stored, seats = tables.enrollments, refused["sds_enrollments"]
+    if "sds_enrollments" in rejected:
+        stored, seats = tables.enrollments, rejected["sds_enrollments"]
         same = and_(stored.c.class_id == seats["classSourcedId"], stored.c.user_id == seats["userSourcedId"])
         yield select(stored.c.sourced_id.label("sourcedId")).where(exists().where(same))

@@ -43,16 +43,16 @@ ROLES: Mapping[str, str] = {
 }
 
 
-def _text(value: str) -> ColumnElement[str]:
+def _to_literal(value: str) -> ColumnElement[str]:
     return literal(value, CText)
 
 
-def _say(word: ColumnElement[str], words: Vocabulary) -> ColumnElement[str]:
+def _to_word(word: ColumnElement[str], words: Vocabulary) -> ColumnElement[str]:
     """A word of the vocabulary whatever its case, else an extension."""
     low = func.lower(word)
-    whens = [(low == known.lower(), _text(known)) for known in words.words]
+    whens = [(low == known.lower(), _to_literal(known)) for known in words.words]
     own = func.regexp_replace(word, "[^a-zA-Z0-9._-]", "_", "g", type_=CText)
-    return case((word.is_(None), null()), *whens, else_=_text("ext:").concat(own))
+    return case((word.is_(None), null()), *whens, else_=_to_literal("ext:").concat(own))
 
 
 def select_orgs(staged: Staged, feed: str) -> Select[Any]:
@@ -61,7 +61,7 @@ def select_orgs(staged: Staged, feed: str) -> Select[Any]:
     return select(
         orgs["sourcedId"].label("sourcedId"),
         orgs["name"].label("name"),
-        _say(orgs["type"], vocabulary.ORG_TYPES).label("type"),
+        _to_word(orgs["type"], vocabulary.ORG_TYPES).label("type"),
         # The number that vendors know a district by.
         orgs["sourcedId"].label("identifier"),
         orgs["parentSourcedId"].label("parentSourcedId"),
@@ -74,10 +74,10 @@ def select_sessions(staged: Staged, feed: str) -> Select[Any]:
     columns = [
         sessions[header].label(header) for header in ("sourcedId", "title", "startDate", "endDate", "schoolYear")
     ]
-    return select(*columns, _say(sessions["type"], vocabulary.SESSION_TYPES).label("type"))
+    return select(*columns, _to_word(sessions["type"], vocabulary.SESSION_TYPES).label("type"))
 
 
-def _course_of(classes: Any, feed: str) -> ColumnElement[str]:
+def _make_course_id(classes: Any, feed: str) -> ColumnElement[str]:
     own = make_id(feed, "class-course", classes["sourcedId"])
     return func.coalesce(classes["courseSourcedId"], own, type_=CText)
 
@@ -87,7 +87,7 @@ def select_courses(staged: Staged, feed: str) -> Select[Any]:
     classes = staged["sds_classes"]
     selects: list[Select[Any]] = [
         select(
-            _course_of(classes, feed).label("sourcedId"),
+            _make_course_id(classes, feed).label("sourcedId"),
             classes["title"].label("title"),
             classes["code"].label("courseCode"),
             classes["orgSourcedId"].label("orgSourcedId"),
@@ -110,9 +110,9 @@ def select_classes(staged: Staged, feed: str) -> Select[Any]:
     return select(
         classes["sourcedId"].label("sourcedId"),
         classes["title"].label("title"),
-        _course_of(classes, feed).label("courseSourcedId"),
+        _make_course_id(classes, feed).label("courseSourcedId"),
         classes["code"].label("classCode"),
-        _text("scheduled").label("classType"),
+        _to_literal("scheduled").label("classType"),
         classes["orgSourcedId"].label("schoolSourcedId"),
         classes["sessionSourcedIds"].label("termSourcedIds"),
     )
@@ -134,7 +134,7 @@ def select_users(staged: Staged, feed: str) -> Select[Any]:
         agents = select(listed).where(pairs.c.one == users["sourcedId"]).scalar_subquery()
     return select(
         users["sourcedId"].label("sourcedId"),
-        _text("true").label("enabledUser"),
+        _to_literal("true").label("enabledUser"),
         *(
             func.coalesce(TEXT.convert(users[header]), users["username"]).label(header)
             for header in ("givenName", "familyName")
@@ -149,13 +149,13 @@ def select_roles(staged: Staged, feed: str) -> Select[Any]:
     """The roles; the primary one at an org is the one that says so, else the first by its word. Contacts are what
     their relationships say, at the orgs of whom they belong to."""
     roles, orgs = staged["sds_roles"], staged["sds_orgs"]
-    whens = [(roles["role"] == word, _text(said)) for word, said in ROLES.items()]
+    whens = [(roles["role"] == word, _to_literal(said)) for word, said in ROLES.items()]
     # Where the row of an org is refused, the stored org stands.
     stored = select(tables.orgs.c.type).where(tables.orgs.c.sourced_id == roles["orgSourcedId"]).scalar_subquery()
     at_school = func.coalesce(func.lower(orgs["type"]), stored, type_=CText) == "school"
-    administrator = case((at_school, _text("siteAdministrator")), else_=_text("districtAdministrator"))
+    administrator = case((at_school, _to_literal("siteAdministrator")), else_=_to_literal("districtAdministrator"))
     said = case(
-        (roles["role"] == "administrator", administrator), *whens, else_=_say(roles["role"], vocabulary.USER_ROLES)
+        (roles["role"] == "administrator", administrator), *whens, else_=_to_word(roles["role"], vocabulary.USER_ROLES)
     )
     selects: list[Select[Any]] = [
         select(
@@ -170,10 +170,15 @@ def select_roles(staged: Staged, feed: str) -> Select[Any]:
     if "sds_relationships" in staged:
         relations = staged["sds_relationships"]
         guardian = func.lower(relations["relationshipRole"])
-        known = case((guardian.in_(vocabulary.GUARDIAN_ROLES), guardian), else_=_text("guardian"))
+        known = case((guardian.in_(vocabulary.GUARDIAN_ROLES), guardian), else_=_to_literal("guardian"))
         selects.append(
             select(
-                relations["relationshipUserSourcedId"], roles["orgSourcedId"], known, null(), null(), _text("false")
+                relations["relationshipUserSourcedId"],
+                roles["orgSourcedId"],
+                known,
+                null(),
+                null(),
+                _to_literal("false"),
             ).select_from(relations.table.join(roles.table, roles["userSourcedId"] == relations["userSourcedId"]))
         )
     rows = union_all(*selects).subquery()
@@ -205,7 +210,7 @@ def select_enrollments(staged: Staged, feed: str) -> Select[Any]:
     seats, classes = staged["sds_enrollments"], staged["sds_classes"]
     stored = tables.classes
     stored_school = select(stored.c.school_id).where(stored.c.sourced_id == seats["classSourcedId"]).scalar_subquery()
-    role = _say(seats["role"], vocabulary.ENROLLMENT_ROLES)
+    role = _to_word(seats["role"], vocabulary.ENROLLMENT_ROLES)
     identifier = make_id(feed, "enrollment", seats["classSourcedId"], seats["userSourcedId"], role)
     return (
         select(
@@ -226,7 +231,7 @@ def select_demographics(staged: Staged, feed: str) -> Select[Any]:
     people = staged["sds_demographics"]
 
     def named(header: str, code: str) -> ColumnElement[Any]:
-        return case((_text(code) == func.any(to_list(people[header])), "true"))
+        return case((_to_literal(code) == func.any(to_list(people[header])), "true"))
 
     return select(
         people["userSourcedId"].label("sourcedId"),

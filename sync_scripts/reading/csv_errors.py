@@ -12,25 +12,25 @@ import re
 from collections.abc import Iterator, Sequence
 
 from sync_scripts.reading.lines import LONGEST_LINE, ByteStream
-from sync_scripts.reading.rejections import Refusal
+from sync_scripts.reading.rejections import Rejection
 
 # One cell and the comma or the end behind it.
 CELL = re.compile(rb'(?:"((?:[^"]|"")*+)"|([^",]*+))(,|\Z)')
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
-def find_faults(stream: ByteStream, file_name: str, columns: Sequence[str]) -> Iterator[Refusal]:
+def find_faults(stream: ByteStream, file_name: str, columns: Sequence[str]) -> Iterator[Rejection]:
     """Reads a CSV file from its start and yields what is wrong with its rows; `columns`: the whole header."""
     # Empty lines are refused when a line that is not empty follows them: the last ones are nothing.
     empty: list[int] = []
     for number, line in _read_lines(stream):
         if len(line) > LONGEST_LINE:
-            yield Refusal(file_name, f"the line is longer than {LONGEST_LINE} bytes", number)
+            yield Rejection(file_name, f"the line is longer than {LONGEST_LINE} bytes", number)
             return
         if not line:
             empty.append(number)
             continue
-        yield from (Refusal(file_name, "the line is empty", blank) for blank in empty)
+        yield from (Rejection(file_name, "the line is empty", blank) for blank in empty)
         empty.clear()
         if number > 1:
             yield from find_line_faults(line, file_name, number, columns)
@@ -45,7 +45,7 @@ def _read_lines(stream: ByteStream) -> Iterator[tuple[int, bytes]]:
         yield number, line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def find_line_faults(line: bytes, file_name: str, number: int, columns: Sequence[str] | None) -> Iterator[Refusal]:
+def find_line_faults(line: bytes, file_name: str, number: int, columns: Sequence[str] | None) -> Iterator[Rejection]:
     """What is wrong with one line, without its end; `columns` None: the line is the header itself."""
 
     def name_column(index: int) -> str | None:
@@ -54,7 +54,7 @@ def find_line_faults(line: bytes, file_name: str, number: int, columns: Sequence
     cells = split_line(line)
     if cells is None:
         reason = "broken quoting: a quote is not closed in its line, or stands in a bare cell"
-        yield Refusal(file_name, reason, number, name_column(sum(1 for _ in _scan(line))))
+        yield Rejection(file_name, reason, number, name_column(sum(1 for _ in _scan(line))))
         return
     # The values stay unsaid: they are broken, and one of them may be a password.
     for index, cell in enumerate(cells):
@@ -63,9 +63,9 @@ def find_line_faults(line: bytes, file_name: str, number: int, columns: Sequence
         except UnicodeDecodeError:
             broken = "is not UTF-8"
         if broken:
-            yield Refusal(file_name, broken, number, name_column(index))
+            yield Rejection(file_name, broken, number, name_column(index))
     if columns is not None and len(cells) != len(columns) and not _is_mendable(cells, len(columns)):
-        yield Refusal(file_name, f"the row has {len(cells)} cells, not {len(columns)}", number)
+        yield Rejection(file_name, f"the row has {len(cells)} cells, not {len(columns)}", number)
 
 
 def split_line(line: bytes) -> list[bytes] | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sync_scripts.formats.model import CsvFile, name_metadata_column
 from sync_scripts.formats.tolerated import HEADER_CASE, HEADER_SPELLING, HEADER_SPELLINGS, Deviation, describe_deviation
 from sync_scripts.reading.csv_errors import find_line_faults, split_line
-from sync_scripts.reading.rejections import Findings, Refusal
+from sync_scripts.reading.rejections import Findings, Rejection
 
 # PostgreSQL's tables hold 1,600 columns; no export comes near.
 MOST_METADATA_COLUMNS = 200
@@ -39,7 +39,7 @@ def read_header(line: bytes, file: CsvFile) -> tuple[Header, Findings]:
     """(header, findings) of a header line; without findings it has the columns that the file must have."""
     name = file.file_name
     if not line:
-        return Header(), Findings.of([Refusal(name, "is empty; the first line names the columns", 1)])
+        return Header(), Findings.of([Rejection(name, "is empty; the first line names the columns", 1)])
     cells = split_line(line)
     faults = Findings.of(find_line_faults(line, name, 1, None))
     if cells is None or faults:
@@ -70,16 +70,16 @@ def _recognize(written: str, file: CsvFile) -> _Column:
     return _Column(written, written)
 
 
-def _find_bad_headers(columns: list[_Column], file: CsvFile) -> Iterator[Refusal]:
+def _find_bad_headers(columns: list[_Column], file: CsvFile) -> Iterator[Rejection]:
     declared = file.headers
 
-    def refuse(number: int, column: _Column, reason: str) -> Refusal:
+    def refuse(number: int, column: _Column, reason: str) -> Rejection:
         # A file without a header begins with a row of somebody.
         place = column.written if column.meant in declared else str(number)
-        return Refusal(file.file_name, reason, 1, place, column.written)
+        return Rejection(file.file_name, reason, 1, place, column.written)
 
     if sum(_is_own(column.meant, file) for column in columns) > MOST_METADATA_COLUMNS:
-        yield Refusal(file.file_name, f"has more than {MOST_METADATA_COLUMNS} metadata columns", 1)
+        yield Rejection(file.file_name, f"has more than {MOST_METADATA_COLUMNS} metadata columns", 1)
     seen: set[str] = set()
     for number, column in enumerate(columns, 1):
         if column.meant in seen:
@@ -91,7 +91,7 @@ def _find_bad_headers(columns: list[_Column], file: CsvFile) -> Iterator[Refusal
         seen.add(column.meant)
     missing = [cell.header for cell in file.cells if cell.header not in seen and (file.ordered or cell.required)]
     for header in missing:
-        yield Refusal(file.file_name, "is missing in the header", 1, header)
+        yield Rejection(file.file_name, "is missing in the header", 1, header)
     if file.ordered and not missing:
         for number, (wanted, found) in enumerate(zip(declared, columns, strict=False), 1):
             if wanted != found.meant:

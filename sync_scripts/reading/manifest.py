@@ -11,7 +11,7 @@ from sync_scripts.formats.model import CsvFile, Format
 from sync_scripts.formats.tolerated import BLANK_MODE, MANIFEST_VERSION, PROPERTY_CASE, Deviation, describe_deviation
 from sync_scripts.reading.lines import CleanLines
 from sync_scripts.reading.package import UNREADABLE, Package, recognize_names
-from sync_scripts.reading.rejections import Findings, Refusal, RefusedExportError, refuse_if
+from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
 
 FILE_NAME = "manifest.csv"
 HEADER = ["propertyName", "value"]
@@ -46,7 +46,7 @@ def read_manifest(package: Package, files: Collection[str]) -> Manifest:
     RefusedExportError where it is missing or says something unknown."""
     package, _ = recognize_names(package, [FILE_NAME])
     if FILE_NAME not in package.names:
-        raise RefusedExportError(Findings.of([Refusal(FILE_NAME, "is missing; every OneRoster export has one")]))
+        raise RefusedExportError(Findings.of([Rejection(FILE_NAME, "is missing; every OneRoster export has one")]))
     written, deviations = _read_rows(package)
     rows = [(line, _recognize(name, files), value) for line, name, value in written]
     name_notices = (
@@ -85,7 +85,7 @@ def _read_rows(package: Package) -> tuple[list[tuple[int, str, str]], tuple[Devi
     """((line, property, value) of every row, the quirks of the first line)."""
 
     def refuse(reason: str, line: int | None = None) -> RefusedExportError:
-        return RefusedExportError(Findings.of([Refusal(FILE_NAME, reason, line)]))
+        return RefusedExportError(Findings.of([Rejection(FILE_NAME, reason, line)]))
 
     try:
         with package.open(FILE_NAME) as stream:
@@ -109,24 +109,24 @@ def _read_rows(package: Package) -> tuple[list[tuple[int, str, str]], tuple[Devi
     return [(line, row[0], row[1].strip()) for line, row in lines[1:]], CleanLines(io.BytesIO(data)).deviations
 
 
-def _find_bad_rows(rows: list[tuple[int, str, str]]) -> Iterator[Refusal]:
+def _find_bad_rows(rows: list[tuple[int, str, str]]) -> Iterator[Rejection]:
     seen: set[str] = set()
     for line, name, value in rows:
         if name in seen:
-            yield Refusal(FILE_NAME, "stands here a second time", line, "propertyName", name)
+            yield Rejection(FILE_NAME, "stands here a second time", line, "propertyName", name)
         elif name.startswith(FILE_PREFIX):
             if value not in (BULK, DELTA, ABSENT, ""):
-                yield Refusal(FILE_NAME, "must be bulk, delta or absent", line, "value", value)
+                yield Rejection(FILE_NAME, "must be bulk, delta or absent", line, "value", value)
         elif name not in PROPERTIES:
-            yield Refusal(FILE_NAME, "is no property of a manifest", line, "propertyName", name)
+            yield Rejection(FILE_NAME, "is no property of a manifest", line, "propertyName", name)
         else:
             known = PROPERTIES[name]
             if known is not None and value not in known:
-                yield Refusal(FILE_NAME, f"{name} must be {' or '.join(known)}", line, "value", value)
+                yield Rejection(FILE_NAME, f"{name} must be {' or '.join(known)}", line, "value", value)
         seen.add(name)
     for name in REQUIRED_PROPERTIES:
         if name not in seen:
-            yield Refusal(FILE_NAME, f"{name} is missing")
+            yield Rejection(FILE_NAME, f"{name} is missing")
 
 
 @dataclass(frozen=True)
@@ -166,21 +166,21 @@ def _list_deltas(manifest: Manifest, form: Format) -> frozenset[str]:
     return frozenset(file.name for file in form.files if manifest.modes.get(file.name) == DELTA)
 
 
-def _find_differences(package: Package, manifest: Manifest, form: Format) -> Iterator[Refusal]:
+def _find_differences(package: Package, manifest: Manifest, form: Format) -> Iterator[Rejection]:
     known = {file.name for file in form.files} | form.skipped
     for name, mode in manifest.modes.items():
         line = manifest.lines[name]
         if name not in known:
-            yield Refusal(FILE_NAME, f"is no file of {form.name}", line, "propertyName", FILE_PREFIX + name)
+            yield Rejection(FILE_NAME, f"is no file of {form.name}", line, "propertyName", FILE_PREFIX + name)
         elif mode != ABSENT and f"{name}.csv" not in package.names:
-            yield Refusal(f"{name}.csv", f"is missing; the manifest declares it {mode}")
+            yield Rejection(f"{name}.csv", f"is missing; the manifest declares it {mode}")
     for file_name in sorted(package.names - {FILE_NAME}):
         name = file_name.removesuffix(".csv")
         if name == file_name or name not in known:
-            yield Refusal(file_name, f"is no file of {form.name}")
+            yield Rejection(file_name, f"is no file of {form.name}")
         elif manifest.modes.get(name, ABSENT) == ABSENT:
-            yield Refusal(file_name, "is there, but the manifest does not declare it")
+            yield Rejection(file_name, "is there, but the manifest does not declare it")
     for file in form.files:
         mode = manifest.modes.get(file.name, ABSENT)
         if file.required and mode == ABSENT and not _list_deltas(manifest, form):
-            yield Refusal(file.file_name, "is required, but the manifest declares it absent")
+            yield Rejection(file.file_name, "is required, but the manifest declares it absent")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sync_scripts.formats.model import Format
 from sync_scripts.reading.manifest import Contents
 from sync_scripts.reading.package import Package, recognize_names
-from sync_scripts.reading.rejections import Findings, Refusal, refuse_if
+from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
 
 
 def list_without_manifest(package: Package, form: Format) -> Contents:
@@ -21,9 +21,9 @@ def list_without_manifest(package: Package, form: Format) -> Contents:
     return Contents(package, files, (*name_notices, *notices))
 
 
-def _find_differences(package: Package, form: Format, skipped: set[str]) -> Iterator[Refusal]:
+def _find_differences(package: Package, form: Format, skipped: set[str]) -> Iterator[Rejection]:
     for file in form.files:
         if file.required and file.file_name not in package.names:
-            yield Refusal(file.file_name, f"is missing; every export of {form.name} has it")
+            yield Rejection(file.file_name, f"is missing; every export of {form.name} has it")
     for name in sorted(package.names - skipped - {file.file_name for file in form.files}):
-        yield Refusal(name, f"is no file of {form.name}")
+        yield Rejection(name, f"is no file of {form.name}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sync_scripts.formats.tolerated import FILE_NAME_CASE, describe_deviation
-from sync_scripts.reading.rejections import Findings, Refusal, RefusedExportError, refuse_if
+from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
 
 # What operating systems leave behind in folders and zips.
 LITTER = ("__MACOSX/", ".DS_Store", "._", "Thumbs.db", "desktop.ini")
@@ -76,14 +76,14 @@ def _open_folder(path: Path) -> Package:
     try:
         entries = sorted(entry for entry in path.iterdir() if not _is_litter(entry.name))
     except OSError as error:
-        raise _refused(path, error.strerror or "cannot be read") from None
+        raise _refuse(path, error.strerror or "cannot be read") from None
     reason = "is not a file; the files of an export lie side by side"
-    refuse_if(Findings.of(Refusal(entry.name, reason) for entry in entries if not entry.is_file()))
+    refuse_if(Findings.of(Rejection(entry.name, reason) for entry in entries if not entry.is_file()))
     # As it is now: a folder may be replaced while it is read.
     try:
         sizes = {entry.name: entry.stat().st_size for entry in entries}
     except OSError as error:
-        raise _refused(path, error.strerror or "cannot be read") from None
+        raise _refuse(path, error.strerror or "cannot be read") from None
     return Package(path, frozenset(sizes), lambda name: (path / name).open("rb"), sizes.__getitem__)
 
 
@@ -91,38 +91,38 @@ def _open_archive(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
     except zipfile.BadZipFile:
-        raise _refused(path, "neither a folder nor a zip, or a damaged one") from None
+        raise _refuse(path, "neither a folder nor a zip, or a damaged one") from None
     except OSError as error:
-        raise _refused(path, error.strerror or "cannot be read") from None
+        raise _refuse(path, error.strerror or "cannot be read") from None
 
 
-def _find_bad_entries(entries: list[zipfile.ZipInfo]) -> Iterator[Refusal]:
+def _find_bad_entries(entries: list[zipfile.ZipInfo]) -> Iterator[Rejection]:
     seen: set[str] = set()
     for entry in entries:
         name = entry.filename
         if "/" in name or "\\" in name:
-            yield Refusal(name, "lies in a folder; the files of an export lie at the root of the zip")
+            yield Rejection(name, "lies in a folder; the files of an export lie at the root of the zip")
         elif name in seen:
-            yield Refusal(name, "is in the zip twice")
+            yield Rejection(name, "is in the zip twice")
         elif entry.flag_bits & 0x1:
-            yield Refusal(name, "is encrypted")
+            yield Rejection(name, "is encrypted")
         elif entry.file_size > HARMLESS_BYTES and entry.file_size > MOST_RATIO * max(entry.compress_size, 1):
-            yield Refusal(name, f"would unpack to more than {MOST_RATIO} times its size")
+            yield Rejection(name, f"would unpack to more than {MOST_RATIO} times its size")
         seen.add(name)
     if sum(entry.file_size for entry in entries) > MOST_BYTES:
-        yield Refusal("the zip", f"would unpack to more than {MOST_BYTES // 2**30} GiB")
+        yield Rejection("the zip", f"would unpack to more than {MOST_BYTES // 2**30} GiB")
 
 
 def _open_entry(archive: zipfile.ZipFile, name: str) -> BinaryIO:
     try:
         return archive.open(name)  # type: ignore[return-value]
     except (zipfile.BadZipFile, NotImplementedError) as error:
-        raise RefusedExportError(Findings.of([Refusal(name, f"cannot be unpacked: {error}")])) from None
+        raise RefusedExportError(Findings.of([Rejection(name, f"cannot be unpacked: {error}")])) from None
 
 
 def _is_litter(name: str) -> bool:
     return name.startswith(LITTER)
 
 
-def _refused(path: Path, reason: str) -> RefusedExportError:
-    return RefusedExportError(Findings.of([Refusal(path.name or str(path), reason)]))
+def _refuse(path: Path, reason: str) -> RefusedExportError:
+    return RefusedExportError(Findings.of([Rejection(path.name or str(path), reason)]))

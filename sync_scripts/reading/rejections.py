@@ -23,7 +23,7 @@ VALUE_LENGTH = 80
 
 
 @dataclass(frozen=True)
-class Refusal:
+class Rejection:
     """One reason and its place: `line` counts from 1, the header's; `column` is its header, or its number where the
     header is none that the file has; None: no such place. No reason quotes what stands there."""
 
@@ -56,16 +56,16 @@ class Findings:
     """Refusals of one check: all of them counted, the first `KEPT` kept. Findings add up."""
 
     total: int = 0
-    first: tuple[Refusal, ...] = ()
+    first: tuple[Rejection, ...] = ()
 
     @classmethod
-    def of(cls, refusals: Iterable[Refusal]) -> Findings:
+    def of(cls, rejections: Iterable[Rejection]) -> Findings:
         """Findings of every given refusal; holds only the first ones, however many there are."""
         total, first = 0, []
-        for refusal in refusals:
+        for rejection in rejections:
             total += 1
             if total <= KEPT:
-                first.append(refusal)
+                first.append(rejection)
         return cls(total, tuple(first))
 
     @classmethod
@@ -73,9 +73,9 @@ class Findings:
         """All findings of the parts, in their order."""
         return functools.reduce(operator.add, parts, cls())
 
-    def in_order(self) -> Findings:
+    def sort_by_line(self) -> Findings:
         """The same findings in the order of lines."""
-        return Findings(self.total, tuple(sorted(self.first, key=lambda refusal: refusal.line or 0)))
+        return Findings(self.total, tuple(sorted(self.first, key=lambda rejection: rejection.line or 0)))
 
     def __add__(self, other: Findings) -> Findings:
         return Findings(self.total + other.total, (self.first + other.first)[:KEPT])
@@ -119,8 +119,8 @@ def write_rejects(out: TextIO, findings: Findings) -> None:
     _keep_private(out)
     writer = csv.writer(out)
     writer.writerow(REJECTS_HEADER)
-    for refusal in findings.first:
-        kept = refusal.to_row()
+    for rejection in findings.first:
+        kept = rejection.to_row()
         writer.writerow(["" if kept[name] is None else kept[name] for name in REJECTS_HEADER])
     out.flush()
 

@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 from roster_service.db.tables import CText
 from sync_scripts.formats.model import LINE, ConvertedFile, Format, Staged, StagedFile
-from sync_scripts.reading.rejections import Findings, Refusal
+from sync_scripts.reading.rejections import Findings, Rejection
 from sync_scripts.staging.quarantine import make_quarantine
 from sync_scripts.staging.retained import Retention
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary
@@ -40,7 +40,7 @@ class Conversion:
     """The derived files, by name, and by the same names the rows that count as refused."""
 
     files: Staged
-    refused: Mapping[str, StagedFile]
+    rejected: Mapping[str, StagedFile]
 
 
 def convert(connection: Connection, form: Format, source: Retention) -> Conversion:
@@ -48,19 +48,19 @@ def convert(connection: Connection, form: Format, source: Retention) -> Conversi
     ground that this left."""
     possible = [it for it in form.converted if all(name in source.staged for name in it.files)]
     files = {it.file.name: _convert_file(connection, it, source) for it in possible}
-    if not source.refused:
+    if not source.rejected:
         return Conversion(files, {})
-    refused = {it.file.name: _list_retained(connection, it, files, source) for it in possible}
-    retention = replace(source, staged=files, refused=refused)
+    rejected = {it.file.name: _list_retained(connection, it, files, source) for it in possible}
+    retention = replace(source, staged=files, rejected=rejected)
     for file in files.values():
         _leave_to_records(connection, file, retention)
-    return Conversion(files, refused)
+    return Conversion(files, rejected)
 
 
 def _convert_file(connection: Connection, converted: ConvertedFile, source: Retention) -> StagedFile:
     file = converted.file
     columns: list[Column[Any]] = [Column(LINE, BigInteger), *(Column(header, CText) for header in file.headers)]
-    table = create_temporary(connection, f"derived_{file.name}", columns)
+    table = create_temporary(connection, f"converted_{file.name}", columns)
     rows = converted.rows(source.staged, source.feed_name).subquery()
     read: list[ColumnElement[Any]] = [
         rows.c[header] if header in rows.c else cast(null(), CText).label(header) for header in file.headers
@@ -76,7 +76,7 @@ def _list_retained(connection: Connection, converted: ConvertedFile, files: Stag
     file, so their place is empty."""
     quarantine = make_quarantine(connection, files[converted.file.name])
     table = typing.cast(Table, quarantine.table)
-    for rows in converted.retained(source.refused, source.feed_name):
+    for rows in converted.retained(source.rejected, source.feed_name):
         connection.execute(table.insert().from_select([column.name for column in rows.selected_columns], rows))
     analyze_temporary(connection, table)
     return quarantine
@@ -93,9 +93,11 @@ def _leave_to_records(connection: Connection, file: StagedFile, retention: Reten
 
 def name_sources(findings: Findings, form: Format) -> Findings:
     """What is wrong with derived rows, said of the files that these are made of: a line has passed its own checks."""
-    sources = {it.file.file_name: ", ".join(form.file(name).file_name for name in it.files) for it in form.converted}
+    sources = {
+        it.file.file_name: ", ".join(form.find_file(name).file_name for name in it.files) for it in form.converted
+    }
     renamed = (
-        Refusal(
+        Rejection(
             sources[it.file], f"a record that is made of its rows is refused: {it.column} {it.reason}", value=it.value
         )
         for it in findings.first

@@ -24,7 +24,7 @@ from sync_scripts.staging.line_hashes import RULES
 STRUCTURE_BYTES = 16
 
 
-class Digested:
+class DigestingReader:
     """A file as it is read, from its start to its end, and the digest of what was read of it."""
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -57,7 +57,7 @@ def make_digest(contents: Contents, form: Format, digests: Mapping[str, bytes]) 
     return _hash_structure(contents, form) + whole.digest()
 
 
-def is_known(connection: Connection, feed_id: int, contents: Contents, form: Format) -> bool:
+def is_last_export(connection: Connection, feed_id: int, contents: Contents, form: Format) -> bool:
     """Whether this very export is what the feed's records were last made of, without a refusal. No where a file cannot
     be read, which staging then tells."""
     last = connection.scalar(select(feeds.c.last_digest).where(feeds.c.id == feed_id))
@@ -70,7 +70,7 @@ def is_known(connection: Connection, feed_id: int, contents: Contents, form: For
 def read_digest(contents: Contents, form: Format) -> bytes | None:
     """The digest of an export of which all files are read for it; None where one cannot be."""
     try:
-        return make_digest(contents, form, {file.name: _read(contents, file) for file in contents.files})
+        return make_digest(contents, form, {file.name: _digest_file(contents, file) for file in contents.files})
     except UNREADABLE:
         return None
 
@@ -92,14 +92,14 @@ def _hash_structure(contents: Contents, form: Format) -> bytes:
     return hashlib.sha256(structure.encode()).digest()[:STRUCTURE_BYTES]
 
 
-def _read(contents: Contents, file: CsvFile) -> bytes:
+def _digest_file(contents: Contents, file: CsvFile) -> bytes:
     with closing(contents.package.open(file.file_name)) as stream:
-        digested = Digested(stream)
+        digested = DigestingReader(stream)
         while digested.read(LONGEST_LINE):
             pass
         return digested.digest
 
 
-def note_digest(connection: Connection, feed_id: int, digest: bytes | None) -> None:
+def store_digest(connection: Connection, feed_id: int, digest: bytes | None) -> None:
     """Remembers what the feed's records are made of; None: nothing that may be skipped the next time."""
     connection.execute(update(feeds).where(feeds.c.id == feed_id).values(last_digest=digest))

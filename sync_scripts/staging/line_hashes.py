@@ -115,7 +115,7 @@ class LastLines:
 
     feed_id: int
     trusted: bool
-    again: Mapping[Table, Collection[int]] = field(default_factory=dict)
+    restaged: Mapping[Table, Collection[int]] = field(default_factory=dict)
 
     def find_table(self, file: CsvFile) -> Table | None:
         """The table whose fingerprints are the hashes of the file's lines; None: all lines of the file are staged."""
@@ -129,13 +129,13 @@ class LastLines:
         packed = func.string_agg(func.int8send(table.c.fingerprint), literal(b""), type_=LargeBinary)
         found = connection.scalar(select(packed).where(is_active(table, self.feed_id))) or b""
         hashes = set(struct.unpack(f">{len(found) // HASH_BYTES}q", found))
-        hashes.difference_update(self.again.get(table, ()))
+        hashes.difference_update(self.restaged.get(table, ()))
         return hashes
 
-    def stage_again(self, more: Mapping[Table, Collection[int]]) -> LastLines:
+    def add_restaged(self, more: Mapping[Table, Collection[int]]) -> LastLines:
         """The same, with more lines that are staged again."""
-        again = {table: {*self.again.get(table, ()), *more.get(table, ())} for table in {*self.again, *more}}
-        return replace(self, again=again)
+        restaged = {table: {*self.restaged.get(table, ()), *more.get(table, ())} for table in {*self.restaged, *more}}
+        return replace(self, restaged=restaged)
 
 
 def _split(block: bytes) -> list[bytes]:

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, case, func, select
 
 from sync_scripts.formats.model import Cell, Staged, StagedFile
 from sync_scripts.formats.tolerated import STATUS_IN_BULK, Tolerance, describe_cells
-from sync_scripts.staging.temporary import analyze_temporary, create_temporary, like
+from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ def _list_tolerances(file: StagedFile, *, in_bulk: bool) -> Iterator[tuple[Cell,
 
 
 def _rewrite(connection: Connection, file: StagedFile, found: list[tuple[Cell, Tolerance]]) -> StagedFile:
-    table = create_temporary(connection, f"settled_{file.file.name}", like(file.columns))
-    read = [_read(column.name, column, found).label(column.name) for column in file.columns]
+    table = create_temporary(connection, f"normalized_{file.file.name}", copy_columns(file.columns))
+    read = [_normalize_cell(column.name, column, found).label(column.name) for column in file.columns]
     connection.execute(table.insert().from_select([it.name for it in read], select(*read).select_from(file.table)))
     analyze_temporary(connection, table)
     return replace(file, table=table)
 
 
-def _read(name: str, column: ColumnElement[Any], found: list[tuple[Cell, Tolerance]]) -> ColumnElement[Any]:
+def _normalize_cell(name: str, column: ColumnElement[Any], found: list[tuple[Cell, Tolerance]]) -> ColumnElement[Any]:
     whens = [(it.holds(column), it.read(column)) for cell, it in found if cell.header == name and it.read is not None]
     return case(*whens, else_=column) if whens else column

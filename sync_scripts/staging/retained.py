@@ -47,7 +47,7 @@ class Retention:
     feed_id: int
     staged: Staged
     deltas: frozenset[str]
-    refused: Mapping[str, StagedFile]
+    rejected: Mapping[str, StagedFile]
     absent: Absent
     # For the ids of records that the rows of files with a `subject` describe.
     feed_name: str = ""
@@ -61,10 +61,10 @@ class Retention:
             return own
         if any(name in self.deltas for name in names):
             return and_(own, *(~_is_named(stored.c.sourced_id, self.staged[name]) for name in names))
-        refused = [_is_named(stored.c.sourced_id, self.refused[name]) for name in names if name in self.refused]
-        return and_(own, or_(*refused)) if refused else None
+        rejected = [_is_named(stored.c.sourced_id, self.rejected[name]) for name in names if name in self.rejected]
+        return and_(own, or_(*rejected)) if rejected else None
 
-    def remains(self, table: Table, stored: FromClause) -> ColumnElement[bool] | None:
+    def is_active_after(self, table: Table, stored: FromClause) -> ColumnElement[bool] | None:
         """The condition that a row of `stored` is active after the run though no staged row says so: it stands, or its
         line was not staged because it is the same as before. None: no such row."""
         is_retained = self.is_retained(table, stored)
@@ -74,34 +74,37 @@ class Retention:
         same = and_(is_active(stored, self.feed_id), ~gone)
         return same if is_retained is None else or_(same, is_retained)
 
-    def owns(self, file: CsvFile, stored: FromClause) -> ColumnElement[bool]:
+    def is_own_part(self, file: CsvFile, stored: FromClause) -> ColumnElement[bool]:
         """The condition that a part in `stored`, the table that rows of `file` are kept in or an alias of it, is a row
         of the feed: also one of a user that is gone, unless it was taken back since."""
-        users, owner = tables.users.alias(), _kept(file.owner.column, stored)
+        users, owner = tables.users.alias(), _stored_column(file.owner.column, stored)
         of_feed = exists().where(users.c.sourced_id == owner, users.c.feed_id == self.feed_id)
         exported = [stored.c.origin == "export"] if "origin" in stored.c else []
         return and_(of_feed, stored.c.taken_back.is_not(True), *exported)
 
-    def keeps(self, file: CsvFile, stored: FromClause) -> ColumnElement[bool] | None:
+    def is_retained_part(self, file: CsvFile, stored: FromClause) -> ColumnElement[bool] | None:
         """The condition that such a part stands; None: none does.
 
         In bulk, that is one whose row is refused. Where a user has some without ids, and a row of it is refused, all of
         them stand together: one of those may be that row.
         """
-        key, owner = _kept(file.cell("sourcedId").column, stored), _kept(file.owner.column, stored)
+        key, owner = (
+            _stored_column(file.find_cell("sourcedId").column, stored),
+            _stored_column(file.owner.column, stored),
+        )
         if file.name in self.deltas:
-            return and_(self.owns(file, stored), ~_is_named(key, self.staged[file.name]))
-        if file.name not in self.refused:
+            return and_(self.is_own_part(file, stored), ~_is_named(key, self.staged[file.name]))
+        if file.name not in self.rejected:
             return None
-        refused = self.refused[file.name]
+        rejected = self.rejected[file.name]
         twin = stored.alias()
         nameless = exists().where(
-            _kept(file.owner.column, twin) == owner,
-            _kept(file.cell("sourcedId").column, twin).is_(None),
-            self.owns(file, twin),
+            _stored_column(file.owner.column, twin) == owner,
+            _stored_column(file.find_cell("sourcedId").column, twin).is_(None),
+            self.is_own_part(file, twin),
         )
-        of_user = and_(owner.in_(select(refused[file.owner.header])), nameless)
-        return and_(self.owns(file, stored), or_(_is_named(key, refused), of_user))
+        of_user = and_(owner.in_(select(rejected[file.owner.header])), nameless)
+        return and_(self.is_own_part(file, stored), or_(_is_named(key, rejected), of_user))
 
     def find_retained(self, file: CsvFile) -> StagedFile | None:
         """What is stored of a file and remains, to look something up in: the columns that are kept as the texts that
@@ -112,11 +115,11 @@ class Retention:
         if table is None:
             return None
         stored = table.alias()
-        condition = self.keeps(file, stored) if file.table is None else self.remains(table, stored)
+        condition = self.is_retained_part(file, stored) if file.table is None else self.is_active_after(table, stored)
         if condition is None:
             return None
         columns = (
-            _kept(cell.column, stored).label(cell.header)
+            _stored_column(cell.column, stored).label(cell.header)
             for cell in file.cells
             if cell.column is not None and isinstance(cell.column.type, Text)
         )
@@ -124,15 +127,15 @@ class Retention:
 
     def _find_described(self, file: CsvFile, subject: Subject) -> StagedFile | None:
         """The refused rows of a file that others are derived from, where the record that a row describes stands."""
-        refused = self.refused.get(file.name)
-        if refused is None or subject.identify is None:
+        rejected = self.rejected.get(file.name)
+        if rejected is None or subject.identify is None:
             return None
         stored = subject.table.alias()
-        described = stored.c.sourced_id == subject.identify(self.feed_name, refused["sourcedId"])
-        rows = select(*refused.columns).where(described, is_active(stored, self.feed_id))
+        described = stored.c.sourced_id == subject.identify(self.feed_name, rejected["sourcedId"])
+        rows = select(*rejected.columns).where(described, is_active(stored, self.feed_id))
         return StagedFile(file, rows.subquery(), ())
 
-    def look_up(self, file: StagedFile) -> StagedFile:
+    def include_retained(self, file: StagedFile) -> StagedFile:
         """The live rows of a file and what stands beside them, in the columns of `find_retained`."""
         retained = self.find_retained(file.file)
         if retained is None:
@@ -145,7 +148,7 @@ class Retention:
         return StagedFile(file.file, rows.subquery(), ())
 
 
-def _kept(column: Column[Any] | None, stored: FromClause) -> ColumnElement[Any]:
+def _stored_column(column: Column[Any] | None, stored: FromClause) -> ColumnElement[Any]:
     """The column in the table that it is kept in, or an alias of this."""
     if column is None:
         raise TypeError("the cell is not kept")

@@ -38,12 +38,12 @@ from sync_scripts.staging.temporary import keep_ids
 NO_HASH = -1
 
 
-def can_trust(connection: Connection, feed_id: int) -> bool:
+def are_fingerprints_trusted(connection: Connection, feed_id: int) -> bool:
     """Whether the fingerprints of a feed tell what its last run saw."""
     return connection.scalar(select(feeds.c.fingerprinted).where(feeds.c.id == feed_id)) is True
 
 
-def says_everything(connection: Connection, staged: Staged, form: Format, feed_id: int, deltas: frozenset[str]) -> bool:
+def covers_feed(connection: Connection, staged: Staged, form: Format, feed_id: int, deltas: frozenset[str]) -> bool:
     """Whether an export says every record of the feed in full."""
     if deltas:
         return False
@@ -69,7 +69,9 @@ def _find_absent(connection: Connection, table: Table, feed_id: int, hashes: Col
 # --- lines that are looked at though they are the same -------------------------------------------------------------
 
 
-def list_again(connection: Connection, staged: Staged, absent: Absent, feed_id: int) -> dict[Table, set[int]]:
+def find_lines_to_restage(
+    connection: Connection, staged: Staged, absent: Absent, feed_id: int
+) -> dict[Table, set[int]]:
     """Per table, the hashes of lines that were left out and have to be staged after all: those whose id stands in a
     staged line too, and those that refer to a record that the export has lost, or that is of another type now."""
     lost = dict(_find_lost(connection, staged, absent, feed_id))
@@ -130,7 +132,7 @@ def renew_fingerprints(
         other = table.c.fingerprint.is_distinct_from(new.c.fingerprint)
         same = and_(table.c.sourced_id == new.c.sourced_id, is_active(table, retention.feed_id), other)
         connection.execute(update(table).where(same).values(fingerprint=new.c.fingerprint))
-    for file in retention.refused.values():
+    for file in retention.rejected.values():
         stored = file.file.table
         if stored is not None:
             named = stored.c.sourced_id.in_(select(file["sourcedId"]))

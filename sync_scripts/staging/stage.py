@@ -19,8 +19,8 @@ from sync_scripts.reading.headers import Header, read_header
 from sync_scripts.reading.lines import LONGEST_LINE, CleanLines, SuspectBytesError
 from sync_scripts.reading.manifest import Contents
 from sync_scripts.reading.package import UNREADABLE, Package
-from sync_scripts.reading.rejections import Findings, Refusal, RefusedExportError, refuse_if
-from sync_scripts.staging.export_digest import Digested
+from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
+from sync_scripts.staging.export_digest import DigestingReader
 from sync_scripts.staging.line_hashes import LastLines, LineHasher, Lines, NewLines
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
@@ -73,11 +73,11 @@ def stage_files(connection: Connection, contents: Contents, form: Format, last: 
         staged[file.name], digests[file.name] = found.file, found.digest
         table = last.find_table(file)
         if table is not None:
-            gone[table] = found.gone.union(last.again.get(table, ()))
+            gone[table] = found.gone.union(last.restaged.get(table, ()))
         if found.mended:
             notices.append(f"{file.file_name}: in {found.mended} rows, empty cells beyond the last column are ignored")
         if file.required and not found.rows and file.name not in contents.deltas:
-            findings += Findings.of([Refusal(file.file_name, "has no rows")])
+            findings += Findings.of([Rejection(file.file_name, "has no rows")])
     refuse_if(findings)
     for file in contents.silent:
         kept = [cell.header for cell in file.cells if not cell.kind.secret]
@@ -94,8 +94,8 @@ def find_damage(package: Package, files: Iterable[CsvFile], error: DamagedFileEr
                 header, _ = read_header(CleanLines(stream).header, file)
             findings += _find_faults(package, file, header)
         except DamagedFileError as damage:
-            findings += Findings.of([Refusal(damage.file_name, damage.reason)])
-    return RefusedExportError(findings or Findings.of([Refusal(error.file_name, error.reason)]))
+            findings += Findings.of([Rejection(damage.file_name, damage.reason)])
+    return RefusedExportError(findings or Findings.of([Rejection(error.file_name, error.reason)]))
 
 
 def _read_headers(package: Package, files: Iterable[CsvFile]) -> tuple[dict[str, Header], list[str]]:
@@ -181,7 +181,10 @@ def _create(connection: Connection, file: CsvFile, headers: Iterable[str]) -> Ta
 
 
 def _copy(
-    connection: Connection, source: _Source, read: Callable[[Digested], CleanLines | MendedLines], last: LastLines
+    connection: Connection,
+    source: _Source,
+    read: Callable[[DigestingReader], CleanLines | MendedLines],
+    last: LastLines,
 ) -> _Found:
     """Copies the lines that `read` makes of a file into a table, those that are among the last ones left out."""
     file, keys = source.file, source.header.metadata_keys
@@ -193,7 +196,7 @@ def _copy(
     # FORCE_NULL: a quoted empty cell is as empty as a bare one.
     statement = f"COPY {target} ({everything}) FROM STDIN WITH (FORMAT csv, ENCODING 'UTF8', FORCE_NULL ({columns}))"
     with source.open() as stream, contextlib.closing(connection.connection.cursor()) as cursor:
-        digested = Digested(stream)
+        digested = DigestingReader(stream)
         lines = read(digested)
         new = NewLines(lines, source.hasher, known)
         reader = _Reader(new)

@@ -11,20 +11,20 @@ from sqlalchemy.schema import CreateTable
 from roster_service.db.tables import CText
 
 # Equal tables are one: SQLAlchemy then knows the statements of a run from the run before.
-_KNOWN: dict[tuple[object, ...], Table] = {}
+_TABLES: dict[tuple[object, ...], Table] = {}
 
 
 def create_temporary(connection: Connection, name: str, columns: Iterable[Column[Any]]) -> Table:
     """Creates a temporary table with these columns, which belong to no table yet."""
     columns = tuple(columns)
     look = (name, *((column.name, repr(column.type), column.primary_key) for column in columns))
-    if look not in _KNOWN:
-        _KNOWN[look] = Table(name, MetaData(), *columns, prefixes=["TEMPORARY"], postgresql_on_commit="DROP")
-    connection.execute(CreateTable(_KNOWN[look]))
-    return _KNOWN[look]
+    if look not in _TABLES:
+        _TABLES[look] = Table(name, MetaData(), *columns, prefixes=["TEMPORARY"], postgresql_on_commit="DROP")
+    connection.execute(CreateTable(_TABLES[look]))
+    return _TABLES[look]
 
 
-def like(columns: Iterable[Any]) -> list[Column[Any]]:
+def copy_columns(columns: Iterable[Any]) -> list[Column[Any]]:
     """New columns with the names and types of the given ones."""
     return [Column(column.name, column.type) for column in columns]
 

@@ -11,11 +11,11 @@ from sqlalchemy.types import Text
 
 from roster_service.db import vocabulary
 from sync_scripts.formats import cells
-from sync_scripts.formats.cells import Kind, word_of
+from sync_scripts.formats.cells import Kind, make_word_kind
 
 REFUSED = object()
-EXT = word_of(vocabulary.ORG_TYPES)
-RENAMED = word_of(vocabulary.ENROLLMENT_ROLES_1_1, {"aide": "ext:aide"})
+EXT = make_word_kind(vocabulary.ORG_TYPES)
+RENAMED = make_word_kind(vocabulary.ENROLLMENT_ROLES_1_1, {"aide": "ext:aide"})
 
 CASES: list[tuple[Kind, str, Any]] = [
     (cells.ID, "a", "a"),
@@ -103,7 +103,7 @@ CASES: list[tuple[Kind, str, Any]] = [
     (EXT, "school", "school"),
     (EXT, "ext:campus.1-a_B", "ext:campus.1-a_B"),
     *((EXT, text, REFUSED) for text in ("School", "ext:", "ext:two words", "xext:a", "ext:é", "university")),
-    (word_of(vocabulary.ORG_TYPES_1_1), "ext:campus", REFUSED),
+    (make_word_kind(vocabulary.ORG_TYPES_1_1), "ext:campus", REFUSED),
     (RENAMED, "aide", "ext:aide"),
     (RENAMED, "teacher", "teacher"),
     (RENAMED, "parent", REFUSED),

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from sqlalchemy import Engine, func, select
 
 from roster_service.db import tables
-from sync_scripts.districts.dice import Dice, make_id
+from sync_scripts.districts.dice import Dice, make_guid
 from sync_scripts.districts.model import SECTION_SIZE, District
 from sync_scripts.districts.names import NAMINGS
 from sync_scripts.engine.load import load
@@ -198,15 +198,15 @@ def test_everybody_is_counted_once(students: int) -> None:
     district = District("d", students, 1, YEAR, 100)
     families = list(district.list_families())
     assert [student for family in families for student in family] == list(range(students))
-    seats = {district.seat(student) for student in range(students)}
+    seats = {district.find_seat(student) for student in range(students)}
     assert len(seats) == students
     teachers = list(district.list_teachers())
     assert len({(it.kind, it.key) for it in teachers}) == len(teachers)
     listed = {(it.kind, it.key): it for it in teachers}
     for school in range(district.schools):
         for section in district.list_sections(school):
-            for subject in range(len(district.level(school).subjects)):
-                teacher = district.teacher_of(section, subject)
+            for subject in range(len(district.find_level(school).subjects)):
+                teacher = district.find_teacher(section, subject)
                 assert listed[teacher.kind, teacher.key] == teacher
                 assert school in teacher.schools
 
@@ -235,8 +235,8 @@ def test_dice_repeat_themselves() -> None:
 
 
 def test_ids_are_guids() -> None:
-    assert re.fullmatch("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", make_id(1, "a"))
-    assert make_id(1, "a") == make_id(1, "a") != make_id(1, "b")
+    assert re.fullmatch("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", make_guid(1, "a"))
+    assert make_guid(1, "a") == make_guid(1, "a") != make_guid(1, "b")
 
 
 def test_weights_are_percents() -> None:

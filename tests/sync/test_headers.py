@@ -7,7 +7,7 @@ import pytest
 from sync_scripts.formats.oneroster import ONEROSTER_1_1
 from sync_scripts.reading.headers import MOST_METADATA_COLUMNS, read_header
 
-ORGS = ONEROSTER_1_1.file("orgs")
+ORGS = ONEROSTER_1_1.find_file("orgs")
 GOOD = "sourcedId,status,dateLastModified,name,type,identifier,parentSourcedId"
 
 TAKEN = {

@@ -17,7 +17,7 @@ from sync_scripts.staging import line_hashes
 from sync_scripts.staging.line_hashes import LineHasher, NewLines
 
 FORM = VERSIONS["1.1"]
-USERS = FORM.file("users")
+USERS = FORM.find_file("users")
 HEADER = ",".join((*USERS.headers, "metadata.note"))
 PLACES = {name: number for number, name in enumerate(HEADER.split(","))}
 

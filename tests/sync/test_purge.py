@@ -196,6 +196,6 @@ def test_a_held_run_has_purged_nothing(loaded: Engine) -> None:
 
 
 def test_the_list_of_mentions_is_complete() -> None:
-    listed = {(mention.column, step.table) for step in PURGE_ORDER for mention in step.mentions}
+    listed = {(referrer.column, step.table) for step in PURGE_ORDER for referrer in step.referring}
     parts = {(owner, step.table) for step in PURGE_ORDER for owner in step.parts}
     assert listed | parts == set(REFS)

@@ -11,7 +11,7 @@ from roster_service.db import tables, vocabulary
 from roster_service.db.tables import CText
 from sync_scripts.engine.load import KNOWN, load
 from sync_scripts.formats import cells
-from sync_scripts.formats.cells import Kind, word_of
+from sync_scripts.formats.cells import Kind, make_word_kind
 from sync_scripts.formats.oneroster import VERSIONS
 from sync_scripts.formats.tolerated import (
     BLANK_MODE,
@@ -204,7 +204,7 @@ def test_quirks_are_read_and_told(
 
 CELLS: tuple[tuple[Deviation, Kind], ...] = (
     (FLAG_SPELLING, cells.FLAG),
-    (WORD_CASE, word_of(vocabulary.CLASS_TYPES)),
+    (WORD_CASE, make_word_kind(vocabulary.CLASS_TYPES)),
     (US_DAY, cells.DAY),
     (MIDNIGHT, cells.DAY),
     (LIST_SPACES, cells.TEXTS),
