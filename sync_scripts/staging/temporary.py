@@ -29,6 +29,11 @@ def copy_columns(columns: Iterable[Any]) -> list[Column[Any]]:
     return [Column(column.name, column.type) for column in columns]
 
 
+def insert_rows(connection: Connection, table: Table, rows: Select[Any] | CompoundSelect[Any]) -> None:
+    """Inserts the rows that `rows` selects, each into the column of its label."""
+    connection.execute(table.insert().from_select([column.name for column in rows.selected_columns], rows))
+
+
 def analyze_temporary(connection: Connection, table: Table, *names: str) -> None:
     """Tells the planner about a table that was just filled; `names`: the columns that matter, all if none."""
     quote = connection.dialect.identifier_preparer.quote_identifier

@@ -1,0 +1,47 @@
+"""The parent and the district of every org after a run."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Table,
+    select,
+)
+
+from roster_service.db.tables import CText
+from sync_scripts.formats.model import StagedFile
+from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows
+
+
+def store_parents(connection: Connection, orgs: StagedFile) -> Table:
+    columns = [Column("sourced_id", CText, primary_key=True), Column("parent_id", CText)]
+    table = create_temporary(connection, "desired_parents", columns)
+    found = select(orgs["sourcedId"].label("sourced_id"), orgs["parentSourcedId"].label("parent_id"))
+    insert_rows(connection, table, found)
+    analyze_temporary(connection, table)
+    return table
+
+
+def store_districts(connection: Connection, orgs: StagedFile) -> Table:
+    """The nearest org of type district at or above each org; orgs below none are left out.
+
+    Rows that close a circle were refused; UNION would end a walk around one."""
+    columns = [Column("sourced_id", CText, primary_key=True), Column("district_id", CText)]
+    table = create_temporary(connection, "desired_districts", columns)
+    start = select(orgs["sourcedId"].label("sourced_id"), orgs["sourcedId"].label("reached")).where(orgs.live)
+    chain = start.cte("walk", recursive=True)
+    here = orgs.alias()
+    # A district ends its walk, so each org reaches one at most.
+    chain = chain.union(
+        select(chain.c.sourced_id, here["parentSourcedId"]).where(
+            here["sourcedId"] == chain.c.reached, here["type"] != "district", here["parentSourcedId"].is_not(None)
+        )
+    )
+    last = orgs.alias()
+    found = select(chain.c.sourced_id, chain.c.reached.label("district_id")).where(
+        last["sourcedId"] == chain.c.reached, last["type"] == "district"
+    )
+    insert_rows(connection, table, found)
+    analyze_temporary(connection, table)
+    return table
