@@ -17,18 +17,19 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, Table, func, select
 
 from roster_service.db.held_runs import HELD, drop_export
-from roster_service.db.tables import ROSTER_TABLES, user_roles, users
+from roster_service.db.tables import user_roles, users
 from roster_service.publication import publish
 from roster_service.settings import Settings
-from sync_scripts.applying.changes import Counts, Difference, compare, write
+from sync_scripts.applying.changes import Difference, compare, write
 from sync_scripts.applying.desired_state import make_desired_state
 from sync_scripts.applying.feed_district import add_district
 from sync_scripts.applying.identified_parts import record_part_rows, refuse_delta_without_ids
 from sync_scripts.applying.indexes import make_missing_indexes
-from sync_scripts.checking.checks import CheckResult, check_files
+from sync_scripts.checking.checks import check_files
+from sync_scripts.engine.counts import count_changes, count_stored
 from sync_scripts.engine.hold_policy import Limits, find_excess, read_held_run, read_limits
 from sync_scripts.engine.notices import list_notices
-from sync_scripts.engine.report import TYPES, Report
+from sync_scripts.engine.report import Report
 from sync_scripts.engine.run_record import (
     HeldExport,
     RunRecord,
@@ -38,23 +39,20 @@ from sync_scripts.engine.run_record import (
     translate_database_errors,
 )
 from sync_scripts.engine.runs import find_or_add_feed, hold_lock, make_next_stamp, require_feed_name
+from sync_scripts.engine.staged_export import add_source_findings, stage_export
 from sync_scripts.formats.model import Format
 from sync_scripts.reading.manifest import Contents
 from sync_scripts.reading.package import open_package
 from sync_scripts.reading.registry import ONEROSTER, Family
-from sync_scripts.staging.convert import Conversion, convert, name_sources
 from sync_scripts.staging.export_digest import is_last_export, make_digest, read_digest, store_digest
 from sync_scripts.staging.line_hashes import LastLines
-from sync_scripts.staging.normalize import NormalizedFiles, normalize
-from sync_scripts.staging.retained import ACTIVE, NOTHING_LEFT_OUT, Absent, Retention
+from sync_scripts.staging.retained import Retention
 from sync_scripts.staging.row_fingerprints import (
     are_fingerprints_trusted,
     covers_feed,
-    find_absent,
-    find_lines_to_restage,
     renew_fingerprints,
 )
-from sync_scripts.staging.stage import DamagedFileError, Stage, find_damage, stage_files
+from sync_scripts.staging.stage import DamagedFileError, find_damage
 
 # What a run goes through; one that changes nothing ends after the fifth, one of a known export after the first.
 STEPS = ("digest", "stage", "check", "prepare", "compare", "write", "index", "analyze")
@@ -190,7 +188,7 @@ def _run(
     # Beside a delta, what follows from several files cannot be told from their changes alone; nor can derived rows.
     trusted = are_fingerprints_trusted(connection, feed_id) and not contents.deltas and not form.converted
     with watch.step("stage"):
-        staged = _stage(connection, run, contents, form, LastLines(feed_id, trusted))
+        staged = stage_export(connection, run.feed_name, contents, form, LastLines(feed_id, trusted))
     stage, files = staged.stage, staged.converted.files
     digest = make_digest(contents, form, stage.digests)
     if held is not None:
@@ -200,7 +198,7 @@ def _run(
         retention = Retention(feed_id, files, contents.deltas, staged.converted.rejected, staged.absent)
         result = check_files(connection, form, retention)
         if staged.source is not None:
-            result = _add_source(staged.source, result, form)
+            result = add_source_findings(staged.source, result, form)
     with watch.step("prepare"):
         district = add_district(connection, run.feed_name, result.retention)
         desired = make_desired_state(connection, files, form, result.retention, district)
@@ -213,7 +211,7 @@ def _run(
         outcome="done" if any(it.counts.any for it in differences) else "unchanged",
         stamp=None,
         revision=None,
-        counts=_sum_counts(differences, result, form),
+        counts=count_changes(differences, result, form),
         seconds=watch.seconds,
         findings=result.findings,
         notices=(
@@ -258,55 +256,10 @@ def _run(
     ), digest
 
 
-@dataclass(frozen=True)
-class _StagedExport:
-    """An export in temporary tables: as its files were staged and settled, the records whose lines are gone, and the
-    files of its records. Where these are derived from its files: the `source`, what the checks made of the files."""
-
-    stage: Stage
-    normalized: NormalizedFiles
-    absent: Absent
-    converted: Conversion
-    source: CheckResult | None = None
-
-
-def _stage(
-    connection: Connection, run: _LoadRequest, contents: Contents, form: Format, last: LastLines
-) -> _StagedExport:
-    """The export in temporary tables; where lines were left out that turn out to be needed, once more with these."""
-    attempt = connection.begin_nested()
-    stage = stage_files(connection, contents, form, last)
-    normalized = normalize(connection, stage.files, contents.deltas)
-    absent = find_absent(connection, last.feed_id, stage.gone)
-    if again := find_lines_to_restage(connection, normalized.files, absent, last.feed_id):
-        # The temporary tables go with it.
-        attempt.rollback()
-        return _stage(connection, run, contents, form, last.add_restaged(again))
-    attempt.commit()
-    if not form.converted:
-        return _StagedExport(stage, normalized, absent, Conversion(normalized.files, {}))
-    retention = Retention(last.feed_id, normalized.files, frozenset(), {}, NOTHING_LEFT_OUT, run.feed_name)
-    source = check_files(connection, form, retention)
-    return _StagedExport(stage, normalized, absent, convert(connection, form, source.retention), source)
-
-
-def _add_source(source: CheckResult, converted: CheckResult, form: Format) -> CheckResult:
-    """The result on derived files, with what was found in the files that they are made of."""
-    return dataclasses.replace(
-        converted,
-        findings=source.findings + name_sources(converted.findings, form),
-        rejected={**source.rejected, **converted.rejected},
-    )
-
-
 def _report_last_export(
     connection: Connection, run: _LoadRequest, form: Format, contents: Contents, feed_id: int, watch: Stopwatch
 ) -> Report:
     """The report of an export that was loaded before, and is what the feed's records are made of."""
-    counts = {}
-    for table in _list_covered_tables(form, contents):
-        own = select(func.count()).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
-        counts[TYPES.get(table.name, table.name)] = Counts(unchanged=connection.scalar(own) or 0)
     return Report(
         feed=run.feed_name,
         format=form.name,
@@ -314,38 +267,11 @@ def _report_last_export(
         outcome="unchanged",
         stamp=None,
         revision=None,
-        counts=counts,
+        counts=count_stored(connection, form, contents, feed_id),
         seconds=watch.seconds,
         notices=(*contents.notices, KNOWN),
         dry_run=run.options.dry_run,
     )
-
-
-def _list_covered_tables(form: Format, contents: Contents) -> list[Table]:
-    """The roster tables of whose records an export says something."""
-    names = {file.name for file in (*contents.files, *contents.silent)}
-    converted = {it.file.name for it in form.converted if names.issuperset(it.files)}
-    said = {file.table for file in form.all_files if file.name in names | converted}
-    return [table for table in ROSTER_TABLES if table in said]
-
-
-def _sum_counts(differences: list[Difference], result: CheckResult, form: Format) -> dict[str, Counts]:
-    """The counts per type. Rows of files without records of their own count with the records they are parts of."""
-    counts = {it.table: it.counts for it in differences}
-    for name, rejected in result.rejected.items():
-        table = _find_counting_table(form, name)
-        if rejected:
-            count = counts.get(table, Counts())
-            counts[table] = dataclasses.replace(count, refused=count.refused + rejected)
-    return {TYPES.get(table.name, table.name): count for table, count in counts.items()}
-
-
-def _find_counting_table(form: Format, name: str) -> Table:
-    """The table with whose records the rows of a file count."""
-    file = form.find_file(name)
-    if file.table is not None:
-        return file.table
-    return next(part.owner for part in form.parts if name in part.files) if file.subject is None else file.subject.table
 
 
 def _list_written(differences: list[Difference], form: Format) -> list[Table]:

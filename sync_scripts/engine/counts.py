@@ -1,0 +1,51 @@
+"""The counts of a report, per type of record."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from sqlalchemy import Connection, Table, func, select
+
+from roster_service.db.tables import ROSTER_TABLES
+from sync_scripts.applying.changes import Counts, Difference
+from sync_scripts.checking.checks import CheckResult
+from sync_scripts.engine.report import TYPES
+from sync_scripts.formats.model import Format
+from sync_scripts.reading.manifest import Contents
+from sync_scripts.staging.retained import ACTIVE
+
+
+def count_changes(differences: list[Difference], result: CheckResult, form: Format) -> dict[str, Counts]:
+    """The counts per type. Rows of files without records of their own count with the records they are parts of."""
+    counts = {it.table: it.counts for it in differences}
+    for name, rejected in result.rejected.items():
+        table = _find_counting_table(form, name)
+        if rejected:
+            count = counts.get(table, Counts())
+            counts[table] = dataclasses.replace(count, refused=count.refused + rejected)
+    return {TYPES.get(table.name, table.name): count for table, count in counts.items()}
+
+
+def _find_counting_table(form: Format, name: str) -> Table:
+    """The table with whose records the rows of a file count."""
+    file = form.find_file(name)
+    if file.table is not None:
+        return file.table
+    return next(part.owner for part in form.parts if name in part.files) if file.subject is None else file.subject.table
+
+
+def count_stored(connection: Connection, form: Format, contents: Contents, feed_id: int) -> dict[str, Counts]:
+    """The counts per type of an export that the feed has loaded before: all its active records are unchanged."""
+    counts = {}
+    for table in _list_covered_tables(form, contents):
+        own = select(func.count()).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
+        counts[TYPES.get(table.name, table.name)] = Counts(unchanged=connection.scalar(own) or 0)
+    return counts
+
+
+def _list_covered_tables(form: Format, contents: Contents) -> list[Table]:
+    """The roster tables of whose records an export says something."""
+    names = {file.name for file in (*contents.files, *contents.silent)}
+    converted = {it.file.name for it in form.converted if names.issuperset(it.files)}
+    said = {file.table for file in form.all_files if file.name in names | converted}
+    return [table for table in ROSTER_TABLES if table in said]

@@ -1,0 +1,62 @@
+"""An export in temporary tables: staged, normalized and converted."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from sync_scripts.checking.checks import CheckResult, check_files
+from sync_scripts.formats.model import Format
+from sync_scripts.reading.manifest import Contents
+from sync_scripts.staging.convert import Conversion, convert, name_sources
+from sync_scripts.staging.line_hashes import LastLines
+from sync_scripts.staging.normalize import NormalizedFiles, normalize
+from sync_scripts.staging.retained import NOTHING_LEFT_OUT, Absent, Retention
+from sync_scripts.staging.row_fingerprints import (
+    find_absent,
+    find_lines_to_restage,
+)
+from sync_scripts.staging.stage import Stage, stage_files
+
+
+@dataclass(frozen=True)
+class StagedExport:
+    """An export in temporary tables: as its files were staged and settled, the records whose lines are gone, and the
+    files of its records. Where these are derived from its files: the `source`, what the checks made of the files."""
+
+    stage: Stage
+    normalized: NormalizedFiles
+    absent: Absent
+    converted: Conversion
+    source: CheckResult | None = None
+
+
+def stage_export(
+    connection: Connection, feed_name: str, contents: Contents, form: Format, last: LastLines
+) -> StagedExport:
+    """The export in temporary tables; where lines were left out that turn out to be needed, once more with these."""
+    attempt = connection.begin_nested()
+    stage = stage_files(connection, contents, form, last)
+    normalized = normalize(connection, stage.files, contents.deltas)
+    absent = find_absent(connection, last.feed_id, stage.gone)
+    if again := find_lines_to_restage(connection, normalized.files, absent, last.feed_id):
+        # The temporary tables go with it.
+        attempt.rollback()
+        return stage_export(connection, feed_name, contents, form, last.add_restaged(again))
+    attempt.commit()
+    if not form.converted:
+        return StagedExport(stage, normalized, absent, Conversion(normalized.files, {}))
+    retention = Retention(last.feed_id, normalized.files, frozenset(), {}, NOTHING_LEFT_OUT, feed_name)
+    source = check_files(connection, form, retention)
+    return StagedExport(stage, normalized, absent, convert(connection, form, source.retention), source)
+
+
+def add_source_findings(source: CheckResult, converted: CheckResult, form: Format) -> CheckResult:
+    """The result on derived files, with what was found in the files that they are made of."""
+    return dataclasses.replace(
+        converted,
+        findings=source.findings + name_sources(converted.findings, form),
+        rejected={**source.rejected, **converted.rejected},
+    )
