@@ -1,1 +1,1 @@
-"""The CSV formats: files, columns, kinds of cell, and what is tolerated in them."""
+"""The CSV formats: files, columns, kinds of cell, tolerated deviations, and the conversions to OneRoster."""

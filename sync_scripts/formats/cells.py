@@ -1,7 +1,7 @@
-"""The kinds of cell: what each takes, and how its text becomes a value. Both are SQL over a staged column.
+"""The kinds of cell: which texts each kind accepts, and how it converts a text to a value, both as SQL.
 
-Staged text has passed the byte checks of `lines`, so no cell holds a line break or another control character; an
-empty cell is NULL, and neither a check nor a conversion is asked about it.
+The SQL reads a staged column. Staged text has passed the byte checks of `reading/lines.py`, so no cell holds a line
+break or another control character. An empty cell is NULL; checks and conversions need not handle it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from sync_scripts.formats.tolerated import (
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of cell: `wants` is how a refusal says what is missing, `check` (None: anything goes) holds for a good
-    cell, `convert` makes the stored value. A `secret` cell is thrown away as soon as it is staged. What `tolerates`
-    names is put right before the check. Cells with `few_values` say the same again and again, from row to row."""
+    """A kind of cell. `wants`: the reason for which the check rejects a bad cell. `check`: the condition of a good cell
+    (None: every text is good). `convert`: the stored value of the text. Staging drops a `secret` column as soon as
+    COPY has read it. Normalization corrects the deviations that `tolerates` lists, before the check. `few_values`: the
+    same few values repeat from row to row, so the checks look at the distinct ones."""
 
     wants: str
     check: Callable[[SQLText], ColumnElement[bool]] | None
@@ -41,9 +42,9 @@ class Kind:
     few_values: bool = False
 
 
-# Bytes; the standard's ids are ASCII. Also the most that PostgreSQL's patterns can count.
+# Bytes; the ids of the standard are ASCII. It is also the largest count in a pattern of PostgreSQL.
 ID_LENGTH = 255
-# Characters of indexed text: family name and id together must fit into an index entry of 2,700 bytes.
+# Characters of indexed text: a family name and an id together must fit into an index entry of 2,700 bytes.
 NAME_LENGTH = 255
 TEXT_LENGTH = 4000
 
@@ -59,7 +60,7 @@ PAIRS_PATTERN = f"^ *{PAIR_PATTERN}( *, *{PAIR_PATTERN})* *$"
 
 
 def _is_day(cell: SQLText) -> ColumnElement[bool]:
-    # Nearly every day is one that each month has, and a pattern costs five times as much as looking.
+    # Nearly every day is one of the 28 that each month has, and a pattern costs five times as much as this comparison.
     month, day = func.substr(cell, 6, 2, type_=CText), func.substr(cell, 9, 2, type_=CText)
     plain = and_(
         func.length(cell) == DAY_LENGTH,
@@ -89,23 +90,23 @@ def _fits(length: int) -> Callable[[SQLText], ColumnElement[bool]]:
 def to_list(cell: SQLText) -> ColumnElement[Any]:
     """The items of a comma list; spaces around an item are not part of it."""
     split = func.regexp_split_to_array(func.btrim(cell), " *, *")
-    # Most lists have one item, and splitting by pattern is the dear part.
+    # Most lists have one item, and splitting by a pattern is the expensive part.
     return type_coerce(case((cell.contains(","), split), else_=func.string_to_array(func.btrim(cell), ",")), CTexts)
 
 
 def is_blank(cell: SQLText) -> ColumnElement[bool]:
-    """Whether a cell is empty or holds nothing but spaces."""
-    # Hardly any cell begins with a space, and trimming costs three times as much as looking.
+    """The condition that a cell is empty or holds only spaces."""
+    # Hardly any cell begins with a space, and trimming costs three times as much as LIKE.
     return or_(cell.is_(None), and_(cell.like(" %"), func.btrim(cell) == ""))
 
 
 def _has_all_items(cell: SQLText) -> ColumnElement[bool]:
-    # Most lists have one item.
+    # Most lists have one item, and need no pattern.
     return and_(~is_blank(cell), or_(~cell.contains(","), ~cell.regexp_match("^ *,|, *(,|$)")))
 
 
 def _are_ids(cell: SQLText) -> ColumnElement[bool]:
-    # In a short list no item is too long; the pattern costs a hundred times as much as the length.
+    # A short list has no item that is too long, and the pattern costs a hundred times as much as the length.
     short = or_(func.octet_length(cell) <= ID_LENGTH, ~cell.regexp_match(f"[^,]{{{ID_LENGTH}}}[^,]"))
     return and_(_has_all_items(cell), short)
 
@@ -119,7 +120,7 @@ def _to_pairs(cell: SQLText) -> ColumnElement[Any]:
     )
     for mark, spelt in ((":", '", "identifier": "'), ("{", '{"type": "'), ("}", '"}')):
         escaped = func.replace(escaped, mark, spelt, type_=CText)
-    # `||`, because an absent list stays absent.
+    # The operator `||`, because it keeps a missing list NULL.
     return cast(literal("[", CText).concat(case((plain, escaped), else_=objects)).concat("]"), JSONB)
 
 
@@ -128,7 +129,7 @@ def _has_list_spaces(cell: SQLText) -> ColumnElement[bool]:
 
 
 def _is_us_day(cell: SQLText) -> ColumnElement[bool]:
-    # Where both numbers may be months nobody can tell the order; the SIS that write slashes are of the US.
+    # Where both numbers may be months, the text does not tell the order; the SIS that write slashes are from the US.
     return and_(cell.contains("/"), cell.regexp_match(US_DAY_PATTERN), _from_us_day(cell).regexp_match(DAY_PATTERN))
 
 
@@ -190,7 +191,8 @@ YEAR = Kind(
 
 
 def make_word_kind(vocabulary: Vocabulary, renamed: Mapping[str, str] | None = None) -> Kind:
-    """The kind of a cell that takes a word of `vocabulary`; `renamed`: further words, and how they are stored."""
+    """The kind of a cell that accepts a word of `vocabulary`. `renamed`: further accepted words, and the words that
+    the roster stores for them."""
     renamed = renamed or {}
     words = (*vocabulary.words, *renamed)
     wants = f"must be one of {', '.join(sorted(words))}" + (" or ext: and a name" if vocabulary.extensible else "")
@@ -203,7 +205,7 @@ def make_word_kind(vocabulary: Vocabulary, renamed: Mapping[str, str] | None = N
         whens = [(cell == word, literal(stored, CText)) for word, stored in renamed.items()]
         return case(*whens, else_=cell) if whens else cell
 
-    # Two words that differ in case alone would not be told apart; no vocabulary has such.
+    # This needs words that differ in more than their case; every vocabulary has only such words.
     lowered = {word.lower(): word for word in words}
 
     def is_in_another_case(cell: SQLText) -> ColumnElement[bool]:

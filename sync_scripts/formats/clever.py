@@ -1,7 +1,7 @@
-"""Clever CSV: the files of an export, and the OneRoster that they say.
+"""Clever CSV: the files of an export, and their conversion to OneRoster.
 
-Columns stand in any order, and most may be missing. Students and teachers have a row per school (students also one
-per contact), so their ids come back; what a person is, the first of their rows says.
+Columns may have any order, and most may be missing. Students and teachers have one row per school (students also one
+per contact), so their ids repeat. The first row of a person gives the person's own data.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sync_scripts.formats.model import (
 from sync_scripts.formats.oneroster import ONEROSTER_1_2
 from sync_scripts.formats.oneroster_parts import PARTS_WITHOUT_PROFILES
 
-# Clever writes days as M/D/YYYY, and takes them as YYYY-MM-DD: neither is a quirk here.
+# Clever writes days as M/D/YYYY and accepts YYYY-MM-DD: neither is a deviation here.
 EITHER_DAY = Kind(
     "must be a day of the calendar, M/D/YYYY or YYYY-MM-DD",
     lambda cell: DAY.check(cell) | DAY.tolerates[0].holds(cell) if DAY.check else literal(True),
@@ -67,7 +67,7 @@ def _make_file(
 
 
 def _describe_records(table: Table, kind: str) -> Subject:
-    """Records whose ids are made of this kind and the key of a row."""
+    """Records whose ids come from this kind and the key of a row."""
     return Subject(table, lambda feed, key: make_id(feed, kind, key))
 
 
@@ -76,7 +76,7 @@ def _list_unread(*headers: str) -> tuple[Cell, ...]:
 
 
 def _make_staff_file(name: str, kind: str, email: str, title: str, *, key: str) -> CsvFile:
-    """`staff.csv`, and `admins.csv`, which it has taken the place of."""
+    """The file `staff.csv`, or `admins.csv`, which `staff.csv` has replaced."""
     return _make_file(
         name,
         _describe_records(tables.users, kind),
@@ -185,7 +185,7 @@ FILES = (
     _make_staff_file("admins", "admin", "Admin_email", "Admin_title", key="Staff_id"),
 )
 
-# Clever needs neither a user name nor a term.
+# Clever requires neither a user name nor a term.
 _OPTIONAL = ("username", "termSourcedIds")
 
 
@@ -207,6 +207,6 @@ CLEVER = Format(
         _convert_to("enrollments", rows.select_enrollments, retained.retain_enrollments, "seats", "sections"),
         _convert_to("demographics", people.select_demographics, retained.retain_demographics, "students"),
     ),
-    # Files that later versions of Clever have beside these.
+    # Files that later versions of Clever add.
     skipped=frozenset({"attendance", "contacts", "resources", "terms"}),
 )

@@ -1,6 +1,6 @@
-"""The people of a Clever export, said in OneRoster: one SELECT per file of OneRoster, in its headers.
+"""The conversion of the people of a Clever export to OneRoster: one SELECT per file of OneRoster, with its headers.
 
-A contact without an id of its own is nobody that could be found again, and is left out.
+The conversion leaves out a contact without an id, because the next export could not be matched to it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sync_scripts.formats.clever_rows import read_day, select_first, to_literal
 from sync_scripts.formats.ids import make_id
 from sync_scripts.formats.model import LINE, Staged, StagedFile
 
-# The words for a race, in lower case, and the column of demographics that says it.
+# The columns of demographics for races, and the words of Clever for each, in lower case.
 RACES: Mapping[str, tuple[str, ...]] = {
     "americanIndianOrAlaskaNative": ("american indian", "american indian or alaska native", "i"),
     "asian": ("asian", "a"),
@@ -49,12 +49,12 @@ FLAGS: Mapping[str, str] = {
     "false": "false",
     "0": "false",
 }
-# What a contact is, by what the export calls the relationship, in lower case; else a guardian.
+# The role of a contact, and the relationships that mean it, in lower case. Any other relationship means a guardian.
 CONTACT_ROLES: Mapping[str, tuple[str, ...]] = {
     "parent": ("parent", "mother", "father", "stepmother", "stepfather", "parent/guardian"),
     "relative": ("grandmother", "grandfather", "grandparent", "aunt", "uncle", "brother", "sister", "sibling"),
 }
-# Kind of person, its file, the header of its id, of its e-mail address, and of its number.
+# (kind of person, its file, the headers of the id, the e-mail address and the number; None: no number)
 PEOPLE = (
     ("student", "students", "Student_id", "Student_email", "Student_number"),
     ("teacher", "teachers", "Teacher_id", "Teacher_email", "Teacher_number"),
@@ -64,14 +64,14 @@ PEOPLE = (
 ROLES: Mapping[str, str] = {
     "student": "student",
     "teacher": "teacher",
-    # Whoever has no class and no title that we know: the word with the least say.
+    # Staff have no class and no known title, so they get the role with the fewest rights.
     "staff": "aide",
     "admin": "siteAdministrator",
 }
 
 
 def _list_contacts(staged: Staged, feed: str) -> Subquery:
-    """Every row of a student that names a contact with an id."""
+    """One row per row of a student that names a contact with an id and a name."""
     students = staged["students"]
     low = func.lower(students["Contact_relationship"])
     whens = [(low.in_(words), to_literal(role)) for role, words in CONTACT_ROLES.items()]
@@ -92,14 +92,15 @@ def _list_contacts(staged: Staged, feed: str) -> Subquery:
 
 
 def _join_agents(contacts: Subquery, owner: str, agent: str) -> Subquery:
+    """(owner, comma list of the ids of its agents)."""
     listed = func.string_agg(contacts.c[agent].distinct(), ",", type_=CText).label("agents")
-    # A comma would part an id in two.
+    # An id with a comma would become two items of the list.
     rows = select(contacts.c[owner].label("owner"), listed).where(~contacts.c[agent].contains(","))
     return rows.group_by(contacts.c[owner]).subquery()
 
 
 def select_users(staged: Staged, feed: str) -> Select[Any]:
-    """Students, teachers, staff, and the contacts of students."""
+    """The rows of users.csv: students, teachers, staff, and the contacts of students."""
     contacts = _list_contacts(staged, feed)
     selects = [
         _select_people(staged[name], kind, email, number, contacts, feed)
@@ -137,7 +138,7 @@ def _select_people(
 
 
 def _select_contacts(contacts: Subquery) -> Select[Any]:
-    """The last word of a name is the family's; a name of one word is both."""
+    """The contacts as users. The last word of a name is the family name; a name of one word is both names."""
     name = func.btrim(contacts.c.name, type_=CText)
     given = func.coalesce(func.substring(name, "^(.*[^ ]) +[^ ]+$"), name)
     family = func.substring(name, "([^ ]+)$")
@@ -161,7 +162,7 @@ def _select_contacts(contacts: Subquery) -> Select[Any]:
 
 
 def select_roles(staged: Staged, feed: str) -> Select[Any]:
-    """Everybody's role at each of their schools."""
+    """The rows of roles.csv: the role of each person at each of their schools."""
     contacts = _list_contacts(staged, feed)
     selects = [select(contacts.c.contact.label("user"), contacts.c.school.label("org"), contacts.c.role.label("role"))]
     for kind, name, _, _, _ in PEOPLE:
@@ -171,7 +172,7 @@ def select_roles(staged: Staged, feed: str) -> Select[Any]:
             selects.append(select(user, org, to_literal(ROLES[kind])))
     rows = union_all(*selects).subquery()
     identifier = rows.c.user.concat("/").concat(rows.c.org)
-    # A contact may be one student's parent and another's relative at the same school.
+    # One row per person and school: a contact may be one student's parent and another's relative there.
     return (
         select(
             identifier.label("sourcedId"),
@@ -187,7 +188,8 @@ def select_roles(staged: Staged, feed: str) -> Select[Any]:
 
 
 def select_demographics(staged: Staged, feed: str) -> Select[Any]:
-    """What is known of students beyond their names; a race that we have no word for is left unsaid."""
+    """The rows of demographics.csv, for students with at least one filled cell. A race without a known word is left
+    out."""
     students = staged["students"]
     race = func.lower(students["Race"])
     known = [students[header].is_not(None) for header in ("DOB", "Gender", "Race", "Hispanic_Latino")]

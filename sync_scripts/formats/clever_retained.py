@@ -1,4 +1,7 @@
-"""The stored records that refused rows of a Clever export may have said: one function per file of OneRoster."""
+"""The stored records that the rejected rows of a Clever export may have described: one function per OneRoster file.
+
+Each function takes the rejected rows by the name of their file, and the name of the feed; it yields SELECTs of ids.
+"""
 
 from __future__ import annotations
 
@@ -19,31 +22,31 @@ def _list_ids(rejected: Staged, feed: str, kind: str, name: str) -> Iterator[Sel
 
 
 def retain_orgs(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
-    """The schools."""
+    """The schools of rejected schools rows."""
     yield from _list_ids(rejected, feed, "school", "schools")
 
 
 def retain_classes(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
-    """The sections."""
+    """The classes of rejected sections rows."""
     yield from _list_ids(rejected, feed, "section", "sections")
 
 
 def retain_sessions(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
-    """The terms of the sections."""
+    """The terms of the classes that the rejected sections rows describe."""
     terms = tables.class_terms
     for sections in retain_classes(rejected, feed):
         yield select(terms.c.session_id.label("sourcedId")).where(terms.c.class_id.in_(sections))
 
 
 def retain_courses(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
-    """The courses of the sections."""
+    """The courses of the classes that the rejected sections rows describe."""
     stored = tables.classes
     for sections in retain_classes(rejected, feed):
         yield select(stored.c.course_id.label("sourcedId")).where(stored.c.sourced_id.in_(sections))
 
 
 def retain_enrollments(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
-    """The seats, and the teachers of the sections."""
+    """The enrollments of rejected enrollments rows, and the teachers of the classes of rejected sections rows."""
     if "seats" in rejected:
         seats = rejected["seats"]
         yield select(make_id(feed, "enrollment", seats["Section_id"], seats["Student_id"]).label("sourcedId"))
@@ -55,7 +58,7 @@ def retain_enrollments(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
 
 
 def retain_users(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
-    """People, and the contacts of students."""
+    """The people of rejected rows, and the contacts of rejected students."""
     for kind, name, *_ in PEOPLE:
         yield from _list_ids(rejected, feed, kind, name)
     agents = tables.user_agents
@@ -64,7 +67,7 @@ def retain_users(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
 
 
 def retain_roles(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
-    """All roles of the same people."""
+    """All roles of the people of `retain_users`."""
     stored = tables.user_roles
     people = list(retain_users(rejected, feed))
     if people:
@@ -74,5 +77,5 @@ def retain_roles(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
 
 
 def retain_demographics(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
-    """What is known of students."""
+    """The demographics of rejected students rows."""
     yield from _list_ids(rejected, feed, "student", "students")

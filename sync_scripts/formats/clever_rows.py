@@ -1,7 +1,7 @@
-"""What the files of a Clever export say in OneRoster: one SELECT per file of OneRoster, in its headers.
+"""The conversion of a Clever export to OneRoster: one SELECT per file of OneRoster, with its headers.
 
-An export is of one district and has no row for it, so the feed itself is the district, by its name. Ids are unique in
-one file of one export only: `make_id` makes them so everywhere.
+An export covers one district and has no row for it, so the feed itself is the district, under its name. The ids are
+unique only within one file of one export; `make_id` makes them unique in the service.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ HOMEROOM = "homeroom/advisory"
 
 
 def read_day(cell: SQLText) -> SQLText:
-    """The text of a day as OneRoster writes it."""
+    """The text of a day in OneRoster's form, YYYY-MM-DD."""
     us_day = DAY.tolerates[0]
     return case((us_day.holds(cell), us_day.read(cell)), else_=cell) if us_day.read else cell
 
 
 def to_literal(value: str) -> ColumnElement[str]:
+    """A constant as SQL text."""
     return literal(value, CText)
 
 
 def select_first(file: StagedFile, *columns: ColumnElement[Any]) -> Select[Any]:
-    """One row per id of a file: the first."""
+    """The first row of each id of a file."""
     return select(*columns).ext(distinct_on(file["sourcedId"])).order_by(file["sourcedId"], file.line)
 
 
 def _filled(cell: SQLText) -> SQLText:
-    """A cell that says something; one of spaces says nothing."""
+    """The cell, or NULL where it holds only spaces."""
     return case((~is_blank(cell), cell))
 
 
@@ -50,7 +51,7 @@ def _first_filled(file: StagedFile, *headers: str) -> SQLText:
 
 
 def select_orgs(staged: Staged, feed: str) -> Select[Any]:
-    """The district, and its schools."""
+    """The rows of orgs.csv: the district and its schools."""
     schools, district = staged["schools"], make_district(feed)
     top = select(*(cell.label(header) for header, cell in district.items()), null().label("parentSourcedId"))
     below = select(
@@ -65,8 +66,9 @@ def select_orgs(staged: Staged, feed: str) -> Select[Any]:
 
 
 def _list_terms(staged: Staged, feed: str) -> Subquery:
-    """(place of the section, id, title, first day, last day) of every section that names a whole term. The id follows
-    from what the term is, because Clever has none; it may stand in a comma list, so it is a digest."""
+    """(line of the section, id, title, first day, last day) of every section that names a complete term. Clever has no
+    ids of terms, so the id is made from the content of the term. It is a digest, because it must fit into a comma
+    list."""
     sections = staged["sections"]
     title = _filled(sections["Term_name"])
     begin, end = read_day(sections["Term_start"]), read_day(sections["Term_end"])
@@ -86,7 +88,7 @@ def _list_terms(staged: Staged, feed: str) -> Subquery:
 
 
 def select_sessions(staged: Staged, feed: str) -> Select[Any]:
-    """The terms that the sections name."""
+    """The rows of academicSessions.csv: the terms that the sections name."""
     terms = _list_terms(staged, feed)
     year, month = func.left(terms.c.endDate, 4), func.substr(terms.c.endDate, 6, 2, type_=CText)
     next_year = func.to_char(func.to_number(year, "9999") + 1, "FM9999")
@@ -101,9 +103,10 @@ def select_sessions(staged: Staged, feed: str) -> Select[Any]:
 
 
 def _make_course_id(sections: StagedFile, feed: str) -> ColumnElement[str]:
-    """By the number, else by the name; a section that has neither is a course of its own."""
+    """The id of a section's course: from the course number, else from the course name. A section that has neither gets
+    a course of its own."""
     return func.coalesce(
-        # An id has no spaces at its end.
+        # An id must not end with spaces.
         make_id(feed, "course", func.rtrim(_filled(sections["Course_number"]), type_=CText)),
         make_id(feed, "course-name", func.md5(_filled(sections["Course_name"]), type_=CText)),
         make_id(feed, "course-section", sections["Section_id"]),
@@ -112,7 +115,7 @@ def _make_course_id(sections: StagedFile, feed: str) -> ColumnElement[str]:
 
 
 def select_courses(staged: Staged, feed: str) -> Select[Any]:
-    """The courses that the sections name, at the district."""
+    """The rows of courses.csv: the courses that the sections name, at the district."""
     sections = staged["sections"]
     identifier = _make_course_id(sections, feed)
     title = _first_filled(sections, "Course_name", "Course_number", "Name", "Section_id")
@@ -129,7 +132,7 @@ def select_courses(staged: Staged, feed: str) -> Select[Any]:
 
 
 def select_classes(staged: Staged, feed: str) -> Select[Any]:
-    """The sections."""
+    """The rows of classes.csv: the sections."""
     sections = staged["sections"]
     terms = _list_terms(staged, feed)
     title = _first_filled(sections, "Name", "Course_name", "Section_number", "Section_id")
@@ -149,7 +152,8 @@ def select_classes(staged: Staged, feed: str) -> Select[Any]:
 
 
 def select_enrollments(staged: Staged, feed: str) -> Select[Any]:
-    """Students in their sections, and the teachers of the sections, the first of them the primary one."""
+    """The rows of enrollments.csv: the students of the sections, and their teachers. The first teacher of a section is
+    the primary one."""
     seats, sections = staged["seats"], staged["sections"]
     selects = [
         select(
@@ -174,5 +178,5 @@ def select_enrollments(staged: Staged, feed: str) -> Select[Any]:
         )
     rows = union_all(*selects).subquery()
     known = select(*rows.c).ext(distinct_on(rows.c.sourcedId)).where(rows.c.sourcedId.is_not(None))
-    # A teacher who is named twice is the primary one, if once.
+    # A teacher who is named twice is primary if one of the two places is the first.
     return known.order_by(rows.c.sourcedId, rows.c.primary.desc())

@@ -1,8 +1,10 @@
-"""What a CSV format is: files with columns, and how their rows become rows of our tables. Plain values, no work.
+"""The declaration of a CSV format: its files with their columns, and how their rows become rows of the roster.
 
-A record is one row of a roster table and comes from one file, column by column. A part is a row that belongs to a
-record (a role of a user, a term of a class) and comes from a SELECT over the staged files; a change of its parts is a
-change of the record.
+The classes here are plain values; no function here reads a file or the database.
+
+A record is one row of a roster table and comes from one row of a file, column by column. A part is a row that belongs
+to a record (a role of a user, a term of a class) and comes from a SELECT over the staged files. A change of a part
+counts as a change of its record.
 """
 
 from __future__ import annotations
@@ -16,25 +18,25 @@ from sqlalchemy import BigInteger, Column, ColumnElement, FromClause, Select, Ta
 from sync_scripts.formats.cells import Kind
 
 METADATA_PREFIX = "metadata."
-# Where a staged row stands: the number of its line in the file.
+# The staged column with the number of the row's line in its file.
 LINE = "line"
-# The hash of a staged line (see `staging/line_hashes.py`).
+# The staged column with the hash of the row's line (see `staging/line_hashes.py`).
 HASH = "hash"
-# The header of the ids in OneRoster; by it, the ids of any file are found.
+# OneRoster's header of the ids. `StagedFile` finds the ids of a file of any format under it.
 KEY = "sourcedId"
-# What the status of a row says when its record is no longer there.
+# The statuses of a row whose record no longer exists.
 GONE = ("tobedeleted", "inactive")
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A cell that names rows of `file` by their id; `types`: what their `type` must be, where it matters;
-    `tree`: following it from row to row must come to an end."""
+    """The reference of a cell that names rows of `file` by their id. `types`: the allowed values of their `type`
+    (empty: any). `tree`: the references from row to row must not form a circle."""
 
     file: str
     types: tuple[str, ...] = ()
     tree: bool = False
-    # The name of the file in the export, where it is another one.
+    # The name of the file in the export, where it differs from `file`.
     written_as: str | None = None
 
     @property
@@ -44,28 +46,29 @@ class Reference:
 
 @dataclass(frozen=True)
 class Cell:
-    """A column of a CSV file: its header, its kind, the column of ours that it fills (None: none directly)."""
+    """A column of a CSV file: its header, its kind, and the roster column that it fills (None: none directly)."""
 
     header: str
     kind: Kind
     column: Column[Any] | None = None
     required: bool = False
     refers: Reference | None = None
-    # A list names many rows; its items are checked one by one.
+    # Whether the cell is a list of ids; the checks look at its items one by one.
     many: bool = False
-    # Where the items of a list are stored: a column of a table of parts, whose first column names the record.
+    # The column of a parts table that stores the items of a list. The first column of such a table names the record.
     items: Column[Any] | None = None
 
     @property
     def stored_in(self) -> Column[Any] | None:
-        """The column of ours that holds what the cell says; None where there is none that holds just that."""
+        """The roster column that holds the cell's value, or the items of its list; None where no column does."""
         return self.items if self.many else self.column
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What the rows of a file that others are derived from describe: records of `table`. `identify` makes the id of
-    the record from the name of the feed and the key of the row; None: it does not follow from these alone."""
+    """The records of `table` that the rows of a file describe, for a file that the sync converts into other files.
+    `identify` makes the id of the record from the name of the feed and the key of the row; None: these two do not
+    determine the id."""
 
     table: Table
     identify: Callable[[str, ColumnElement[str]], ColumnElement[str]] | None = None
@@ -73,14 +76,14 @@ class Subject:
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A file of an export: its columns in their order, and the roster table that its rows are records of.
+    """A file of an export: its columns in their order, and the roster table that stores its rows as records.
 
-    A `required` file must be in every export, with at least one row. Another one may be absent: then nothing is said
-    about its records, and they stay as they are. In an `ordered` file every column stands in its place; else they
-    stand in any order, and those that no row needs may be missing. Own columns of an exporter begin with
-    `own_prefix` and become metadata. `key` is the header of the ids of the rows; where they are not `unique`, rows
-    with the same id say the same, and each says something more. Rows that are parts of records are kept in `kept_in`,
-    each under its id."""
+    Every export must have a `required` file, with at least one row. Where an optional file is absent, the sync retains
+    its records as they are. In an `ordered` file the columns must have the declared order; in any other file they may
+    have any order, and columns without required cells may be missing. The headers of an exporter's own columns begin
+    with `own_prefix`; these columns become metadata. `key` is the header of the ids of the rows. Where the ids are not
+    `unique`, several rows may describe the same record, and each of them adds something. The table `kept_in` stores
+    the rows of a file whose rows are parts of records, each with its id."""
 
     name: str
     cells: tuple[Cell, ...]
@@ -91,9 +94,9 @@ class CsvFile:
     key: str = KEY
     unique: bool = True
     kept_in: Table | None = None
-    # The name in the export, where it is not the name among the staged files.
+    # The name in the export, where it differs from the name among the staged files.
     written_as: str | None = None
-    # Of a file that has no `table`, because others are derived from it.
+    # For a file without a `table`, which the sync converts into other files.
     subject: Subject | None = None
 
     @property
@@ -102,13 +105,15 @@ class CsvFile:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a row says a record by itself: in a tree, other rows matter too. Trees are small."""
+        """Whether each row describes a record without the other rows. In a tree the other rows matter too, so its file
+        is not plain; that costs little, because trees are small."""
         in_tree = any(cell.refers is not None and cell.refers.tree for cell in self.cells)
         return self.table is not None and self.unique and not in_tree
 
     @property
     def owner(self) -> Cell:
-        """Of a file that is `kept_in` a table of parts: the column that names the record a row is part of."""
+        """The column that names the record which a row is part of. Raises KeyError for a file that no table of parts
+        stores."""
         for cell in self.cells:
             if self.kept_in is not None and cell.column is next(iter(self.kept_in.columns)):
                 return cell
@@ -120,7 +125,7 @@ class CsvFile:
         return tuple(cell.header for cell in self.cells)
 
     def find_cell(self, header: str) -> Cell:
-        """The column with this header. KeyError: no such column."""
+        """The column with this header. Raises KeyError where there is none."""
         for cell in self.cells:
             if cell.header == header:
                 return cell
@@ -129,8 +134,8 @@ class CsvFile:
 
 @dataclass(frozen=True)
 class StagedFile:
-    """A file of an export in the database: a temporary table of texts, one column per CSV column, empty cells NULL,
-    and the number and the hash of each line. Lines that the last export had too may have been left out."""
+    """A file of an export in the database: a temporary table of texts with one column per CSV column, where an empty
+    cell is NULL, and with the number and the hash of each line. Lines that the last export also had may be left out."""
 
     file: CsvFile
     table: FromClause
@@ -138,18 +143,18 @@ class StagedFile:
 
     @property
     def columns(self) -> list[Any]:
-        """All columns, but for secrets, which are gone already."""
+        """All columns except secrets, which staging has dropped."""
         secrets = {cell.header for cell in self.file.cells if cell.kind.secret}
         return [column for column in self.table.c if column.name not in secrets]
 
     @property
     def line(self) -> ColumnElement[Any]:
-        """The number of a row's line in the file."""
+        """The number of a row's line in the file; the header is line 1."""
         return self.table.c[LINE]
 
     @property
     def line_hash(self) -> ColumnElement[int]:
-        """The hash of a row's line; a row that was derived has none."""
+        """The hash of a row's line; NULL for a converted row."""
         found = self.table.c.get(HASH)
         return cast(null(), BigInteger) if found is None else found
 
@@ -157,18 +162,19 @@ class StagedFile:
         return self.table.c[self.file.key if header == KEY else header]
 
     def alias(self) -> StagedFile:
-        """The same rows under another name, to compare rows with rows."""
+        """The same rows under another SQL name, for a join of the file with itself."""
         return StagedFile(self.file, self.table.alias(), self.metadata_keys)
 
     @property
     def live(self) -> ColumnElement[bool]:
-        """The condition that a row is of a current record. A row flagged as gone says no more than a missing one."""
+        """The condition that a row describes a current record. A row with a status of `GONE` counts as missing."""
         status = self.table.c.get("status")
         return true() if status is None else or_(status.is_(None), status.not_in(GONE))
 
     @property
     def metadata_columns(self) -> list[ColumnElement[Any]]:
-        """The columns of `metadata_keys`, named by number: a key is text from outside and no identifier."""
+        """The columns of `metadata_keys`. Their names are numbers, because a key is untrusted text and must not become
+        an identifier."""
         return [self.table.c[name_metadata_column(number)] for number in range(len(self.metadata_keys))]
 
 
@@ -182,10 +188,10 @@ def name_metadata_column(number: int) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows that belong to records of `owner`: the first column of `table` names the record. They are made from the
-    staged files named in `files`, and stay as they are where one of these is absent. Where the parts are rows of a
-    file that is kept in `table`, those of them that stand are added to the `rows`; then `number` gives each its
-    ordinal, if they have any."""
+    """Rows that belong to records of `owner`; the first column of `table` names the record. `rows` selects them from
+    the staged files named in `files`; where one of these files is absent, the stored parts stay as they are. Where
+    `table` stores the rows of a file, the sync adds the retained parts to the `rows`, and `number` then gives each row
+    its ordinal (None: the parts have no ordinals)."""
 
     table: Table
     owner: Table
@@ -196,8 +202,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Rule:
-    """A condition under which a row of `file` is refused, beyond its cells and references; `needs`: the files that
-    the condition looks at. It is made of the staged files, and of the stored rows that stand beside them."""
+    """A condition that rejects a row of `file`, beyond the checks of its cells and references. `needs`: the other files
+    that the condition reads. `breaks` makes the condition from the staged files and the retained rows, both by name
+    of the file."""
 
     file: str
     header: str
@@ -212,10 +219,11 @@ RetainedRows = Callable[[Staged, str], Iterable[Select[Any]]]
 
 @dataclass(frozen=True)
 class ConvertedFile:
-    """A file that no export brings: its rows are made of the staged `files`, as the same texts that OneRoster has.
-    `rows` gets these files, and the name of the feed; columns that it leaves out are empty. `retained` gets the refused
-    rows instead, of the files that have some, and selects under the headers of `file` which stored records they may
-    have said."""
+    """A OneRoster file that the sync makes from the staged `files` of another format, as the texts of OneRoster CSV.
+
+    `rows` takes these files and the name of the feed, and selects the rows; columns that it leaves out are empty.
+    `retained` takes the rejected rows of those files that have some, and the name of the feed. It selects, under the
+    headers of `file`, the stored records that the rejected rows may have described."""
 
     file: CsvFile
     files: tuple[str, ...]
@@ -225,7 +233,7 @@ class ConvertedFile:
 
 @dataclass(frozen=True)
 class Format:
-    """A CSV format. `skipped`: files that exports of this format may bring and that hold no roster."""
+    """A CSV format. `skipped`: the names of files that exports of this format may contain and that hold no roster."""
 
     name: str
     files: tuple[CsvFile, ...]
@@ -236,7 +244,7 @@ class Format:
 
     @property
     def all_files(self) -> tuple[CsvFile, ...]:
-        """The files that exports bring, and those that are derived from them."""
+        """The files of an export, and the files that the sync converts them into."""
         return (*self.files, *(it.file for it in self.converted))
 
     @property
@@ -245,7 +253,7 @@ class Format:
         return frozenset(file.table for file in self.all_files if file.table is not None)
 
     def find_file(self, name: str) -> CsvFile:
-        """The file with this name. KeyError: the format has none."""
+        """The file with this name. Raises KeyError where the format has none."""
         for file in self.all_files:
             if file.name == name:
                 return file
@@ -253,6 +261,6 @@ class Format:
 
 
 def loosen(file: CsvFile, *headers: str) -> CsvFile:
-    """The file, with cells under these headers that may be empty."""
+    """The same file, where the cells under these headers may be empty."""
     cells = (replace(cell, required=cell.required and cell.header not in headers) for cell in file.cells)
     return replace(file, cells=tuple(cells))

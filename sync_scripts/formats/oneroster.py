@@ -1,7 +1,7 @@
-"""The files of OneRoster CSV, 1.1 and 1.2: each a table of columns in the order that the standard wants.
+"""The files of OneRoster CSV 1.1 and 1.2, each with its columns in the order of the standard.
 
-1.2 differs in its words (more of them, and `ext:` names), in `users.csv`, and in the files `roles.csv` and
-`userProfiles.csv`. `many` marks lists of references.
+Version 1.2 differs in its vocabularies (more words, and `ext:` names), in `users.csv`, and in the files `roles.csv`
+and `userProfiles.csv`. `many` marks lists of references.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from sync_scripts.formats.cells import (
 from sync_scripts.formats.model import Cell, CsvFile, Format, Reference
 from sync_scripts.formats.oneroster_parts import PARTS_1_1, PARTS_1_2, RULES_1_2
 
-# `inactive` is what 1.0 said for `tobedeleted`, and exporters still do.
+# OneRoster 1.0 had `inactive` for `tobedeleted`, and exporters still write it.
 STATUS = make_word_kind(Vocabulary((*vocabulary.STATUS.words, "inactive")))
 
 TO_ORG = Reference("orgs")
@@ -57,29 +57,29 @@ TO_USER = Reference("users")
 
 
 def _list_first_cells(identifier: Column[Any], names: Reference | None = None) -> tuple[Cell, ...]:
-    """The three columns that every file begins with. `names`: what its ids are the ids of."""
+    """The three columns that every file begins with. `names`: the file whose ids this file uses as its own."""
     return (
         Cell("sourcedId", ID, identifier, required=True, refers=names),
         Cell("status", STATUS),
-        # The stamps that are served say when the roster changed, which only the sync knows.
+        # The served dateLastModified says when the roster changed, which only the sync knows.
         Cell("dateLastModified", UNREAD),
     )
 
 
 def _make_file(name: str, table: Table, *cells: Cell, required: bool = True, names: Reference | None = None) -> CsvFile:
-    """A file of records."""
+    """A file whose rows are records of `table`."""
     return CsvFile(name, (*_list_first_cells(table.c.sourced_id, names), *cells), table, required)
 
 
 def _make_part_file(name: str, key: Column[Any], *cells: Cell, required: bool = True) -> CsvFile:
-    """A file whose rows are parts of records. `key`: where their ids are kept."""
+    """A file whose rows are parts of records. `key`: the column that stores their ids."""
     return CsvFile(name, (*_list_first_cells(key), *cells), required=required, kept_in=key.table)
 
 
 def _list_shared_files(
     org_type: Kind, session_type: Kind, class_type: Kind, enrollment_role: Kind, sex: Kind
 ) -> tuple[CsvFile, ...]:
-    """The files that both versions have, with the words of one version."""
+    """The files that both versions have, with the vocabularies of one version."""
     return (
         _make_file(
             "orgs",
@@ -167,7 +167,7 @@ def _list_shared_files(
     )
 
 
-# The cells of users.csv that stand in this order in both versions.
+# The cells of users.csv that have this order in both versions.
 _USER_NAMES = (
     Cell("username", NAME, users.c.username, required=True),
     Cell("userIds", PAIRS, users.c.user_ids),
@@ -239,7 +239,7 @@ _USER_PROFILES = _make_part_file(
     required=False,
 )
 
-# Gradebook and resources: other services of the standard.
+# The files of the gradebook and resources services of the standard.
 _SKIPPED_1_1 = frozenset({"categories", "classResources", "courseResources", "lineItems", "resources", "results"})
 _SKIPPED_1_2 = _SKIPPED_1_1 | {
     "lineItemLearningObjectiveIds",
@@ -250,8 +250,9 @@ _SKIPPED_1_2 = _SKIPPED_1_1 | {
     "userResources",
 }
 
-# 1.1 once shared the users' words among enrollments. An aide in a class is real, and has no word of its own: 1.2 is
-# told `ext:aide`, 1.1 what stands for any such word. A guardian in a class is a mistake, and stays refused.
+# 1.1 once used the user roles for enrollments too. An aide in a class is real and has no enrollment role: 1.2 shows
+# `ext:aide`, and 1.1 shows the role that replaces any extension. A guardian in a class is a mistake; its row is
+# rejected.
 _ENROLLMENT_ROLE_1_1 = make_word_kind(vocabulary.ENROLLMENT_ROLES_1_1, {"aide": "ext:aide"})
 
 ONEROSTER_1_1 = Format(
@@ -289,5 +290,5 @@ ONEROSTER_1_2 = Format(
     skipped=_SKIPPED_1_2,
 )
 
-# What `oneroster.version` of the manifest chooses.
+# The format for each value of `oneroster.version` in the manifest.
 VERSIONS: Mapping[str, Format] = MappingProxyType({"1.1": ONEROSTER_1_1, "1.2": ONEROSTER_1_2})

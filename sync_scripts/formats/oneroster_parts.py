@@ -1,7 +1,7 @@
 """The parts of OneRoster's records: terms of classes, roles, agents and profiles of users, as SELECTs.
 
-Roles are stored in the words of 1.2. Their order, and with it their identity from night to night, follows from what
-they say and never from where they stand in the file.
+The roster stores roles in the vocabulary of 1.2. The content of the roles determines their order, and with it their
+identity from run to run; their position in the file does not.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from sync_scripts.formats.model import Part, Rule, Staged, StagedFile
 
 
 def select_items(staged: StagedFile, header: str) -> Subquery:
-    """The items of a list cell, one row each: (owner, ordinal from 1, item). An item said twice counts once."""
+    """The items of a list cell, one row each: (owner, ordinal from 1, item). A repeated item counts once."""
     items = func.unnest(to_list(staged[header])).table_valued("item", with_ordinality="place").render_derived()
     owner, filled = staged["sourcedId"], (staged.live, staged[header].is_not(None))
     place = func.row_number().over(partition_by=owner, order_by=func.min(items.c.place))
-    # Nearly every list has one item, and putting many in order is the dear part.
+    # Nearly every list has one item, and ordering the items of long lists is the expensive part.
     alone = ~staged[header].contains(",") if staged.file.unique else false()
     several = (
         select(owner.label("owner"), place.label("ordinal"), items.c.item)
@@ -55,21 +55,22 @@ def select_items(staged: StagedFile, header: str) -> Subquery:
 
 
 def select_class_terms(staged: Staged) -> Select[Any]:
-    """class_terms, from the list in classes.csv."""
+    """The rows of class_terms, from the list in classes.csv."""
     items = select_items(staged["classes"], "termSourcedIds")
     return select(items.c.owner.label("class_id"), items.c.ordinal, items.c.item.label("session_id"))
 
 
 def select_agents(staged: Staged) -> Select[Any]:
-    """user_agents, from the list in users.csv."""
+    """The rows of user_agents, from the list in users.csv."""
     items = select_items(staged["users"], "agentSourcedIds")
     return select(items.c.owner.label("user_id"), items.c.ordinal, items.c.item.label("agent_id"))
 
 
 def select_roles_1_1(staged: Staged) -> Select[Any]:
-    """user_roles, from the one role and the list of orgs in users.csv: primary at each org, as 1.2 wants one there.
+    """The rows of user_roles, from the one role and the list of orgs in users.csv. The role is primary at each org,
+    because 1.2 requires a primary role there.
 
-    1.2 has no `administrator`; at a school it is the site's, elsewhere the district's.
+    1.2 has no `administrator`: it becomes `siteAdministrator` at a school and `districtAdministrator` elsewhere.
     """
     users, orgs = staged["users"], staged["orgs"]
     items = select_items(users, "orgSourcedIds")
@@ -90,7 +91,7 @@ def select_roles_1_1(staged: Staged) -> Select[Any]:
 
 
 def select_roles_1_2(staged: Staged) -> Select[Any]:
-    """user_roles, from roles.csv; without ordinals."""
+    """The rows of user_roles, from roles.csv; their ordinals are NULL until `number_roles`."""
     roles = staged["roles"]
     return select(
         roles["userSourcedId"].label("user_id"),
@@ -107,8 +108,8 @@ def select_roles_1_2(staged: Staged) -> Select[Any]:
 
 
 def number_roles(rows: FromClause, staged: Staged) -> Select[Any]:
-    """The roles in their order: primaries before secondaries, and of both, those at the user's primary org first.
-    Those of a user that stay in the order in which they are have its ordinals."""
+    """The rows with their ordinals: primary roles before secondary ones, and among both, the roles at the user's
+    primary org first. Roles that already have an ordinal keep their order."""
     users = staged["users"]
     place = func.row_number().over(
         partition_by=rows.c.user_id,
@@ -129,7 +130,8 @@ def number_roles(rows: FromClause, staged: Staged) -> Select[Any]:
 
 
 def select_profiles(staged: Staged) -> Select[Any]:
-    """user_profiles, from userProfiles.csv: each row is a profile with one credential, without its password."""
+    """The rows of user_profiles, from userProfiles.csv. Each row is a profile with one credential, without its
+    password."""
     profiles = staged["userProfiles"]
     credential = func.jsonb_build_object(
         "type", TEXT.convert(profiles["credentialType"]), "username", TEXT.convert(profiles["username"])
@@ -146,19 +148,19 @@ def select_profiles(staged: Staged) -> Select[Any]:
 
 
 def select_no_profiles(staged: Staged) -> Select[Any]:
-    """user_profiles of 1.1, which has none: a feed that goes back to it keeps no profile of 1.2."""
+    """No row of user_profiles, for 1.1: a feed that goes back from 1.2 to 1.1 loses its profiles."""
     nothing = (cast(null(), column.type).label(column.name) for column in tables.user_profiles.columns)
     return select(*nothing).where(false())
 
 
 def breaks_single_primary(staged: Staged, retained: Staged) -> Any:
-    """A second primary role of one user at one org: the standard knows one."""
+    """The condition that a row is a second primary role of one user at one org; the standard allows one."""
     roles = staged["roles"]
     other = roles.alias()
     found: ColumnElement[bool] = exists().where(_is_same_primary(other, roles), other.line < roles.line, other.live)
     if "roles" in retained:
         kept = retained["roles"].alias()
-        # One without an id, or with the id of the row, is of a user whose stored roles are kept as they are.
+        # A stored role without an id, or with the id of the row, belongs to a user whose stored roles are retained.
         found = or_(found, exists().where(_is_same_primary(kept, roles), kept["sourcedId"] != roles["sourcedId"]))
     return and_(roles["roleType"] == "primary", found)
 
@@ -169,7 +171,7 @@ def _is_same_primary(one: StagedFile, other: StagedFile) -> Any:
 
 
 def breaks_own_profile(staged: Staged, retained: Staged) -> Any:
-    """A role with the profile of another user."""
+    """The condition that a role names the profile of another user."""
     roles = staged["roles"]
     profiles = (files["userProfiles"].alias() for files in (staged, retained) if "userProfiles" in files)
     return or_(
@@ -194,9 +196,9 @@ PARTS_1_1 = (
     Part(tables.user_profiles, tables.users, ("users",), select_no_profiles),
 )
 ROLES = Part(tables.user_roles, tables.users, ("users", "roles"), select_roles_1_2, number_roles)
-# What formats have that are said in OneRoster 1.2, but know no profiles.
+# The parts of formats that convert to OneRoster 1.2 and have no profiles.
 PARTS_WITHOUT_PROFILES = (CLASS_TERMS, ROLES, AGENTS)
-# Profiles before the roles that name them.
+# Profiles come before the roles that name them.
 PARTS_1_2 = (
     Part(tables.user_profiles, tables.users, ("users", "userProfiles"), select_profiles),
     *PARTS_WITHOUT_PROFILES,

@@ -1,8 +1,8 @@
-"""Microsoft School Data Sync (SDS) v2.1 CSV: the files of an export, and the OneRoster that they say.
+"""Microsoft School Data Sync (SDS) v2.1 CSV: the files of an export, and their conversion to OneRoster.
 
-The format is OneRoster with other headers and fewer of them. Files and headers are those of "SDS V2.1 CSV file
-format" on Microsoft Learn, which asks for classes and enrollments only where classes are managed. Columns stand in
-any order. Sessions, courses and names are optional there, and made up for where OneRoster needs them.
+The format is OneRoster with other and fewer headers. Files and headers are those of "SDS V2.1 CSV file format" on
+Microsoft Learn, which requires classes and enrollments only where classes are managed. Columns may have any order.
+Sessions, courses and names are optional there; the conversion adds courses and names where OneRoster requires them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sync_scripts.formats.oneroster_parts import PARTS_WITHOUT_PROFILES
 _PREFIX = "sds_"
 
 
-# Any other word is an extension.
+# A word outside the vocabulary becomes an extension.
 ORG_TYPE = replace(TEXT, tolerates=make_word_kind(vocabulary.ORG_TYPES).tolerates)
 
 
@@ -41,7 +41,7 @@ def _refer_to(name: str, *types: str, tree: bool = False) -> Reference:
 
 
 def _describe_records(table: Table) -> Subject:
-    """Records with the ids that the export has."""
+    """Records of `table` with the ids of the export."""
     return Subject(table, lambda _feed, key: key)
 
 
@@ -56,7 +56,7 @@ SOURCED_ID = Cell("sourcedId", ID, required=True)
 def _make_file(
     name: str, subject: Subject, *cells: Cell, key: str = "sourcedId", unique: bool = True, required: bool = True
 ) -> CsvFile:
-    """A file of the export. Its name among the staged files is not that of the file of OneRoster."""
+    """A file of the export. A prefix tells its name among the staged files from the name of the OneRoster file."""
     return CsvFile(
         _PREFIX + name,
         cells,

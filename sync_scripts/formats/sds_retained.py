@@ -1,4 +1,7 @@
-"""The stored records that refused rows of an SDS export may have said: one function per file of OneRoster."""
+"""The stored records that the rejected rows of an SDS export may have described: one function per OneRoster file.
+
+Each function takes the rejected rows by the name of their file, and the name of the feed; it yields SELECTs of ids.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,18 @@ from sync_scripts.formats.model import RetainedRows, Staged
 
 
 def _list_cells(rejected: Staged, name: str, *headers: str) -> Iterator[Select[Any]]:
-    """The ids that stand under these headers."""
+    """The ids in the cells under these headers of the rejected rows of a file."""
     if name in rejected:
         yield from (select(rejected[name][header].label("sourcedId")) for header in headers)
 
 
 def retain_ids(name: str) -> RetainedRows:
-    """The records with the ids of the rows."""
+    """A function that selects the ids of the rejected rows of the file `name`."""
     return lambda rejected, _feed: _list_cells(rejected, name, "sourcedId")
 
 
 def retain_courses(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
-    """The courses, and those that were made for classes."""
+    """The courses of rejected courses rows, and the courses of the classes that rejected classes rows describe."""
     yield from _list_cells(rejected, "sds_courses", "sourcedId")
     stored = tables.classes
     for classes in _list_cells(rejected, "sds_classes", "sourcedId"):
@@ -31,14 +34,16 @@ def retain_courses(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
 
 
 def retain_users(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
-    """The users; those with a role, whose grades it says; those with a relationship."""
+    """The users of rejected users rows; the users of rejected roles rows, which hold their grades; both users of
+    rejected relationships rows."""
     yield from _list_cells(rejected, "sds_users", "sourcedId")
     yield from _list_cells(rejected, "sds_roles", "userSourcedId")
     yield from _list_cells(rejected, "sds_relationships", "userSourcedId", "relationshipUserSourcedId")
 
 
 def retain_roles(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
-    """All roles of the users with a role or a relationship, and of their contacts, who have theirs at the same orgs."""
+    """All roles of the users in rejected roles rows and of the contacts in rejected relationships rows, and of the
+    agents of both, who have their roles at the same orgs."""
     stored, agents = tables.user_roles, tables.user_agents
     named = [
         *_list_cells(rejected, "sds_roles", "userSourcedId"),
@@ -52,7 +57,7 @@ def retain_roles(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
 
 
 def retain_enrollments(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
-    """Whatever the users are in the classes."""
+    """All enrollments of the user of a rejected enrollments row in its class, in any role."""
     if "sds_enrollments" in rejected:
         stored, seats = tables.enrollments, rejected["sds_enrollments"]
         same = and_(stored.c.class_id == seats["classSourcedId"], stored.c.user_id == seats["userSourcedId"])

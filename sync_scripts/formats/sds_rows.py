@@ -1,7 +1,7 @@
-"""What the files of an SDS export say in OneRoster: one SELECT per file of OneRoster, in its headers.
+"""The conversion of an SDS export to OneRoster: one SELECT per file of OneRoster, with its headers.
 
-Ids are kept; roles and enrollments, which have none, get theirs from what they join. A word that OneRoster lacks is
-said as an `ext:` one.
+The conversion keeps ids. Roles and enrollments have none in SDS, and get theirs from the ids that they join. A word
+that OneRoster lacks becomes an `ext:` word.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RACES = (
     "demographicRaceTwoOrMoreRaces",
 )
 HISPANIC = "hispanicOrLatinoEthnicity"
-# Roles of SDS that OneRoster has other words for; an administrator's depends on the org.
+# Roles of SDS for which OneRoster has another word. The word for an administrator depends on the org.
 ROLES: Mapping[str, str] = {
     "faculty": "teacher",
     "instructor": "teacher",
@@ -48,7 +48,7 @@ def _to_literal(value: str) -> ColumnElement[str]:
 
 
 def _to_word(word: ColumnElement[str], words: Vocabulary) -> ColumnElement[str]:
-    """A word of the vocabulary whatever its case, else an extension."""
+    """The word of the vocabulary that matches in any letter case, else an `ext:` word; NULL stays NULL."""
     low = func.lower(word)
     whens = [(low == known.lower(), _to_literal(known)) for known in words.words]
     own = func.regexp_replace(word, "[^a-zA-Z0-9._-]", "_", "g", type_=CText)
@@ -56,20 +56,20 @@ def _to_word(word: ColumnElement[str], words: Vocabulary) -> ColumnElement[str]:
 
 
 def select_orgs(staged: Staged, feed: str) -> Select[Any]:
-    """The orgs."""
+    """The rows of orgs.csv."""
     orgs = staged["sds_orgs"]
     return select(
         orgs["sourcedId"].label("sourcedId"),
         orgs["name"].label("name"),
         _to_word(orgs["type"], vocabulary.ORG_TYPES).label("type"),
-        # The number that vendors know a district by.
+        # Vendors know a district by this number.
         orgs["sourcedId"].label("identifier"),
         orgs["parentSourcedId"].label("parentSourcedId"),
     )
 
 
 def select_sessions(staged: Staged, feed: str) -> Select[Any]:
-    """The sessions."""
+    """The rows of academicSessions.csv."""
     sessions = staged["sds_academicSessions"]
     columns = [
         sessions[header].label(header) for header in ("sourcedId", "title", "startDate", "endDate", "schoolYear")
@@ -83,7 +83,7 @@ def _make_course_id(classes: Any, feed: str) -> ColumnElement[str]:
 
 
 def select_courses(staged: Staged, feed: str) -> Select[Any]:
-    """The courses, and one for every class without a course, because OneRoster has no class without one."""
+    """The rows of courses.csv, and one for every class without a course, because OneRoster requires one."""
     classes = staged["sds_classes"]
     selects: list[Select[Any]] = [
         select(
@@ -105,7 +105,7 @@ def select_courses(staged: Staged, feed: str) -> Select[Any]:
 
 
 def select_classes(staged: Staged, feed: str) -> Select[Any]:
-    """The classes."""
+    """The rows of classes.csv."""
     classes = staged["sds_classes"]
     return select(
         classes["sourcedId"].label("sourcedId"),
@@ -119,8 +119,8 @@ def select_classes(staged: Staged, feed: str) -> Select[Any]:
 
 
 def select_users(staged: Staged, feed: str) -> Select[Any]:
-    """The users; a name that is missing is said by the user name. Grades come from the roles, agents from the
-    relationships."""
+    """The rows of users.csv. The user name replaces a missing given or family name. The grades come from the roles,
+    the agents from the relationships."""
     users, roles = staged["sds_users"], staged["sds_roles"]
     grades = func.string_agg(roles["grade"].distinct(), ",", type_=CText)
     agents: ColumnElement[Any] = null()
@@ -146,22 +146,22 @@ def select_users(staged: Staged, feed: str) -> Select[Any]:
 
 
 def select_roles(staged: Staged, feed: str) -> Select[Any]:
-    """The roles; the primary one at an org is the one that says so, else the first by its word. Contacts are what
-    their relationships say, at the orgs of whom they belong to."""
+    """The rows of roles.csv. The primary role of a user at an org is the one with `isPrimary`, else the first role in
+    alphabetical order. A contact gets the role of the relationship, at the orgs of the related user."""
     roles, orgs = staged["sds_roles"], staged["sds_orgs"]
-    whens = [(roles["role"] == word, _to_literal(said)) for word, said in ROLES.items()]
-    # Where the row of an org is refused, the stored org stands.
+    whens = [(roles["role"] == word, _to_literal(role)) for word, role in ROLES.items()]
+    # The row of the org may be rejected; the stored org then tells the type.
     stored = select(tables.orgs.c.type).where(tables.orgs.c.sourced_id == roles["orgSourcedId"]).scalar_subquery()
     at_school = func.coalesce(func.lower(orgs["type"]), stored, type_=CText) == "school"
     administrator = case((at_school, _to_literal("siteAdministrator")), else_=_to_literal("districtAdministrator"))
-    said = case(
+    role = case(
         (roles["role"] == "administrator", administrator), *whens, else_=_to_word(roles["role"], vocabulary.USER_ROLES)
     )
     selects: list[Select[Any]] = [
         select(
             roles["userSourcedId"].label("user"),
             roles["orgSourcedId"].label("org"),
-            said.label("role"),
+            role.label("role"),
             roles["roleStartDate"].label("begin"),
             roles["roleEndDate"].label("end"),
             func.coalesce(roles["isPrimary"], "false", type_=CText).label("primary"),
@@ -205,8 +205,8 @@ def select_roles(staged: Staged, feed: str) -> Select[Any]:
 
 
 def select_enrollments(staged: Staged, feed: str) -> Select[Any]:
-    """Who takes part in which class, at the org of the class; where the row of a class is refused, the stored class
-    stands."""
+    """The rows of enrollments.csv, at the org of the class. Where the row of the class is rejected, the stored class
+    tells its school."""
     seats, classes = staged["sds_enrollments"], staged["sds_classes"]
     stored = tables.classes
     stored_school = select(stored.c.school_id).where(stored.c.sourced_id == seats["classSourcedId"]).scalar_subquery()
@@ -227,7 +227,7 @@ def select_enrollments(staged: Staged, feed: str) -> Select[Any]:
 
 
 def select_demographics(staged: Staged, feed: str) -> Select[Any]:
-    """Demographics; the lists of codes name the columns that are true."""
+    """The rows of demographics.csv. The lists of codes name the columns that are true."""
     people = staged["sds_demographics"]
 
     def named(header: str, code: str) -> ColumnElement[Any]:

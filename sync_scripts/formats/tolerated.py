@@ -1,7 +1,7 @@
-"""What exports get wrong so often that it is put up with: one table, each row told in the report whenever it applies.
+"""The tolerated deviations: mistakes that exports make so often that the sync accepts, counts and reports them.
 
-The table says what is taken and how it is read; the rows that concern cells are bound to kinds of cells in `cells`,
-the others to the header, the bytes, the file names and the manifest, by the modules of these.
+Each entry of the table names what the sync accepts and how it reads it. `formats/cells.py` binds the deviations of
+cells to kinds of cells. The modules that read headers, bytes, file names and the manifest bind the others.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ SQLText = ColumnElement[str]
 
 @dataclass(frozen=True)
 class Deviation:
-    """One thing that is put up with: `taken` continues "in N cells, ..."; `example` is what stands in the export,
-    and what it is read as."""
+    """A tolerated deviation. `taken` names it in a report, after "in N rows, "; `example`: a text of an export, and
+    the text that the sync reads instead."""
 
     taken: str
     example: tuple[str, str]
@@ -56,12 +56,12 @@ DEVIATIONS: tuple[Deviation, ...] = (
     NO_DISTRICT,
 )
 
-# The flags of FLAG_SPELLING, and what they say.
+# The spellings of FLAG_SPELLING, and the flag that each means.
 FLAG_SPELLINGS: Mapping[str, str] = MappingProxyType(
     {"TRUE": "true", "True": "true", "1": "true", "FALSE": "false", "False": "false", "0": "false"}
 )
-# The misspellings of HEADER_SPELLING in lower case, and the header that is meant; each counts in the files that have
-# such a header.
+# The misspellings of HEADER_SPELLING in lower case, and the header that each means. A misspelling counts only in files
+# that declare the header it means.
 HEADER_SPELLINGS: Mapping[str, str] = MappingProxyType(
     {
         "datalastmodified": "dateLastModified",
@@ -76,7 +76,7 @@ HEADER_SPELLINGS: Mapping[str, str] = MappingProxyType(
         "orgsourcedid": "orgSourcedIds",
         "agentsourcedid": "agentSourcedIds",
         "termsourcedid": "termSourcedIds",
-        # Demographics of 1.0 named their user so; the files with a column of this name never come to look it up.
+        # OneRoster 1.0 named the user of demographics so. A file that declares this header is never looked up here.
         "usersourcedid": "sourcedId",
     }
 )
@@ -84,8 +84,8 @@ HEADER_SPELLINGS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Tolerance:
-    """A quirk of the cells of one kind: `holds` where a cell has it, `read` is the cell as it should be; None: the
-    conversion of the kind reads it as it is."""
+    """A tolerated deviation of the cells of one kind. `holds`: the condition that a cell has it; `read`: the corrected
+    text (None: the conversion of the kind reads the text as it is)."""
 
     deviation: Deviation
     holds: Callable[[SQLText], ColumnElement[bool]]
@@ -93,10 +93,11 @@ class Tolerance:
 
 
 def describe_cells(file_name: str, header: str, count: int, deviation: Deviation) -> str:
-    """The sentence of the report about a quirk in the cells of a column."""
+    """The sentence of the report about a deviation in `count` cells of a column."""
     return f"{file_name}, column {header}: in {count} {'row' if count == 1 else 'rows'}, {deviation.taken}"
 
 
 def describe_deviation(place: str, deviation: Deviation, found: str = "") -> str:
-    """The sentence of the report about a quirk of a file; `found`: what stands there, where that may be said."""
+    """The sentence of the report about a deviation of a file. `found`: the text of the export, where the report may
+    quote it."""
     return f"{place}: {deviation.taken}" + (f" ({found})" if found else "")
