@@ -1,1 +1,1 @@
-"""An export as it lies on disk: packages, manifests, headers, lines."""
+"""Reading an export from disk: packages, manifests, headers, lines, and the reasons of rejections."""

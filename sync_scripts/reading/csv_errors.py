@@ -1,7 +1,7 @@
-"""What is wrong with the lines of a CSV file: the slow reading, for files that `lines` or COPY stopped at.
+"""The faults in the lines of a CSV file: the slow reading, for files at which `lines.py` or COPY stopped.
 
-Every line is one row; a quoted cell may not go on in the next line. One fault is common and harmless, and is mended
-instead of refused: empty cells beyond the last column, where an exporter wrote a comma too many.
+Every line is one row; a quoted cell must not continue on the next line. One fault is common and harmless, and
+`MendedLines` corrects it: empty cells beyond the last column, where an exporter wrote a comma too many.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def find_faults(stream: ByteStream, file_name: str, columns: Sequence[str]) -> Iterator[Rejection]:
-    """Reads a CSV file from its start and yields what is wrong with its rows; `columns`: the whole header."""
-    # Empty lines are refused when a line that is not empty follows them: the last ones are nothing.
+    """Reads a CSV file from its start and yields the faults of its rows. `columns`: all headers of the file."""
+    # An empty line is a fault only if a line with content follows it; empty lines at the end of the file are not.
     empty: list[int] = []
     for number, line in _read_lines(stream):
         if len(line) > LONGEST_LINE:
@@ -46,7 +46,8 @@ def _read_lines(stream: ByteStream) -> Iterator[tuple[int, bytes]]:
 
 
 def find_line_faults(line: bytes, file_name: str, number: int, columns: Sequence[str] | None) -> Iterator[Rejection]:
-    """What is wrong with one line, without its end; `columns` None: the line is the header itself."""
+    """Yields the faults of one line, given without its line end. `columns`: all headers; None: the line is the
+    header."""
 
     def name_column(index: int) -> str | None:
         return columns[index] if columns is not None and index < len(columns) else None
@@ -56,7 +57,7 @@ def find_line_faults(line: bytes, file_name: str, number: int, columns: Sequence
         reason = "broken quoting: a quote is not closed in its line, or stands in a bare cell"
         yield Rejection(file_name, reason, number, name_column(sum(1 for _ in _scan(line))))
         return
-    # The values stay unsaid: they are broken, and one of them may be a password.
+    # No fault names a value: the values are broken, and one of them may be a password.
     for index, cell in enumerate(cells):
         try:
             broken = "holds a control character" if CONTROL.search(cell.decode()) else None
@@ -69,7 +70,7 @@ def find_line_faults(line: bytes, file_name: str, number: int, columns: Sequence
 
 
 def split_line(line: bytes) -> list[bytes] | None:
-    """The cells of a line, unquoted; None where its quoting is broken."""
+    """The unquoted cells of a line; None where its quoting is broken."""
     cells = []
     for match in _scan(line):
         cells.append(match[2] if match[1] is None else match[1].replace(b'""', b'"'))
@@ -79,12 +80,12 @@ def split_line(line: bytes) -> list[bytes] | None:
 
 
 def _scan(line: bytes) -> Iterator[re.Match[bytes]]:
-    place = 0
-    while match := CELL.match(line, place):
+    start = 0
+    while match := CELL.match(line, start):
         yield match
         if not match[3]:
             return
-        place = match.end()
+        start = match.end()
 
 
 def _is_mendable(cells: list[bytes], width: int) -> bool:
@@ -92,8 +93,8 @@ def _is_mendable(cells: list[bytes], width: int) -> bool:
 
 
 class MendedLines:
-    """The rows of a CSV file in which `find_faults` found none, as a file that COPY reads, without the header and
-    without empty cells beyond the column number `width`. `mended` counts the rows that had some."""
+    """The rows of a CSV file without faults, as a file that COPY can read: without the header, and without empty cells
+    beyond column number `width`. `mended` counts the rows that had such cells."""
 
     def __init__(self, stream: ByteStream, width: int) -> None:
         self._lines = itertools.islice(_read_lines(stream), 1, None)
@@ -102,7 +103,7 @@ class MendedLines:
         self.mended = 0
 
     def read(self, size: int) -> bytes:
-        """The next whole lines, at most `size` bytes of them; empty at the end."""
+        """Reads the next whole lines, at most `size` bytes; returns no bytes at the end."""
         block, self._rest = [self._rest], b""
         length = len(block[0])
         for _, line in self._lines:

@@ -1,4 +1,4 @@
-"""The first line of a CSV file against the columns that its format declares."""
+"""Reads the first line of a CSV file and compares it with the columns that its format declares."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from sync_scripts.formats.tolerated import HEADER_CASE, HEADER_SPELLING, HEADER_
 from sync_scripts.reading.csv_errors import find_line_faults, split_line
 from sync_scripts.reading.rejections import Findings, Rejection
 
-# PostgreSQL's tables hold 1,600 columns; no export comes near.
+# A table of PostgreSQL holds at most 1,600 columns; exports have far fewer.
 MOST_METADATA_COLUMNS = 200
 KEY_LENGTH = 100
 
 
 @dataclass(frozen=True)
 class Header:
-    """The columns of a file in its own order: as they are `written`, and as they are `staged`; the keys of the
-    metadata columns among them, in their order; and what was put up with."""
+    """The columns of a file, in the order of the file. `written`: the headers of the file; `staged`: the names of the
+    staged columns; `metadata_keys`: the keys of the metadata columns; `notices`: the tolerated deviations."""
 
     written: tuple[str, ...] = ()
     staged: tuple[str, ...] = ()
@@ -30,13 +30,13 @@ class Header:
 @dataclass(frozen=True)
 class _Column:
     written: str
-    # The declared header that is meant; as written where none is.
+    # The declared header that this one means; the same text where no declared header matches.
     meant: str
     deviation: Deviation | None = None
 
 
 def read_header(line: bytes, file: CsvFile) -> tuple[Header, Findings]:
-    """(header, findings) of a header line; without findings it has the columns that the file must have."""
+    """(header, findings) of a header line. Without findings the header has every column that the file must have."""
     name = file.file_name
     if not line:
         return Header(), Findings.of([Rejection(name, "is empty; the first line names the columns", 1)])
@@ -47,8 +47,10 @@ def read_header(line: bytes, file: CsvFile) -> tuple[Header, Findings]:
     columns = [_recognize(cell.decode(), file) for cell in cells]
     findings = Findings.of(_find_bad_headers(columns, file))
     keys = tuple(column.meant.removeprefix(file.own_prefix) for column in columns if _is_own(column.meant, file))
-    places = iter(range(len(keys)))
-    staged = (name_metadata_column(next(places)) if _is_own(column.meant, file) else column.meant for column in columns)
+    numbers = iter(range(len(keys)))
+    staged = (
+        name_metadata_column(next(numbers)) if _is_own(column.meant, file) else column.meant for column in columns
+    )
     notices = (
         describe_deviation(name, column.deviation, f"{column.written}, read as {column.meant}")
         for column in columns
@@ -73,21 +75,21 @@ def _recognize(written: str, file: CsvFile) -> _Column:
 def _find_bad_headers(columns: list[_Column], file: CsvFile) -> Iterator[Rejection]:
     declared = file.headers
 
-    def refuse(number: int, column: _Column, reason: str) -> Rejection:
-        # A file without a header begins with a row of somebody.
-        place = column.written if column.meant in declared else str(number)
-        return Rejection(file.file_name, reason, 1, place, column.written)
+    def reject(number: int, column: _Column, reason: str) -> Rejection:
+        # The number replaces an unknown header: the first line of a file without a header is a row with personal data.
+        name = column.written if column.meant in declared else str(number)
+        return Rejection(file.file_name, reason, 1, name, column.written)
 
     if sum(_is_own(column.meant, file) for column in columns) > MOST_METADATA_COLUMNS:
         yield Rejection(file.file_name, f"has more than {MOST_METADATA_COLUMNS} metadata columns", 1)
     seen: set[str] = set()
     for number, column in enumerate(columns, 1):
         if column.meant in seen:
-            yield refuse(number, column, "stands in the header twice")
+            yield reject(number, column, "stands in the header twice")
         elif column.meant not in declared and not _is_own(column.meant, file):
             near = difflib.get_close_matches(column.written, declared, 1)
             hint = f"; did you mean {near[0]}?" if near else f"; own columns are named {file.own_prefix}NAME"
-            yield refuse(number, column, f"is no column of this file{hint}")
+            yield reject(number, column, f"is no column of this file{hint}")
         seen.add(column.meant)
     missing = [cell.header for cell in file.cells if cell.header not in seen and (file.ordered or cell.required)]
     for header in missing:
@@ -95,7 +97,7 @@ def _find_bad_headers(columns: list[_Column], file: CsvFile) -> Iterator[Rejecti
     if file.ordered and not missing:
         for number, (wanted, found) in enumerate(zip(declared, columns, strict=False), 1):
             if wanted != found.meant:
-                yield refuse(number, found, f"is misplaced; {wanted} belongs here")
+                yield reject(number, found, f"is misplaced; {wanted} belongs here")
                 return
 
 

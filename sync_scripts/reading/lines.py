@@ -1,9 +1,9 @@
-"""The bytes of a CSV file on their way into COPY: cut into whole lines, made uniform, and searched for trouble.
+"""The bytes of a CSV file on their way into COPY: cut into whole lines, given uniform line ends, searched for faults.
 
-In good files no row is taken apart here: a few searches over blocks of bytes prove that every line is one row of
-plain cells, which is what COPY alone would not: it drops a quote inside a bare cell, reads a line break inside a
+This module does not split the rows of good files. A few searches over blocks of bytes prove that every line is one row
+of plain cells. COPY alone would not prove it: COPY drops a quote inside a bare cell, accepts a line break inside a
 quoted one, and before PostgreSQL 18 takes a line `\\.` for the end of the data. Where a search finds something,
-`faults` reads the file again, line by line, and says what and where.
+`csv_errors.py` reads the file again, line by line, and names the fault and its line.
 """
 
 from __future__ import annotations
@@ -14,40 +14,40 @@ from typing import Protocol
 
 from sync_scripts.formats.tolerated import BYTE_ORDER_MARK
 
-# Every C0 control character and DEL, but the line feed that ends a line.
+# Every C0 control character and DEL, except the line feed that ends a line.
 CONTROLS = bytes({*range(32), 127} - {10})
-# C1 control characters, as UTF-8 spells them.
+# The C1 control characters in UTF-8.
 MORE_CONTROLS = re.compile(rb"\xc2[\x80-\x9f]")
-# A quoted cell, whole, between commas or line ends.
+# A whole quoted cell, between commas or line ends.
 QUOTED = re.compile(rb'"(?<![^,\n]")[^"\n]*+(?:""[^"\n]*+)*+"(?![^,\n])')
 END_OF_DATA = re.compile(rb"^\\\.$", re.MULTILINE)
 LONGEST_LINE = 2**20
-# So much is read at once: memory of this size is used again, where more would be given back and asked for anew.
+# Bytes per read. The allocator reuses memory of this size; it would return larger blocks and request them again.
 PIECE = 2**18
 
 
 class ByteStream(Protocol):
-    """A file that is read from its start."""
+    """A file that the caller reads from its start."""
 
     def read(self, size: int, /) -> bytes:
-        """At most so many bytes; none at the end."""
+        """Reads at most `size` bytes; returns no bytes at the end."""
 
     def readline(self, size: int, /) -> bytes:
-        """The next line, at most so many bytes of it."""
+        """Reads the next line, at most `size` bytes of it."""
 
 
 class SuspectBytesError(Exception):
-    """A search found something; a second, slower reading will say what."""
+    """A search found a possible fault; the slower reading of `csv_errors.py` names it."""
 
 
 class CleanLines:
-    """The rows of a CSV file, as a file that COPY reads: UTF-8, ended by line feeds, without the header.
+    """The rows of a CSV file, as a file that COPY can read: UTF-8, ended by line feeds, without the header.
 
-    `header` is the first line, without a byte order mark, and `deviations` is what was put up with in it. `read` raises
-    SuspectBytesError. Lines may end with CRLF, as RFC 4180 has it. Empty lines at the end of the file are dropped;
-    None of them is `mended`.
+    `header`: the first line, without a byte order mark; `deviations`: the tolerated deviations in it. `read` raises
+    SuspectBytesError. Lines may end with CRLF, as in RFC 4180. Empty lines at the end of the file are dropped.
     """
 
+    # This class mends no row; `MendedLines` counts its own here.
     mended = 0
 
     def __init__(self, stream: ByteStream) -> None:
@@ -59,22 +59,22 @@ class CleanLines:
         self.header = line.removeprefix(codecs.BOM_UTF8).removesuffix(b"\n").removesuffix(b"\r")
 
     def read(self, size: int) -> bytes:
-        """The next whole lines, at most `size` bytes of them; empty at the end."""
+        """Reads the next whole lines, at most `size` bytes; returns no bytes at the end. Raises SuspectBytesError."""
         if self._ended:
             return b""
-        # Room for the line feed that the last line may lack.
+        # One byte less, for the line feed that the last line may lack.
         size -= 1
         while True:
             block = self._stream.read(min(max(size - len(self._rest), 1), PIECE))
             data = self._rest + block
             if not block:
                 self._ended = True
-                # The last line may lack its end; empty lines behind it are nothing.
+                # The last line may lack its line end, and empty lines may follow it.
                 self._rest = b""
                 lines = data.rstrip(b"\r\n")
                 return self._search(lines + b"\n") if lines else b""
             cut = data.rfind(b"\n") + 1
-            # Line ends that may turn out to be the last ones wait for what follows them.
+            # Keep trailing line ends for the next block: at the end of the file they are empty lines to drop.
             lines = data[:cut].rstrip(b"\r\n")
             cut = data.find(b"\n", len(lines)) + 1 if lines else 0
             self._rest = data[cut:]
@@ -84,10 +84,10 @@ class CleanLines:
                 raise SuspectBytesError
 
     def _search(self, lines: bytes) -> bytes:
-        """The lines, each ended by a line feed alone."""
+        """The same lines, each ended by a line feed alone. Raises SuspectBytesError."""
         plain = lines.translate(None, CONTROLS)
-        # All control characters were carriage returns at the ends of lines. A single byte is found at once; most files
-        # have none of those that the patterns begin with.
+        # The only allowed control characters are carriage returns at line ends. Each pattern below runs only if its
+        # first byte occurs: the search for one byte is fast, and most files have none of them.
         if len(plain) != len(lines) and len(lines) - len(plain) != lines.count(b"\r\n"):
             raise SuspectBytesError
         if b"\xc2" in plain and MORE_CONTROLS.search(plain):

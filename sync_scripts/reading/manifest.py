@@ -1,4 +1,4 @@
-"""`manifest.csv`: which version of OneRoster an export speaks, and which of its files it brings."""
+"""`manifest.csv`: the OneRoster version of an export, and the mode of each of its files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEADER = ["propertyName", "value"]
 MOST_BYTES = 65_536
 FILE_PREFIX = "file."
 BULK, DELTA, ABSENT = "bulk", "delta", "absent"
-# The properties beside `file.*`, and what each may say; None: anything.
+# The properties besides `file.*`, and the allowed values of each; None: any value.
 PROPERTIES: Mapping[str, tuple[str, ...] | None] = {
     "manifest.version": ("1.0", "1"),
     "oneroster.version": ("1.1", "1.2"),
@@ -31,19 +31,20 @@ REQUIRED_PROPERTIES = ("manifest.version", "oneroster.version")
 
 @dataclass(frozen=True)
 class Manifest:
-    """What the manifest says: the version, and per file (its name without .csv) `bulk`, `delta` or `absent`."""
+    """The content of a manifest: the version, and the mode of each file (`bulk`, `delta` or `absent`) by its name
+    without .csv."""
 
     version: str
     modes: Mapping[str, str]
-    # Where each file's mode stands, for refusals.
+    # The line of each file's mode, for findings.
     lines: Mapping[str, int]
-    # What was put up with.
+    # The tolerated deviations.
     notices: tuple[str, ...] = ()
 
 
 def read_manifest(package: Package, files: Collection[str]) -> Manifest:
-    """Reads the manifest of a package; `files`: the names, without .csv, of all files that it may speak of. Raises
-    RefusedExportError where it is missing or says something unknown."""
+    """Reads the manifest of a package. `files`: the names, without .csv, of all files that the manifest may name.
+    Raises RefusedExportError where the manifest is missing or has an unknown property or value."""
     package, _ = recognize_names(package, [FILE_NAME])
     if FILE_NAME not in package.names:
         raise RefusedExportError(Findings.of([Rejection(FILE_NAME, "is missing; every OneRoster export has one")]))
@@ -58,7 +59,7 @@ def read_manifest(package: Package, files: Collection[str]) -> Manifest:
     values = {name: value for _, name, value in rows}
     return Manifest(
         values["oneroster.version"],
-        # A blank mode is how some exporters say absent.
+        # Some exporters leave the mode of an absent file blank.
         {name.removeprefix(FILE_PREFIX): value or ABSENT for _, name, value in rows if name.startswith(FILE_PREFIX)},
         {name.removeprefix(FILE_PREFIX): line for line, name, _ in rows if name.startswith(FILE_PREFIX)},
         (
@@ -69,7 +70,7 @@ def read_manifest(package: Package, files: Collection[str]) -> Manifest:
 
 
 def _recognize(written: str, files: Collection[str]) -> str:
-    """The property that is meant, where only its letter case is another one."""
+    """The known property that differs from the written one only in letter case, else the written one."""
     known = {name.lower(): name for name in (*PROPERTIES, *(FILE_PREFIX + file for file in files))}
     return known.get(written.lower(), written)
 
@@ -82,7 +83,7 @@ def _list_deviations(rows: list[tuple[int, str, str]]) -> Iterator[Deviation]:
 
 
 def _read_rows(package: Package) -> tuple[list[tuple[int, str, str]], tuple[Deviation, ...]]:
-    """((line, property, value) of every row, the quirks of the first line)."""
+    """((line, property, value) of every row, the tolerated deviations of the first line)."""
 
     def refuse(reason: str, line: int | None = None) -> RefusedExportError:
         return RefusedExportError(Findings.of([Rejection(FILE_NAME, reason, line)]))
@@ -131,11 +132,11 @@ def _find_bad_rows(rows: list[tuple[int, str, str]]) -> Iterator[Rejection]:
 
 @dataclass(frozen=True)
 class Contents:
-    """The files of an export that are loaded, the package under whose names they are found, and what there is to
-    say about it all.
+    """The files of an export to load, the package that has them under their declared names, and notices for the
+    report.
 
-    `deltas`: the names of the files that say what has changed, and nothing about other records. An export with such a
-    file may leave out any other: of the `silent` ones it says that nothing has changed there."""
+    `deltas`: the names of the delta files, which name only changed records. An export with a delta file may leave out
+    any other file; the `silent` files are those, and count as deltas without rows."""
 
     package: Package
     files: tuple[CsvFile, ...]
@@ -145,8 +146,8 @@ class Contents:
 
 
 def list_contents(package: Package, manifest: Manifest, form: Format) -> Contents:
-    """Compares the manifest with what the package holds. Raises RefusedExportError where the two differ, a required
-    file is absent, or a file is none of the format's."""
+    """Compares the manifest with the files of the package, and returns the files to load. Raises RefusedExportError
+    where the two differ, a required file is absent, or the format has no such file."""
     known = (FILE_NAME, *(f"{name}.csv" for name in (*(file.name for file in form.files), *form.skipped)))
     package, name_notices = recognize_names(package, known)
     refuse_if(Findings.of(_find_differences(package, manifest, form)))
@@ -158,8 +159,8 @@ def list_contents(package: Package, manifest: Manifest, form: Format) -> Content
         for name in sorted(form.skipped)
         if manifest.modes.get(name, ABSENT) != ABSENT
     )
-    said = (*manifest.notices, *name_notices, *skipped)
-    return Contents(package, files, said, deltas | {file.name for file in silent}, silent)
+    notices = (*manifest.notices, *name_notices, *skipped)
+    return Contents(package, files, notices, deltas | {file.name for file in silent}, silent)
 
 
 def _list_deltas(manifest: Manifest, form: Format) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Exports without a manifest: what they bring is what lies there, all of it in bulk."""
+"""The contents of exports without a manifest: every file of the package, in bulk."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
 
 
 def list_without_manifest(package: Package, form: Format) -> Contents:
-    """The contents of an export without a manifest. Raises RefusedExportError where a required file is missing, or
-    one is none of the format's."""
+    """The contents of an export without a manifest. Raises RefusedExportError where a required file is missing, or the
+    format has no file of that name."""
     skipped = {f"{name}.csv" for name in form.skipped}
     package, name_notices = recognize_names(package, (*(file.file_name for file in form.files), *sorted(skipped)))
     refuse_if(Findings.of(_find_differences(package, form, skipped)))

@@ -1,6 +1,6 @@
-"""An export as it arrives: a folder or a zip with CSV files at its root.
+"""The package of an export: a folder or a zip with CSV files at its root.
 
-Files of a zip are read in place, never unpacked, so a name that climbs out of the zip leads nowhere.
+The sync reads the files of a zip in place and never unpacks them to disk, so a name with `..` reaches no other file.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from typing import BinaryIO
 from sync_scripts.formats.tolerated import FILE_NAME_CASE, describe_deviation
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
 
-# What operating systems leave behind in folders and zips.
+# Files that operating systems leave in folders and zips.
 LITTER = ("__MACOSX/", ".DS_Store", "._", "Thumbs.db", "desktop.ini")
-# CSV shrinks to a tenth, or to a fiftieth where it repeats itself; beyond this it is made to burst.
+# CSV compresses to a tenth, or to a fiftieth where it repeats itself; a higher ratio means a zip bomb.
 MOST_RATIO = 200
 MOST_BYTES = 100 * 2**30
-# What a damaged zip or a failing disk raises in the middle of a file.
+# The errors that a damaged zip or a failing disk raises in the middle of a file.
 UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError)
-# A small file may shrink by any ratio.
+# A file of at most this size may have any ratio.
 HARMLESS_BYTES = 2**20
 
 
 @dataclass(frozen=True)
 class Package:
-    """The files of an export: their names, how one is opened for reading bytes from its start, its size in bytes."""
+    """The files of an export. `open` opens the file of a name for reading bytes from its start; `size` gives its
+    size in bytes."""
 
     path: Path
     names: frozenset[str]
@@ -38,9 +39,10 @@ class Package:
 
 
 def recognize_names(package: Package, known: Iterable[str]) -> tuple[Package, tuple[str, ...]]:
-    """(the package, with the `known` names for files whose names only differ in letter case; what is said about it).
+    """(the package, where files whose names differ from `known` names only in letter case have the known names; the
+    notices about them).
 
-    A file that has its very name keeps it; another one beside it stays a stranger."""
+    Where a file with the exact name exists too, the other one keeps its unknown name."""
     by_case = {name.lower(): name for name in package.names}
     written = {name: by_case[name.lower()] for name in known if name not in package.names and name.lower() in by_case}
     names = (package.names - set(written.values())) | set(written)
@@ -56,8 +58,8 @@ def recognize_names(package: Package, known: Iterable[str]) -> tuple[Package, tu
 
 @contextlib.contextmanager
 def open_package(path: Path) -> Iterator[Package]:
-    """Opens the export at `path`. Raises RefusedExportError where it is neither a folder nor a sound zip, has files
-    in folders, or would burst."""
+    """Opens the export at `path` for the length of the block. Raises RefusedExportError where it is neither a folder
+    nor an intact zip, has files in subfolders, or would unpack to too many bytes."""
     if path.is_dir():
         yield _open_folder(path)
         return
@@ -79,7 +81,7 @@ def _open_folder(path: Path) -> Package:
         raise _refuse(path, error.strerror or "cannot be read") from None
     reason = "is not a file; the files of an export lie side by side"
     refuse_if(Findings.of(Rejection(entry.name, reason) for entry in entries if not entry.is_file()))
-    # As it is now: a folder may be replaced while it is read.
+    # The sizes of now: somebody may replace the folder while the sync reads it.
     try:
         sizes = {entry.name: entry.stat().st_size for entry in entries}
     except OSError as error:

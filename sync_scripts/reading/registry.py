@@ -1,4 +1,4 @@
-"""The families of formats: what a feed takes, by the word that `feeds.format` holds."""
+"""The families of formats, by the word in `feeds.format`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from sync_scripts.reading.package import Package
 
 @dataclass(frozen=True)
 class Family:
-    """A family of formats: its word, what people call its exports, and how it tells from a package which format it
-    speaks and what it brings."""
+    """A family of formats. `name`: its word in `feeds.format`; `title`: the name of its exports in help texts; `read`
+    returns the format and the contents of a package, and raises RefusedExportError."""
 
     name: str
     title: str

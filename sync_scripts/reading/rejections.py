@@ -1,7 +1,8 @@
-"""Why an export, or a row of it, is refused: each reason has a place a person can go to and mend.
+"""The reasons for which the sync refuses an export or rejects a row of it. Each reason has a place that a person can
+find and correct.
 
-What is printed goes into logs, and names places alone. What stands there, which may be a pupil's name, is written into
-the database and into the file of `--rejects`.
+Printed reasons go into logs, so they name only places. The values, such as a pupil's name, go only into the database
+and into the file of `--rejects`.
 """
 
 from __future__ import annotations
@@ -17,29 +18,29 @@ from typing import IO, TextIO
 
 from roster_service.errors import RosterServiceError
 
-# So many are printed, and so many are kept to be stored and written down; the total says how many there are.
+# How many reasons are printed, and how many are kept for the database and for `--rejects`. The total counts all.
 SHOWN, KEPT = 20, 10_000
 VALUE_LENGTH = 80
 
 
 @dataclass(frozen=True)
 class Rejection:
-    """One reason and its place: `line` counts from 1, the header's; `column` is its header, or its number where the
-    header is none that the file has; None: no such place. No reason quotes what stands there."""
+    """One reason and its place. `line`: from 1, which is the header; `column`: the header, or the number of the column
+    where the file declares no such header; None: the reason has no such place. `reason` never quotes a value."""
 
     file: str
     reason: str
     line: int | None = None
     column: str | None = None
-    # What was found there, where it may be kept.
+    # The text at this place, where the sync may store it.
     value: str | None = None
 
     def to_json(self) -> dict[str, object]:
-        """What is printed, as one object, ready for json.dumps."""
+        """The printed part, as one object for json.dumps."""
         return {"file": self.file, "line": self.line, "column": self.column, "reason": self.reason}
 
     def to_row(self) -> dict[str, object]:
-        """What is kept; a long value is cut."""
+        """The stored columns; a long value is cut."""
         return {**self.to_json(), "value": self.value and cut_value(self.value)}
 
     def __str__(self) -> str:
@@ -53,14 +54,14 @@ class Rejection:
 
 @dataclass(frozen=True)
 class Findings:
-    """Refusals of one check: all of them counted, the first `KEPT` kept. Findings add up."""
+    """The rejections of one check: the count of all, and the first `KEPT` of them. Findings can be added."""
 
     total: int = 0
     first: tuple[Rejection, ...] = ()
 
     @classmethod
     def of(cls, rejections: Iterable[Rejection]) -> Findings:
-        """Findings of every given refusal; holds only the first ones, however many there are."""
+        """The findings of all given rejections; reads the iterable once and holds only the first `KEPT` in memory."""
         total, first = 0, []
         for rejection in rejections:
             total += 1
@@ -70,11 +71,11 @@ class Findings:
 
     @classmethod
     def sum(cls, parts: Iterable[Findings]) -> Findings:
-        """All findings of the parts, in their order."""
+        """The findings of all parts, in the order of the parts."""
         return functools.reduce(operator.add, parts, cls())
 
     def sort_by_line(self) -> Findings:
-        """The same findings in the order of lines."""
+        """The same findings, in the order of their lines."""
         return Findings(self.total, tuple(sorted(self.first, key=lambda rejection: rejection.line or 0)))
 
     def __add__(self, other: Findings) -> Findings:
@@ -93,7 +94,7 @@ NO_FINDINGS = Findings()
 
 
 class RefusedExportError(RosterServiceError):
-    """The export is refused as a whole and nothing was changed; `findings` says why."""
+    """The sync refuses the export as a whole and changes nothing; `findings` has the reasons."""
 
     def __init__(self, findings: Findings) -> None:
         super().__init__(str(findings))
@@ -101,13 +102,13 @@ class RefusedExportError(RosterServiceError):
 
 
 def refuse_if(findings: Findings) -> None:
-    """Raises RefusedExportError where there are findings."""
+    """Raises RefusedExportError if there are findings."""
     if findings:
         raise RefusedExportError(findings)
 
 
 def cut_value(value: str) -> str:
-    """A value, or the beginning of a long one."""
+    """The value, cut to `VALUE_LENGTH` characters."""
     return value if len(value) <= VALUE_LENGTH else value[: VALUE_LENGTH - 1] + "…"
 
 
@@ -115,7 +116,7 @@ REJECTS_HEADER = ("file", "line", "column", "value", "reason")
 
 
 def write_rejects(out: TextIO, findings: Findings) -> None:
-    """Writes the findings that are kept as CSV, for the file's owner alone; without findings, the header alone."""
+    """Writes the kept findings as CSV, readable only for the file's owner; without findings, only the header."""
     _keep_private(out)
     writer = csv.writer(out)
     writer.writerow(REJECTS_HEADER)
@@ -126,6 +127,6 @@ def write_rejects(out: TextIO, findings: Findings) -> None:
 
 
 def _keep_private(out: IO[str]) -> None:
-    """Lets nobody but its owner read a file. A device or a pipe is as its owner has made it."""
+    """Makes a regular file readable only for its owner. A device or a pipe keeps its permissions."""
     if stat.S_ISREG(os.fstat(out.fileno()).st_mode):
         os.fchmod(out.fileno(), stat.S_IRUSR | stat.S_IWUSR)
