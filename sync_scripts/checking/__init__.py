@@ -1,1 +1,1 @@
-"""What is wrong with staged rows: cells, references, ids; rows that fail are rejected."""
+"""The checks of staged rows: cells, references, ids, rules. Rows that fail a check are rejected."""

@@ -1,4 +1,4 @@
-"""The checks of single cells: first whether any may be bad, in few passes; then which, one by one."""
+"""The checks of single cells: first, in few passes, whether any cell may be bad; then each check by itself."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sync_scripts.staging.retained import Retention
 
 
 def may_have_bad_cells(connection: Connection, file: StagedFile, retention: Retention) -> bool:
-    """Whether a cell of the file may be bad, given that every reference of all files leads somewhere."""
-    # A cell that names a row is then as good as the id of that row, and need only be there.
+    """Whether a cell of the file may be bad, given that every reference of all files finds its target."""
+    # A cell that names a row is then as good as the checked id of that row; it is bad only if it must not be empty.
     naming = [cell for cell in file.file.cells if _is_as_good_as_named(cell, file, retention)]
     alike = [cell for cell in file.file.cells if cell.kind.few_values]
     others = [cell for cell in file.file.cells if cell not in naming and cell not in alike]
@@ -24,7 +24,7 @@ def may_have_bad_cells(connection: Connection, file: StagedFile, retention: Rete
     ]
     asked = [exists(select(file.line).where(or_(*bad)))]
     if alike:
-        # OFFSET keeps the database from looking at the cells of every row after all.
+        # OFFSET stops the planner from merging the subquery and checking the cells of every row.
         values = select(*(file[cell.header] for cell in alike)).distinct().offset(0).subquery()
         distinct = StagedFile(file.file, values, ())
         bad = [condition for _, condition, _ in _list_cell_conditions(distinct, alike)]
@@ -40,9 +40,9 @@ def _is_as_good_as_named(cell: Cell, file: StagedFile, retention: Retention) -> 
 
 
 def list_failing_cell_checks(connection: Connection, file: StagedFile) -> Iterator[Check]:
-    """The checks of the file's cells that some row fails."""
+    """The checks of the file's cells that at least one row fails."""
     conditions = list(_list_cell_conditions(file, file.file.cells))
-    # Counting each by itself costs twice as much as asking whether there is anything to count.
+    # Counting the failures of each check costs twice as much as asking whether there is any failure.
     if not connection.scalar(select(exists(select(file.line).where(or_(*(bad for _, bad, _ in conditions)))))):
         return
     counts = connection.execute(
@@ -54,12 +54,12 @@ def list_failing_cell_checks(connection: Connection, file: StagedFile) -> Iterat
 
 
 def _list_cell_conditions(file: StagedFile, cells: Iterable[Cell]) -> Iterator[tuple[str, ColumnElement[bool], str]]:
-    """(header, condition of a bad cell, reason)."""
+    """(header, condition of a bad cell, reason) of each check of these cells."""
     for cell in cells:
         if cell.kind.secret:
             continue
         column = file[cell.header]
-        # Of a row that is flagged as gone, only these two are read.
+        # The sync reads only these two cells of a row that is marked as deleted.
         relevant = true() if cell.header in ("sourcedId", "status") else file.live
         blank = is_blank(column)
         if cell.required:

@@ -1,4 +1,4 @@
-"""A check: the rows that fail it, and the words of their refusal."""
+"""A check: the rows that fail it, and the reason of their rejection."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from sqlalchemy import ColumnElement, Select, select
 
 from sync_scripts.formats.model import LINE, StagedFile
 
+# A value as SQL -> a text as SQL.
 Words = Callable[[ColumnElement[str]], ColumnElement[str]]
 
 
 @dataclass(frozen=True)
 class Check:
-    """`failing` selects (place, value) of the rows that fail, the value being what is shown of them; `reason`: the
-    words of the refusal, made from the value where they depend on it."""
+    """A check of one column of a file. `failing` selects (line, value) of the rows that fail; the value is the text to
+    store with the rejection. `reason`: the reason of the rejection, or a function that makes it from the value."""
 
     header: str
     failing: Select[Any]
@@ -24,5 +25,5 @@ class Check:
 
 
 def select_rows(file: StagedFile, header: str, *conditions: ColumnElement[bool]) -> Select[Any]:
-    """(place, value) of the rows of a file where the conditions hold; what is shown is the cell under the header."""
+    """(line, value) of the rows of a file where all conditions hold; the value is the cell under the header."""
     return select(file.line.label(LINE), file[header].label("value")).where(*conditions)

@@ -1,11 +1,11 @@
-"""Everything that staged files are checked for, set by set: cells, duplicates, references, rules, owners.
+"""The checks of staged files: cells, duplicates, references, rules, owners.
 
-A check is a SELECT of the rows that fail it (`failing`). The checks of cells are in `cell_checks`; the others are joins
-of their own. Only what fails is looked at again, for its line and its words.
+A check is a SELECT of the rows that fail it (`failing`). The checks of cells are in `cell_checks.py`; each other check
+is a join of its own. The sync fetches lines and reasons only for rows that fail.
 
-An id that stands in a file twice makes the whole export worthless: no telling which row is meant. Any other row that
-fails is refused by itself: it is taken out of its file, and so is every row that then refers to nothing, until no
-more fall.
+A repeated id in a file makes the sync refuse the whole export, because nothing tells which of the rows counts. Any
+other failing row is rejected alone: the sync moves it to the quarantine, then every row that refers to it and to no
+retained record, and so on until no row fails.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from sync_scripts.staging.retained import Retention
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What the checks made of the staged files: why rows were refused, how many of each file, and the ground that the
-    rest of them stands on."""
+    """The result of the checks: the reasons of all rejections, the number of rejected rows of each file by its name,
+    and the retention with their quarantines."""
 
     findings: Findings
     rejected: Mapping[str, int]
@@ -49,9 +49,9 @@ class CheckResult:
 
 
 def check_files(connection: Connection, form: Format, retention: Retention) -> CheckResult:
-    """Checks the staged rows of the ground, and takes those that fail out of their files.
+    """Checks the staged rows of `retention`, and moves the failing ones from their files to quarantines.
 
-    Raises RefusedExportError for ids that stand in a file twice.
+    Raises RefusedExportError for ids that occur twice in a file.
     """
     staged = retention.staged
     _refuse_duplicates(connection, staged.values())
@@ -59,28 +59,28 @@ def check_files(connection: Connection, form: Format, retention: Retention) -> C
     rejected = dict.fromkeys(staged, 0)
     found = _run_first(connection, form, retention)
     while any(failed for results in found.values() for _, _, failed in results):
-        fallen: dict[str, list[Select[Any]]] = {}
+        failing_files: dict[str, list[Select[Any]]] = {}
         for name, results in found.items():
             findings[name] += Findings.sum(part for _, part, _ in results)
             failing = [check.failing for check, _, failed in results if failed]
             if failing:
-                fallen[name] = failing
-        # Every check of a round sees the same rows; only then are the failing ones taken out.
-        rows = dict(retention.rejected)
-        for name, failing in fallen.items():
-            rows[name], count = quarantine_rows(connection, staged[name], failing, rows.get(name))
+                failing_files[name] = failing
+        # All checks of a round see the same rows, so the failing rows are deleted only after the round.
+        quarantines = dict(retention.rejected)
+        for name, failing in failing_files.items():
+            quarantines[name], count = quarantine_rows(connection, staged[name], failing, quarantines.get(name))
             rejected[name] += count
-        for name in fallen:
-            delete_quarantined(connection, staged[name], rows[name])
-        retention = replace(retention, rejected=rows)
-        # A row that names a fallen one falls too, unless the record behind that name stands.
+        for name in failing_files:
+            delete_quarantined(connection, staged[name], quarantines[name])
+        retention = replace(retention, rejected=quarantines)
+        # The next round rejects rows that refer to rejected ones, unless the record that they name is retained.
         found = {
             name: _run_all(
                 connection,
                 file,
                 (
-                    *_list_reference_checks(file, retention, fallen),
-                    *_list_rule_checks(file, form, retention, fallen),
+                    *_list_reference_checks(file, retention, failing_files),
+                    *_list_rule_checks(file, form, retention, failing_files),
                 ),
             )
             for name, file in staged.items()
@@ -89,17 +89,17 @@ def check_files(connection: Connection, form: Format, retention: Retention) -> C
 
 
 def _refuse_duplicates(connection: Connection, files: Iterable[StagedFile]) -> None:
-    """Raises RefusedExportError for ids that stand in one of the files twice."""
+    """Raises RefusedExportError for ids that occur twice in one of the files."""
     single = (file for file in files if file.file.unique and _has_duplicates(connection, file))
     refuse_if(Findings.sum(_run(connection, file, _check_duplicates(file))[0] for file in single))
 
 
-# A check, what it found, and whether that is anything.
+# (check, its findings, whether any row failed)
 _Result = tuple[Check, Findings, bool]
 
 
 def _run_first(connection: Connection, form: Format, retention: Retention) -> dict[str, list[_Result]]:
-    """The checks of all files, those of cells only where one of these may be bad."""
+    """The results of the first round, by file: all checks, but those of cells only if a cell may be bad."""
     found = {
         name: _run_all(connection, file, _list_set_checks(file, form, retention))
         for name, file in retention.staged.items()
@@ -118,7 +118,7 @@ def _run_all(connection: Connection, file: StagedFile, checks: Iterable[Check]) 
 
 
 def _run(connection: Connection, file: StagedFile, check: Check) -> tuple[Findings, bool]:
-    """(findings, whether there are any)."""
+    """(findings of a check, whether any row failed)."""
     failing = check.failing.subquery()
     total = connection.scalar(select(func.count()).select_from(failing)) or 0
     if not total:
@@ -144,7 +144,7 @@ def _list_set_checks(file: StagedFile, form: Format, retention: Retention) -> It
 
 
 def _has_duplicates(connection: Connection, file: StagedFile) -> bool:
-    # Sorting ids takes two thirds of the time that grouping them does.
+    # A count of distinct ids sorts them, which takes two thirds of the time of grouping them.
     named = file["sourcedId"]
     return connection.scalar(select(func.count(named) > func.count(named.distinct())).select_from(file.table)) is True
 
@@ -159,8 +159,8 @@ def _check_duplicates(file: StagedFile) -> Check:
 
 
 def _list_reference_checks(file: StagedFile, retention: Retention, targets: Iterable[str]) -> Iterator[Check]:
-    """The checks of the file's references to rows of `targets`, and to files that are absent; whether a tree is still
-    one is asked with them."""
+    """The checks of the file's references to rows of `targets`; in the first round (`targets` is the staged files),
+    also of references to absent files. The checks of trees come with them."""
     for cell in file.file.cells:
         refers = cell.refers
         if refers is not None and (refers.file in targets or (targets is retention.staged)):
@@ -177,7 +177,7 @@ def _check_reference(file: StagedFile, cell: Cell, refers: Reference, retention:
     else:
         name = file[cell.header]
         failing = select_rows(file, cell.header)
-    # An empty item is the cell check's to refuse.
+    # The check of the cell rejects an empty item.
     failing = failing.where(file.live, file[cell.header].is_not(None), name != "")
     if refers.file in retention.staged:
         failing = failing.where(*(~found for found in _list_targets(name, refers, retention)))
@@ -185,7 +185,7 @@ def _check_reference(file: StagedFile, cell: Cell, refers: Reference, retention:
 
 
 def _list_targets(name: ColumnElement[str], refers: Reference, retention: Retention) -> Iterator[ColumnElement[bool]]:
-    """Where a name may lead to: a live row of the export, or a record that remains."""
+    """The conditions that a name has a target: a live row of the export, or a stored record that stays active."""
     for target in (retention.staged[refers.file].alias(), retention.find_retained(retention.staged[refers.file].file)):
         if target is not None:
             conditions = [target["sourcedId"] == name, target.live]
@@ -195,20 +195,20 @@ def _list_targets(name: ColumnElement[str], refers: Reference, retention: Retent
 
 
 def _explain_reference(refers: Reference, retention: Retention) -> Words:
-    """The words for a reference that leads nowhere."""
+    """The function that makes the reason for a reference without a target."""
     file_name = refers.file_name
 
     def explain(name: ColumnElement[str]) -> ColumnElement[str]:
         if refers.file not in retention.staged:
             return literal(f"names a row of {file_name}, which is absent", CText)
         target = retention.staged[refers.file].alias()
-        # What the row says instead stands in the export, and may be anything.
+        # The reason does not quote the wrong type, because it is a text of the export.
         wrong = literal(f"must name a row of {file_name} of type {' or '.join(refers.types)}", CText)
         reason = case((~target.live, literal(f"names a row of {file_name} that is marked as gone", CText)), else_=wrong)
         words = [select(reason).where(target["sourcedId"] == name).limit(1).scalar_subquery()]
         if refers.file in retention.rejected:
             out = retention.rejected[refers.file].alias()
-            rejected = literal(f"names a row of {file_name} that is refused", CText)
+            rejected = literal(f"names a row of {file_name} that is rejected", CText)
             words.append(select(rejected).where(out["sourcedId"] == name).limit(1).scalar_subquery())
         return func.coalesce(*words, f"names no row of {file_name}")
 
@@ -216,8 +216,8 @@ def _explain_reference(refers: Reference, retention: Retention) -> Words:
 
 
 def _check_tree(file: StagedFile, header: str, retention: Retention) -> Check:
-    """Rows that are their own ancestors, also by way of records that stand. UNION drops what was walked already, so
-    circles come to an end."""
+    """The check for rows that are their own ancestors, also through retained records. UNION drops rows that the
+    recursion has already found, so the recursion ends in a circle too."""
     first, more = file.alias(), retention.include_retained(file).alias()
     chain = (
         select(first["sourcedId"].label("start"), first[header].label("above"))
@@ -238,8 +238,8 @@ def _check_tree(file: StagedFile, header: str, retention: Retention) -> Check:
 def _list_rule_checks(
     file: StagedFile, form: Format, retention: Retention, looked_at: Iterable[str]
 ) -> Iterator[Check]:
-    """The rules of a file that look at one of the files `looked_at`: where a row of these is refused, the stored one
-    stands, and may be what another row must not stand beside."""
+    """The checks of the file's rules that read one of the files `looked_at`. After a rejection the stored record is
+    retained, and another row may break a rule together with it, so the rules run again."""
     for rule in form.rules:
         names = (rule.file, *rule.needs)
         if rule.file != file.file.name or not all(name in retention.staged for name in names):
@@ -252,8 +252,8 @@ def _list_rule_checks(
 
 
 def _check_owner(file: StagedFile, table: Table, feed_id: int, identify: Words) -> Check:
-    """An id belongs to the feed that brought it first; another one can never overwrite its record. `identify`: the id
-    of the record from the key of the row."""
+    """The check that an id does not belong to another feed. An id belongs to the feed that first had it, so no feed can
+    overwrite the record of another. `identify` makes the id of the record from the key of the row."""
     own_id = identify(file["sourcedId"])
     failing = select_rows(file, "sourcedId", table.c.sourced_id == own_id, table.c.feed_id != feed_id)
 

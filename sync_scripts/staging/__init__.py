@@ -1,1 +1,2 @@
-"""The export in temporary tables: its lines staged, normalized, converted, and known by their hashes."""
+"""An export in temporary tables: staging, normalization, conversion, quarantine, retained records, and the hashes by
+which a run leaves out lines that did not change."""

@@ -1,10 +1,11 @@
-"""Formats that are not OneRoster, said as OneRoster: staged files of texts, made of the staged files of the export.
+"""Converts other formats to OneRoster: staged files of OneRoster texts, made from the staged files of the export.
 
-The files that the export brought are checked first, because they have the lines and columns that a person can mend,
-and only rows that pass are made into others. From here on the engine knows no other format.
+The sync checks the files of the export first, because they have the lines and columns that a person can correct, and
+converts only rows that pass. After the conversion, the engine handles only OneRoster.
 
-Several rows may say one record, and the id of one may follow from cells that are bad. So each format tells which
-stored records the refused rows may have said: these keep their last good state. New ones are made of what is left.
+Several rows may describe one record, and the id of a record may depend on a bad cell. So each format selects the
+stored records that its rejected rows may have described. These records keep their last good state, and the conversion
+makes the other records from the remaining rows.
 """
 
 from __future__ import annotations
@@ -37,15 +38,15 @@ from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
 @dataclass(frozen=True)
 class Conversion:
-    """The derived files, by name, and by the same names the rows that count as refused."""
+    """The converted files, by name, and by the same names the ids of retained records, as rejected rows."""
 
     files: Staged
     rejected: Mapping[str, StagedFile]
 
 
 def convert(connection: Connection, form: Format, source: Retention) -> Conversion:
-    """The files that the format derives from the files of an export, these having passed their checks; `source`: the
-    ground that this left."""
+    """Converts the files of an export, after their checks, into the files that the format declares. `source`: the
+    retention of the export's own files, without their rejected rows."""
     possible = [it for it in form.converted if all(name in source.staged for name in it.files)]
     files = {it.file.name: _convert_file(connection, it, source) for it in possible}
     if not source.rejected:
@@ -72,8 +73,8 @@ def _convert_file(connection: Connection, converted: ConvertedFile, source: Rete
 
 
 def _list_retained(connection: Connection, converted: ConvertedFile, files: Staged, source: Retention) -> StagedFile:
-    """As refused rows, the ids of the records that refused rows of the export may have said. They stand nowhere in the
-    file, so their place is empty."""
+    """The ids of the records that the rejected rows of the export may have described, as a quarantine of the converted
+    file. These ids come from no line of that file, so their line is NULL."""
     quarantine = make_quarantine(connection, files[converted.file.name])
     table = typing.cast(Table, quarantine.table)
     for rows in converted.retained(source.rejected, source.feed_name):
@@ -83,7 +84,7 @@ def _list_retained(connection: Connection, converted: ConvertedFile, files: Stag
 
 
 def _leave_to_records(connection: Connection, file: StagedFile, retention: Retention) -> None:
-    """Removes the rows whose record keeps its last good state."""
+    """Deletes the converted rows whose record keeps its last good state."""
     retained = retention.find_retained(file.file)
     if retained is not None:
         table = typing.cast(Table, file.table)
@@ -92,13 +93,14 @@ def _leave_to_records(connection: Connection, file: StagedFile, retention: Reten
 
 
 def name_sources(findings: Findings, form: Format) -> Findings:
-    """What is wrong with derived rows, said of the files that these are made of: a line has passed its own checks."""
+    """The findings about converted rows, with the names of the export's files instead and without lines: each line of
+    the export has passed its own checks."""
     sources = {
         it.file.file_name: ", ".join(form.find_file(name).file_name for name in it.files) for it in form.converted
     }
     renamed = (
         Rejection(
-            sources[it.file], f"a record that is made of its rows is refused: {it.column} {it.reason}", value=it.value
+            sources[it.file], f"a record that is made of its rows is rejected: {it.column} {it.reason}", value=it.value
         )
         for it in findings.first
     )

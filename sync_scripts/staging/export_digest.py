@@ -1,4 +1,4 @@
-"""The digest of a whole export: what came before in the same bytes changes nothing, and is not loaded again."""
+"""The digest of a whole export. An export with the digest of the last one changes nothing, so a run skips it."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from sync_scripts.reading.registry import Family
 from sync_scripts.reading.rejections import RefusedExportError
 from sync_scripts.staging.line_hashes import RULES
 
-# Bytes of a digest that say what can be seen without reading a file.
+# The first bytes of a digest depend only on facts that are known without reading a file, such as names and sizes.
 STRUCTURE_BYTES = 16
 
 
 class DigestingReader:
-    """A file as it is read, from its start to its end, and the digest of what was read of it."""
+    """Passes the bytes of a file on, and computes the digest of the bytes it has passed on."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self._sum = xxh3_128()
 
     def read(self, size: int) -> bytes:
-        """At most so many bytes."""
+        """Reads at most `size` bytes."""
         block = self._stream.read(size)
         self._sum.update(block)
         return block
 
     def readline(self, size: int) -> bytes:
-        """The next line, at most so many bytes of it."""
+        """Reads the next line, at most `size` bytes of it."""
         line = self._stream.readline(size)
         self._sum.update(line)
         return line
 
     @property
     def digest(self) -> bytes:
-        """Of all that was read by now."""
+        """The digest of all bytes read so far."""
         return self._sum.digest()
 
 
 def make_digest(contents: Contents, form: Format, digests: Mapping[str, bytes]) -> bytes:
-    """The digest of everything in an export that a load depends on. `digests`: of each of its files, by name."""
+    """The digest of everything in an export that a load depends on. `digests`: the digest of each file, by name."""
     whole = hashlib.sha256()
     for file in contents.files:
         whole.update(f"\n{file.name}\n".encode() + digests[file.name])
@@ -58,17 +58,17 @@ def make_digest(contents: Contents, form: Format, digests: Mapping[str, bytes]) 
 
 
 def is_last_export(connection: Connection, feed_id: int, contents: Contents, form: Format) -> bool:
-    """Whether this very export is what the feed's records were last made of, without a refusal. No where a file cannot
-    be read, which staging then tells."""
+    """Whether the feed was last loaded from an export with this digest, without findings. False where a file cannot be
+    read; staging then reports it."""
     last = connection.scalar(select(feeds.c.last_digest).where(feeds.c.id == feed_id))
-    # Reading all files takes time, and another export nearly always has other sizes.
+    # Reading all files takes time, and a different export nearly always has other sizes.
     if last is None or last[:STRUCTURE_BYTES] != _hash_structure(contents, form):
         return False
     return bytes(last) == read_digest(contents, form)
 
 
 def read_digest(contents: Contents, form: Format) -> bytes | None:
-    """The digest of an export of which all files are read for it; None where one cannot be."""
+    """Reads all files of an export and returns its digest; None where a file cannot be read."""
     try:
         return make_digest(contents, form, {file.name: _digest_file(contents, file) for file in contents.files})
     except UNREADABLE:
@@ -76,7 +76,7 @@ def read_digest(contents: Contents, form: Format) -> bytes | None:
 
 
 def digest_export(path: Path, family: Family) -> bytes | None:
-    """The digest of the export at `path`; None where it is none that can be read."""
+    """The digest of the export at `path`; None where it is refused or cannot be read."""
     try:
         with open_package(path) as package:
             form, contents = family.read(package)
@@ -101,5 +101,5 @@ def _digest_file(contents: Contents, file: CsvFile) -> bytes:
 
 
 def store_digest(connection: Connection, feed_id: int, digest: bytes | None) -> None:
-    """Remembers what the feed's records are made of; None: nothing that may be skipped the next time."""
+    """Stores the digest of the export that the feed was loaded from; None: the next run must not skip any export."""
     connection.execute(update(feeds).where(feeds.c.id == feed_id).values(last_digest=digest))

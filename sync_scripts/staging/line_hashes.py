@@ -1,13 +1,13 @@
-"""The hash of each line of an export: a line that the last export had too is not staged again.
+"""The hash of each line of an export. A run does not stage a line that the last export also had.
 
-A record has as its fingerprint the hash of the line that it was made of, so the fingerprints of a table are the hashes
-of the lines that the last export had. Two lines with the same hash say the same of everything that is read. What is
-not read has no part in it: the cells of columns that no load looks at, and secrets, of which nothing may be kept, not
+A record has the hash of its line as its fingerprint, so the fingerprints of a table are the hashes of the lines of the
+last export. Two lines with the same hash have the same content in every column that the sync reads. The hash leaves
+out the columns that the sync does not read, and secrets, because the sync must not store anything of a secret, not
 even a hash.
 
-A hash has 63 bits. A changed line is looked for among the lines of its own file: among a million of them, one changed
-line in 9,000,000,000,000 has the hash of another one. Where that other line is still in the file, no hash is left for
-it, so it is staged, and both are looked at (see `row_fingerprints`).
+A hash has 63 bits. The hash of a changed line is compared with the lines of its own file: among a million of them, one
+changed line in 9,000,000,000,000 has the hash of another line. Where that other line is still in the file, the first
+of the two uses the hash up, so the run stages the second one and looks at both (see `row_fingerprints.py`).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from sync_scripts.formats.model import CsvFile, Format
 from sync_scripts.reading.headers import Header
 from sync_scripts.staging.retained import is_active
 
-# Goes up when a check or a conversion changes: every row is then looked at once more.
+# Increase this number when a check or a conversion changes: every feed's next run then looks at every row.
 RULES = 3
-# A cell as it is written; the lines were searched before, so every quote in them is at its place.
+# A cell with its quotes. `CleanLines` has searched the lines before, so their quoting is correct.
 CELL = rb'(?:"(?:[^"\n]|"")*"|[^",\n]*)'
 HEADER_LINES = 1
 HASH_BYTES = 8
 
-# A block of lines, and the same lines one by one -> the block with some cells empty.
+# (a block of lines, the same lines as a list) -> the block with some cells emptied
 Blank = Callable[[bytes, list[bytes]], bytes]
 
 
@@ -43,28 +43,28 @@ class Lines(Protocol):
     """Whole lines of cells, in blocks."""
 
     def read(self, size: int, /) -> bytes:
-        """The next lines, at most `size` bytes of them; empty at the end."""
+        """Reads the next lines, at most `size` bytes; returns no bytes at the end."""
 
 
 @dataclass(frozen=True)
 class LineHasher:
-    """Hashes the lines of one file. `seed`: what the file is and how it is read; `blank`: makes the cells of a block of
-    lines empty that have no part in a hash."""
+    """Hashes the lines of one file. `seed`: a number that depends on the rules, the format and the header; `blank`:
+    functions that empty the cells of a block of lines that a hash leaves out."""
 
     seed: int
     blank: tuple[Blank, ...]
 
     @staticmethod
     def of(file: CsvFile, header: Header, form: Format) -> LineHasher:
-        """The hasher of a file with this header. `RULES` and the format are part of every hash."""
+        """The hasher of a file with this header. Every hash depends on `RULES` and on the name of the format."""
         described = "\n".join((str(RULES), form.name, *header.staged, "", *header.metadata_keys))
         seed = int.from_bytes(hashlib.sha256(described.encode()).digest()[:8])
-        silent = {cell.header: cell.kind for cell in file.cells if cell.kind.secret or cell.kind is UNREAD}
+        left_out = {cell.header: cell.kind for cell in file.cells if cell.kind.secret or cell.kind is UNREAD}
         width = len(header.staged)
         blank = (
-            _make_blank(number, width, secret=silent[name].secret)
+            _make_blank(number, width, secret=left_out[name].secret)
             for number, name in enumerate(header.staged)
-            if name in silent
+            if name in left_out
         )
         return LineHasher(seed, tuple(blank))
 
@@ -75,14 +75,15 @@ class LineHasher:
         for make_empty in self.blank:
             described = make_empty(described, lines)
         hashed = lines if described is block else _split(described)
-        # One bit less, so that they are positive as signed numbers of 64 bits too.
+        # One bit less, so that a hash is positive as a signed number of 64 bits.
         return lines, [number >> 1 for number in map(xxh3_64_intdigest, hashed, repeat(self.seed))]
 
 
 class NewLines:
-    """The lines of a file whose hashes are not among the `known` ones, each with its hash and the number of its line in
-    the file as two more cells. What is left in `known` at the end are the hashes of lines that are gone; a line that
-    comes a second time is new. `rows` counts all lines."""
+    """The lines of a file whose hashes are not in `known`, each with its hash and its line number as two more cells.
+
+    Each hash in `known` matches one line and is then removed, so a repeated line is new. The hashes that are left in
+    `known` at the end belong to lines that the file no longer has. `rows` counts all lines of the file."""
 
     def __init__(self, lines: Lines, hasher: LineHasher, known: set[int]) -> None:
         self._lines = lines
@@ -91,18 +92,18 @@ class NewLines:
         self.rows = 0
 
     def read(self, size: int) -> bytes:
-        """The next new lines; `size` counts the bytes without hashes and numbers."""
+        """Reads the next new lines. `size` limits their bytes without hashes and line numbers."""
         known = self._known
         while block := self._lines.read(size):
             lines, hashes = self._hasher.hash(block)
             first = self.rows + HEADER_LINES + 1
             self.rows += len(lines)
             new = []
-            for place, number in enumerate(hashes):
+            for index, number in enumerate(hashes):
                 if number in known:
                     known.remove(number)
                 else:
-                    new.append(b"%b,%d,%d\n" % (lines[place], number, first + place))
+                    new.append(b"%b,%d,%d\n" % (lines[index], number, first + index))
             if new:
                 return b"".join(new)
         return b""
@@ -110,19 +111,20 @@ class NewLines:
 
 @dataclass(frozen=True)
 class LastLines:
-    """The lines that the last export of a feed had. `trusted`: whether the fingerprints of the feed tell them; else
-    every line is staged. `again`: by table, the hashes of lines that are staged although they are the same."""
+    """The lines of the last export of a feed. `trusted`: whether the fingerprints of the feed are the hashes of these
+    lines; if not, the run stages every line. `restaged`: by table, the hashes of unchanged lines that the run stages
+    nevertheless."""
 
     feed_id: int
     trusted: bool
     restaged: Mapping[Table, Collection[int]] = field(default_factory=dict)
 
     def find_table(self, file: CsvFile) -> Table | None:
-        """The table whose fingerprints are the hashes of the file's lines; None: all lines of the file are staged."""
+        """The table whose fingerprints are the hashes of the file's lines; None: the run stages the whole file."""
         return file.table if self.trusted and file.is_plain else None
 
     def fetch_hashes(self, connection: Connection, file: CsvFile) -> set[int]:
-        """The hashes of the lines of a file that need not be staged."""
+        """The hashes of the lines of a file that the run need not stage."""
         table = self.find_table(file)
         if table is None:
             return set()
@@ -133,27 +135,27 @@ class LastLines:
         return hashes
 
     def add_restaged(self, more: Mapping[Table, Collection[int]]) -> LastLines:
-        """The same, with more lines that are staged again."""
+        """A copy with more lines to stage."""
         restaged = {table: {*self.restaged.get(table, ()), *more.get(table, ())} for table in {*self.restaged, *more}}
         return replace(self, restaged=restaged)
 
 
 def _split(block: bytes) -> list[bytes]:
     lines = block.split(b"\n")
-    # Behind the last line end there is nothing.
+    # A block ends with a line end, so the last item is empty.
     lines.pop()
     return lines
 
 
 def _make_blank(number: int, width: int, *, secret: bool) -> Blank:
-    """What empties the cells of the column with this number, counted from 0, in lines of `width` cells."""
+    """A function that empties the cells of the column with this number, from 0, in lines of `width` cells."""
     cells = re.compile(rb"^((?:%b,){%d})%b" % (CELL, number, CELL), re.MULTILINE)
     filled = re.compile(rb"^(?:%b,){%d}[^,\n]" % (CELL, number), re.MULTILINE)
     behind = width - number
 
     def is_filled(line: bytes) -> bool:
-        # Cells are counted from the end, where nearly no line has quotes: without them, every comma ends a cell. The
-        # hash of a line that has more or fewer cells is not kept.
+        # Count the cells from the end, where hardly any line has quotes: without quotes every comma ends a cell. A line
+        # with more or fewer cells gives a wrong answer here, but no record keeps the hash of such a line.
         last = line.rsplit(b",", behind)
         if b'"' in line[len(last[0]) :]:
             return filled.match(line) is not None
@@ -161,8 +163,8 @@ def _make_blank(number: int, width: int, *, secret: bool) -> Blank:
 
     def is_empty(block: bytes, lines: list[bytes]) -> bool:
         if not secret:
-            # Who fills a column that is not read fills it in every row; a row that is not like the first one is
-            # looked at closely, and no harm is done.
+            # An exporter that fills an unread column fills it in every row, so the first line of a block decides. Where
+            # another line differs, its hash differs too and the run looks at it, which does no harm.
             return filled.match(block) is None
         return not any(map(is_filled, lines))
 

@@ -1,7 +1,7 @@
-"""Staged cells that bend the rules, put right before anything else reads them.
+"""Normalizes staged cells: corrects tolerated deviations before any other step reads the cells.
 
-A file is counted in one pass. Only a file that has something to put right is written again: what follows may trust
-that a flag is `true` and a day is `YYYY-MM-DD`.
+One pass counts the deviations of a file. Only a file with cells to correct is written again. After this step a flag is
+`true` or `false` and a day is `YYYY-MM-DD`, unless the cell is bad.
 """
 
 from __future__ import annotations
@@ -19,30 +19,31 @@ from sync_scripts.staging.temporary import analyze_temporary, copy_columns, crea
 
 @dataclass(frozen=True)
 class NormalizedFiles:
-    """The staged files as they are read, and what was put up with."""
+    """The staged files with corrected cells, and the notices about the tolerated deviations."""
 
     files: Staged
     notices: tuple[str, ...]
 
 
 def normalize(connection: Connection, staged: Staged, deltas: frozenset[str] = frozenset()) -> NormalizedFiles:
-    """Counts and reads the quirks of all cells; the rows of `deltas` need the status that they have."""
+    """Counts and corrects the tolerated deviations of all cells. A status is a deviation in a bulk file; the rows of
+    `deltas` need theirs."""
     files = {}
     notices: list[str] = []
     for name, file in staged.items():
-        files[name], told = _normalize_file(connection, file, in_bulk=name not in deltas)
-        notices += told
+        files[name], found = _normalize_file(connection, file, in_bulk=name not in deltas)
+        notices += found
     return NormalizedFiles(files, tuple(notices))
 
 
 def _normalize_file(connection: Connection, file: StagedFile, *, in_bulk: bool) -> tuple[StagedFile, list[str]]:
-    looked_for = list(_list_tolerances(file, in_bulk=in_bulk))
-    if not looked_for:
+    tolerances = list(_list_tolerances(file, in_bulk=in_bulk))
+    if not tolerances:
         return file, []
     counts = connection.execute(
-        select(*(func.count().filter(it.holds(file[cell.header])) for cell, it in looked_for)).select_from(file.table)
+        select(*(func.count().filter(it.holds(file[cell.header])) for cell, it in tolerances)).select_from(file.table)
     ).one()
-    found = [(cell, it, count) for (cell, it), count in zip(looked_for, counts, strict=True) if count]
+    found = [(cell, it, count) for (cell, it), count in zip(tolerances, counts, strict=True) if count]
     notices = [describe_cells(file.file.file_name, cell.header, count, it.deviation) for cell, it, count in found]
     if any(it.read is not None for _, it, _ in found):
         file = _rewrite(connection, file, [(cell, it) for cell, it, _ in found])

@@ -1,4 +1,4 @@
-"""The refused rows of a staged file: taken out of it, and kept aside with the place where they stood."""
+"""The quarantine of a staged file: its rejected rows, with their lines, in a table of their own."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from sync_scripts.staging.temporary import analyze_temporary, copy_columns, crea
 def quarantine_rows(
     connection: Connection, file: StagedFile, failing: Sequence[Select[Any]], quarantine: StagedFile | None
 ) -> tuple[StagedFile, int]:
-    """Copies the rows with the places that `failing` selects to those that were set aside before;
-    `delete_quarantined` then
-    removes them, once no check of any file looks at them any more.
+    """Copies the rows of the lines that `failing` selects into the quarantine (None: a new one). The rows stay in their
+    file until `delete_quarantined`, because the checks of other files still read them.
 
-    Returns the rows set aside, and how many of them are new.
+    Returns the quarantine, and how many rows it gained.
     """
     columns = file.columns
     if quarantine is None:
@@ -32,11 +31,11 @@ def quarantine_rows(
 
 
 def make_quarantine(connection: Connection, file: StagedFile) -> StagedFile:
-    """An empty table for the refused rows of a file."""
+    """An empty quarantine for a file."""
     made = create_temporary(connection, f"rejected_{file.file.name}", copy_columns(file.columns))
     return StagedFile(file.file, made, file.metadata_keys)
 
 
 def delete_quarantined(connection: Connection, file: StagedFile, quarantine: StagedFile) -> None:
-    """Removes the rows that were set aside from their file."""
+    """Deletes the quarantined rows from their file."""
     connection.execute(delete(cast(Table, file.table)).where(file.line.in_(select(quarantine.line))))

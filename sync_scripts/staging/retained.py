@@ -1,16 +1,16 @@
-"""What of the stored roster stands beside an export: the records that a run leaves as they are.
+"""The retained records: the stored records that a run leaves as they are.
 
-A bulk file says everything about its records, but for the rows of it that are refused: their records stand with
-their last good state. A delta file says something about the records that it names; all others stand. What stands can
-be referred to, and is never marked as gone.
+A bulk file describes all its records. Only the records of its rejected rows are retained, with their last good state.
+A delta file describes the records that it names; all others are retained. Rows may refer to retained records, and the
+sync never marks them as deleted.
 
-The same is true of roles and profiles, each a row of a file of its own: those that stand are the roles and profiles of
-users that are active after the run. A user that is gone keeps those it had; what the export takes back of them after
-that is only marked, and does not come back with the user.
+The same holds for roles and profiles, which are rows of a file of their own: a run retains the roles and profiles of
+users that are active after it. A user marked as deleted keeps its roles and profiles. Where a later export no longer
+has one of them, the sync marks it as taken back, and it does not return with the user.
 
-The dates of the rows themselves are not read, neither in bulk nor in deltas: exports are applied in the order in which
-they are given, and every change bears the stamp of its run. A consumer asks for what changed here since it last
-asked; a date of the source, older than that, would hide the change from it for good.
+The sync does not read the dateLastModified of rows, neither in bulk nor in deltas. It applies exports in the order in
+which it gets them, and every change has the stamp of its run. A consumer asks for the changes since its last request;
+an older date from the source would hide a change from it for good.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from sync_scripts.formats.model import CsvFile, Staged, StagedFile, Subject
 ACTIVE, TO_BE_DELETED = "active", "tobedeleted"
 
 
-# Per roster table of whose file only the new lines were staged, the temporary table of the ids of active records whose
-# lines are gone.
+# For each roster table whose file is staged with only its new lines: the temporary table of the ids of active records
+# whose lines are gone.
 Absent = Mapping[Table, Table]
 NOTHING_LEFT_OUT: Absent = MappingProxyType({})
 
@@ -41,23 +41,23 @@ def is_active(stored: FromClause, feed_id: int) -> ColumnElement[bool]:
 
 @dataclass(frozen=True)
 class Retention:
-    """What decides which records of the feed stand: the staged files, which of them are deltas, the rows that were
-    refused and taken out of them, by the name of their file, and the records whose lines are gone."""
+    """The facts that decide which records of the feed a run retains: the staged files, the names of the deltas among
+    them, the quarantines by the name of their file, and the records whose lines are gone."""
 
     feed_id: int
     staged: Staged
     deltas: frozenset[str]
     rejected: Mapping[str, StagedFile]
     absent: Absent
-    # For the ids of records that the rows of files with a `subject` describe.
+    # Part of the ids of records that the rows of files with a `subject` describe.
     feed_name: str = ""
 
     def is_retained(self, table: Table, stored: FromClause) -> ColumnElement[bool] | None:
-        """The condition that a row of `stored`, the table or an alias of it, stands; None: none does."""
+        """The condition that a row of `stored`, the table or an alias of it, is retained; None: no row is."""
         names = [file.file.name for file in self.staged.values() if file.file.table is table]
         own = is_active(stored, self.feed_id)
         if not names:
-            # Of a file that is absent, nothing is said.
+            # An absent file describes no record, so all are retained.
             return own
         if any(name in self.deltas for name in names):
             return and_(own, *(~_is_named(stored.c.sourced_id, self.staged[name]) for name in names))
@@ -65,8 +65,8 @@ class Retention:
         return and_(own, or_(*rejected)) if rejected else None
 
     def is_active_after(self, table: Table, stored: FromClause) -> ColumnElement[bool] | None:
-        """The condition that a row of `stored` is active after the run though no staged row says so: it stands, or its
-        line was not staged because it is the same as before. None: no such row."""
+        """The condition that a row of `stored` is active after the run without a staged row: it is retained, or its
+        line was not staged because it did not change. None: no such row."""
         is_retained = self.is_retained(table, stored)
         if table not in self.absent:
             return is_retained
@@ -75,18 +75,18 @@ class Retention:
         return same if is_retained is None else or_(same, is_retained)
 
     def is_own_part(self, file: CsvFile, stored: FromClause) -> ColumnElement[bool]:
-        """The condition that a part in `stored`, the table that rows of `file` are kept in or an alias of it, is a row
-        of the feed: also one of a user that is gone, unless it was taken back since."""
+        """The condition that a part in `stored`, the table that stores the rows of `file` or an alias of it, belongs to
+        the feed. Parts of deleted users count, unless they are taken back."""
         users, owner = tables.users.alias(), _stored_column(file.owner.column, stored)
         of_feed = exists().where(users.c.sourced_id == owner, users.c.feed_id == self.feed_id)
         exported = [stored.c.origin == "export"] if "origin" in stored.c else []
         return and_(of_feed, stored.c.taken_back.is_not(True), *exported)
 
     def is_retained_part(self, file: CsvFile, stored: FromClause) -> ColumnElement[bool] | None:
-        """The condition that such a part stands; None: none does.
+        """The condition that a part in `stored` is retained; None: no part is.
 
-        In bulk, that is one whose row is refused. Where a user has some without ids, and a row of it is refused, all of
-        them stand together: one of those may be that row.
+        In bulk, that is a part whose row is rejected. Where a user has parts without ids, and one of the user's rows is
+        rejected, all the user's parts are retained, because the rejected row may be any part without an id.
         """
         key, owner = (
             _stored_column(file.find_cell("sourcedId").column, stored),
@@ -107,8 +107,8 @@ class Retention:
         return and_(self.is_own_part(file, stored), or_(_is_named(key, rejected), of_user))
 
     def find_retained(self, file: CsvFile) -> StagedFile | None:
-        """What is stored of a file and remains, to look something up in: the columns that are kept as the texts that
-        they are, and no others. None: nothing does."""
+        """The stored rows of a file that are active after the run without a staged row, under the headers of the file,
+        with only the columns that the roster stores as text. None: no such row."""
         if file.subject is not None:
             return self._find_described(file, file.subject)
         table = file.kept_in if file.table is None else file.table
@@ -126,7 +126,8 @@ class Retention:
         return StagedFile(file, select(*columns).where(condition).subquery(), ())
 
     def _find_described(self, file: CsvFile, subject: Subject) -> StagedFile | None:
-        """The refused rows of a file that others are derived from, where the record that a row describes stands."""
+        """The rejected rows of a file that the sync converts, where the record that the row describes is stored and
+        active. None: no such row."""
         rejected = self.rejected.get(file.name)
         if rejected is None or subject.identify is None:
             return None
@@ -136,7 +137,7 @@ class Retention:
         return StagedFile(file, rows.subquery(), ())
 
     def include_retained(self, file: StagedFile) -> StagedFile:
-        """The live rows of a file and what stands beside them, in the columns of `find_retained`."""
+        """The live rows of a file together with the rows of `find_retained`, in the columns of the latter."""
         retained = self.find_retained(file.file)
         if retained is None:
             return file
@@ -149,9 +150,9 @@ class Retention:
 
 
 def _stored_column(column: Column[Any] | None, stored: FromClause) -> ColumnElement[Any]:
-    """The column in the table that it is kept in, or an alias of this."""
+    """The same column in `stored`, its table or an alias of it."""
     if column is None:
-        raise TypeError("the cell is not kept")
+        raise TypeError("the cell is not stored in a column")
     return stored.c[column.name]
 
 

@@ -1,11 +1,11 @@
-"""From the lines of an export that are gone or new to the records that have to be looked at.
+"""Row fingerprints: which records a run has to look at, given the lines of an export that are gone or new.
 
-A record has the hash of its line as its fingerprint. A line with the same hash has passed the checks of its cells, and
-says what is stored; it is looked at again only where something that it refers to is lost, or where its id stands in
-another line. A row that was refused leaves no fingerprint, so that it is refused again as long as it is there.
+A record has the hash of its line as its fingerprint. A line with the same hash has passed the checks of its cells and
+describes the stored record. The run looks at it again only if the export has lost a record that it refers to, or if
+another line has its id. A rejected row leaves no fingerprint, so the next runs check and reject it again.
 
-That holds as long as every record of the feed is said in full each time: a run in which a file is absent, or a
-delta, leaves the feed without trust in its fingerprints, and the next run looks at everything.
+Fingerprints are valid only if each export describes every record of the feed. After a run with an absent file or a
+delta, the sync does not trust the fingerprints of the feed, and the next run looks at every line.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from sync_scripts.formats.model import Format, Staged, StagedFile
 from sync_scripts.staging.retained import Absent, Retention, is_active
 from sync_scripts.staging.temporary import keep_ids
 
-# Stands for no fingerprint; hashes are positive.
+# Replaces a missing fingerprint in comparisons; hashes are never negative.
 NO_HASH = -1
 
 
 def are_fingerprints_trusted(connection: Connection, feed_id: int) -> bool:
-    """Whether the fingerprints of a feed tell what its last run saw."""
+    """Whether the fingerprints of a feed are the hashes of the lines of its last export."""
     return connection.scalar(select(feeds.c.fingerprinted).where(feeds.c.id == feed_id)) is True
 
 
 def covers_feed(connection: Connection, staged: Staged, form: Format, feed_id: int, deltas: frozenset[str]) -> bool:
-    """Whether an export says every record of the feed in full."""
+    """Whether an export describes every record of the feed: no delta, and no absent file with active records."""
     if deltas:
         return False
     silent = form.tables - {file.file.table for file in staged.values()}
@@ -52,13 +52,13 @@ def covers_feed(connection: Connection, staged: Staged, form: Format, feed_id: i
 
 
 def find_absent(connection: Connection, feed_id: int, gone: Mapping[Table, Collection[int]]) -> Absent:
-    """Per table, the ids of the active records whose lines are gone, and of those that had none worth keeping. `gone`:
-    the hashes of these lines."""
+    """Per table, a temporary table of the ids of the active records whose lines are gone or that have no fingerprint.
+    `gone`: the hashes of these lines."""
     return {table: _find_absent(connection, table, feed_id, hashes) for table, hashes in gone.items()}
 
 
 def _find_absent(connection: Connection, table: Table, feed_id: int, hashes: Collection[int]) -> Table:
-    # One text: there may be as many hashes as lines.
+    # One text instead of parameters: there may be as many hashes as lines.
     spelt = literal(f"{{{','.join(map(str, (NO_HASH, *hashes)))}}}", CText)
     gone = func.unnest(cast(spelt, ARRAY(BigInteger))).column_valued("hash")
     without_line = func.coalesce(table.c.fingerprint, NO_HASH).in_(select(gone))
@@ -66,14 +66,14 @@ def _find_absent(connection: Connection, table: Table, feed_id: int, hashes: Col
     return keep_ids(connection, f"absent_{table.name}", ids)
 
 
-# --- lines that are looked at though they are the same -------------------------------------------------------------
+# --- unchanged lines that a run stages nevertheless -----------------------------------------------------------------
 
 
 def find_lines_to_restage(
     connection: Connection, staged: Staged, absent: Absent, feed_id: int
 ) -> dict[Table, set[int]]:
-    """Per table, the hashes of lines that were left out and have to be staged after all: those whose id stands in a
-    staged line too, and those that refer to a record that the export has lost, or that is of another type now."""
+    """Per table, the hashes of lines that staging left out and that the run has to stage: lines whose id is also in a
+    staged line, and lines that refer to a record that the export has lost or gives another type."""
     lost = dict(_find_lost(connection, staged, absent, feed_id))
     found: dict[Table, set[int]] = {}
     for file in staged.values():
@@ -88,20 +88,22 @@ def find_lines_to_restage(
 
 
 def _find_lost(connection: Connection, staged: Staged, absent: Absent, feed_id: int) -> Iterator[tuple[str, Table]]:
-    """(name of a file, the ids of records that its lines do not say any more, or not with the same type), for the
-    files that lines which were left out may refer to."""
+    """(name of a file, temporary table of the ids of records that its lines no longer describe, or describe with
+    another type), for the files that the left-out lines may refer to."""
     sources = [file for file in staged.values() if file.file.table in absent]
     for target in {cell.refers.file for file in sources for cell in file.file.cells if cell.refers is not None}:
         file, table = staged[target].alias(), staged[target].file.table
         if table is None:
             raise TypeError("lines are left out only of files that refer to records")
-        said = [file["sourcedId"] == table.c.sourced_id, file.live]
+        described = [file["sourcedId"] == table.c.sourced_id, file.live]
         is_old: ColumnElement[bool] = is_active(table, feed_id)
         if table in absent:
             is_old = table.c.sourced_id.in_(select(absent[table].c.sourced_id))
         elif "type" in table.c:
-            said.append(file["type"] == table.c.type)
-        lost = keep_ids(connection, f"lost_{target}", select(table.c.sourced_id).where(is_old, ~exists().where(*said)))
+            described.append(file["type"] == table.c.type)
+        lost = keep_ids(
+            connection, f"lost_{target}", select(table.c.sourced_id).where(is_old, ~exists().where(*described))
+        )
         if connection.scalar(select(exists().select_from(lost))):
             yield target, lost
 
@@ -119,15 +121,15 @@ def _list_referring(file: StagedFile, table: Table, lost: Mapping[str, Table]) -
         yield select(owner).where(stored.in_(select(lost[cell.refers.file].c.sourced_id)))
 
 
-# --- what the next run can rely on -----------------------------------------------------------------------------------
+# --- the fingerprints for the next run ------------------------------------------------------------------------------
 
 
 def renew_fingerprints(
     connection: Connection, records: Mapping[Table, FromClause], retention: Retention, *, trusted: bool
 ) -> None:
-    """Gives the records of the feed the fingerprints of their lines, now that all is written. `records`: the incoming
-    records of each table. A row that was refused takes the fingerprint of its record away. `trusted`: whether the next
-    run may rely on all that."""
+    """Stores the fingerprints of the feed's records, after the run has written them. `records`: the desired records of
+    each table. Deletes the fingerprints of the records of rejected rows. `trusted`: whether the next run may trust the
+    fingerprints."""
     for table, new in records.items():
         other = table.c.fingerprint.is_distinct_from(new.c.fingerprint)
         same = and_(table.c.sourced_id == new.c.sourced_id, is_active(table, retention.feed_id), other)

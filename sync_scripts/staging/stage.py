@@ -1,4 +1,5 @@
-"""CSV files into temporary tables of texts, with COPY: PostgreSQL takes the rows apart, Python only passes bytes on."""
+"""Stages CSV files: copies them into temporary tables of texts. PostgreSQL's COPY splits the rows; Python only passes
+bytes on."""
 
 from __future__ import annotations
 
@@ -24,16 +25,16 @@ from sync_scripts.staging.export_digest import DigestingReader
 from sync_scripts.staging.line_hashes import LastLines, LineHasher, Lines, NewLines
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
-# No line is longer than half of it.
+# Bytes per read of COPY; no line is longer than half of it.
 BLOCK = 2 * LONGEST_LINE
-# SQLSTATE class of data that cannot be read: wrong numbers of cells, bytes that are not UTF-8.
+# SQLSTATE class of unreadable data: wrong numbers of cells, bytes that are not UTF-8.
 DATA_EXCEPTION = "22"
-# The one of that class whose words quote nothing: wrong numbers of cells.
+# The only SQLSTATE of that class whose message quotes no data: wrong numbers of cells.
 BAD_COPY_FILE_FORMAT = "22P04"
 
 
 class DamagedFileError(Exception):
-    """A file cannot be staged; `reason` in case that no slower reading finds a better one."""
+    """A file cannot be staged. `reason` applies if the slower reading of `find_damage` finds no better one."""
 
     def __init__(self, file_name: str, reason: str) -> None:
         super().__init__(reason)
@@ -43,29 +44,29 @@ class DamagedFileError(Exception):
 
 @dataclass(frozen=True)
 class Stage:
-    """The staged files, by name, and what was put up with on the way."""
+    """The staged files, by name, and the notices about tolerated deviations."""
 
     files: Staged
     notices: tuple[str, ...]
-    # Of each file that the export brings, by its name.
+    # The digest of each file of the export, by its name.
     digests: Mapping[str, bytes]
-    # Of each file of which only the new lines were staged, by its table: the hashes of the lines that are gone.
+    # For each file that is staged with only its new lines, by its table: the hashes of the lines that are gone.
     gone: Mapping[Table, Collection[int]]
 
 
 def stage_files(connection: Connection, contents: Contents, form: Format, last: LastLines) -> Stage:
-    """Copies the files of an export into temporary tables; a silent one gets an empty table. Of a file whose rows are
-    records by themselves, lines that are among the `last` ones are left out.
+    """Copies the files of an export into temporary tables; a silent file gets an empty table. Leaves out lines that are
+    among the `last` ones, for files where one row describes one record.
 
-    Raises RefusedExportError for headers that are not the declared ones and for files without the rows they need;
-    DamagedFileError for rows that cannot be taken apart, after which `find_damage` says more.
+    Raises RefusedExportError for headers that differ from the declared ones and for required files without rows, and
+    DamagedFileError for rows that COPY cannot split; `find_damage` then finds the reasons.
     """
-    headers, told = _read_headers(contents.package, contents.files)
+    headers, header_notices = _read_headers(contents.package, contents.files)
     findings = Findings()
     staged: dict[str, StagedFile] = {}
     digests: dict[str, bytes] = {}
     gone: dict[Table, Collection[int]] = {}
-    notices: list[str] = [*told]
+    notices: list[str] = [*header_notices]
     for file in contents.files:
         header = headers[file.name]
         source = _Source(contents.package, file, header, LineHasher.of(file, header, form))
@@ -86,7 +87,7 @@ def stage_files(connection: Connection, contents: Contents, form: Format, last: 
 
 
 def find_damage(package: Package, files: Iterable[CsvFile], error: DamagedFileError) -> RefusedExportError:
-    """What is wrong with the rows of the files, found by reading all of them line by line; else what `error` says."""
+    """Reads all files line by line and returns their faults as an error; without faults, the reason of `error`."""
     findings = Findings()
     for file in files:
         try:
@@ -99,7 +100,7 @@ def find_damage(package: Package, files: Iterable[CsvFile], error: DamagedFileEr
 
 
 def _read_headers(package: Package, files: Iterable[CsvFile]) -> tuple[dict[str, Header], list[str]]:
-    """The header of each file, and what was put up with in them."""
+    """The header of each file by its name, and the notices about tolerated deviations in them."""
     headers = {}
     notices: list[str] = []
     findings = Findings()
@@ -116,7 +117,7 @@ def _read_headers(package: Package, files: Iterable[CsvFile]) -> tuple[dict[str,
 
 @dataclass(frozen=True)
 class _Source:
-    """A file with a good header, and what hashes its lines."""
+    """A file with a good header, and the hasher of its lines."""
 
     package: Package
     file: CsvFile
@@ -146,8 +147,8 @@ def _find_faults(package: Package, file: CsvFile, header: Header) -> Findings:
 
 @dataclass(frozen=True)
 class _Found:
-    """A staged file, the digest of its bytes, its rows and how many of them were mended, and the hashes of those lines
-    of the last export that it does not have."""
+    """A staged file, the digest of its bytes, the numbers of its rows and of its mended rows, and the hashes of the
+    lines of the last export that it no longer has."""
 
     file: StagedFile
     digest: bytes
@@ -163,7 +164,7 @@ def _stage_file(connection: Connection, source: _Source, last: LastLines) -> _Fo
     except DamagedFileError:
         if source.find_faults():
             raise
-    # Nothing that cannot be mended: once more, line by line.
+    # The slower reading found only faults that it can mend, so copy the file again, line by line.
     return _copy(connection, source, partial(MendedLines, width=len(source.header.written)), last)
 
 
@@ -186,7 +187,7 @@ def _copy(
     read: Callable[[DigestingReader], CleanLines | MendedLines],
     last: LastLines,
 ) -> _Found:
-    """Copies the lines that `read` makes of a file into a table, those that are among the last ones left out."""
+    """Copies the lines that `read` makes of a file into a table, without those among the `last` ones."""
     file, keys = source.file, source.header.metadata_keys
     known = last.fetch_hashes(connection, file)
     table = _create(connection, file, [*file.headers, *map(name_metadata_column, range(len(keys)))])
@@ -218,16 +219,16 @@ def _raise_damage(error: psycopg2.Error, reader: _Reader, file: CsvFile) -> None
     if reader.failure is not None and not isinstance(reader.failure, SuspectBytesError):
         raise reader.failure
     if reader.failure is None and not (error.pgcode or "").startswith(DATA_EXCEPTION):
-        # The database itself has failed.
+        # The fault is not in the data: the database has failed.
         raise error
-    # The server's words name the column but not the value; its further details would quote the row.
-    words = error.diag.message_primary if error.pgcode == BAD_COPY_FILE_FORMAT else None
-    raise DamagedFileError(file.file_name, words or "cannot be read") from None
+    # The server's primary message names the column but not the value; its details would quote the row.
+    message = error.diag.message_primary if error.pgcode == BAD_COPY_FILE_FORMAT else None
+    raise DamagedFileError(file.file_name, message or "cannot be read") from None
 
 
 class _Reader:
-    """What COPY reads from; remembers what went wrong, because the driver only passes words on, and these to the log
-    of the database."""
+    """The stream that COPY reads. It keeps an error that reading raises, because the driver passes only the text of the
+    error on, and passes it to the log of the database."""
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
@@ -236,6 +237,6 @@ class _Reader:
     def read(self, size: int) -> bytes:
         try:
             return self._lines.read(size)
-        except Exception as error:  # noqa: BLE001  (raised again where the driver has let go)
+        except Exception as error:  # noqa: BLE001  (`_raise_damage` raises it again after the driver has returned)
             self.failure = error
             raise SuspectBytesError from None

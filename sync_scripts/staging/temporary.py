@@ -1,4 +1,4 @@
-"""Temporary tables: they vanish with the transaction, and no other connection sees them."""
+"""Temporary tables: PostgreSQL drops them at the end of the transaction, and no other connection sees them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from sqlalchemy.schema import CreateTable
 
 from roster_service.db.tables import CText
 
-# Equal tables are one: SQLAlchemy then knows the statements of a run from the run before.
+# One Table object per name and columns, so that SQLAlchemy's statement cache also works across runs.
 _TABLES: dict[tuple[object, ...], Table] = {}
 
 
 def create_temporary(connection: Connection, name: str, columns: Iterable[Column[Any]]) -> Table:
-    """Creates a temporary table with these columns, which belong to no table yet."""
+    """Creates a temporary table with these columns, which must not belong to a table yet."""
     columns = tuple(columns)
     look = (name, *((column.name, repr(column.type), column.primary_key) for column in columns))
     if look not in _TABLES:
@@ -25,7 +25,7 @@ def create_temporary(connection: Connection, name: str, columns: Iterable[Column
 
 
 def copy_columns(columns: Iterable[Any]) -> list[Column[Any]]:
-    """New columns with the names and types of the given ones."""
+    """New columns with the names and types of the given ones, for another table."""
     return [Column(column.name, column.type) for column in columns]
 
 
@@ -35,15 +35,15 @@ def insert_rows(connection: Connection, table: Table, rows: Select[Any] | Compou
 
 
 def analyze_temporary(connection: Connection, table: Table, *names: str) -> None:
-    """Tells the planner about a table that was just filled; `names`: the columns that matter, all if none."""
+    """Makes planner statistics for a table after it is filled. `names`: the columns to analyze; none: all columns."""
     quote = connection.dialect.identifier_preparer.quote_identifier
     columns = f" ({', '.join(map(quote, names))})" if names else ""
     connection.exec_driver_sql(f"ANALYZE pg_temp.{quote(table.name)}{columns}")
 
 
 def keep_ids(connection: Connection, name: str, ids: Select[Any] | CompoundSelect[Any]) -> Table:
-    """A temporary table of ids, each selected once by `ids`, with a unique index: however far off the planner's guess
-    of the ids that it looks up there, it never reads the whole table for each of them."""
+    """A temporary table of the ids that `ids` selects, each once, with a unique index. With the index, the planner
+    never reads the whole table for each id that it looks up, however wrong its estimate of their number is."""
     table = create_temporary(connection, name, [Column("sourced_id", CText)])
     connection.execute(table.insert().from_select(["sourced_id"], ids))
     quote = connection.dialect.identifier_preparer.quote_identifier

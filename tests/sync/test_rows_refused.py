@@ -29,7 +29,7 @@ def test_what_names_a_refused_row_falls_with_it(engine: Engine, springfield: Pat
     assert len(enrollments) > 1
     assert not enrollments & set(snapshot(engine, tables.enrollments))
     assert report.counts["enrollments"].refused == len(enrollments)
-    assert "names a row of classes.csv that is refused (found 'spr-class/stats@1')" in describe(report.findings)
+    assert "names a row of classes.csv that is rejected (found 'spr-class/stats@1')" in describe(report.findings)
     assert report.refused == report.findings.total == 2 + len(enrollments)
     assert load(engine, "feed", springfield).outcome == "unchanged"
 

@@ -476,7 +476,7 @@ def test_a_record_that_cannot_be_made_is_told(engine: Engine, copy_export: Calla
     report = load(engine, "shelby", folder, family=CLEVER)
     [told] = report.findings.first
     assert (told.file, told.line, told.column) == ("enrollments.csv, sections.csv", None, None)
-    assert told.reason.startswith("a record that is made of its rows is refused: sourcedId must be an id of at most")
+    assert told.reason.startswith("a record that is made of its rows is rejected: sourcedId must be an id of at most")
     assert report.refused == report.counts["enrollments"].refused == 1
 
 
