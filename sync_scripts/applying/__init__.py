@@ -1,1 +1,1 @@
-"""What changes in the roster: the desired state of each record, compared with the stored one, and written."""
+"""Applying an export to the roster: its desired state, the comparison with the stored records, and the writes."""

@@ -1,7 +1,7 @@
-"""From the roster that is to the roster that shall be: compare, then write only what differs.
+"""Compares the desired state with the stored roster, and writes only the differences.
 
-Every write of a run carries the run's one stamp. A record that is gone keeps its data and its parts and is marked
-`tobedeleted`; one that returns is active again. A change of a record's parts is a change of the record.
+All writes of a run have the same stamp. A record that the export no longer has keeps its data and its parts and is
+marked `tobedeleted`; if it returns, it becomes active again. A change of a record's parts is a change of the record.
 """
 
 from __future__ import annotations
@@ -37,25 +37,26 @@ from sync_scripts.staging.temporary import analyze_temporary, copy_columns, crea
 
 ADDED, CHANGED, REVIVED = "added", "changed", "revived"
 KEY, CHANGE, FINGERPRINT = "sourced_id", "change", "fingerprint"
-# Nobody is shown it: a role with another id is the same role.
+# The interfaces do not show the id of a role's row, so a role with another row id is the same role.
 ROW_ID = "row_id"
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What a run did to the records of one type."""
+    """The effect of a run on the records of one type. The field names are the keys of the JSON output and of
+    sync_runs.counts."""
 
     added: int = 0
     changed: int = 0
     revived: int = 0
     tombstoned: int = 0
     unchanged: int = 0
-    # Rows of the export; all other numbers count records.
+    # Rejected rows of the export; all other fields count records.
     refused: int = 0
 
     @property
     def any(self) -> bool:
-        """Whether anything is to be written."""
+        """Whether the run writes any record."""
         return bool(self.written or self.tombstoned)
 
     @property
@@ -76,9 +77,9 @@ class Counts:
 
 @dataclass(frozen=True)
 class Difference:
-    """How the incoming records of a table differ from the stored ones: the rows of those to write, whole, with what is
-    to happen to them in `change`, and a temporary table of the ids of those that are gone. `all_new`: nothing of the
-    feed is stored, so all incoming records are to be written as they come."""
+    """The differences between the desired and the stored records of a table. `rows`: the complete rows of the records
+    to write, with the kind of change in the column `change`; `gone`: a temporary table of the ids of the records to
+    mark as deleted. `all_new`: the feed has no stored record, so the run inserts all desired records."""
 
     table: Table
     rows: FromClause
@@ -88,7 +89,7 @@ class Difference:
 
 
 def compare(connection: Connection, desired: DesiredState, retention: Retention) -> list[Difference]:
-    """Finds what is to be written, in the order of the roster's tables. Writes nothing into the roster."""
+    """Finds the differences of each table, in the order of the roster's tables. Only reads the roster."""
     return [
         _compare_table(connection, table, desired, retention) for table in ROSTER_TABLES if table in desired.records
     ]
@@ -125,7 +126,7 @@ def _compare_table(connection: Connection, table: Table, desired: DesiredState, 
 
 
 def _select_changed(table: Table, new: FromClause, touched: Table | None) -> Select[Any]:
-    """The incoming records that are new, differ, were marked as gone, or have other parts now."""
+    """The desired records that are new, differ from the stored ones, were marked as deleted, or have changed parts."""
     both = new.outerjoin(table, table.c.sourced_id == new.c.sourced_id)
     data = [column for column in new.c if column.name not in (KEY, FINGERPRINT)]
     differs = [column.is_distinct_from(table.c[column.name]) for column in data]
@@ -141,7 +142,7 @@ def _select_changed(table: Table, new: FromClause, touched: Table | None) -> Sel
 
 
 def _add_touched(connection: Connection, table: Table, made: Table, touched: Table, gone: Table) -> None:
-    """Adds the stored records whose parts differ, though nobody looked at their rows."""
+    """Adds the stored records whose parts differ although their own lines did not change and were not staged."""
     seen = made.alias()
     rows = select(*(literal(CHANGED, CText) if name == CHANGE else table.c[name] for name in made.c.keys())).where(  # noqa: SIM118  (no mapping)
         table.c.sourced_id.in_(select(touched.c.sourced_id)),
@@ -157,7 +158,7 @@ def _make_gone(connection: Connection, table: Table) -> Table:
 
 
 def _select_gone(table: Table, desired: DesiredState, retention: Retention) -> Select[Any]:
-    """The ids of the feed's active records that the export no longer has, and that do not stand."""
+    """The ids of the feed's active records that the export no longer has and that are not retained."""
     absent = retention.absent.get(table)
     own = and_(table.c.feed_id == retention.feed_id, table.c.status == ACTIVE)
     if absent is not None:
@@ -170,7 +171,7 @@ def _select_gone(table: Table, desired: DesiredState, retention: Retention) -> S
 
 
 def _find_touched(connection: Connection, table: Table, desired: DesiredState) -> Table | None:
-    """A temporary table of the ids of stored records whose parts differ; None where there is nothing to differ."""
+    """A temporary table of the ids of records whose parts differ; None where the export has no parts of the table."""
     parts = [it for it in desired.parts.values() if it.part.owner is table]
     if not parts:
         return None
@@ -182,9 +183,9 @@ def _find_touched(connection: Connection, table: Table, desired: DesiredState) -
 
 
 def _select_touched(desired: DesiredPart) -> Any:
-    """The owners with a part that is only stored, only incoming, or not the same in both."""
+    """The ids of the owners with a part that is only stored, only desired, or different in both."""
     table, rows = desired.part.table, desired.rows
-    owner = _owner_column(table).name
+    owner = _find_owner_column(table).name
     mine = desired.owners.subquery()
     old = select(table).where(table.c[owner].in_(select(mine.c.sourced_id))).subquery("old")
     keys = [column.name for column in table.primary_key]
@@ -202,7 +203,7 @@ def _select_touched(desired: DesiredPart) -> Any:
 def write(
     connection: Connection, differences: list[Difference], desired: DesiredState, feed_id: int, stamp: datetime
 ) -> None:
-    """Writes the differences into the roster, all with the same stamp."""
+    """Writes the differences into the roster, all with the dateLastModified `stamp`."""
     for difference in differences:
         if difference.counts.tombstoned:
             _mark_deleted(connection, difference, stamp)
@@ -236,8 +237,8 @@ def _write_records(connection: Connection, difference: Difference, feed_id: int,
 
 
 def _order(connection: Connection, table: Table, rows: Select[Any], key: list[ColumnElement[Any]]) -> Select[Any]:
-    """The rows in the order of the table's key, so that its pages are filled one after the other; as they come, where
-    the key is made after them."""
+    """The rows in the order of the table's key, so that PostgreSQL fills the pages of the index one after the other.
+    Unordered if the table has no key yet, because the run then makes the index after the rows."""
     return rows.order_by(*key) if has_key(connection, table) else rows
 
 
@@ -248,10 +249,10 @@ def _write_parts(connection: Connection, difference: Difference, desired: Desire
         if it.part.owner is not difference.table:
             continue
         table, rows = it.part.table, it.rows
-        owner = _owner_column(table)
+        owner = _find_owner_column(table)
         if difference.counts.rewritten:
             stored = select(changed.c.sourced_id).where(changed.c.change != ADDED)
-            # Of others, the parts were not looked at, and stay.
+            # The run did not look at the parts of other owners, so these parts stay.
             looked_at = select(it.owners.subquery().c.sourced_id)
             connection.execute(delete(table).where(owner.in_(stored), owner.in_(looked_at)))
         written = _order(connection, table, select(*rows.c), [rows.c[column.name] for column in table.primary_key])
@@ -260,5 +261,6 @@ def _write_parts(connection: Connection, difference: Difference, desired: Desire
         connection.execute(table.insert().from_select([column.name for column in rows.c], written))
 
 
-def _owner_column(part_table: Table) -> Column[Any]:
+def _find_owner_column(part_table: Table) -> Column[Any]:
+    """The column of a parts table that names the record: its first."""
     return next(iter(part_table.columns))

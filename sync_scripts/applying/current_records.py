@@ -16,8 +16,9 @@ from sync_scripts.staging.retained import Retention
 def select_current(
     table: Table, staged: Staged, retention: Retention, *names: str, only: tuple[str, Table] | None = None
 ) -> Rows:
-    """(id, the columns `names`) of every record of the feed that is active after the run: those of the export, and
-    those that remain. `only`: a column and the table of the ids that it must have."""
+    """(id, the columns `names`) of every record of the feed that is active after the run: the staged ones, and the
+    stored ones that stay active without a staged row. `only`: a column, and the table of the ids to which it is
+    limited."""
     found: list[Rows] = []
     for file in staged.values():
         if file.file.table is table:

@@ -1,9 +1,9 @@
-"""What the export says of the records that may differ from the stored ones: staged texts as typed rows, and what
-follows from them.
+"""The desired state: the records and parts that an export describes, as typed rows, for all records that may differ
+from the stored ones.
 
-Records are SELECTs over their staged file, computed where they are needed. Parts and the districts of orgs are put
-into temporary tables, because several statements read them. What is not looked at closely keeps its parts; only the
-roles that follow from enrollments may change with somebody else's row.
+The records of a table are a SELECT over its staged files, which runs where it is needed. Parts and the districts of
+orgs are in temporary tables, because several statements read them. A record whose line did not change keeps its parts,
+except the roles that follow from enrollments, which depend on rows of other files.
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ from sync_scripts.formats.model import Format, Part, Staged, StagedFile
 from sync_scripts.staging.retained import Retention
 from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary, insert_rows, keep_ids
 
-# Columns that the sync itself sets.
+# The columns that the write step sets by itself.
 OWN_COLUMNS = frozenset({"feed_id", "status", "date_last_modified"})
 
 
 @dataclass(frozen=True)
 class DesiredPart:
-    """The rows of a part, in a temporary table; `owners` selects the ids of the records of which they are all."""
+    """The rows of a part, in a temporary table. `owners` selects the ids of the records whose parts are complete in
+    it."""
 
     part: Part
     rows: Table
@@ -56,8 +57,8 @@ class DesiredPart:
 
 @dataclass(frozen=True)
 class DesiredState:
-    """The roster that an export describes: per roster table the SELECT of the records that may differ, with every
-    column of the table but `OWN_COLUMNS`; per table of parts its rows."""
+    """The roster that an export describes. `records`: per roster table, the SELECT of the records that may differ, with
+    every column of the table except `OWN_COLUMNS`; `parts`: per table of parts, its rows."""
 
     records: Mapping[Table, Rows]
     parts: Mapping[Table, DesiredPart]
@@ -66,7 +67,8 @@ class DesiredState:
 def make_desired_state(
     connection: Connection, staged: Staged, form: Format, retention: Retention, district: FeedDistrict
 ) -> DesiredState:
-    """Makes the incoming roster of staged files that passed their checks, on their ground."""
+    """Makes the desired state from staged files that have passed their checks. `retention`: the retention after the
+    checks; `district`: the district of the feed in this run."""
     placed = district.set_parents(retention.include_retained(staged["orgs"]))
     above = {"parent_id": store_parents(connection, placed), "district_id": store_districts(connection, placed)}
     records: dict[Table, Rows] = {}
@@ -95,7 +97,7 @@ def _make_desired_part(
     owners = None
     if own_file is None:
         owners = _find_owners(connection, part, staged, retention)
-        views = {name: _view(staged[name], part, retention) for name in part.files}
+        views = {name: _select_view(staged[name], part, retention) for name in part.files}
         insert_rows(connection, rows, part.rows(views))
         _keep_parts(connection, part, rows, retention, owners)
     else:
@@ -104,31 +106,32 @@ def _make_desired_part(
         insert_rows(connection, rows, select_identified_parts(part, own_file, views, retention, profiles))
     if part.table is tables.user_roles:
         add_enrollment_roles(connection, rows, staged, retention, owners)
-    everyone = select_current(part.owner, staged, retention) if owners is None else select(owners.c.sourced_id)
-    return DesiredPart(part, rows, everyone)
+    all_owners = select_current(part.owner, staged, retention) if owners is None else select(owners.c.sourced_id)
+    return DesiredPart(part, rows, all_owners)
 
 
 def _unite_records(table: Table, computed: Mapping[str, Table], staged: Staged, retention: Retention) -> Rows:
-    """The rows of all files with records of the table; of trees, also the records that stand: what is derived for
-    them may have changed with a row above them."""
+    """The rows of all files with records of the table. In a tree, also the retained records, because their computed
+    columns may change with a row above them."""
     files = [file for file in staged.values() if file.file.table is table]
     rows = [_select_records(file, table, computed) for file in files]
     condition = retention.is_retained(table, table) if computed else None
     if condition is not None:
         columns = {name: table.c[name] for name in rows[0].selected_columns.keys()}  # noqa: SIM118  (no mapping)
-        own = {name: _compute(found, name, table.c.sourced_id) for name, found in computed.items()}
+        own = {name: _look_up(found, name, table.c.sourced_id) for name, found in computed.items()}
         retained = {**columns, **own}
         rows.append(select(*(column.label(name) for name, column in retained.items())).where(condition))
     return rows[0] if len(rows) == 1 else union_all(*rows)
 
 
-def _view(file: StagedFile, part: Part, retention: Retention) -> StagedFile:
-    """A file as a part sees it. What the part only looks something up in includes what stands."""
+def _select_view(file: StagedFile, part: Part, retention: Retention) -> StagedFile:
+    """The rows of a file that the SELECT of a part reads: the staged rows of the owner's file, and the staged and the
+    retained rows of any other file."""
     return file if file.file.table is part.owner else retention.include_retained(file)
 
 
 def _find_owners(connection: Connection, part: Part, staged: Staged, retention: Retention) -> Table | None:
-    """A temporary table of the ids of the records whose parts may differ; None: all of them may."""
+    """A temporary table of the ids of the records whose parts may differ; None: the parts of all records may."""
     if part.owner not in retention.absent:
         return None
     file = next(it for it in staged.values() if it.file.table is part.owner)
@@ -140,7 +143,7 @@ def _find_owners(connection: Connection, part: Part, staged: Staged, retention: 
 
 
 def _list_reenrolled(staged: Staged, retention: Retention) -> Iterator[Rows]:
-    """The ids of the users with an enrollment, or a class, that came, changed, went, or was refused."""
+    """The ids of the users with an enrollment that is new, changed, gone or rejected, or in a class that is."""
     classes = [it["sourcedId"].label("sourced_id") for it in _find_files(tables.classes, staged, retention)]
     moved = union_all(
         *(select(name) for name in classes), select(retention.absent[tables.classes].c.sourced_id)
@@ -150,15 +153,15 @@ def _list_reenrolled(staged: Staged, retention: Retention) -> Iterator[Rows]:
         of_moved = file["classSourcedId"].in_(select(moved.c.sourced_id))
         yield select(file["userSourcedId"].label("sourced_id")).where(of_moved)
     stored = tables.enrollments.alias()
-    remains, moved_ids = retention.is_active_after(tables.enrollments, stored), select(moved.c.sourced_id)
-    if remains is not None:
-        yield select(stored.c.user_id.label("sourced_id")).where(stored.c.class_id.in_(moved_ids), remains)
+    condition, moved_ids = retention.is_active_after(tables.enrollments, stored), select(moved.c.sourced_id)
+    if condition is not None:
+        yield select(stored.c.user_id.label("sourced_id")).where(stored.c.class_id.in_(moved_ids), condition)
     stored, gone = tables.enrollments.alias(), retention.absent[tables.enrollments]
     yield select(stored.c.user_id.label("sourced_id")).join_from(gone, stored, stored.c.sourced_id == gone.c.sourced_id)
 
 
 def _find_files(table: Table, staged: Staged, retention: Retention) -> Iterator[StagedFile]:
-    """The files with records of a table, and what was refused of them."""
+    """The staged files with records of a table, and their quarantines."""
     for name, file in staged.items():
         if file.file.table is table:
             yield file
@@ -167,18 +170,19 @@ def _find_files(table: Table, staged: Staged, retention: Retention) -> Iterator[
 
 
 def _keep_parts(connection: Connection, part: Part, rows: Table, retention: Retention, owners: Table | None) -> None:
-    """Gives the stored parts to the records that stand, and to those of whom the files do not say enough."""
+    """Replaces the parts of some records by their stored ones: of retained records, and of `owners` without a staged
+    row."""
     if owners is None:
         owner_records = part.owner.alias()
         is_retained = retention.is_retained(part.owner, owner_records)
         keepers = [] if is_retained is None else [select(owner_records.c.sourced_id).where(is_retained)]
     else:
-        said = [
+        not_staged = [
             ~exists().where(file["sourcedId"] == owners.c.sourced_id, file.live)
             for file in retention.staged.values()
             if file.file.table is part.owner
         ]
-        keepers = [select(owners.c.sourced_id).where(*said)]
+        keepers = [select(owners.c.sourced_id).where(*not_staged)]
     if not keepers:
         return
     kept = keep_ids(connection, f"kept_{part.table.name}", union(*keepers))
@@ -186,13 +190,14 @@ def _keep_parts(connection: Connection, part: Part, rows: Table, retention: Rete
     connection.execute(delete(rows).where(rows.c[owner.name].in_(select(kept.c.sourced_id))))
     stored = select(part.table).where(owner.in_(select(kept.c.sourced_id)))
     if part.table is tables.user_roles:
-        # The others are derived anew.
+        # The roles that follow from enrollments are computed anew.
         stored = stored.where(tables.user_roles.c.origin == "export")
     insert_rows(connection, rows, stored)
 
 
 def _select_records(file: StagedFile, table: Table, computed: Mapping[str, Table]) -> Select[Any]:
-    """Every column of the table but `OWN_COLUMNS`; one that the format does not know is empty, whatever it was."""
+    """The records of a file, with every column of the table except `OWN_COLUMNS`. A column that the format does not
+    have is NULL, even if the stored record has a value."""
     columns: dict[str, ColumnElement[Any]] = {
         cell.column.name: type_coerce(cell.kind.convert(file[cell.header]), cell.column.type)
         for cell in file.file.cells
@@ -201,14 +206,14 @@ def _select_records(file: StagedFile, table: Table, computed: Mapping[str, Table
     columns["metadata"] = _to_metadata(file)
     columns["fingerprint"] = file.line_hash
     for name, found in computed.items():
-        columns[name] = _compute(found, name, file["sourcedId"])
+        columns[name] = _look_up(found, name, file["sourcedId"])
     for column in table.columns:
         if column.name not in OWN_COLUMNS:
             columns.setdefault(column.name, cast(null(), column.type))
     return select(*(column.label(name) for name, column in columns.items())).where(file.live)
 
 
-def _compute(found: Table, name: str, identifier: ColumnElement[str]) -> ColumnElement[Any]:
+def _look_up(found: Table, name: str, identifier: ColumnElement[str]) -> ColumnElement[Any]:
     return select(found.c[name]).where(found.c.sourced_id == identifier).scalar_subquery()
 
 

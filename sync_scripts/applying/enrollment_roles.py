@@ -28,15 +28,16 @@ from sync_scripts.formats.model import Staged
 from sync_scripts.staging.retained import Retention
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows
 
-# The role at a school that follows from a role in one of its classes; any other word stays as it is.
+# The role at a school that follows from a role in one of its classes. Any other role is the same at the school.
 ROLES_OF_ENROLLMENTS: Mapping[str, str] = {"administrator": "siteAdministrator", "ext:aide": "aide"}
 
 
 def add_enrollment_roles(
     connection: Connection, roles: Table, staged: Staged, retention: Retention, owners: Table | None
 ) -> None:
-    """Adds the roles that follow from enrollments: whoever takes part in a class belongs to its school, also where
-    the export forgot to say so. Being somebody's guardian there is no such belonging."""
+    """Adds the roles that follow from enrollments to `roles`, the table of the desired roles. A user with an enrollment
+    in a class belongs to its school, even if the export gives the user no role there. A guardian's role there does not
+    count. `owners`: the ids of the users whose roles may differ; None: all."""
     missing = _select_missing_roles(connection, roles, staged, retention, owners)
     known = select(roles.c.user_id, func.max(roles.c.ordinal).label("last")).group_by(roles.c.user_id).subquery("known")
     place = func.row_number().over(partition_by=missing.c.user_id, order_by=(missing.c.org_id, missing.c.role))
@@ -58,8 +59,8 @@ def add_enrollment_roles(
 def _select_missing_roles(
     connection: Connection, roles: Table, staged: Staged, retention: Retention, owners: Table | None
 ) -> Subquery:
-    """(user, org, role) of enrollments whose user has no role but a guardian's at the school of the enrollment or of
-    its class."""
+    """(user, org, role) for enrollments whose user has no role, or only a guardian's, at the school of the enrollment
+    or at the school of its class."""
     names = ("user_id", "class_id", "school_id", "role")
     only = None if owners is None else ("user_id", owners)
     found = select_current(tables.enrollments, staged, retention, *names, only=only)
@@ -67,14 +68,14 @@ def _select_missing_roles(
     have = roles.alias()
     is_belonging = have.c.role.not_in(GUARDIAN_ROLES)
     if owners is None:
-        # One pass leaves hardly any: those without a role at their school, or in a class of another one.
+        # This pass keeps few enrollments: those without a role at their school, or in a class of another school.
         analyze_temporary(connection, roles, have.c.user_id.name, have.c.org_id.name)
         every = found.subquery()
         at_its_school = and_(have.c.user_id == every.c.user_id, have.c.org_id == every.c.school_id, is_belonging)
         seen = every.outerjoin(have, at_its_school).outerjoin(classes, classes.c.sourced_id == every.c.class_id)
         found = select(*every.c).select_from(seen)
         found = found.where(or_(have.c.user_id.is_(None), classes.c.school_id != every.c.school_id))
-    # A few of them, which the planner would not guess.
+    # The planner would not guess how few they are, so put them into an analyzed table.
     columns = [Column(name, CText) for name in ("sourced_id", *names)]
     enrollments = create_temporary(connection, "enrollments_of_owners", columns)
     insert_rows(connection, enrollments, found)
@@ -87,7 +88,7 @@ def _select_missing_roles(
     def lacks(org_id: ColumnElement[str]) -> ColumnElement[bool]:
         return ~exists().where(have.c.user_id == enrollments.c.user_id, have.c.org_id == org_id, is_belonging)
 
-    # Hardly any enrollment is left after this, so that putting together equal ones costs nothing.
+    # Hardly any enrollment is left after these conditions, so the UNION of equal rows costs nothing.
     of_enrollment = select(enrollments.c.user_id, enrollments.c.school_id.label("org_id"), role).where(
         lacks(enrollments.c.school_id)
     )

@@ -1,8 +1,8 @@
-"""The district of a feed whose orgs have none: the feed itself, above the orgs that have no parent.
+"""The district of a feed whose orgs have none: the feed itself, as the parent of the orgs without a parent.
 
-A vendor is granted a district, or schools of one; without a district nobody could be shown anything of the feed. It is
-a record of the feed like any other: it has the same id every night, and is marked as gone when an export brings a
-district.
+An operator grants a vendor a district, or schools of one. Without a district no vendor could see any record of the
+feed. This district is a record of the feed like any other: it has the same id in every run, and the sync marks it as
+deleted when an export has a district.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Retention
 
 
 class Placement(enum.Enum):
-    """Where a run puts the district of the feed: above the orgs without a parent, away from there, or nowhere."""
+    """The effect of a run on the district of the feed: it is the parent of orgs without one (ABOVE), it no longer is
+    (AWAY), or the run does not touch it (NOWHERE)."""
 
     ABOVE = enum.auto()
     AWAY = enum.auto()
@@ -31,14 +32,14 @@ class Placement(enum.Enum):
 
 @dataclass(frozen=True)
 class FeedDistrict:
-    """The district of a feed in a run, and what there is to say about it."""
+    """The district of a feed in a run, and the notice about it for the report."""
 
     feed_name: str
     placement: Placement = Placement.NOWHERE
     notice: str | None = None
 
     def set_parents(self, file: StagedFile) -> StagedFile:
-        """Orgs with the parents that they have after the run; a parent that the export names stays."""
+        """The orgs of `file` with the parents that they have after the run; a parent that the export names stays."""
         own, parent = make_district(self.feed_name)["sourcedId"], file["parentSourcedId"]
         parents: dict[Placement, ColumnElement[str]] = {
             Placement.ABOVE: case((file["sourcedId"] != own, func.coalesce(parent, own, type_=CText))),
@@ -50,20 +51,21 @@ class FeedDistrict:
 
 
 def add_district(connection: Connection, feed_name: str, retention: Retention) -> FeedDistrict:
-    """Adds the district of the feed to the staged orgs, which have passed their checks, where these need one.
+    """Adds the district of the feed to the staged orgs, after their checks, if the orgs need one.
 
-    Beside a delta of orgs its record stands by itself, and is flagged there once an export brings a district. An id
-    that the export itself has, or that is another feed's, is left alone.
+    With a delta of orgs, its stored record is retained, and a row of the delta marks it as deleted once an export has a
+    district. The run does not add the district if the export has an org with this id, or if the id belongs to another
+    feed.
     """
     file, cells = retention.staged["orgs"], make_district(feed_name)
     own = cells["sourcedId"]
-    said, there = file.alias(), retention.include_retained(file).alias()
-    other = and_(there.live, there["sourcedId"] != own)
-    no_parent = or_(there["parentSourcedId"].is_(None), there["parentSourcedId"] == own)
-    is_said, has_district, has_root = connection.execute(
+    staged, current = file.alias(), retention.include_retained(file).alias()
+    other = and_(current.live, current["sourcedId"] != own)
+    no_parent = or_(current["parentSourcedId"].is_(None), current["parentSourcedId"] == own)
+    is_staged, has_district, has_root = connection.execute(
         select(
-            exists().where(said["sourcedId"] == own, said.live),
-            exists().where(other, there["type"] == DISTRICT),
+            exists().where(staged["sourcedId"] == own, staged.live),
+            exists().where(other, current["type"] == DISTRICT),
             exists().where(other, no_parent),
         )
     ).one()
@@ -74,7 +76,7 @@ def add_district(connection: Connection, feed_name: str, retention: Retention) -
     ).one_or_none()
     is_stored = stored is not None and stored.feed_id == retention.feed_id and stored.status == ACTIVE
     in_delta = file.file.name in retention.deltas
-    if is_said or not (has_root or has_district) or (has_district and not is_stored):
+    if is_staged or not (has_root or has_district) or (has_district and not is_stored):
         return FeedDistrict(feed_name)
     if has_district:
         if in_delta:

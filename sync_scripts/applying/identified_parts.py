@@ -1,8 +1,8 @@
-"""Parts that are rows of a file of their own: roles and profiles, with the ids of these rows.
+"""Identified parts: roles and profiles, which are rows of a file of their own and have the ids of these rows.
 
-What becomes of such a part is said by its own row, and not by its user's. Roles that came before their ids were kept,
-or from another file, have none. A bulk export gives them theirs; until then a delta cannot be taken, because any of its
-rows may be one of them.
+The row of such a part decides about it, and not the row of its user. Stored roles have no ids if the sync loaded them
+before it stored ids, or from another file. A bulk export gives them their ids. Until then the sync refuses a delta of
+roles, because any of its rows may be a stored role without an id.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ NEEDS_BULK = (
 
 
 def find_own_file(part: Part, staged: Staged) -> StagedFile | None:
-    """The file whose rows the parts are; None where they are items of a list, or follow from other files."""
+    """The file whose rows are the parts; None where the parts are items of a list or follow from other files."""
     return next((staged[name] for name in part.files if staged[name].file.kept_in is part.table), None)
 
 
-# --- before --------------------------------------------------------------------------------------------------------
+# --- before the checks ----------------------------------------------------------------------------------------------
 
 
 def refuse_delta_without_ids(connection: Connection, staged: Staged, feed_id: int, deltas: frozenset[str]) -> None:
@@ -62,58 +62,58 @@ def refuse_delta_without_ids(connection: Connection, staged: Staged, feed_id: in
 def _find_deltas_without_ids(connection: Connection, staged: Staged, retention: Retention) -> Iterator[Rejection]:
     for file in (staged[name] for name in retention.deltas if name in staged):
         if file.file.kept_in is user_roles:
-            nameless = exists().where(retention.is_own_part(file.file, user_roles), user_roles.c.row_id.is_(None))
-            if connection.scalar(select(and_(exists().select_from(file.table), nameless))):
+            without_ids = exists().where(retention.is_own_part(file.file, user_roles), user_roles.c.row_id.is_(None))
+            if connection.scalar(select(and_(exists().select_from(file.table), without_ids))):
                 yield Rejection(file.file.file_name, NEEDS_BULK)
 
 
-# --- what there is after the run -----------------------------------------------------------------------------------
+# --- the parts after the run ----------------------------------------------------------------------------------------
 
 
 def select_identified_parts(
     part: Part, file: StagedFile, views: Staged, retention: Retention, profiles: Table | None
 ) -> Rows:
-    """The rows of a part: those of its file, and those that stand. `profiles`: the profiles after the run; a role that
-    stands names none that is gone. None: they stay as they are."""
+    """The rows of a part: the rows of its file, and the retained ones. `profiles`: the profiles after the run; a
+    retained role loses its profile if the profile is gone. None: the run does not change the profiles."""
     rows: Rows = part.rows(views)
     if retention.is_retained_part(file.file, part.table) is not None:
-        rows = _add_retained(rows.subquery("said"), part.table, file.file, retention, profiles)
+        rows = _add_retained(rows.subquery("staged_parts"), part.table, file.file, retention, profiles)
     return rows if part.number is None else part.number(rows.subquery("unnumbered"), views)
 
 
-def _add_retained(said: Subquery, table: Table, file: CsvFile, retention: Retention, profiles: Table | None) -> Rows:
+def _add_retained(staged: Subquery, table: Table, file: CsvFile, retention: Retention, profiles: Table | None) -> Rows:
     stored = table.alias()
-    kept: dict[str, ColumnElement[Any]] = {column.name: stored.c[column.name] for column in said.c}
-    new = select(*said.c)
+    kept: dict[str, ColumnElement[Any]] = {column.name: stored.c[column.name] for column in staged.c}
+    new = select(*staged.c)
     if table is user_roles:
-        nameless = _select_owners_of_nameless(file, retention)
-        kept["ordinal"] = case((stored.c.user_id.in_(nameless), stored.c.ordinal))
+        without_ids = _select_users_without_ids(file, retention)
+        kept["ordinal"] = case((stored.c.user_id.in_(without_ids), stored.c.ordinal))
         if profiles is not None:
-            kept["profile_id"] = _name_profile(stored, profiles)
+            kept["profile_id"] = _find_profile(stored, profiles)
         if file.name not in retention.deltas:
-            new = new.where(said.c.user_id.not_in(nameless))
-            kept["row_id"] = func.coalesce(stored.c.row_id, _find_row_id(stored, said))
+            new = new.where(staged.c.user_id.not_in(without_ids))
+            kept["row_id"] = func.coalesce(stored.c.row_id, _find_row_id(stored, staged))
     is_retained = retention.is_retained_part(file, stored)
     if is_retained is None:
-        raise TypeError("only where something stands is it added")
+        raise TypeError("no part is retained")
     return union_all(new, select(*(column.label(name) for name, column in kept.items())).where(is_retained))
 
 
-def _name_profile(role: FromClause, profiles: Table) -> ColumnElement[Any]:
+def _find_profile(role: FromClause, profiles: Table) -> ColumnElement[Any]:
     there = exists().where(profiles.c.user_id == role.c.user_id, profiles.c.profile_id == role.c.profile_id)
     return case((there, role.c.profile_id), else_=cast(null(), CText))
 
 
-def _select_owners_of_nameless(file: CsvFile, retention: Retention) -> Select[Any]:
-    """The users whose stored roles stand together, in their order, because some have no ids."""
+def _select_users_without_ids(file: CsvFile, retention: Retention) -> Select[Any]:
+    """The users whose stored roles are all retained, in their order, because some of them have no ids."""
     stored = user_roles.alias()
     is_retained = retention.is_retained_part(file, stored)
     return select(stored.c.user_id).where(stored.c.row_id.is_(None), *(() if is_retained is None else (is_retained,)))
 
 
-def _find_row_id(role: FromClause, said: Subquery) -> ColumnElement[Any]:
-    """The id of a row that says the same."""
-    same = said.alias()
+def _find_row_id(role: FromClause, staged: Subquery) -> ColumnElement[Any]:
+    """The id of a staged row that equals the stored role, apart from ordinal and row id."""
+    same = staged.alias()
     alike = (
         same.c[column.name].is_not_distinct_from(role.c[column.name])
         for column in same.c
@@ -122,13 +122,13 @@ def _find_row_id(role: FromClause, said: Subquery) -> ColumnElement[Any]:
     return select(func.min(same.c.row_id)).where(*alike).scalar_subquery()
 
 
-# --- what is noted -------------------------------------------------------------------------------------------------
+# --- after the write ------------------------------------------------------------------------------------------------
 
 
 def record_part_rows(connection: Connection, form: Format, roles: Table | None, retention: Retention) -> None:
-    """Writes down what nobody is shown, once the roster is written: the ids of roles that stayed as they were, and
-    what the export has taken back from users that are gone. `roles`: the roles after the run, if they were there
-    before."""
+    """Stores two facts that no interface shows, after the write: the row ids of roles that did not change, and which
+    parts of deleted users the export has taken back. `roles`: the roles after the run; None: their row ids need no
+    update."""
     if roles is not None:
         same = and_(user_roles.c.user_id == roles.c.user_id, user_roles.c.ordinal == roles.c.ordinal)
         learnt = user_roles.c.row_id.is_distinct_from(roles.c.row_id)
@@ -141,17 +141,17 @@ def record_part_rows(connection: Connection, form: Format, roles: Table | None, 
         if file.name in retention.staged:
             is_retained = retention.is_retained_part(file, table)
             gone = [retention.is_own_part(file, table), _belongs_to_user(table, retention.feed_id, TO_BE_DELETED)]
-            said = gone if is_retained is None else [*gone, ~is_retained]
-            connection.execute(update(table).where(*said).values(taken_back=True))
+            taken_back = gone if is_retained is None else [*gone, ~is_retained]
+            connection.execute(update(table).where(*taken_back).values(taken_back=True))
         else:
-            # Nobody looked at these parts; their user may have come back without them.
+            # The run did not look at these parts. If their user is active again, the user returned without them.
             connection.execute(
                 delete(table).where(table.c.taken_back, _belongs_to_user(table, retention.feed_id, ACTIVE))
             )
 
 
 def _belongs_to_user(part: FromClause, feed_id: int, status: str) -> ColumnElement[bool]:
-    """Whether a role or a profile is of a user of the feed with this status."""
+    """The condition that a role or a profile belongs to a user of the feed with this status."""
     return exists().where(
         users.c.sourced_id == part.c.user_id, users.c.feed_id == feed_id, users.c.status == literal(status, CText)
     )

@@ -15,6 +15,7 @@ from sync_scripts.staging.temporary import analyze_temporary, create_temporary, 
 
 
 def store_parents(connection: Connection, orgs: StagedFile) -> Table:
+    """A temporary table of the parent of each org. `orgs`: the orgs after the run, with their parents."""
     columns = [Column("sourced_id", CText, primary_key=True), Column("parent_id", CText)]
     table = create_temporary(connection, "desired_parents", columns)
     found = select(orgs["sourcedId"].label("sourced_id"), orgs["parentSourcedId"].label("parent_id"))
@@ -24,15 +25,15 @@ def store_parents(connection: Connection, orgs: StagedFile) -> Table:
 
 
 def store_districts(connection: Connection, orgs: StagedFile) -> Table:
-    """The nearest org of type district at or above each org; orgs below none are left out.
+    """A temporary table of the nearest org of type district at or above each org, without orgs that have none.
 
-    Rows that close a circle were refused; UNION would end a walk around one."""
+    The checks have rejected rows that close a circle; UNION would end the recursion in one too."""
     columns = [Column("sourced_id", CText, primary_key=True), Column("district_id", CText)]
     table = create_temporary(connection, "desired_districts", columns)
     start = select(orgs["sourcedId"].label("sourced_id"), orgs["sourcedId"].label("reached")).where(orgs.live)
     chain = start.cte("walk", recursive=True)
     here = orgs.alias()
-    # A district ends its walk, so each org reaches one at most.
+    # The recursion stops at a district, so each org reaches at most one.
     chain = chain.union(
         select(chain.c.sourced_id, here["parentSourcedId"]).where(
             here["sourcedId"] == chain.c.reached, here["type"] != "district", here["parentSourcedId"].is_not(None)
