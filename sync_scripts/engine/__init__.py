@@ -1,1 +1,1 @@
-"""A run from its start to its end: steps, outcome, report, exit code."""
+"""A run from start to end: its steps, its row in sync_runs, its report and its exit code."""

@@ -16,7 +16,7 @@ from sync_scripts.staging.retained import ACTIVE
 
 
 def count_changes(differences: list[Difference], result: CheckResult, form: Format) -> dict[str, Counts]:
-    """The counts per type. Rows of files without records of their own count with the records they are parts of."""
+    """The counts per type. Rejected rows of parts count with the type of the records that own the parts."""
     counts = {it.table: it.counts for it in differences}
     for name, rejected in result.rejected.items():
         table = _find_counting_table(form, name)
@@ -27,7 +27,7 @@ def count_changes(differences: list[Difference], result: CheckResult, form: Form
 
 
 def _find_counting_table(form: Format, name: str) -> Table:
-    """The table with whose records the rows of a file count."""
+    """The roster table with whose records the rejected rows of a file count."""
     file = form.find_file(name)
     if file.table is not None:
         return file.table
@@ -44,8 +44,8 @@ def count_stored(connection: Connection, form: Format, contents: Contents, feed_
 
 
 def _list_covered_tables(form: Format, contents: Contents) -> list[Table]:
-    """The roster tables of whose records an export says something."""
+    """The roster tables whose records an export describes."""
     names = {file.name for file in (*contents.files, *contents.silent)}
     converted = {it.file.name for it in form.converted if names.issuperset(it.files)}
-    said = {file.table for file in form.all_files if file.name in names | converted}
-    return [table for table in ROSTER_TABLES if table in said]
+    covered = {file.table for file in form.all_files if file.name in names | converted}
+    return [table for table in ROSTER_TABLES if table in covered]

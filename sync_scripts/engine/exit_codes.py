@@ -1,4 +1,4 @@
-"""How a sync script ends: one table from what went wrong to the exit code and the words for it."""
+"""The exit codes of the sync scripts: one table from outcomes and errors to codes and their descriptions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sync_scripts.reading.rejections import SHOWN, RefusedExportError
 
 
 class ExitCode(enum.IntEnum):
-    """ExitCode codes, the worse the higher."""
+    """The exit codes; a higher code is worse."""
 
     LOADED = 0
     PARTIAL = 1
@@ -38,7 +38,7 @@ class ExitCode(enum.IntEnum):
     FAILED = 6
 
 
-# code, its name in JSON, what it means
+# code: (its name in JSON, its meaning)
 MEANINGS = {
     ExitCode.LOADED: ("loaded", "loaded, or nothing to change"),
     ExitCode.PARTIAL: ("partial", "loaded, but for single rows that are refused; their records stay as they were"),
@@ -56,24 +56,24 @@ CODES: dict[type[RosterServiceError], ExitCode] = {
     DatabaseUnavailableError: ExitCode.UNAVAILABLE,
     StorageError: ExitCode.FAILED,
 }
-# For the end of --help; \b keeps click from filling the lines.
+# The end of --help; \b keeps click from joining the lines.
 HELP = "\b\nExit codes:\n" + "\n".join(f"  {code:d}  {meaning}" for code, (_, meaning) in MEANINGS.items())
 
 
 def choose_exit_code(report: Report) -> ExitCode:
-    """How a run that went through ends its script."""
+    """The exit code of a run without an error."""
     if report.outcome == HELD:
         return ExitCode.HELD
     return ExitCode.PARTIAL if report.refused else ExitCode.LOADED
 
 
 def choose_error_code(error: BaseException) -> ExitCode:
-    """How an error ends a script; one that nobody expects is a fault of the program."""
+    """The exit code of an error; an unexpected error is a fault of the program."""
     return next((code for kind, code in CODES.items() if isinstance(error, kind)), ExitCode.FAILED)
 
 
 def describe_error(error: BaseException) -> dict[str, object]:
-    """An error as one object, ready for json.dumps."""
+    """An error as one object for json.dumps. It quotes no value of an export."""
     described: dict[str, object] = {"outcome": MEANINGS[choose_error_code(error)][0]}
     if isinstance(error, RefusedExportError):
         refusals = [rejection.to_json() for rejection in error.findings.first[:SHOWN]]
@@ -82,12 +82,13 @@ def describe_error(error: BaseException) -> dict[str, object]:
 
 
 def _find_message(error: BaseException) -> str:
-    """The sentence of an error of ours; any other one has words that may quote a row."""
+    """The message of an error of this service, else only the name of the error: its message may quote a row."""
     return str(error) if isinstance(error, RosterServiceError) else name_fault(error)
 
 
 def print_fault(error: BaseException) -> None:
-    """On standard error: where in the program a fault is. Of an error of ours that is no news."""
+    """Prints the place of a fault in the program on standard error; nothing for the service's own errors, which are no
+    faults."""
     if not isinstance(error, RosterServiceError):
         with survive_lost_output():
             click.echo(describe_fault(error), err=True)
@@ -95,12 +96,13 @@ def print_fault(error: BaseException) -> None:
 
 @contextlib.contextmanager
 def exit_on_error(*, as_json: bool) -> Iterator[None]:
-    """Ends the script with a code of the table, and with words instead of a traceback that quotes a row, where an error
-    is raised inside or somebody stops it. `as_json`: one JSON object on standard output; else text on standard error.
+    """Ends the script with a code of the table if the block raises an error or an operator interrupts it. Prints a
+    message and no traceback, because a traceback may quote a row. `as_json`: the message is one JSON object on standard
+    output; else it is text on standard error.
     """
     try:
         yield
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (whatever it is, it has a code)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (every error has a code)
         with survive_lost_output():
             if as_json:
                 click.echo(json.dumps(describe_error(error), ensure_ascii=False))
@@ -114,5 +116,5 @@ def _to_text(error: BaseException) -> str:
     if isinstance(error, RefusedExportError):
         total = error.findings.total
         return f"refused for {total} {'reason' if total == 1 else 'reasons'}; nothing was changed\n{error}"
-    words = _find_message(error)
-    return words if choose_error_code(error) != ExitCode.FAILED else f"failed: {words}; nothing was changed"
+    message = _find_message(error)
+    return message if choose_error_code(error) != ExitCode.FAILED else f"failed: {message}; nothing was changed"

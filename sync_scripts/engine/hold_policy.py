@@ -1,4 +1,5 @@
-"""When a run is held: too much would vanish or change at once, or more than a person was shown who approves it."""
+"""The hold policy. A run is held if it would delete or change too many records, or if an approved run would delete or
+change more records than its report showed to the operator."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from sync_scripts.engine.runs import NOT_HELD
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may do to the records of a type, in percent of those that are active, where there are at least
-    `least_records` of them."""
+    """The limits of a run: the largest parts of a type's active records that it may mark as deleted and change, in
+    percent. The limits apply to types with at least `least_records` active records."""
 
     tombstones_percent: int
     changes_percent: int
@@ -26,12 +27,12 @@ class Limits:
 
     @classmethod
     def of(cls, settings: Settings) -> Limits:
-        """The limits of feeds that have none of their own."""
+        """The limits of feeds without limits of their own."""
         return cls(settings.hold_tombstones_percent, settings.hold_changes_percent, settings.hold_least_records)
 
 
 def read_limits(connection: Connection, feed_id: int, default: Limits) -> Limits:
-    """The limits of a feed: its own, where it has some."""
+    """The limits of a feed: each its own, or the default where the feed has none."""
     own = connection.execute(
         select(feeds.c.hold_tombstones_percent, feeds.c.hold_changes_percent).where(feeds.c.id == feed_id)
     ).one()
@@ -43,7 +44,7 @@ def read_limits(connection: Connection, feed_id: int, default: Limits) -> Limits
 
 
 def find_excess(counts: Mapping[str, Counts], limits: Limits) -> Iterator[str]:
-    """Sentences about the types of which too much would vanish or change."""
+    """One sentence for each limit that the counts of a type exceed."""
     for name, count in counts.items():
         if count.stored < limits.least_records:
             continue
@@ -57,15 +58,14 @@ def find_excess(counts: Mapping[str, Counts], limits: Limits) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class HeldRun:
-    """What a person was shown of a held run, and approves: the digest of its export, and what it would do to the
-    records of each type."""
+    """A held run as its report showed it to the operator: the digest of its export, and the counts of each type."""
 
     run: int
     digest: bytes | None
     counts: Mapping[str, Mapping[str, int]]
 
     def require_digest(self, digest: bytes | None) -> None:
-        """Raises CommandError where this is not the digest of what was held."""
+        """Raises CommandError if the digest is not the one of the held export."""
         if digest is None or digest != self.digest:
             raise CommandError(
                 f"the kept export of the run {self.run} is not what was held: it was changed since then, or this "
@@ -73,7 +73,7 @@ class HeldRun:
             )
 
     def find_excess(self, counts: Mapping[str, Counts]) -> Iterator[str]:
-        """Sentences about the types of which more would vanish or change than was shown."""
+        """One sentence for each type of which the run would delete or change more records than its report showed."""
         for name, count in counts.items():
             shown = self.counts.get(name, {})
             for number, before, words in (
@@ -85,7 +85,7 @@ class HeldRun:
 
 
 def read_held_run(connection: Connection, feed_id: int, run: int) -> HeldRun:
-    """What was shown of a held run of a feed. Raises CommandError where there is none."""
+    """The held run of a feed with this number. Raises CommandError if the feed has no such held run."""
     own = (sync_runs.c.id == run, sync_runs.c.feed_id == feed_id, sync_runs.c.outcome == HELD)
     row = connection.execute(select(sync_runs.c.kept_digest, sync_runs.c.counts).where(*own)).one_or_none()
     if row is None:

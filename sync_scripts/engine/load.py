@@ -1,8 +1,8 @@
-"""The engine: one export into one feed, in one transaction. Readers see the roster before it or after it.
+"""The engine: loads one export into one feed, in one transaction. Readers see the roster before the run or after it.
 
-A chain of steps, each a function of its own module: digest -> stage -> check -> prepare -> compare -> write. Every
-step before the last only reads the roster; whatever goes wrong, nothing of the run remains but its row in sync_runs,
-which is there from its start.
+A run is a chain of steps, each in a module of its own: digest, stage, check, prepare (the desired state), compare,
+write. The steps before the write only read the roster. If a run fails, only its row in sync_runs remains, which exists
+from the start of the run.
 """
 
 from __future__ import annotations
@@ -54,20 +54,21 @@ from sync_scripts.staging.row_fingerprints import (
 )
 from sync_scripts.staging.stage import DamagedFileError, find_damage
 
-# What a run goes through; one that changes nothing ends after the fifth, one of a known export after the first.
+# The steps of a run, as progress shows them. A run without changes ends after the fifth, a run of the last export after
+# the first.
 STEPS = ("digest", "stage", "check", "prepare", "compare", "write", "index", "analyze")
-# What is said of an export that is not loaded again.
+# The notice about an export that the run skips.
 KNOWN = "every file is as it was when it was last loaded"
-# A table of which so much is written is analyzed at once, and not when the server next comes round to it.
+# A run analyzes a table itself, without waiting for autovacuum, if it wrote at least this part of its records.
 ANALYZED_PERCENT = 5
-# How the statements of a run are planned, until the transaction ends.
+# The planner settings of a run, until the transaction ends.
 PLANNING = {
-    # For sorting and joining whole files.
+    # Enough to sort and join whole files in memory.
     "work_mem": "128MB",
-    # A roster lies in memory: a night that looks at one row in a hundred looks them up, and does not read all others.
+    # A roster is in memory, so these costs make a run that needs one row in a hundred use an index instead of a scan.
     "random_page_cost": "0.1",
     "seq_page_cost": "0.1",
-    # Rough statistics do; the server makes finer ones of what stays, when it next comes round.
+    # Rough statistics are enough for the run; autovacuum later makes finer ones.
     "default_statistics_target": "20",
 }
 
@@ -78,16 +79,16 @@ def _notify_nobody(_step: str, _seconds: float) -> None:
 
 @dataclass(frozen=True)
 class Options:
-    """How a run is done, beside what it loads."""
+    """The options of a run."""
 
     settings: Settings = dataclasses.field(default_factory=Settings)
-    # Find out what would be done, and do nothing.
+    # Report the changes without applying them.
     dry_run: bool = False
-    # Never hold.
+    # Never hold the run.
     allow_mass_delete: bool = False
-    # The held run whose export this is: with it, it is approved, as far as it was shown.
+    # The number of the held run whose export this is. The operator approves the changes that its report showed.
     approves: int | None = None
-    # Called after each step, with its name and its seconds.
+    # The engine calls it after each step, with the name and the seconds of the step.
     notify: Callable[[str, float], None] = _notify_nobody
 
 
@@ -103,7 +104,7 @@ class Stopwatch:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Measures what is done inside it."""
+        """Measures the block as the step `name`, and adds its time if the step has run before."""
         begin = time.monotonic()
         yield
         self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - begin, 3)
@@ -112,7 +113,7 @@ class Stopwatch:
 
 @dataclass(frozen=True)
 class _LoadRequest:
-    """What a run is about."""
+    """The arguments of `load`."""
 
     engine: Engine
     feed_name: str
@@ -124,13 +125,13 @@ class _LoadRequest:
 def load(
     engine: Engine, feed_name: str, path: Path, *, family: Family = ONEROSTER, options: Options = DEFAULTS
 ) -> Report:
-    """Loads the export at `path` (a folder or a zip) into the feed, which is made where it is new.
+    """Loads the export at `path` (a folder or a zip) into the feed, and adds the feed if it is new.
 
-    `engine` may write (`roster_service.db.engine.make_engine`); its database is migrated. Raises RefusedExportError
-    where the export is refused, LockedError while another run is under way, CommandError for a feed that cannot take
-    it, DatabaseUnavailableError where the database gives up; in all of these cases nothing has changed. A run that
-    would do too much changes nothing either: its report says `held`. Where something has changed, no worker goes any
-    longer by what was before.
+    `engine` must have write access (`roster_service.db.engine.make_engine`) to a migrated database. Returns the report.
+    Raises RefusedExportError for a refused export, LockedError while another run is under way, CommandError for a feed
+    that does not accept the export, DatabaseUnavailableError if the database fails; in all these cases the run changes
+    nothing. A held run changes nothing either, and its report has the outcome `held`. After a change, no worker
+    uses anything that it stored before.
     """
     require_feed_name(feed_name)
     run = _LoadRequest(engine, feed_name, path, family, options)
@@ -146,11 +147,12 @@ def load(
 
 
 def _load(connection: Connection, run: _LoadRequest, record: RunRecord | None) -> tuple[Report, list[str]]:
-    """(the report, exports of older held runs that nobody needs any more). `record`: None where none is left."""
+    """(the report, the kept exports of older held runs that are no longer needed). `record`: None for a dry run."""
     with open_package(run.path) as package:
         form, contents = run.family.read(package)
         try:
-            # What cannot be closed any more is known before the transaction ends.
+            # The end of the run is part of this transaction, so the approval of a run that is no longer held fails
+            # before the commit.
             with connection.begin() as transaction:
                 report, digest = _run(connection, run, record, form, contents)
                 if record is not None and report.outcome != HELD:
@@ -170,7 +172,7 @@ def _run(
     form: Format,
     contents: Contents,
 ) -> tuple[Report, bytes | None]:
-    """(the report, the digest of all that was read; None of an export that is known)."""
+    """(the report, the digest of the export; None for a skipped export)."""
     options = run.options
     watch = Stopwatch(options.notify)
     connection.execute(select(*(func.set_config(name, value, True) for name, value in PLANNING.items())))
@@ -185,7 +187,8 @@ def _run(
             held.require_digest(read_digest(contents, form))
         elif is_last_export(connection, feed_id, contents, form):
             return _report_last_export(connection, run, form, contents, feed_id, watch), None
-    # Beside a delta, what follows from several files cannot be told from their changes alone; nor can derived rows.
+    # The changed lines alone do not determine converted rows, nor what follows from several files beside a delta, so
+    # these runs stage every line.
     trusted = are_fingerprints_trusted(connection, feed_id) and not contents.deltas and not form.converted
     with watch.step("stage"):
         staged = stage_export(connection, run.feed_name, contents, form, LastLines(feed_id, trusted))
@@ -233,20 +236,20 @@ def _run(
         return report, digest
     store_digest(connection, feed_id, None if report.findings else digest)
 
-    def remember() -> None:
+    def store_fingerprints() -> None:
         trusted = covers_feed(connection, files, form, feed_id, contents.deltas)
-        # Of new records, the fingerprints are written with them.
+        # The write step stores the fingerprints of new records.
         known = {it.table: desired.records[it.table].subquery("new") for it in differences if not it.all_new}
         renew_fingerprints(connection, known, result.retention, trusted=trusted)
         record_part_rows(connection, form, desired.parts[user_roles].rows if users in known else None, result.retention)
 
     if report.outcome == "unchanged":
-        remember()
+        store_fingerprints()
         return report, digest
     with watch.step("write"):
         stamp = make_next_stamp(connection)
         write(connection, differences, desired, feed_id, stamp)
-        remember()
+        store_fingerprints()
     with watch.step("index"):
         make_missing_indexes(connection, _list_written(differences, form))
     with watch.step("analyze"):
@@ -259,7 +262,7 @@ def _run(
 def _report_last_export(
     connection: Connection, run: _LoadRequest, form: Format, contents: Contents, feed_id: int, watch: Stopwatch
 ) -> Report:
-    """The report of an export that was loaded before, and is what the feed's records are made of."""
+    """The report of a skipped export, which equals the export that the feed was last loaded from."""
     return Report(
         feed=run.feed_name,
         format=form.name,
@@ -275,18 +278,18 @@ def _report_last_export(
 
 
 def _list_written(differences: list[Difference], form: Format) -> list[Table]:
-    """The tables that were written, with their parts."""
+    """The tables of the differences that have changes, with their tables of parts."""
     written = [it.table for it in differences if it.counts.any]
     return [*written, *(part.table for part in form.parts if part.owner in written)]
 
 
 def _needs_analyze(difference: Difference) -> bool:
-    """Whether so much of a table was written that the planner's guesses are off."""
+    """Whether the run wrote so much of a table that its planner statistics are out of date."""
     counts = difference.counts
     return (counts.written + counts.tombstoned) * 100 >= ANALYZED_PERCENT * max(counts.stored, 1)
 
 
 def _analyze(connection: Connection, tables: list[Table]) -> None:
-    """Tells the planner about tables: right after a load its guesses are far off."""
+    """Makes new planner statistics for tables, because the old ones are far off right after a load."""
     for table in tables:
         connection.exec_driver_sql(f"ANALYZE {connection.dialect.identifier_preparer.format_table(table)}")

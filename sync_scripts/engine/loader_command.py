@@ -1,4 +1,4 @@
-"""The command line of a loader: one for every family of formats."""
+"""The command line of the loaders, the same for every family of formats."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from sync_scripts.engine.report import Report
 from sync_scripts.reading.registry import Family
 from sync_scripts.reading.rejections import Findings, RefusedExportError, write_rejects
 
-# Of tables that go into a file or a mail.
+# Characters per line of a report that does not go to a terminal.
 WIDTH = 120
 
 
 @contextlib.contextmanager
 def open_roster_engine(settings: Settings) -> Iterator[Engine]:
-    """A writing engine on the migrated database of the settings."""
+    """An engine with write access on the database of the settings. Raises DatabaseUnavailableError if the database is
+    not reachable or not migrated."""
     with open_database(settings) as url:
         engine = make_engine(url)
         try:
@@ -44,24 +45,26 @@ def open_roster_engine(settings: Settings) -> Iterator[Engine]:
 
 
 def make_command(family: Family) -> click.Command:
-    """The loader of a family as a command."""
+    """The command that loads exports of a family."""
     words = (
         f"Load the {family.title} at PATH, a folder or a zip.\n\n"
-        "What the feed brought before and a bulk export no longer has is marked `tobedeleted`. A row that cannot be "
-        "taken is refused, and its record stays as it was; an export that cannot be read is refused as a whole. "
-        "A feed that does not exist yet is made."
+        "Records of the feed that a bulk export no longer has are marked `tobedeleted`. A row that fails a check is "
+        "rejected, and its record stays as it was; an export that cannot be read is refused as a whole. "
+        "A feed that does not exist yet is added."
     )
 
     @click.command(epilog=HELP, help=words)
     @click.option("--feed", "feed_name", required=True, metavar="NAME", help="The feed that the export belongs to.")
-    @click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
-    @click.option("--allow-mass-delete", is_flag=True, help="Do not hold the run, however much vanishes or changes.")
+    @click.option("--dry-run", is_flag=True, help="Report the changes without applying them.")
+    @click.option(
+        "--allow-mass-delete", is_flag=True, help="Do not hold the run, however many records it deletes or changes."
+    )
     @click.option(
         "--rejects",
-        # Opened before anything else is done.
+        # Click opens it before the load, so a file that cannot be opened changes nothing.
         type=click.File("w", encoding="utf-8", lazy=False),
         metavar="FILE",
-        help="Write refusals as CSV, with the values that are not printed.",
+        help="Write the rejections as CSV, with the values, which are not printed.",
     )
     @click.option("--approves", type=int, hidden=True)
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -77,7 +80,7 @@ def make_command(family: Family) -> click.Command:
     ) -> None:
         with exit_on_error(as_json=as_json):
             settings = Settings.from_environ(os.environ)
-            # One object is asked for, or `roster sync approve` shows what comes of it.
+            # With --json the output is one object; with --approves, `roster sync approve` shows the result.
             quiet = as_json or approves is not None
             with (
                 open_roster_engine(settings) as engine,
@@ -101,13 +104,13 @@ def make_command(family: Family) -> click.Command:
 
 
 def _show_progress(*, quiet: bool) -> contextlib.AbstractContextManager[Notify]:
-    return contextlib.nullcontext(lambda _told: None) if quiet else show_load_steps(sys.stderr)
+    return contextlib.nullcontext(lambda _event: None) if quiet else show_load_steps(sys.stderr)
 
 
 @contextlib.contextmanager
 def _reject_into(out: TextIO | None) -> Iterator[list[Findings]]:
-    """Writes the findings that are put into the list, or the reasons for which the export is refused. The run has ended
-    by then: a file that takes no more is told, and changes nothing."""
+    """Yields a list for findings, and at the end writes them to `out`, or the reasons of a refused export. The run has
+    ended by then, so a write error is printed and does not change the exit code."""
     found: list[Findings] = []
     try:
         yield found
@@ -130,7 +133,7 @@ def _print(report: Report, *, as_json: bool) -> None:
     for notice in report.notices:
         click.echo(notice)
     if report.findings:
-        click.echo(f"{report.refused} rows are refused:\n{report.findings}", err=True)
+        click.echo(f"{report.refused} rows are rejected:\n{report.findings}", err=True)
     if report.message:
         hint = f"`roster sync approve {report.run}` applies it, `roster sync discard {report.run}` forgets it"
         click.echo(f"held: {report.message}; {hint}", err=True)

@@ -1,4 +1,4 @@
-"""What an export leaves unsaid or says in vain: no reason to refuse it, but somebody should know."""
+"""Notices about an export that are no reason to refuse it, but that an operator should know."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sync_scripts.staging.retained import ACTIVE
 def list_notices(
     connection: Connection, form: Format, staged: Staged, desired: DesiredState, feed_id: int
 ) -> Iterator[str]:
-    """Sentences for the person who reads the report."""
+    """The notices about absent files, dropped metadata, and users without a role, as sentences for the report."""
     for file in form.files:
         if file.table is not None and file.name not in staged:
             kept = select(func.count()).where(file.table.c.feed_id == feed_id, file.table.c.status == ACTIVE)

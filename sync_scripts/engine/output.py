@@ -1,5 +1,5 @@
-"""Output that cannot be written: who reads it has gone, or its disk is full. It decides nothing: how a run ended is in
-the exit code and in sync_runs."""
+"""Output that cannot be written, because its reader has gone or its disk is full. Lost output does not change the
+outcome of a run, which is in the exit code and in sync_runs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def survive_lost_output() -> Iterator[None]:
-    """Around what is printed, and nothing else. After a stream has failed, it takes everything and keeps nothing: the
-    interpreter would fail once more when it ends, with an exit code of its own."""
+    """Wraps printing, and nothing else. It redirects a failed stream to the null device; otherwise the interpreter
+    would fail to flush the stream at its end and exit with a code of its own."""
     try:
         yield
     except OSError:

@@ -1,4 +1,4 @@
-"""What a run says while it is under way: bars on a terminal, else one JSON line per step."""
+"""The progress of runs: bars on a terminal, else one JSON line per step."""
 
 from __future__ import annotations
 
@@ -14,55 +14,56 @@ from rich.progress import Progress, TaskID
 from sync_scripts.engine.load import STEPS
 from sync_scripts.engine.output import survive_lost_output
 
+# Takes an event: a step, or the outcome of a feed, as one object for json.dumps.
 Notify = Callable[[dict[str, Any]], None]
 
 
 def notify_steps(notify: Notify, feed_name: str) -> Callable[[str, float], None]:
-    """What `loading.Options.notify` is, for a feed: each step becomes one object."""
+    """The function for `load.Options.notify` that passes each step of a feed to `notify` as one event."""
     return lambda step, seconds: notify({"feed": feed_name, "step": step, "seconds": seconds})
 
 
 def print_line(event: dict[str, Any], *, err: bool) -> None:
-    """One object as one line, on standard error or on standard output."""
+    """Prints an event as one line of JSON, on standard error (`err`) or on standard output."""
     with survive_lost_output():
         click.echo(json.dumps(event, ensure_ascii=False), err=err)
 
 
 def is_step(event: dict[str, Any]) -> bool:
-    """Whether an object is about a step of a load, and not about an outcome."""
+    """Whether an event is a step of a load and not an outcome."""
     return "seconds" in event and "step" in event
 
 
 class Bars:
-    """A bar per feed that is being loaded."""
+    """Progress bars, one per feed that is loading."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._bars: dict[str, TaskID] = {}
 
     def advance(self, event: dict[str, Any]) -> None:
-        """One step of a feed is done."""
+        """Moves the bar of a feed on by one step, and adds the bar at the first step."""
         name = event["feed"]
         if name not in self._bars:
             self._bars[name] = self._progress.add_task(name, total=len(STEPS))
         self._progress.update(self._bars[name], advance=1, description=f"{name}: {event['step']}")
 
     def remove(self, name: str) -> None:
-        """The feed is done, or never began."""
+        """Removes the bar of a feed, if it has one."""
         if name in self._bars:
             self._progress.remove_task(self._bars.pop(name))
 
 
 @contextmanager
 def show_bars(console: Console) -> Iterator[Bars]:
-    """Bars on a terminal, which are gone at the end."""
+    """Shows bars on a terminal until the block ends."""
     with Progress(console=console, transient=True) as progress:
         yield Bars(progress)
 
 
 @contextmanager
 def show_load_steps(stream: IO[str]) -> Iterator[Notify]:
-    """How a single load tells its steps, on standard error: `stream` is that."""
+    """Yields the function that shows the steps of a single load on standard error. `stream`: standard error."""
     if not stream.isatty():
         yield lambda event: print_line(event, err=True)
         return

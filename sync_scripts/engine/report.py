@@ -1,4 +1,4 @@
-"""What a run did, as a value, as JSON, and as a table for people."""
+"""The report of a run: as a value, as JSON, and as a table for a terminal."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from sync_scripts.applying.changes import Counts
 from sync_scripts.engine.runs import PURGED
 from sync_scripts.reading.rejections import NO_FINDINGS, SHOWN, Findings
 
-# What people call the tables: the names of OneRoster's collections.
+# The names of types in reports, which are those of OneRoster's collections, where they differ from the tables' names.
 TYPES = {"academic_sessions": "academicSessions"}
 
 
 @dataclass(frozen=True)
 class Report:
-    """The outcome of a run: `done`, `unchanged` where the roster already was as exported, or `held`: then the counts
-    say what would have been done."""
+    """The report of a run. `outcome`: `done`, `unchanged` if the roster already equalled the export, or `held`; the
+    counts of a held run are those that it would have made."""
 
     feed: str
     format: str
     source: str
     outcome: str
-    # The dateLastModified of every change of the run, and the roster's revision; None where nothing changed.
+    # The dateLastModified of every change of the run, and the roster's new revision; None if nothing changed.
     stamp: datetime | None
     revision: int | None
     counts: Mapping[str, Counts]
     seconds: Mapping[str, float]
-    # Why rows were refused; the others of the export were loaded.
+    # The reasons of rejected rows; the run has loaded the other rows.
     findings: Findings = NO_FINDINGS
-    # Why it is held.
+    # Why the run is held.
     message: str | None = None
     notices: tuple[str, ...] = ()
     dry_run: bool = False
-    # Its number in sync_runs; None for a dry run, which leaves nothing behind.
+    # The number of the run in sync_runs; None for a dry run, which has no row there.
     run: int | None = None
 
     @property
     def refused(self) -> int:
-        """How many rows were refused."""
+        """The number of rejected rows."""
         return sum(count.refused for count in self.counts.values())
 
     def with_notices(self, *notices: str) -> Report:
@@ -51,13 +51,13 @@ class Report:
         return dataclasses.replace(self, notices=(*self.notices, *notices))
 
     def to_row(self) -> dict[str, Any]:
-        """The columns of sync_runs that say the same."""
+        """The columns of sync_runs for this report."""
         return {
             "format": self.format,
             "source": self.source,
             "stamp": self.stamp,
             "outcome": self.outcome,
-            # The purge comes after the run.
+            # A later purge counts its records here.
             "counts": {name: {**dataclasses.asdict(count), PURGED: 0} for name, count in self.counts.items()},
             "seconds": dict(self.seconds),
             "message": self.message,
@@ -66,7 +66,7 @@ class Report:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """One object, ready for json.dumps."""
+        """The report as one object for json.dumps."""
         return {
             "feed": self.feed,
             "run": self.run,

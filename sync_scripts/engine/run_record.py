@@ -1,4 +1,4 @@
-"""The record of a run: its row in sync_runs from its start to its end, and the export of one that is held."""
+"""The record of a run: its row in sync_runs from start to end, and the kept export of a held run."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from sync_scripts.reading.registry import Family
 from sync_scripts.reading.rejections import NO_FINDINGS, Findings, RefusedExportError, Rejection
 from sync_scripts.staging.export_digest import digest_export
 
-# SQLSTATE classes of connections, rights, locks, limits and disks: their words say nothing of rows.
+# SQLSTATE classes of connections, rights, locks, limits and disks: messages of these classes quote no rows.
 OF_SERVER = ("08", "25", "28", "3D", "40", "42501", "53", "54", "55", "57", "58")
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The row of a run that is under way: its number, its feed, and whether the feed was made for it."""
+    """The row of a run that is under way: its number, its feed, and whether the run added the feed."""
 
     number: int
     feed_id: int
@@ -35,31 +35,31 @@ class RunRecord:
 
 @contextlib.contextmanager
 def translate_database_errors() -> Iterator[None]:
-    """Where the database gives up, that is said in our own words: the server's first ones, where they are about the
-    server; any others may quote a row."""
+    """Raises DatabaseUnavailableError for an error of the database. Its message contains the server's primary message
+    only for errors of the server itself, because any other message may quote a row."""
     try:
         yield
     except (DBAPIError, psycopg2.Error) as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
         state = (cause.pgcode or "") if isinstance(cause, psycopg2.Error) else ""
-        words = (
+        message = (
             cause.diag.message_primary if isinstance(cause, psycopg2.Error) and state.startswith(OF_SERVER) else None
         )
-        words = words or f"{type(cause).__name__} {state}".strip()
-        raise DatabaseUnavailableError(f"the database gave up: {words}") from None
+        message = message or f"{type(cause).__name__} {state}".strip()
+        raise DatabaseUnavailableError(f"the database gave up: {message}") from None
 
 
 @contextlib.contextmanager
 def record_run(engine: Engine, feed_name: str, family: str, source: Path) -> Iterator[RunRecord]:
-    """The record of a run of a feed, which is made where it is new. What is raised inside is recorded as the run's end,
-    unless it has ended already."""
+    """Adds the record of a run, and the feed if it is new. An error that the block raises becomes the end of the run in
+    its row, unless the run has ended already."""
     with engine.begin() as connection:
         feed_id, is_new = find_or_add_feed(connection, feed_name, family)
         number = begin_run(connection, feed_id, family, str(source))
     try:
         yield RunRecord(number, feed_id, is_new)
     except (Exception, KeyboardInterrupt) as error:
-        # Where even that fails, the database is away, and the exit code alone says so.
+        # If this fails too, the database is not reachable, and only the exit code reports the error.
         with contextlib.suppress(DBAPIError), engine.begin() as connection:
             _record_error(connection, number, error)
         raise
@@ -79,8 +79,8 @@ def _record_error(connection: Connection, number: int, error: BaseException) -> 
 def record_end(
     connection: Connection, run: RunRecord, report: Report, approves: int | None
 ) -> tuple[Report, list[str]]:
-    """Records that a run went through, in its own transaction. Returns its report, and the exports of held runs that
-    nobody needs any more."""
+    """Records the end of a successful run, in the run's own transaction. Returns its report, and the kept exports of
+    held runs that are no longer needed."""
     approved = [] if approves is None else approve(connection, run.feed_id, approves)
     end_run(connection, run.number, report.findings, **report.to_row())
     superseded = supersede(connection, run.feed_id, run.number)
@@ -89,7 +89,7 @@ def record_end(
 
 @dataclass(frozen=True)
 class HeldExport:
-    """The export of a run that is held: where it lies, its family, and its digest as it was read."""
+    """The export of a held run: its path, its family, and the digest of the bytes that the run read."""
 
     path: Path
     family: Family
@@ -99,9 +99,10 @@ class HeldExport:
 def record_hold(
     engine: Engine, run: RunRecord, report: Report, export: HeldExport, home: Path
 ) -> tuple[Report, list[str]]:
-    """Records that a run is held, and keeps its export in the data folder. Returns its report, and the exports of older
-    held runs, which it supersedes. Raises RefusedExportError where what can be kept is not what was read."""
-    # Nearly no run is held, so none is copied before it is read; what was replaced by now shows in its digest.
+    """Records that a run is held, and copies its export to the data folder `home`. Returns its report, and the kept
+    exports of older held runs, which it supersedes. Raises RefusedExportError if the copy differs from the export that
+    the run read."""
+    # Few runs are held, so the copy comes after the reading. The digest shows whether the export was replaced since.
     kept = str(keep_export(export.path, home, run.number))
     try:
         if digest_export(Path(kept), export.family) != export.digest:

@@ -1,4 +1,4 @@
-"""A run in the database: the lock that keeps runs apart, its feed, its stamp, and the rows that remember it."""
+"""Runs in the database: the lock that allows one run at a time, the feed, the stamp, and the rows of sync_runs."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ from sync_scripts.reading.rejections import Findings
 
 APPLICATION_NAME = "roster sync: "
 FEED_NAME_LENGTH = 63
-# Among the counts of a type: the records that the purge after the run removed.
+# The key in the counts of a type for the records that the purge after the run removed.
 PURGED = "purged"
 NOT_HELD = "there is no held run {} of this feed"
 NOW = func.date_trunc("milliseconds", func.clock_timestamp())
 
 
 class LockedError(RosterServiceError):
-    """Another run is writing the roster."""
+    """Another run holds the lock."""
 
 
 @contextmanager
 def hold_lock(connection: Connection, feed_name: str) -> Iterator[None]:
-    """Keeps every other run out until the block ends, over all transactions of the connection in it: stamps then become
-    visible in the order in which they are given. Raises LockedError, naming the other run, where one is under way.
+    """Holds the lock of the sync until the block ends, over all transactions of the connection. No other run can write
+    meanwhile, so stamps become visible in the order in which runs get them. Raises LockedError, which names the other
+    run, while another run is under way.
 
-    The lock is the session's, so it is gone with the process, whatever ends that. Whoever has it knows that no other
-    run is under way, and marks those that still say so as interrupted.
+    The lock belongs to the database session, so PostgreSQL releases it when the process ends in any way. The holder
+    knows that no other run is under way, so it marks runs that still have the outcome RUNNING as interrupted.
     """
     with connection.begin():
         connection.execute(select(func.set_config("application_name", APPLICATION_NAME + feed_name, False)))
@@ -52,12 +53,12 @@ def hold_lock(connection: Connection, feed_name: str) -> Iterator[None]:
 
 def _name_holder(connection: Connection) -> str:
     holder = find_holder(connection)
-    who = (
+    name = (
         "another sync"
         if holder is None
         else f"another sync ({holder.application_name}, process {holder.pid}, since {holder.since} UTC)"
     )
-    return f"{who} is under way; try again when it is done"
+    return f"{name} is under way; try again when it is done"
 
 
 def _release_lock(connection: Connection) -> None:
@@ -66,18 +67,18 @@ def _release_lock(connection: Connection) -> None:
             connection.execute(text("SELECT pg_advisory_unlock(:class, :object)"), SYNC_LOCK)
             connection.execute(text("RESET application_name"))
     except SQLAlchemyError:
-        # It goes with the session.
+        # PostgreSQL releases the lock with the session, so close the session.
         connection.invalidate()
 
 
 def require_feed_name(name: str) -> None:
-    """Raises CommandError for a name that no feed can have."""
+    """Raises CommandError for a name that is not valid for a feed."""
     if not name.strip() or len(name) > FEED_NAME_LENGTH or not name.isprintable() or name != name.strip():
         raise CommandError(f"a feed's name has 1 to {FEED_NAME_LENGTH} printable characters, without spaces around it")
 
 
 def find_or_add_feed(connection: Connection, name: str, family: str) -> tuple[int, bool]:
-    """(id of the feed, whether it was made just now). Raises CommandError for a feed of another family of formats."""
+    """(id of the feed, whether this call added it). Raises CommandError for a feed of another family of formats."""
     row = insert_or_skip(feeds).values(name=name, format=family).on_conflict_do_nothing().returning(feeds.c.id)
     made: int | None = connection.scalar(row)
     if made is not None:
@@ -89,14 +90,15 @@ def find_or_add_feed(connection: Connection, name: str, family: str) -> tuple[in
 
 
 def make_next_stamp(connection: Connection) -> datetime:
-    """The stamp of this run's changes: now, but always later than any stamp that was given, whatever the clock says."""
+    """The stamp of this run's changes: now, but always later than all earlier stamps, even if the clock went back."""
     later = roster_state.c.as_of + text("interval '1 millisecond'")
     stamp: datetime = connection.execute(select(func.greatest(NOW, later, type_=Stamp))).scalar_one()
     return stamp
 
 
 def begin_run(connection: Connection, feed_id: int, family: str, source: str) -> int:
-    """Adds the row of a run that starts; returns its number. `family`: of formats; which of them, its end says."""
+    """Adds the row of a run that starts, and returns its number. `family`: the family of formats; the report
+    replaces it by the format itself at the end of the run."""
     row = insert(sync_runs).values(
         feed_id=feed_id, format=family, source=source, started_at=NOW, outcome=RUNNING, counts={}, seconds={}
     )
@@ -105,8 +107,8 @@ def begin_run(connection: Connection, feed_id: int, family: str, source: str) ->
 
 
 def end_run(connection: Connection, number: int, findings: Findings, **values: Any) -> None:
-    """Writes how a run ended, and what was refused; `values`: columns of sync_runs. One that has ended stays as it
-    is; one whose connection died may pass for interrupted by now."""
+    """Writes the end of a run and its rejections. `values`: columns of sync_runs. A run that has already ended stays as
+    it is; a run marked as interrupted counts as open, because another run marks it so if its connection died."""
     open_ended = sync_runs.c.outcome.in_((RUNNING, INTERRUPTED))
     row = update(sync_runs).where(sync_runs.c.id == number, open_ended)
     ended = connection.execute(row.values(finished_at=NOW, **values)).rowcount
@@ -114,13 +116,13 @@ def end_run(connection: Connection, number: int, findings: Findings, **values: A
         kept = [rejection.to_row() for rejection in findings.first]
         connection.execute(
             insert(sync_refusals),
-            [{"run_id": number, "number": place, "header": it.pop("column"), **it} for place, it in enumerate(kept, 1)],
+            [{"run_id": number, "number": index, "header": it.pop("column"), **it} for index, it in enumerate(kept, 1)],
         )
 
 
 def record_purge(connection: Connection, feed_id: int, purged: Mapping[str, int]) -> None:
-    """Adds what was purged of a feed, by type, to the counts of its latest run. A held run has not been; where there
-    is no other, nothing is remembered."""
+    """Adds the numbers of purged records of a feed, by type, to the counts of its latest run. A held run does not
+    count, because it changed nothing; without another run the numbers are not stored."""
     latest = (
         select(sync_runs.c.id, sync_runs.c.counts)
         .where(sync_runs.c.feed_id == feed_id, sync_runs.c.outcome != HELD)
@@ -138,15 +140,14 @@ def record_purge(connection: Connection, feed_id: int, purged: Mapping[str, int]
 
 
 def supersede(connection: Connection, feed_id: int, by: int) -> list[str]:
-    """Discards the held runs of a feed: a newer export has said how the roster is. Returns the exports that were kept
-    for them."""
+    """Discards the held runs of a feed, because the newer run `by` supersedes them. Returns their kept exports."""
     older = and_(sync_runs.c.feed_id == feed_id, sync_runs.c.id != by)
     return close_held(connection, older, "discarded", f"superseded by run {by}")
 
 
 def approve(connection: Connection, feed_id: int, run_id: int) -> list[str]:
-    """Marks a held run as approved. Returns the export that was kept for it. Raises CommandError where the run is not
-    held any more, or another feed's."""
+    """Marks a held run as approved. Returns its kept export. Raises CommandError if the run is no longer held or
+    belongs to another feed."""
     own = and_(sync_runs.c.feed_id == feed_id, sync_runs.c.id == run_id)
     kept = close_held(connection, own, APPROVED, "approved by an operator")
     if not kept:

@@ -23,8 +23,9 @@ from sync_scripts.staging.stage import Stage, stage_files
 
 @dataclass(frozen=True)
 class StagedExport:
-    """An export in temporary tables: as its files were staged and settled, the records whose lines are gone, and the
-    files of its records. Where these are derived from its files: the `source`, what the checks made of the files."""
+    """An export in temporary tables: its staged files, the same files normalized, the records whose lines are gone
+    (`absent`), and the OneRoster files that describe its records (`converted`). `source`: the result of the checks of
+    the export's own files; None if they are OneRoster files, which the run checks later."""
 
     stage: Stage
     normalized: NormalizedFiles
@@ -36,13 +37,14 @@ class StagedExport:
 def stage_export(
     connection: Connection, feed_name: str, contents: Contents, form: Format, last: LastLines
 ) -> StagedExport:
-    """The export in temporary tables; where lines were left out that turn out to be needed, once more with these."""
+    """Stages an export. If the run turns out to need lines that staging left out, it stages the export once more with
+    these lines."""
     attempt = connection.begin_nested()
     stage = stage_files(connection, contents, form, last)
     normalized = normalize(connection, stage.files, contents.deltas)
     absent = find_absent(connection, last.feed_id, stage.gone)
     if again := find_lines_to_restage(connection, normalized.files, absent, last.feed_id):
-        # The temporary tables go with it.
+        # The rollback drops the temporary tables too.
         attempt.rollback()
         return stage_export(connection, feed_name, contents, form, last.add_restaged(again))
     attempt.commit()
@@ -54,7 +56,7 @@ def stage_export(
 
 
 def add_source_findings(source: CheckResult, converted: CheckResult, form: Format) -> CheckResult:
-    """The result on derived files, with what was found in the files that they are made of."""
+    """The result for the converted files, together with the findings and rejected rows of the export's own files."""
     return dataclasses.replace(
         converted,
         findings=source.findings + name_sources(converted.findings, form),
