@@ -1,1 +1,1 @@
-"""Districts that do not exist, of any size, for demonstrations, tests and measurements."""
+"""Made-up districts of any size, for demonstrations, tests and measurements."""

@@ -1,4 +1,4 @@
-"""An export on disk: CSV files in a folder or a zip, written row by row, the same bytes for the same rows."""
+"""The CSV files of a made-up export, in a folder or a zip, written row by row. The same rows give the same bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO
 
-# The first day that a zip can tell; the true one would make every export differ.
+# The earliest date of a zip entry. The true date would make every export differ.
 NO_DATE = (1980, 1, 1, 0, 0, 0)
 PLAIN_FILE = 0o100644 << 16
 Opener = Callable[[str], AbstractContextManager[IO[bytes]]]
@@ -20,10 +20,10 @@ Opener = Callable[[str], AbstractContextManager[IO[bytes]]]
 
 @contextlib.contextmanager
 def open_export(path: Path) -> Iterator[Opener]:
-    """Yields a function that opens a file of the export for writing, one at a time. What lies at `path` is replaced
-    when all is written: a zip where the name ends so, else a folder (which must not exist, or be empty).
+    """Yields a function that opens a file of the export for writing, one at a time. The export replaces `path` when the
+    block ends: a zip if the name ends in .zip, else a folder.
 
-    Raises FileExistsError for a folder with something in it.
+    Raises FileExistsError if `path` does not end in .zip and is a file or a folder that is not empty.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.partial")
@@ -53,7 +53,7 @@ def _describe(name: str) -> zipfile.ZipInfo:
 
 
 def write_rows(stream: IO[bytes], headers: Iterable[str], rows: Iterable[Mapping[str, str]]) -> int:
-    """Writes a CSV file: the headers, then of every row the cells of these headers. Returns the number of rows."""
+    """Writes a CSV file: the headers, then the cells of each row under these headers. Returns the number of rows."""
     headers = tuple(headers)
     count = 0
     with io.TextIOWrapper(stream, encoding="utf-8", newline="") as text:

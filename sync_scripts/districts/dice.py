@@ -1,7 +1,7 @@
-"""Chance that can be repeated: numbers that follow from a name alone.
+"""Repeatable random numbers, which depend only on a name.
 
-Nothing is drawn from a common stream, so a student is the same student in every file and in every size of district,
-no matter what was asked before, and nothing has to be kept.
+There is no common stream of numbers. So a student is the same in every file and in districts of every size, in any
+order of calls, and nothing has to be stored.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _NUMBERS = struct.Struct("<16I")
 
 
 class Dice:
-    """The numbers of one name, one after the other: the same name gives the same ones. `name`: the seed and whatever
-    tells this thing from all others."""
+    """The sequence of random numbers of one name; the same name gives the same sequence. `name`: the seed, and values
+    that identify the object."""
 
     def __init__(self, *name: object) -> None:
         self._name = "/".join(map(str, name)).encode()
@@ -25,7 +25,7 @@ class Dice:
         self._next = 0
 
     def roll(self, sides: int) -> int:
-        """A number from 0 to `sides` - 1."""
+        """The next number, from 0 to `sides` - 1."""
         if self._next == len(self._numbers):
             digest = blake2b(self._name, digest_size=64, salt=self._next.to_bytes(8, "little")).digest()
             self._numbers += _NUMBERS.unpack(digest)
@@ -34,15 +34,15 @@ class Dice:
         return number % sides
 
     def pick(self, items: Sequence[Item]) -> Item:
-        """One of the items."""
+        """One of the items, by the next number."""
         return items[self.roll(len(items))]
 
     def chance(self, percent: int) -> bool:
-        """True in so many of a hundred cases."""
+        """True in `percent` of a hundred cases, by the next number."""
         return self.roll(100) < percent
 
 
 def make_guid(*name: object) -> str:
-    """An id in the form of a GUID that follows from the name."""
+    """An id in the form of a GUID, which depends only on the name."""
     digits = blake2b("/".join(map(str, name)).encode(), digest_size=16).hexdigest()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -1,7 +1,7 @@
-"""What a night changes in a made-up district: who leaves, who comes, what is said otherwise.
+"""The changes of a made-up district from one day to the next: people who leave, people who come, changed records.
 
-Whether it happens to a record follows from its id alone, so that every file tells the same and nothing is kept. Who
-comes is the twin of somebody: in the same places, under other ids.
+The id of a record alone decides whether it changes, so all files agree and nothing has to be stored. A person who
+comes is a twin of an existing person: with the same orgs and classes, under other ids.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sync_scripts.districts.dice import Dice, make_guid
 
 Row = Mapping[str, str]
-# Of which person a row tells; rows of other files stay.
+# The column that names the person of a row. Rows of other files do not change.
 OWNERS: Mapping[str, str] = {
     "users": "sourcedId",
     "demographics": "sourcedId",
@@ -20,9 +20,9 @@ OWNERS: Mapping[str, str] = {
     "userProfiles": "userSourcedId",
     "enrollments": "userSourcedId",
 }
-# What is another one in the row of a twin, beside the owner.
+# The ids that differ in the row of a twin, besides the owner.
 OWN_IDS = ("sourcedId", "userProfileSourcedId")
-# The column that changes, and its values in turn.
+# The column that changes, and the two values between which it changes.
 CHANGES: Mapping[str, tuple[str, tuple[str, str]]] = {
     "users": ("sms", ("202-555-0198", "202-555-0199")),
     "demographics": ("cityOfBirth", ("Oakdale", "Riverside")),
@@ -33,16 +33,16 @@ PARTS_OF_A_PERCENT = 100
 
 @dataclass(frozen=True)
 class Drift:
-    """What happens in a night, in percent: of the people, how many come (`adds`) and leave (`drops`); of the records
-    of people, their demographics and enrollments, how many change."""
+    """The changes of one day, in percent: how many of the people come (`adds`) and leave (`drops`), and how many of the
+    users, demographics and enrollments change (`changes`)."""
 
     seed: int
     adds: float
     changes: float
     drops: float
 
-    def _happens(self, what: str, identifier: str, percent: float) -> bool:
-        dice = Dice(self.seed, "drift", what, identifier)
+    def _happens(self, event: str, identifier: str, percent: float) -> bool:
+        dice = Dice(self.seed, "drift", event, identifier)
         return dice.roll(100 * PARTS_OF_A_PERCENT) < percent * PARTS_OF_A_PERCENT
 
     def leaves(self, person: str) -> bool:
@@ -50,7 +50,7 @@ class Drift:
         return self._happens("drop", person, self.drops)
 
     def apply(self, file: str, rows: Iterator[Row]) -> Iterator[Row]:
-        """The rows of a file on the next day."""
+        """The rows of a file on the next day, from its rows of today."""
         owner = OWNERS.get(file)
         for row in rows:
             if owner is None:
@@ -62,7 +62,7 @@ class Drift:
                     yield _make_twin(kept, owner)
 
     def _drop_agents(self, row: Row) -> Row:
-        """Without the agents who leave."""
+        """The row without the agents who leave."""
         agents = row.get("agentSourcedIds", "")
         if not agents:
             return row

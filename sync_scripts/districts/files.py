@@ -1,4 +1,4 @@
-"""The rows of every file of a made-up district's export: (column, text) pairs of both versions of OneRoster."""
+"""The rows of every file of a made-up district's export, by header, for both versions of OneRoster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sync_scripts.districts.names import CITIES, COUNTRIES, LANGUAGES, SCHOOL_NA
 
 Row = Mapping[str, str]
 DEPARTMENTS = ("Mathematics", "Science", "Arts & Sports")
-# name, type, (month, day) of the first day and of the first day after, the session above
+# (name, type, (month, day) of the start, (month, day) of the exclusive end, the parent session)
 CALENDAR = (
     ("School Year", "schoolYear", (8, 17), (6, 12), None),
     ("Fall Semester", "semester", (8, 17), (1, 16), "School Year"),
@@ -22,12 +22,12 @@ CALENDAR = (
     ("Quarter 4", "gradingPeriod", (3, 29), (6, 12), "Spring Semester"),
 )
 SEMESTERS = ("Fall Semester", "Spring Semester")
-# The school year begins in the summer of the year before the one it is named after.
+# From this month on, a day belongs to the calendar year before the one in which the school year ends.
 FIRST_MONTH = 7
 
 
 def list_orgs(district: District) -> Iterator[Row]:
-    """The district, its schools, and the departments of the high schools."""
+    """The rows of orgs.csv: the district, its schools, and the departments of the high schools."""
     top = district.make_id("district")
     yield {
         "sourcedId": top,
@@ -61,7 +61,7 @@ def list_orgs(district: District) -> Iterator[Row]:
 
 
 def list_sessions(district: District) -> Iterator[Row]:
-    """The school year, its semesters, their grading periods."""
+    """The rows of academicSessions.csv: the school year, its semesters, and their grading periods."""
     for title, kind, first, end, above in CALENDAR:
         yield {
             "sourcedId": district.make_id("session", title),
@@ -80,7 +80,7 @@ def _format_day(district: District, month: int, day: int) -> str:
 
 
 def list_courses(district: District) -> Iterator[Row]:
-    """Each subject of each grade, at the district."""
+    """The rows of courses.csv: each subject of each grade, at the district."""
     for level in LEVELS:
         for grade in level.grades:
             for subject in level.subjects:
@@ -102,23 +102,24 @@ def make_class_id(district: District, school: int, grade: int, number: int, subj
 
 
 def list_classes(district: District) -> Iterator[Row]:
-    """Each subject of each section of each school; itinerant subjects take one semester, the others the whole year."""
+    """The rows of classes.csv: each subject of each section of each school. Itinerant subjects take one semester, the
+    others the whole year."""
     for section, subject in _list_lessons(district):
         level = district.find_level(section.school)
-        what, grade = level.subjects[subject], level.grades[section.grade]
-        terms = (SEMESTERS[section.order % 2],) if what.itinerant else SEMESTERS
+        taught, grade = level.subjects[subject], level.grades[section.grade]
+        terms = (SEMESTERS[section.order % 2],) if taught.itinerant else SEMESTERS
         yield {
             "sourcedId": make_class_id(district, section.school, section.grade, section.number, subject),
-            "title": f"{what.title}, Grade {grade}, Section {section.number + 1}",
+            "title": f"{taught.title}, Grade {grade}, Section {section.number + 1}",
             "grades": grade,
-            "courseSourcedId": district.make_id("course", grade, what.title),
-            "classCode": f"{what.code}-{grade}-{section.number + 1}",
-            "classType": what.class_type,
+            "courseSourcedId": district.make_id("course", grade, taught.title),
+            "classCode": f"{taught.code}-{grade}-{section.number + 1}",
+            "classType": taught.class_type,
             "location": f"Room {section.order + 101}",
             "schoolSourcedId": district.make_id("school", section.school),
             "termSourcedIds": ",".join(district.make_id("session", term) for term in terms),
-            "subjects": what.title.replace(",", ""),
-            "subjectCodes": what.code,
+            "subjects": taught.title.replace(",", ""),
+            "subjectCodes": taught.code,
             "periods": str(subject + 1),
         }
 
@@ -131,12 +132,12 @@ def _list_lessons(district: District) -> Iterator[tuple[Section, int]]:
 
 
 def list_users(district: District) -> Iterator[Row]:
-    """Everybody."""
+    """The rows of users.csv: all people."""
     return map(people.to_user_row, people.list_people(district))
 
 
 def list_roles(district: District) -> Iterator[Row]:
-    """Everybody's role, primary at each of their orgs (1.2 alone)."""
+    """The rows of roles.csv (only 1.2): a primary role of each person at each of their orgs."""
     for person in people.list_people(district):
         for org in person.orgs:
             yield {
@@ -151,7 +152,7 @@ def list_roles(district: District) -> Iterator[Row]:
 
 
 def list_profiles(district: District) -> Iterator[Row]:
-    """The account of some students in a learning platform (1.2 alone)."""
+    """The rows of userProfiles.csv (only 1.2): the account of some students in a learning platform."""
     for person in filter(_has_profile, people.list_students(district)):
         yield {
             "sourcedId": _make_profile_id(district, person),
@@ -174,7 +175,8 @@ def _make_profile_id(district: District, person: people.Person) -> str:
 
 
 def list_enrollments(district: District) -> Iterator[Row]:
-    """Students in the classes of their sections; a teacher in each class, and a second one in some."""
+    """The rows of enrollments.csv: students in the classes of their sections, a teacher in each class, and a proctor in
+    some."""
     begin, end = _format_day(district, *CALENDAR[0][2]), _format_day(district, *CALENDAR[0][3])
     for student in range(district.students):
         seat = district.find_seat(student)
@@ -207,7 +209,7 @@ def list_enrollments(district: District) -> Iterator[Row]:
 
 
 def list_demographics(district: District) -> Iterator[Row]:
-    """What is known of the students; not everything is of everybody."""
+    """The rows of demographics.csv: one per student; some cells are empty for some students."""
     races = (
         "americanIndianOrAlaskaNative",
         "asian",
@@ -239,7 +241,7 @@ def _format_flag(holds: bool) -> str:
     return "true" if holds else "false"
 
 
-# The rows of each file; a version takes those that its format knows.
+# The rows of each file. An export has the files and columns of its version.
 ROWS: Mapping[str, Callable[[District], Iterator[Row]]] = {
     "orgs": list_orgs,
     "academicSessions": list_sessions,

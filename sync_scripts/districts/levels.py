@@ -1,4 +1,4 @@
-"""What is taught where: the levels of schools, their grades, and the seven subjects that every student takes."""
+"""The levels of schools, their grades, and the seven subjects that every student takes."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Subject:
-    """A subject: its title per grade is the course's title, `code` its SCED code. An `itinerant` teacher gives it at
-    two neighbouring schools."""
+    """A subject. Its title and a grade make the title of a course; `code` is its SCED code. `itinerant`: one teacher
+    gives it at two neighbouring schools."""
 
     title: str
     code: str
     itinerant: bool = False
-    # The class of a homeroom has a type of its own.
+    # The classType of its classes; a homeroom has its own.
     class_type: str = "scheduled"
 
 
 @dataclass(frozen=True)
 class Level:
-    """A kind of school. `together`: the children of a section take every subject together, with one teacher for all
-    that is not itinerant."""
+    """A level of schools. `together`: the children of a section take every subject together, and one teacher gives all
+    their subjects except the itinerant ones."""
 
     name: str
     grades: tuple[str, ...]
@@ -68,5 +68,5 @@ HIGH = Level(
     ),
 )
 LEVELS = (ELEMENTARY, MIDDLE, HIGH)
-# The levels of schools, in turn: half of them elementary.
+# The levels of consecutive schools; half of all schools are elementary.
 CYCLE = (ELEMENTARY, MIDDLE, HIGH, ELEMENTARY)

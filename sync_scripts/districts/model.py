@@ -1,8 +1,9 @@
-"""A made-up district as arithmetic: who goes where follows from numbers, so that nothing needs to be kept.
+"""A made-up district as arithmetic: numbers determine the place of each person, so nothing has to be stored.
 
-Student number i goes to school i modulo the number of schools; neighbours in number are families, so siblings go to
-schools of different levels. Within a school the students fill grades in turn, and within a grade sections of 25.
-Every answer is a function of the district and a number; a district of a million takes no more memory than one of ten.
+Student number i goes to school i modulo the number of schools. Students with neighbouring numbers are families, so
+siblings go to schools of different levels. The students of a school fill its grades in turn, and the students of a
+grade fill sections of 25. Every result is a function of the district and a number, so a district of a million students
+takes no more memory than one of ten.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from sync_scripts.districts.levels import CYCLE, Level
 
 STUDENTS_PER_SCHOOL = 500
 SECTION_SIZE = 25
-# Sections that one teacher of a subject takes.
+# The number of sections that one teacher of a subject teaches.
 LOAD, ITINERANT_LOAD = 5, 10
 FEWEST_SCHOOLS = 3
-# How six neighbours in number fall into families.
+# The ways to split six neighbouring students into families, as the sizes of the families.
 FAMILIES = ((1, 1, 2, 2), (2, 3, 1), (1, 1, 1, 3), (3, 2, 1), (1, 2, 1, 2), (2, 2, 2), (1, 1, 1, 1, 1, 1))
 NEIGHBOURS = 6
 PARTS_OF_A_PERCENT = 100
@@ -27,7 +28,7 @@ PARTS_OF_A_PERCENT = 100
 
 @dataclass(frozen=True)
 class Seat:
-    """Where a student sits: the school, the index of the grade there, and the number within the grade."""
+    """The place of a student: the school, the index of the grade there, and the number within the grade."""
 
     school: int
     grade: int
@@ -36,7 +37,7 @@ class Seat:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of a grade; `order` counts the sections of the whole school."""
+    """A section of a grade. `order`: its number among all sections of the school, from 0."""
 
     school: int
     grade: int
@@ -46,7 +47,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Teacher:
-    """A teacher: `kind` and `key` tell one from another, `schools` are where they teach."""
+    """A teacher. `kind` and `key` identify the teacher; `schools`: the schools where the teacher teaches."""
 
     kind: str
     key: tuple[int, ...]
@@ -55,8 +56,8 @@ class Teacher:
 
 @dataclass(frozen=True)
 class District:
-    """A district of `students`; `school_year` is the year in which the school year ends, `guardians_percent` says of
-    how many families in a hundred the guardians are known."""
+    """A district with `students` students. `school_year`: the year in which the school year ends; `guardians_percent`:
+    the percentage of families whose guardians are in the export."""
 
     name: str
     students: int
@@ -65,16 +66,16 @@ class District:
     guardians_percent: float
 
     def make_id(self, *name: object) -> str:
-        """The sourcedId of whatever the name names."""
+        """The sourcedId of the object with this name."""
         return make_guid(self.seed, self.name, *name)
 
     def make_dice(self, *name: object) -> Dice:
-        """The chances of whatever the name names."""
+        """The random numbers of the object with this name."""
         return Dice(self.seed, self.name, *name)
 
     @functools.cached_property
     def schools(self) -> int:
-        """How many schools there are."""
+        """The number of schools."""
         return max(FEWEST_SCHOOLS, self.students // STUDENTS_PER_SCHOOL)
 
     def find_level(self, school: int) -> Level:
@@ -82,13 +83,13 @@ class District:
         return CYCLE[school % len(CYCLE)]
 
     def find_seat(self, student: int) -> Seat:
-        """Where a student sits."""
+        """The place of a student."""
         school, member = student % self.schools, student // self.schools
         grades = len(self.find_level(school).grades)
         return Seat(school, member % grades, member // grades)
 
     def count_sections(self, school: int, grade: int) -> int:
-        """How many sections a grade of a school has; none where nobody is in it."""
+        """The number of sections of a grade of a school; 0 for a grade without students."""
         members = (self.students - school + self.schools - 1) // self.schools
         grades = len(self.find_level(school).grades)
         size = (members - grade + grades - 1) // grades
@@ -103,8 +104,8 @@ class District:
                 order += 1
 
     def find_section(self, seat: Seat, subject: int) -> int:
-        """The section in which a student takes a subject: always the same classmates at an elementary school, others
-        in each subject later on."""
+        """The section in which a student takes a subject. The classmates are the same in every subject at an elementary
+        school, and differ by subject at other schools."""
         sections = self.count_sections(seat.school, seat.grade)
         shift = 0 if self.find_level(seat.school).together else seat.number // sections * subject
         return (seat.number + shift) % sections
@@ -112,7 +113,7 @@ class District:
     # --- teachers ---------------------------------------------------------------------------------------------------
 
     def find_teacher(self, section: Section, subject: int) -> Teacher:
-        """Who gives a subject to a section."""
+        """The teacher of a subject in a section."""
         level = self.find_level(section.school)
         if level.subjects[subject].itinerant:
             return self._make_itinerant(section.school // 2, subject, section.order // ITINERANT_LOAD)
@@ -161,7 +162,7 @@ class District:
             first += size
 
     def count_guardians(self, family: range) -> int:
-        """How many guardians a family has in the export; a few have told the school of none."""
+        """The number of guardians of a family in the export; some families have none."""
         known = self.make_dice("guardians known", family.start).roll(100 * PARTS_OF_A_PERCENT)
         if known >= self.guardians_percent * PARTS_OF_A_PERCENT:
             return 0

@@ -9,7 +9,7 @@ from sync_scripts.districts.dice import Dice
 
 @dataclass(frozen=True)
 class Naming:
-    """Names that go together; `weight`: how many of a hundred families bear them."""
+    """Given and family names of one origin. `weight`: how many of a hundred families have these names."""
 
     weight: int
     given: tuple[str, ...]
@@ -60,10 +60,10 @@ PRONOUNS = ("she/her", "he/him", "they/them")
 
 
 def pick_naming(dice: Dice) -> Naming:
-    """The naming of a family."""
+    """The names to choose from for a family."""
     return dice.pick(_WEIGHTED)
 
 
 def make_phone(dice: Dice) -> str:
-    """A telephone number out of the range that is kept for fiction."""
+    """A telephone number from the range that is reserved for fiction."""
     return f"+1-{200 + dice.roll(700)}-555-01{dice.roll(100):02d}"

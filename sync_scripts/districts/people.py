@@ -16,7 +16,7 @@ DOMAIN = "example.org"
 
 @dataclass(frozen=True)
 class Post:
-    """A kind of staff: its role in either version of OneRoster."""
+    """A post of the staff, and its role in each version of OneRoster."""
 
     name: str
     role_1_1: str
@@ -47,7 +47,7 @@ class Person:
     orgs: tuple[str, ...]
     given: str
     family: str
-    # What makes user names and e-mail addresses unique: a letter and a number.
+    # A letter and a number, which make user names and e-mail addresses unique.
     label: str
     dice: Dice
     agents: tuple[str, ...] = ()
@@ -56,12 +56,12 @@ class Person:
 
     @property
     def username(self) -> str:
-        """Plain letters where the name has some, and the label."""
+        """The user name: the ASCII letters of the names, if they have any, and the label."""
         return ".".join(filter(None, (_fold(self.given), _fold(self.family), self.label)))
 
     @property
     def email(self) -> str:
-        """An address under a domain that is kept for examples."""
+        """An e-mail address under a domain that is reserved for examples."""
         return f"{self.username}@{'students.' if self.child else ''}{DOMAIN}"
 
 
@@ -109,7 +109,7 @@ def list_students(district: District) -> Iterator[Person]:
 
 
 def list_guardians(district: District) -> Iterator[Person]:
-    """Every guardian, with all the schools of the family's children."""
+    """Every guardian, at all schools of the family's children."""
     for family in district.list_families():
         naming, name = _name_family(district, family)
         schools = dict.fromkeys(district.make_id("school", district.find_seat(student).school) for student in family)
@@ -194,7 +194,7 @@ def to_user_row(person: Person) -> dict[str, str]:
         "grades": person.grade,
         "userMasterIdentifier": f"umi-{person.label}",
     }
-    # Not everybody has everything.
+    # Some cells are empty for some people.
     if dice.chance(30):
         row["middleName"] = dice.pick(("Lee", "María", "J.", "Ø"))
     if dice.chance(10):
@@ -218,5 +218,5 @@ def to_user_row(person: Person) -> dict[str, str]:
 
 
 def is_high_school(district: District, school: int) -> bool:
-    """Whether a school is of the level that has departments."""
+    """Whether a school is a high school; these have departments."""
     return district.find_level(school) is HIGH
