@@ -1,1 +1,2 @@
-"""Standalone scripts that bring SIS exports into the roster; they know the database and the settings, nothing above."""
+"""Standalone scripts that load SIS exports into the roster. Of the service they import only the database, the settings,
+the errors and the publication of a roster."""

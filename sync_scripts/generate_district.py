@@ -1,6 +1,6 @@
-"""`python -m sync_scripts.generate_district --out PATH --students N`: the export of a district that does not exist.
+"""`python -m sync_scripts.generate_district --out PATH --students N`: writes the export of a made-up district.
 
-The same arguments give the same bytes. Any size is written row by row, in little memory.
+The same arguments give the same bytes. The rows are written one by one, so any size needs little memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sync_scripts.formats.oneroster import VERSIONS
 from sync_scripts.reading.manifest import ABSENT, BULK, FILE_NAME, FILE_PREFIX, HEADER
 
 DEFAULT_NAME = "Springdale Unified School District"
-# Few systems export the guardians of every family; so, of eleven users in the export, ten are students.
+# Few SIS export the guardians of every family. With this part of them, ten of eleven users are students.
 DEFAULT_GUARDIANS_PERCENT = 4.0
 LAST_MONTH_OF_SCHOOL = 7
 SYSTEM = "Made-up district"
@@ -29,7 +29,7 @@ PERCENT = click.FloatRange(0, 100)
 
 
 def find_school_year(today: datetime.date) -> int:
-    """The year in which the current school year ends."""
+    """The year in which the school year of `today` ends."""
     return today.year + (1 if today.month >= LAST_MONTH_OF_SCHOOL else 0)
 
 
@@ -47,9 +47,9 @@ def generate(
     """Writes the export of a made-up district to `path` (a zip where it ends in .zip, else a folder).
 
     `version`: "1.1" or "1.2"; `school_year`: the year in which it ends; `guardians_percent`: of how many families the
-    guardians are in the export; `drift`: what happened in the night before. Two districts with different seeds or
-    names share no id. Returns the number of rows per file. Raises FileExistsError where `path` is a folder with
-    something in it, KeyError for another version.
+    guardians are in the export; `drift`: the changes since the export without it. Two districts with different seeds
+    or names share no id. Returns the number of rows per file. Raises FileExistsError if `path` does not end in .zip
+    and is a file or a folder that is not empty, and KeyError for another version.
     """
     district = District(name, students, seed, school_year, guardians_percent)
     form = VERSIONS[version]
@@ -84,7 +84,9 @@ def generate(
     type=PERCENT,
     help="Percent of the families whose guardians are in the export.",
 )
-@click.option("--next-day", is_flag=True, help="The export of the day after: somebody came, changed, left.")
+@click.option(
+    "--next-day", is_flag=True, help="Write the export of the next day, on which people came, changed and left."
+)
 @click.option("--adds", default=1.0, show_default=True, type=PERCENT, help="Percent of the people who come.")
 @click.option("--changes", default=1.0, show_default=True, type=PERCENT, help="Percent of the records that change.")
 @click.option("--drops", default=0.5, show_default=True, type=PERCENT, help="Percent of the people who leave.")

@@ -1,4 +1,4 @@
-"""`python -m sync_scripts.load_clever --feed NAME PATH`: a Clever CSV export into the roster."""
+"""`python -m sync_scripts.load_clever --feed NAME PATH`: loads a Clever CSV export into the roster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m sync_scripts.load_oneroster --feed NAME PATH`: a OneRoster CSV export, 1.1 or 1.2, into the roster."""
+"""`python -m sync_scripts.load_oneroster --feed NAME PATH`: loads a OneRoster CSV export, 1.1 or 1.2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m sync_scripts.load_sds --feed NAME PATH`: a School Data Sync v2.1 CSV export into the roster."""
+"""`python -m sync_scripts.load_sds --feed NAME PATH`: loads a School Data Sync v2.1 CSV export."""
 
 from __future__ import annotations
 

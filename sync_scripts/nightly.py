@@ -1,7 +1,7 @@
-"""`python -m sync_scripts.nightly`: loads the export of every enabled feed in turn, purges old tombstones, and makes
-ready what callers will ask for first.
+"""`python -m sync_scripts.nightly`: the nightly sync. It loads the export of every enabled feed in turn, purges old
+tombstones, and makes the orderings that clients will request first.
 
-One feed that fails does not stop the others; the worst exit code of all is the script's own.
+A feed that fails does not stop the others. The exit code of the script is the worst of all.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from sync_scripts.reading.registry import FAMILIES
 
 @dataclass(frozen=True)
 class Feed:
-    """A feed that is loaded each night."""
+    """A feed that the nightly sync loads."""
 
     name: str
     format: str
@@ -49,21 +49,21 @@ class Feed:
 
 
 def list_nightly_feeds(engine: Engine) -> list[Feed]:
-    """The enabled feeds whose export has a place, by name."""
+    """The enabled feeds that have the path of an export, ordered by name."""
     wanted = select(feeds.c.name, feeds.c.format, feeds.c.path).where(feeds.c.enabled, feeds.c.path.is_not(None))
     with engine.connect() as connection:
         return [Feed(name, form, Path(path)) for name, form, path in connection.execute(wanted.order_by(feeds.c.name))]
 
 
 def run_nightly(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
-    """Loads every feed, purges, and makes the orderings of the new roster.
+    """Loads every feed, purges, and makes the orderings of the new roster. Returns the worst exit code.
 
-    `notify` is given one object per step, and one per feed with its outcome.
+    Passes to `notify` one event per step of a load, and one per feed with its outcome.
     """
     loads = [partial(_load, engine, feed, settings, notify) for feed in list_nightly_feeds(engine)]
     codes = [_guard(load_feed, {"feed": load_feed.args[1].name}, notify) for load_feed in loads]
     codes.append(_guard(partial(_purge, engine, settings, notify), {"step": "purge"}, notify))
-    # The roster is there, and right, whether or not this goes well.
+    # A failure here does not change the exit code: the roster is complete without these orderings.
     _guard(partial(_warm_up, engine, settings, notify), {"step": "warm"}, notify)
     return max(codes)
 
@@ -95,20 +95,22 @@ def _load(engine: Engine, feed: Feed, settings: Settings, notify: Notify) -> Exi
     return code
 
 
-def _guard(work: Callable[[], ExitCode], place: dict[str, str], notify: Notify) -> ExitCode:
-    """Does the work; whatever goes wrong with it is told, and stays its own affair."""
+def _guard(work: Callable[[], ExitCode], subject: dict[str, str], notify: Notify) -> ExitCode:
+    """Calls `work` and returns its exit code. An error becomes an event for `notify`, with `subject` in it, and an exit
+    code, so that it does not stop the nightly sync."""
     try:
         return work()
-    except Exception as error:  # noqa: BLE001  (a mistake of ours must not cost the other feeds their night)
+    except Exception as error:  # noqa: BLE001  (a fault of the program must not stop the other feeds)
         code = choose_error_code(error)
-        notify({**place, **describe_error(error), "exit": code})
+        notify({**subject, **describe_error(error), "exit": code})
         print_fault(error)
         return code
 
 
 @contextmanager
 def _show_events() -> Iterator[Notify]:
-    """On a terminal a bar per feed, and a line for its outcome; elsewhere one JSON line per step."""
+    """Yields the function that shows events: on a terminal a bar per feed and a line for its outcome, elsewhere one
+    JSON line per event."""
     if not sys.stdout.isatty():
         yield lambda event: print_line(event, err=False)
         return
@@ -140,9 +142,9 @@ def _sum_counts(counts: dict[str, dict[str, int]]) -> dict[str, int]:
 @click.command(epilog=HELP)
 def main() -> None:
     """Load the export of every enabled feed, remove the tombstones that are older than ROSTER_RETENTION_DAYS, and make
-    ready what callers will ask for first, for at most ROSTER_WARM_SECONDS.
+    the orderings that clients will request first, for at most ROSTER_WARM_SECONDS.
 
-    Ends with the worst exit code of all.
+    The exit code is the worst of all.
     """
     with exit_on_error(as_json=not sys.stdout.isatty()):
         settings = Settings.from_environ(os.environ)

@@ -1,8 +1,8 @@
 """`python -m sync_scripts.purge`: removes the tombstones that every consumer has had time to see.
 
-A record goes once it has been `tobedeleted` for the retention and nothing that stays refers to it. What refers goes
-before what it refers to, so one run clears whole branches, however many nights were missed; a record that something
-younger still points at waits for a later run. Either way no ref is left dangling.
+The purge removes a record that has been `tobedeleted` for the retention period, if no remaining record refers to it.
+It removes referring records before the records they refer to, so one purge clears whole branches, even after missed
+purges. A record that a younger record refers to waits for a later purge. No reference is left without its target.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ DEFAULTS = Settings()
 
 @dataclass(frozen=True)
 class ReferringColumn:
-    """A column that names records; `owner`: the id of the record that names, where it is of the same table."""
+    """A column that refers to the records of a step's table. `owner`: the column with the id of the referring record,
+    if that record is in the same table as its target."""
 
     column: Column[str]
     owner: Column[str] | None = None
@@ -70,14 +71,15 @@ class ReferringColumn:
 
 @dataclass(frozen=True)
 class PurgeStep:
-    """A table that is purged: who else names its records, and the parts that go with a record, by their owner."""
+    """The purge of one table. `referring`: the columns that refer to its records; `parts`: the owner columns of the
+    parts that the purge removes with a record."""
 
     table: Table
     referring: tuple[ReferringColumn, ...] = ()
     parts: tuple[Column[str], ...] = ()
 
 
-# In this order: what refers stands before what it refers to.
+# A table comes after all tables that refer to it.
 PURGE_ORDER: tuple[PurgeStep, ...] = (
     PurgeStep(enrollments),
     PurgeStep(demographics),
@@ -86,7 +88,7 @@ PURGE_ORDER: tuple[PurgeStep, ...] = (
         (
             ReferringColumn(enrollments.c.user_id),
             ReferringColumn(demographics.c.sourced_id),
-            # A student and a guardian name each other, and may go together.
+            # A student and a guardian refer to each other, so the purge may remove them together.
             ReferringColumn(user_agents.c.agent_id, owner=user_agents.c.user_id),
         ),
         parts=(user_roles.c.user_id, user_profiles.c.user_id, user_agents.c.user_id),
@@ -118,11 +120,11 @@ PURGE_ORDER: tuple[PurgeStep, ...] = (
 def purge(
     engine: Engine, retention_days: int, rendered_megabytes: int = DEFAULTS.rendition_megabytes
 ) -> dict[str, int]:
-    """Removes every tombstone older than `retention_days` that nothing refers to, in one transaction.
+    """Removes every tombstone older than `retention_days` that no remaining record refers to, in one transaction.
 
-    Returns how many records of each type went, and adds them to the latest run of their feed. The roster's revision
-    advances where any did, and from then on `deletions_since` says how old a consumer's last pull may be. Raises
-    LockedError while a sync is under way.
+    Returns the number of removed records per type, and adds these numbers to the latest run of their feed. If it
+    removed any record, the roster's revision advances, and `deletions_since` tells how old a consumer's last pull may
+    be. Raises LockedError while a sync is under way.
     """
     with engine.connect() as connection, hold_lock(connection, "purge"), connection.begin():
         cutoff = connection.execute(select(NOW - _make_interval(retention_days))).scalar_one()
@@ -144,15 +146,16 @@ def _make_interval(count: int) -> ColumnElement[object]:
 
 
 def _purge_table(connection: Connection, step: PurgeStep, cutoff: datetime) -> dict[int, int]:
-    """Removes what can go from one table; returns how many records of each feed that were, by the feed's id."""
+    """Removes the expired records of one table to which no remaining record refers. Returns the number of removed
+    records by the id of their feed."""
     table = step.table
     doomed = create_temporary(connection, f"doomed_{table.name}", [Column("sourced_id", CText, primary_key=True)])
     old = and_(table.c.status == TO_BE_DELETED, table.c.date_last_modified < cutoff)
     connection.execute(doomed.insert().from_select(["sourced_id"], select(table.c.sourced_id).where(old)))
     analyze_temporary(connection, doomed)
-    # What something that stays names, stays; and then also what that names, until nothing more is spared.
-    spared = delete(doomed).where(or_(false(), *(_is_named(doomed, referrer) for referrer in step.referring)))
-    while step.referring and connection.execute(spared).rowcount:
+    # A record to which a remaining record refers remains. Then the records it refers to remain too, and so on.
+    spare = delete(doomed).where(or_(false(), *(_is_named(doomed, referrer) for referrer in step.referring)))
+    while step.referring and connection.execute(spare).rowcount:
         pass
     ids = select(doomed.c.sourced_id)
     for owner in step.parts:
@@ -183,8 +186,8 @@ def main(as_json: bool) -> None:
             if as_json:
                 click.echo(json.dumps({"outcome": "purged", "purged": purged}))
             else:
-                told = ", ".join(f"{count:,} {name}" for name, count in purged.items() if count)
-                click.echo(f"purged: {told or 'nothing'}")
+                summary = ", ".join(f"{count:,} {name}" for name, count in purged.items() if count)
+                click.echo(f"purged: {summary or 'nothing'}")
 
 
 if __name__ == "__main__":
