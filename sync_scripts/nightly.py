@@ -60,7 +60,7 @@ def run_nightly(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
 
     Passes to `notify` one event per step of a load, and one per feed with its outcome.
     """
-    loads = [partial(_load, engine, feed, settings, notify) for feed in list_nightly_feeds(engine)]
+    loads = [partial(_load_feed, engine, feed, settings, notify) for feed in list_nightly_feeds(engine)]
     codes = [_guard(load_feed, {"feed": load_feed.args[1].name}, notify) for load_feed in loads]
     codes.append(_guard(partial(_purge, engine, settings, notify), {"step": "purge"}, notify))
     # A failure here does not change the exit code: the roster is complete without these orderings.
@@ -85,7 +85,7 @@ def _purge(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
     return ExitCode.LOADED
 
 
-def _load(engine: Engine, feed: Feed, settings: Settings, notify: Notify) -> ExitCode:
+def _load_feed(engine: Engine, feed: Feed, settings: Settings, notify: Notify) -> ExitCode:
     if feed.format not in FAMILIES:
         raise CommandError(f"the feed {feed.name} takes {feed.format}, which this version does not know")
     options = Options(settings, notify=notify_steps(notify, feed.name))

@@ -200,7 +200,7 @@ def _select_touched(desired: DesiredPart) -> Any:
     return select(func.coalesce(rows.c[owner], old.c[owner])).select_from(both).where(differs).distinct()
 
 
-def write(
+def write_differences(
     connection: Connection, differences: list[Difference], desired: DesiredState, feed_id: int, stamp: datetime
 ) -> None:
     """Writes the differences into the roster, all with the dateLastModified `stamp`."""

@@ -39,7 +39,7 @@ from sync_scripts.applying.identified_parts import Rows, find_own_file, select_i
 from sync_scripts.applying.org_tree import store_districts, store_parents
 from sync_scripts.formats.model import Format, Part, Staged, StagedFile
 from sync_scripts.staging.retained import Retention
-from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary, insert_rows, keep_ids
+from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary, insert_rows, store_ids
 
 # The columns that the write step sets by itself.
 OWN_COLUMNS = frozenset({"feed_id", "status", "date_last_modified"})
@@ -137,9 +137,9 @@ def _find_owners(connection: Connection, part: Part, staged: Staged, retention: 
     file = next(it for it in staged.values() if it.file.table is part.owner)
     ids: list[Rows] = [select(file["sourcedId"].label("sourced_id")).where(file.live)]
     if part.table is tables.user_roles:
-        enrolled = keep_ids(connection, "enrolled_anew", union(*_list_reenrolled(staged, retention)))
+        enrolled = store_ids(connection, "enrolled_anew", union(*_list_reenrolled(staged, retention)))
         ids.append(select_current(part.owner, staged, retention, only=("sourced_id", enrolled)))
-    return keep_ids(connection, f"owners_{part.table.name}", union(*ids) if len(ids) > 1 else ids[0])
+    return store_ids(connection, f"owners_{part.table.name}", union(*ids) if len(ids) > 1 else ids[0])
 
 
 def _list_reenrolled(staged: Staged, retention: Retention) -> Iterator[Rows]:
@@ -185,7 +185,7 @@ def _keep_parts(connection: Connection, part: Part, rows: Table, retention: Rete
         keepers = [select(owners.c.sourced_id).where(*not_staged)]
     if not keepers:
         return
-    kept = keep_ids(connection, f"kept_{part.table.name}", union(*keepers))
+    kept = store_ids(connection, f"kept_{part.table.name}", union(*keepers))
     owner = next(iter(part.table.columns))
     connection.execute(delete(rows).where(rows.c[owner.name].in_(select(kept.c.sourced_id))))
     stored = select(part.table).where(owner.in_(select(kept.c.sourced_id)))

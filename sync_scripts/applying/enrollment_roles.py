@@ -40,14 +40,14 @@ def add_enrollment_roles(
     count. `owners`: the ids of the users whose roles may differ; None: all."""
     missing = _select_missing_roles(connection, roles, staged, retention, owners)
     known = select(roles.c.user_id, func.max(roles.c.ordinal).label("last")).group_by(roles.c.user_id).subquery("known")
-    place = func.row_number().over(partition_by=missing.c.user_id, order_by=(missing.c.org_id, missing.c.role))
+    number = func.row_number().over(partition_by=missing.c.user_id, order_by=(missing.c.org_id, missing.c.role))
     turn = func.row_number().over(partition_by=(missing.c.user_id, missing.c.org_id), order_by=missing.c.role)
     there = select(roles.c.user_id, roles.c.org_id).distinct().subquery("there")
     same = and_(there.c.user_id == missing.c.user_id, there.c.org_id == missing.c.org_id)
     first_there = and_(turn == 1, there.c.user_id.is_(None))
     rows = select(
         missing.c.user_id,
-        (func.coalesce(known.c.last, 0) + place).label("ordinal"),
+        (func.coalesce(known.c.last, 0) + number).label("ordinal"),
         missing.c.org_id,
         missing.c.role,
         case((first_there, "primary"), else_="secondary").label("role_type"),

@@ -31,7 +31,7 @@ def store_districts(connection: Connection, orgs: StagedFile) -> Table:
     columns = [Column("sourced_id", CText, primary_key=True), Column("district_id", CText)]
     table = create_temporary(connection, "desired_districts", columns)
     start = select(orgs["sourcedId"].label("sourced_id"), orgs["sourcedId"].label("reached")).where(orgs.live)
-    chain = start.cte("walk", recursive=True)
+    chain = start.cte("chain", recursive=True)
     here = orgs.alias()
     # The recursion stops at a district, so each org reaches at most one.
     chain = chain.union(

@@ -91,7 +91,7 @@ def check_files(connection: Connection, form: Format, retention: Retention) -> C
 def _refuse_duplicates(connection: Connection, files: Iterable[StagedFile]) -> None:
     """Raises RefusedExportError for ids that occur twice in one of the files."""
     single = (file for file in files if file.file.unique and _has_duplicates(connection, file))
-    refuse_if(Findings.sum(_run(connection, file, _check_duplicates(file))[0] for file in single))
+    refuse_if(Findings.sum(_run_check(connection, file, _check_duplicates(file))[0] for file in single))
 
 
 # (check, its findings, whether any row failed)
@@ -114,10 +114,10 @@ def _run_first(connection: Connection, form: Format, retention: Retention) -> di
 
 
 def _run_all(connection: Connection, file: StagedFile, checks: Iterable[Check]) -> list[_Result]:
-    return [(check, *_run(connection, file, check)) for check in checks]
+    return [(check, *_run_check(connection, file, check)) for check in checks]
 
 
-def _run(connection: Connection, file: StagedFile, check: Check) -> tuple[Findings, bool]:
+def _run_check(connection: Connection, file: StagedFile, check: Check) -> tuple[Findings, bool]:
     """(findings of a check, whether any row failed)."""
     failing = check.failing.subquery()
     total = connection.scalar(select(func.count()).select_from(failing)) or 0
@@ -222,7 +222,7 @@ def _check_tree(file: StagedFile, header: str, retention: Retention) -> Check:
     chain = (
         select(first["sourcedId"].label("start"), first[header].label("above"))
         .where(first.live, first[header].is_not(None))
-        .cte(f"walk_{file.file.name}", recursive=True)
+        .cte(f"ancestors_{file.file.name}", recursive=True)
     )
     chain = chain.union(
         select(chain.c.start, more[header]).where(

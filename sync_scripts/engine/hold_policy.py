@@ -68,8 +68,8 @@ class HeldRun:
         """Raises CommandError if the digest is not the one of the held export."""
         if digest is None or digest != self.digest:
             raise CommandError(
-                f"the kept export of the run {self.run} is not what was held: it was changed since then, or this "
-                "version reads it otherwise; discard the run and load the export anew"
+                f"the kept export of the run {self.run} is not what was held: somebody has changed it, or this "
+                "version reads it differently; discard the run and load the export again"
             )
 
     def find_excess(self, counts: Mapping[str, Counts]) -> Iterator[str]:

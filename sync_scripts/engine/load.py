@@ -20,7 +20,7 @@ from roster_service.db.held_runs import HELD, drop_export
 from roster_service.db.tables import user_roles, users
 from roster_service.publication import publish
 from roster_service.settings import Settings
-from sync_scripts.applying.changes import Difference, compare, write
+from sync_scripts.applying.changes import Difference, compare, write_differences
 from sync_scripts.applying.desired_state import make_desired_state
 from sync_scripts.applying.feed_district import add_district
 from sync_scripts.applying.identified_parts import record_part_rows, refuse_delta_without_ids
@@ -137,16 +137,16 @@ def load(
     run = _LoadRequest(engine, feed_name, path, family, options)
     with translate_database_errors(), engine.connect() as connection, hold_lock(connection, feed_name):
         if options.dry_run:
-            report, kept = _load(connection, run, None)
+            report, kept = _load_package(connection, run, None)
         else:
             with record_run(engine, feed_name, family.name, path) as record, translate_database_errors():
-                report, kept = _load(connection, run, record)
+                report, kept = _load_package(connection, run, record)
     for export in kept:
         drop_export(export)
     return report
 
 
-def _load(connection: Connection, run: _LoadRequest, record: RunRecord | None) -> tuple[Report, list[str]]:
+def _load_package(connection: Connection, run: _LoadRequest, record: RunRecord | None) -> tuple[Report, list[str]]:
     """(the report, the kept exports of older held runs that are no longer needed). `record`: None for a dry run."""
     with open_package(run.path) as package:
         form, contents = run.family.read(package)
@@ -154,7 +154,7 @@ def _load(connection: Connection, run: _LoadRequest, record: RunRecord | None) -
             # The end of the run is part of this transaction, so the approval of a run that is no longer held fails
             # before the commit.
             with connection.begin() as transaction:
-                report, digest = _run(connection, run, record, form, contents)
+                report, digest = _run_steps(connection, run, record, form, contents)
                 if record is not None and report.outcome != HELD:
                     return record_end(connection, record, report, run.options.approves)
                 transaction.rollback()
@@ -165,7 +165,7 @@ def _load(connection: Connection, run: _LoadRequest, record: RunRecord | None) -
     return record_hold(run.engine, record, report, HeldExport(run.path, run.family, digest), run.options.settings.home)
 
 
-def _run(
+def _run_steps(
     connection: Connection,
     run: _LoadRequest,
     record: RunRecord | None,
@@ -248,7 +248,7 @@ def _run(
         return report, digest
     with watch.step("write"):
         stamp = make_next_stamp(connection)
-        write(connection, differences, desired, feed_id, stamp)
+        write_differences(connection, differences, desired, feed_id, stamp)
         store_fingerprints()
     with watch.step("index"):
         make_missing_indexes(connection, _list_written(differences, form))

@@ -38,13 +38,13 @@ def select_first(file: StagedFile, *columns: ColumnElement[Any]) -> Select[Any]:
     return select(*columns).ext(distinct_on(file["sourcedId"])).order_by(file["sourcedId"], file.line)
 
 
-def _filled(cell: SQLText) -> SQLText:
+def _blank_to_null(cell: SQLText) -> SQLText:
     """The cell, or NULL where it holds only spaces."""
     return case((~is_blank(cell), cell))
 
 
-def _first_filled(file: StagedFile, *headers: str) -> SQLText:
-    return func.coalesce(*(_filled(file[header]) for header in headers), type_=CText)
+def _pick_first_filled(file: StagedFile, *headers: str) -> SQLText:
+    return func.coalesce(*(_blank_to_null(file[header]) for header in headers), type_=CText)
 
 
 # --- orgs, sessions, courses, classes ---------------------------------------------------------------------------
@@ -70,7 +70,7 @@ def _list_terms(staged: Staged, feed: str) -> Subquery:
     ids of terms, so the id is made from the content of the term. It is a digest, because it must fit into a comma
     list."""
     sections = staged["sections"]
-    title = _filled(sections["Term_name"])
+    title = _blank_to_null(sections["Term_name"])
     begin, end = read_day(sections["Term_start"]), read_day(sections["Term_end"])
     digest = func.md5(title.concat("/").concat(begin).concat("/").concat(end), type_=CText)
     good = (DAY.check(begin), DAY.check(end)) if DAY.check else ()
@@ -107,8 +107,8 @@ def _make_course_id(sections: StagedFile, feed: str) -> ColumnElement[str]:
     a course of its own."""
     return func.coalesce(
         # An id must not end with spaces.
-        make_id(feed, "course", func.rtrim(_filled(sections["Course_number"]), type_=CText)),
-        make_id(feed, "course-name", func.md5(_filled(sections["Course_name"]), type_=CText)),
+        make_id(feed, "course", func.rtrim(_blank_to_null(sections["Course_number"]), type_=CText)),
+        make_id(feed, "course-name", func.md5(_blank_to_null(sections["Course_name"]), type_=CText)),
         make_id(feed, "course-section", sections["Section_id"]),
         type_=CText,
     )
@@ -118,7 +118,7 @@ def select_courses(staged: Staged, feed: str) -> Select[Any]:
     """The rows of courses.csv: the courses that the sections name, at the district."""
     sections = staged["sections"]
     identifier = _make_course_id(sections, feed)
-    title = _first_filled(sections, "Course_name", "Course_number", "Name", "Section_id")
+    title = _pick_first_filled(sections, "Course_name", "Course_number", "Name", "Section_id")
     return (
         select(
             identifier.label("sourcedId"),
@@ -135,7 +135,7 @@ def select_classes(staged: Staged, feed: str) -> Select[Any]:
     """The rows of classes.csv: the sections."""
     sections = staged["sections"]
     terms = _list_terms(staged, feed)
-    title = _first_filled(sections, "Name", "Course_name", "Section_number", "Section_id")
+    title = _pick_first_filled(sections, "Name", "Course_name", "Section_number", "Section_id")
     kind = case((func.lower(sections["Subject"]) == HOMEROOM, "homeroom"), else_="scheduled")
     return select(
         make_id(feed, "section", sections["Section_id"]).label("sourcedId"),

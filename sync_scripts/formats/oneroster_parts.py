@@ -38,13 +38,13 @@ from sync_scripts.formats.model import Part, Rule, Staged, StagedFile
 
 def select_items(staged: StagedFile, header: str) -> Subquery:
     """The items of a list cell, one row each: (owner, ordinal from 1, item). A repeated item counts once."""
-    items = func.unnest(to_list(staged[header])).table_valued("item", with_ordinality="place").render_derived()
+    items = func.unnest(to_list(staged[header])).table_valued("item", with_ordinality="number").render_derived()
     owner, filled = staged["sourcedId"], (staged.live, staged[header].is_not(None))
-    place = func.row_number().over(partition_by=owner, order_by=func.min(items.c.place))
+    ordinal = func.row_number().over(partition_by=owner, order_by=func.min(items.c.number))
     # Nearly every list has one item, and ordering the items of long lists is the expensive part.
     alone = ~staged[header].contains(",") if staged.file.unique else false()
     several = (
-        select(owner.label("owner"), place.label("ordinal"), items.c.item)
+        select(owner.label("owner"), ordinal.label("ordinal"), items.c.item)
         .select_from(staged.table.join(items, true()))
         .where(*filled, ~alone)
         .group_by(owner, items.c.item)
@@ -111,7 +111,7 @@ def number_roles(rows: FromClause, staged: Staged) -> Select[Any]:
     """The rows with their ordinals: primary roles before secondary ones, and among both, the roles at the user's
     primary org first. Roles that already have an ordinal keep their order."""
     users = staged["users"]
-    place = func.row_number().over(
+    ordinal = func.row_number().over(
         partition_by=rows.c.user_id,
         order_by=(
             rows.c.ordinal,
@@ -125,7 +125,7 @@ def number_roles(rows: FromClause, staged: Staged) -> Select[Any]:
             rows.c.row_id,
         ),
     )
-    columns = (place.label("ordinal") if column.name == "ordinal" else column for column in rows.c)
+    columns = (ordinal.label("ordinal") if column.name == "ordinal" else column for column in rows.c)
     return select(*columns).select_from(rows.join(users.table, users["sourcedId"] == rows.c.user_id))
 
 

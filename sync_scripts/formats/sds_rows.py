@@ -230,7 +230,7 @@ def select_demographics(staged: Staged, feed: str) -> Select[Any]:
     """The rows of demographics.csv. The lists of codes name the columns that are true."""
     people = staged["sds_demographics"]
 
-    def named(header: str, code: str) -> ColumnElement[Any]:
+    def has_code(header: str, code: str) -> ColumnElement[Any]:
         return case((_to_literal(code) == func.any(to_list(people[header])), "true"))
 
     return select(
@@ -240,6 +240,6 @@ def select_demographics(staged: Staged, feed: str) -> Select[Any]:
         people["birthCity"].label("cityOfBirth"),
         people["birthState"].label("stateOfBirthAbbreviation"),
         people["birthCountry"].label("countryOfBirthCode"),
-        *(named("raceCodes", race).label(race) for race in RACES),
-        named("ethnicityCodes", HISPANIC).label(HISPANIC),
+        *(has_code("raceCodes", race).label(race) for race in RACES),
+        has_code("ethnicityCodes", HISPANIC).label(HISPANIC),
     )

@@ -51,10 +51,10 @@ def convert(connection: Connection, form: Format, source: Retention) -> Conversi
     files = {it.file.name: _convert_file(connection, it, source) for it in possible}
     if not source.rejected:
         return Conversion(files, {})
-    rejected = {it.file.name: _list_retained(connection, it, files, source) for it in possible}
+    rejected = {it.file.name: _quarantine_retained(connection, it, files, source) for it in possible}
     retention = replace(source, staged=files, rejected=rejected)
     for file in files.values():
-        _leave_to_records(connection, file, retention)
+        _delete_retained_rows(connection, file, retention)
     return Conversion(files, rejected)
 
 
@@ -72,7 +72,9 @@ def _convert_file(connection: Connection, converted: ConvertedFile, source: Rete
     return StagedFile(file, table, ())
 
 
-def _list_retained(connection: Connection, converted: ConvertedFile, files: Staged, source: Retention) -> StagedFile:
+def _quarantine_retained(
+    connection: Connection, converted: ConvertedFile, files: Staged, source: Retention
+) -> StagedFile:
     """The ids of the records that the rejected rows of the export may have described, as a quarantine of the converted
     file. These ids come from no line of that file, so their line is NULL."""
     quarantine = make_quarantine(connection, files[converted.file.name])
@@ -83,7 +85,7 @@ def _list_retained(connection: Connection, converted: ConvertedFile, files: Stag
     return quarantine
 
 
-def _leave_to_records(connection: Connection, file: StagedFile, retention: Retention) -> None:
+def _delete_retained_rows(connection: Connection, file: StagedFile, retention: Retention) -> None:
     """Deletes the converted rows whose record keeps its last good state."""
     retained = retention.find_retained(file.file)
     if retained is not None:

@@ -77,7 +77,7 @@ class Retention:
     def is_own_part(self, file: CsvFile, stored: FromClause) -> ColumnElement[bool]:
         """The condition that a part in `stored`, the table that stores the rows of `file` or an alias of it, belongs to
         the feed. Parts of deleted users count, unless they are taken back."""
-        users, owner = tables.users.alias(), _stored_column(file.owner.column, stored)
+        users, owner = tables.users.alias(), _find_stored_column(file.owner.column, stored)
         of_feed = exists().where(users.c.sourced_id == owner, users.c.feed_id == self.feed_id)
         exported = [stored.c.origin == "export"] if "origin" in stored.c else []
         return and_(of_feed, stored.c.taken_back.is_not(True), *exported)
@@ -89,8 +89,8 @@ class Retention:
         rejected, all the user's parts are retained, because the rejected row may be any part without an id.
         """
         key, owner = (
-            _stored_column(file.find_cell("sourcedId").column, stored),
-            _stored_column(file.owner.column, stored),
+            _find_stored_column(file.find_cell("sourcedId").column, stored),
+            _find_stored_column(file.owner.column, stored),
         )
         if file.name in self.deltas:
             return and_(self.is_own_part(file, stored), ~_is_named(key, self.staged[file.name]))
@@ -99,8 +99,8 @@ class Retention:
         rejected = self.rejected[file.name]
         twin = stored.alias()
         nameless = exists().where(
-            _stored_column(file.owner.column, twin) == owner,
-            _stored_column(file.find_cell("sourcedId").column, twin).is_(None),
+            _find_stored_column(file.owner.column, twin) == owner,
+            _find_stored_column(file.find_cell("sourcedId").column, twin).is_(None),
             self.is_own_part(file, twin),
         )
         of_user = and_(owner.in_(select(rejected[file.owner.header])), nameless)
@@ -119,7 +119,7 @@ class Retention:
         if condition is None:
             return None
         columns = (
-            _stored_column(cell.column, stored).label(cell.header)
+            _find_stored_column(cell.column, stored).label(cell.header)
             for cell in file.cells
             if cell.column is not None and isinstance(cell.column.type, Text)
         )
@@ -149,7 +149,7 @@ class Retention:
         return StagedFile(file.file, rows.subquery(), ())
 
 
-def _stored_column(column: Column[Any] | None, stored: FromClause) -> ColumnElement[Any]:
+def _find_stored_column(column: Column[Any] | None, stored: FromClause) -> ColumnElement[Any]:
     """The same column in `stored`, its table or an alias of it."""
     if column is None:
         raise TypeError("the cell is not stored in a column")

@@ -32,7 +32,7 @@ from sqlalchemy.types import BigInteger
 from roster_service.db.tables import CText, feeds
 from sync_scripts.formats.model import Format, Staged, StagedFile
 from sync_scripts.staging.retained import Absent, Retention, is_active
-from sync_scripts.staging.temporary import keep_ids
+from sync_scripts.staging.temporary import store_ids
 
 # Replaces a missing fingerprint in comparisons; hashes are never negative.
 NO_HASH = -1
@@ -63,7 +63,7 @@ def _find_absent(connection: Connection, table: Table, feed_id: int, hashes: Col
     gone = func.unnest(cast(spelt, ARRAY(BigInteger))).column_valued("hash")
     without_line = func.coalesce(table.c.fingerprint, NO_HASH).in_(select(gone))
     ids = select(table.c.sourced_id).where(is_active(table, feed_id), without_line)
-    return keep_ids(connection, f"absent_{table.name}", ids)
+    return store_ids(connection, f"absent_{table.name}", ids)
 
 
 # --- unchanged lines that a run stages nevertheless -----------------------------------------------------------------
@@ -101,7 +101,7 @@ def _find_lost(connection: Connection, staged: Staged, absent: Absent, feed_id: 
             is_old = table.c.sourced_id.in_(select(absent[table].c.sourced_id))
         elif "type" in table.c:
             described.append(file["type"] == table.c.type)
-        lost = keep_ids(
+        lost = store_ids(
             connection, f"lost_{target}", select(table.c.sourced_id).where(is_old, ~exists().where(*described))
         )
         if connection.scalar(select(exists().select_from(lost))):

@@ -41,7 +41,7 @@ def analyze_temporary(connection: Connection, table: Table, *names: str) -> None
     connection.exec_driver_sql(f"ANALYZE pg_temp.{quote(table.name)}{columns}")
 
 
-def keep_ids(connection: Connection, name: str, ids: Select[Any] | CompoundSelect[Any]) -> Table:
+def store_ids(connection: Connection, name: str, ids: Select[Any] | CompoundSelect[Any]) -> Table:
     """A temporary table of the ids that `ids` selects, each once, with a unique index. With the index, the planner
     never reads the whole table for each id that it looks up, however wrong its estimate of their number is."""
     table = create_temporary(connection, name, [Column("sourced_id", CText)])
