@@ -37,9 +37,7 @@ from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
 from sync_scripts.staging.retained import ACTIVE, NOTHING_LEFT_OUT, TO_BE_DELETED, Retention
 
 Rows = Select[Any] | CompoundSelect[Any]
-NEEDS_BULK = (
-    "is taken as a delta only once it was loaded in bulk: the stored roles have no ids yet that a row could name"
-)
+NEEDS_BULK = "must be loaded in bulk before a delta: the stored roles have no ids yet that a row could name"
 
 
 def find_own_file(part: Part, staged: Staged) -> StagedFile | None:

@@ -12,7 +12,7 @@ from sqlalchemy import Engine, select, update
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from sync_scripts.applying.changes import Counts
-from sync_scripts.applying.identified_parts import UNKNOWN
+from sync_scripts.applying.identified_parts import NEEDS_BULK
 from sync_scripts.engine.load import load
 from sync_scripts.reading.rejections import RefusedExportError
 
@@ -407,7 +407,7 @@ def test_a_delta_of_roles_whose_ids_are_unknown_is_refused(without_row_ids: Engi
     alone(only("roles", "shv-role-15"))(shelbyville)
     with pytest.raises(RefusedExportError) as caught:
         load(without_row_ids, "feed", shelbyville)
-    assert str(caught.value) == f"roles.csv: {UNKNOWN}"
+    assert str(caught.value) == f"roles.csv: {NEEDS_BULK}"
     assert state(without_row_ids) == before
 
 
