@@ -33,7 +33,7 @@ from sync_scripts.formats.model import LINE, ConvertedFile, Format, Staged, Stag
 from sync_scripts.reading.rejections import Findings, Rejection
 from sync_scripts.staging.quarantine import make_quarantine
 from sync_scripts.staging.retained import Retention
-from sync_scripts.staging.temporary import analyze_temporary, create_temporary
+from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _quarantine_retained(
     quarantine = make_quarantine(connection, files[converted.file.name])
     table = typing.cast(Table, quarantine.table)
     for rows in converted.retained(source.rejected, source.feed_name):
-        connection.execute(table.insert().from_select([column.name for column in rows.selected_columns], rows))
+        insert_rows(connection, table, rows)
     analyze_temporary(connection, table)
     return quarantine
 

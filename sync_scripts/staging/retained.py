@@ -4,9 +4,9 @@ A bulk file describes all its records. Only the records of its rejected rows are
 A delta file describes the records that it names; all others are retained. Rows may refer to retained records, and the
 sync never marks them as deleted.
 
-The same holds for roles and profiles, which are rows of a file of their own: a run retains the roles and profiles of
-users that are active after it. A user marked as deleted keeps its roles and profiles. Where a later export no longer
-has one of them, the sync marks it as taken back, and it does not return with the user.
+The same holds for roles and profiles, which are rows of a file of their own, if their user is active after the run. A
+user marked as deleted keeps its roles and profiles. Where a later export no longer has one of them, the sync marks it
+as taken back, and it does not return with the user.
 
 The sync does not read the dateLastModified of rows, neither in bulk nor in deltas. It applies exports in the order in
 which it gets them, and every change has the stamp of its run. A consumer asks for the changes since its last request;
@@ -26,7 +26,6 @@ from roster_service.db import tables
 from sync_scripts.formats.model import CsvFile, Staged, StagedFile, Subject
 
 ACTIVE, TO_BE_DELETED = "active", "tobedeleted"
-
 
 # For each roster table whose file is staged with only its new lines: the temporary table of the ids of active records
 # whose lines are gone.
