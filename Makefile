@@ -47,9 +47,10 @@ check-long: check alone ## All of that, and what takes long: a million inputs to
 	@MATRIX=all $(BIN)/python -m pytest tests/access_matrix
 	@SCHEMATHESIS=all $(BIN)/python -m pytest tests/openapi
 
-style: $(VENV)/.test ## Check the style of the code
+style: $(VENV)/.test ## Check the style of the code, and its words
 	@$(BIN)/ruff check --quiet $(SOURCES)
 	@$(BIN)/ruff format --quiet --check $(SOURCES)
+	@$(BIN)/python -m tests.style.words
 
 types: $(VENV)/.test ## Check the types (mypy, strict)
 	@$(BIN)/mypy

@@ -1,0 +1,117 @@
+"""The words of the code: `python -m tests.style.words` refuses retired words in the names that the tree defines.
+
+`docs/glossary.md` has the words to use. A name is split at underscores and capitals; each part is one word.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("roster_service", "sync_scripts", "grammar", "tests")
+# The retired word, and what to say instead.
+RETIRED: Mapping[str, str] = {
+    "asker": "vendor",
+    "brake": "throttle",
+    "bury": "mark deleted",
+    "door": "interface",
+    "draft": "params, or a temporary file",
+    "grave": "purge order",
+    "ground": "retention",
+    "incoming": "desired state",
+    "journal": "access log",
+    "lease": "TTL",
+    "messenger": "round trips",
+    "night": "run, or nightly sync",
+    "opening": "visible orgs",
+    "outcast": "quarantine",
+    "outline": "query shape",
+    "permit": "permission token",
+    "proving": "check",
+    "quirk": "tolerated deviation",
+    "recall": "fast read",
+    "settle": "normalize",
+    "shelf": "rendition",
+    "sift": "changed rows",
+    "sight": "content rights",
+    "standing": "retained",
+    "surroundings": "services",
+    "tell": "notify, describe",
+    "told": "notice, description",
+    "unlisted": "no manifest",
+    "walk": "ordering",
+    "wish": "params",
+}
+# Names that say a retired word in its plain sense: a consumer walks through pages.
+WALKS = frozenset({"walk", "measure_walk", "WALK_TARGET", "walk_raw"})
+# Modules are nouns; these rooms are called by the steps of a run, and by what the service is.
+ROOMS = frozenset({"applying", "checking", "reading", "staging", "throttling", "rostering"})
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name that a file defines; `line` counts from 1, and is 0 for the name of the module itself."""
+
+    path: Path
+    line: int
+    text: str
+
+
+def split_words(name: str) -> list[str]:
+    """The words of an identifier, in lower case."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().split("_")
+
+
+def find_retired(name: str) -> str | None:
+    """The retired word in a name, None if there is none."""
+    if name in WALKS:
+        return None
+    words = set(split_words(name))
+    return next((word for word in RETIRED if not words.isdisjoint(_inflect(word))), None)
+
+
+def _inflect(word: str) -> tuple[str, ...]:
+    stem = word.removesuffix("e")
+    return (word, f"{word}s", f"{word}d", f"{stem}ed", f"{stem}ing")
+
+
+def list_names(path: Path, source: str) -> Iterator[Name]:
+    """The name of a module, and every name that it defines: classes, functions, parameters, variables, attributes."""
+    yield Name(path, 0, path.parent.name if path.name == "__init__.py" else path.stem)
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield Name(path, node.lineno, node.name)
+            case ast.arg():
+                yield Name(path, node.lineno, node.arg)
+            case ast.Name(ctx=ast.Store()):
+                yield Name(path, node.lineno, node.id)
+            case ast.Attribute(ctx=ast.Store()):
+                yield Name(path, node.lineno, node.attr)
+
+
+def list_troubles(path: Path, source: str) -> Iterator[str]:
+    """A sentence for each retired word, and for a module whose name is a bare gerund."""
+    for name in list_names(path, source):
+        word = find_retired(name.text)
+        if word is not None:
+            yield f"{path}:{name.line}: {name.text}: `{word}` is retired; say: {RETIRED[word]}"
+        if name.line == 0 and name.text.endswith("ing") and name.text not in ROOMS:
+            yield f"{path}: the module is called by a bare gerund; name it by what it holds"
+
+
+def main() -> int:
+    """Prints the troubles of the tree. Returns 1 if there are any."""
+    paths = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+    found = [trouble for path in paths for trouble in list_troubles(path.relative_to(ROOT), path.read_text())]
+    sys.stdout.writelines(f"{trouble}\n" for trouble in found)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
