@@ -140,16 +140,20 @@ def run() -> None:
         with open_embedded(home / "server") as url:
             engine = make_engine(url)
             upgrade(engine)
-            figures = time_loads(engine, url, home)
-            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+            show(time_loads(engine, url, home))
             kept = measure_reading(engine, url, home)
+            print(f"requests that a reader keeps during a first load: {kept:.0%}   (at least 70%)")
             engine.dispose()
+
+
+def show(figures: list[Figure]) -> None:
+    """Prints the times beside the plain COPY, and the memory that they took."""
     print(f"{STUDENTS:,} students, {os.cpu_count()} cores")
     for it in figures:
         target = "" if it.most is None else f"   (at most {it.most})"
         print(f"{it.label:<32} {it.seconds:8.1f} s {it.seconds / figures[0].seconds:6.2f}{target}")
-    print(f"largest memory of the process: {memory} MB   (below 150)")
-    print(f"requests that a reader keeps during a first load: {kept:.0%}   (at least 70%)")
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(f"largest memory of the process: {memory} MB   (below 150)", flush=True)
 
 
 if __name__ == "__main__":
