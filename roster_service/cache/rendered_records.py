@@ -83,7 +83,7 @@ def texts_of(
     start = sql_cast(starts.c.start, Integer)
     page = (
         func.unnest(listed.c.ids[start + 1 : start + BATCH])
-        .table_valued(column("id", CText), with_ordinality="place", name="page")
+        .table_valued(column("id", CText), with_ordinality="position", name="page")
         .render_derived()
     )
     if source is TextSource.RENDERED:
