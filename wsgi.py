@@ -7,7 +7,7 @@ import os
 import sys
 
 from roster_service.app import create_app
-from roster_service.db.embedded import open_database
+from roster_service.db.embedded_server import open_database
 from roster_service.errors import RosterServiceError
 from roster_service.server.banner import remove_banner
 from roster_service.server.late_app import LateApp

@@ -11,21 +11,21 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from roster_service.access.access_log.writer import AccessLog
 from roster_service.access.credentials.signing_keys import KeyRing, ensure_signing_key
 from roster_service.access.credentials.token_cache import TokenReader
-from roster_service.access.throttling.login_throttle import LoginThrottle
-from roster_service.access.throttling.token_throttle import TokenThrottle
+from roster_service.access.throttles.login_throttle import LoginThrottle
+from roster_service.access.throttles.token_throttle import TokenThrottle
 from roster_service.cache.orderings import Orderings
 from roster_service.db.engine import (
     make_counting_engine,
     make_engine,
     make_ordering_engine,
     make_reading_engine,
-    make_starting_engine,
+    make_startup_engine,
     require_reachable,
     require_reading,
 )
-from roster_service.db.migrate import require_servable
 from roster_service.db.roles import Role, make_role_urls, require_role
 from roster_service.db.round_trip import RoundTrips
+from roster_service.db.upgrades import require_servable
 from roster_service.oauth.token_endpoint import register_oauth
 from roster_service.query.params import Limits
 from roster_service.reads.reader import Reader
@@ -36,9 +36,9 @@ from roster_service.vendor.blueprint import register_vendor
 from roster_service.vendor.throttle import Throttle
 from roster_service.vendor.views import VendorServices
 from roster_service.web.access_log_hook import register_access_log
-from roster_service.web.compression import register_compressing
+from roster_service.web.compression import register_compression
 from roster_service.web.docs_page import register_docs
-from roster_service.web.error_handlers import register_failures
+from roster_service.web.error_handlers import register_error_handlers
 from roster_service.web.pipeline import Services
 from roster_service.web.time_limit import TimeLimit
 
@@ -77,7 +77,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     ordering = make_ordering_engine(urls[Role.SERVING], statement_seconds=settings.statement_seconds)
     app.extensions["roster_ordering_engine"] = ordering
     round_trips = RoundTrips(engine)
-    app.extensions["roster_messenger"] = round_trips
+    app.extensions["roster_round_trips"] = round_trips
     reader = Reader(round_trips, Orderings(ordering, settings.ordering_megabytes))
     limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
     rostering.register_rostering(app, Services(reader, TokenReader(keys, issuer), limits, settings.public_url))
@@ -94,12 +94,12 @@ def create_app(settings: Settings, database_url: str) -> Flask:
         app, accounts, keys, tokens, issuer=issuer, public_url=settings.public_url, seconds=settings.token_seconds
     )
     register_docs(app)
-    register_failures(app)
+    register_error_handlers(app)
     access_log = AccessLog(make_engine(urls[Role.COUNTERS]), settings.audit_days)
     app.extensions["roster_access_log"] = access_log
     register_access_log(app, access_log)
     # Before the journal, which counts the bytes that are sent: the last one that is registered is the first to run.
-    register_compressing(app, settings.compress_bytes)
+    register_compression(app, settings.compress_bytes)
     app.after_request(add_common_headers)
     # Flask's own way of adding middleware; the last one is the first that sees a request.
     app.wsgi_app = EncodedIds(app.wsgi_app)  # type: ignore[method-assign]
@@ -115,7 +115,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
 def prepare_database(settings: Settings, database_url: str) -> Mapping[Role, str]:
     """Holds the database against what this version needs, and makes the first signing key; the URLs of the roles that
     requests are served as."""
-    starting = make_starting_engine(database_url)
+    starting = make_startup_engine(database_url)
     try:
         require_reachable(starting)
         require_servable(starting)
@@ -125,7 +125,7 @@ def prepare_database(settings: Settings, database_url: str) -> Mapping[Role, str
     finally:
         starting.dispose()
     for url in urls.values():
-        engine = make_starting_engine(url)
+        engine = make_startup_engine(url)
         try:
             require_role(engine)
         finally:

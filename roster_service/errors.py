@@ -9,10 +9,10 @@ from __future__ import annotations
 import enum
 import traceback
 
-IN_LOG = "the service failed; the failure is in its log"
+FAULT_DESCRIPTION = "the service failed; the failure is in its log"
 
 # Seconds after which somebody may try again who was refused because the service is BUSY.
-BUSY_SECONDS = 5
+BUSY_RETRY_SECONDS = 5
 
 
 class Problem(enum.Enum):
@@ -68,7 +68,7 @@ class RefusedRequestError(RosterServiceError):
         self.description = description
 
 
-class SlowedRequestError(RefusedRequestError):
+class ThrottledRequestError(RefusedRequestError):
     """A request that comes too soon: `seconds` says when to try again."""
 
     def __init__(self, description: str, seconds: int) -> None:

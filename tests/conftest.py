@@ -14,10 +14,10 @@ from flask import Flask
 from hypothesis import settings
 from sqlalchemy import Engine, create_engine, make_url, text
 
-from roster_service.db.embedded import open_embedded
+from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
-from roster_service.db.migrate import upgrade
-from roster_service.db.roles import Role, make_base, name_role
+from roster_service.db.roles import Role, make_role_base, name_role
+from roster_service.db.upgrades import upgrade
 
 # A slow machine is no bug. In CI the same inputs every time: a find there would be nobody's change.
 settings.register_profile("here", deadline=None)
@@ -108,7 +108,7 @@ def make_database(server_url: str) -> Iterator[Callable[[], str]]:
     yield make
     administer(server_url, *(f"DROP DATABASE {name} WITH (FORCE)" for name in made))
     # The copies of the template share its roles.
-    administer(server_url, *(f"DROP ROLE {name_role(make_base(made[0]), role)}" for role in Role))
+    administer(server_url, *(f"DROP ROLE {name_role(make_role_base(made[0]), role)}" for role in Role))
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def engine(database_url: str) -> Iterator[Engine]:
 def close_app(app: Flask) -> None:
     """Closes every connection of an application, once its journal is written."""
     app.extensions["roster_access_log"].close()
-    app.extensions["roster_messenger"].close()
+    app.extensions["roster_round_trips"].close()
     for extension in app.extensions.values():
         if isinstance(extension, Engine):
             extension.dispose()

@@ -16,7 +16,7 @@ from roster_service.rostering.status_info import STATUS_INFO
 from roster_service.schemas.vendor_bodies import StudentsRequest
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import PREFIX, Settings
-from roster_service.vendor.answers import FAILURES
+from roster_service.vendor.responses import FAILURES
 from sync_scripts.engine.exit_codes import MEANINGS, ExitCode
 from sync_scripts.formats.tolerated import DEVIATIONS, Deviation
 from sync_scripts.reading.registry import FAMILIES

@@ -36,7 +36,7 @@ def read_state(connection: Connection) -> RosterState:
     return RosterState(*connection.execute(select(state.revision, state.as_of, state.deletions_since)).one())
 
 
-def renew_state(connection: Connection) -> RosterState:
+def advance_restored_state(connection: Connection) -> RosterState:
     """Moves a roster that was restored on, to where it never was; the new state.
 
     Whatever was derived from a former revision is then of another roster: entity tags, what workers remember, orderings
@@ -53,7 +53,7 @@ def renew_state(connection: Connection) -> RosterState:
     return RosterState(*connection.execute(found).one())
 
 
-def show_instant(instant: datetime) -> str:
+def format_instant(instant: datetime) -> str:
     """An instant as the wire shows it: UTC, with milliseconds."""
     return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -67,6 +67,6 @@ def make_state_headers(state: RosterState) -> Mapping[str, str]:
     """
     return {
         "X-Roster-Revision": str(state.revision),
-        "X-Roster-As-Of": show_instant(state.as_of),
-        "X-Roster-Deletions-Since": show_instant(state.deletions_since),
+        "X-Roster-As-Of": format_instant(state.as_of),
+        "X-Roster-Deletions-Since": format_instant(state.deletions_since),
     }

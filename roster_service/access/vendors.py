@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.credentials.secrets import CLIENT_SECRET_PREFIX, hash_secret, make_client_id, make_secret
 from roster_service.access.scopes import Scope, read_scopes
-from roster_service.access.throttling.limits import fill_allowance
+from roster_service.access.throttles.limits import fill_allowance
 from roster_service.db.tables import oauth_clients, orgs, vendor_grants, vendors
 from roster_service.db.visible_orgs import refresh_visible_orgs
 from roster_service.errors import CommandError
@@ -120,7 +120,7 @@ def grant(connection: Connection, email: str, district: str, schools: Sequence[s
     for school_id in wanted or [None]:
         row = {"vendor_id": vendor.id, "district_id": district_id, "school_id": school_id}
         connection.execute(upsert(vendor_grants).values(row).on_conflict_do_nothing())
-    end_tokens(connection, vendor.id)
+    invalidate_tokens(connection, vendor.id)
     return find_vendor(connection, email)
 
 
@@ -134,7 +134,7 @@ def revoke(connection: Connection, email: str, district: str) -> Vendor:
         raise CommandError(f"{vendor.email} has no grant of district {district}")
     own = vendor_grants.c.vendor_id == vendor.id
     connection.execute(delete(vendor_grants).where(own, vendor_grants.c.district_id == district_id))
-    end_tokens(connection, vendor.id)
+    invalidate_tokens(connection, vendor.id)
     return find_vendor(connection, email)
 
 
@@ -145,7 +145,7 @@ def change_flags(
     vendor = find_vendor(connection, email)
     kept = {*vendor.flags, *add} - {*remove}
     connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(flags=sorted(kept)))
-    end_tokens(connection, vendor.id)
+    invalidate_tokens(connection, vendor.id)
     return find_vendor(connection, email)
 
 
@@ -162,15 +162,15 @@ def change_allowance(connection: Connection, email: str, allowance: Allowance) -
     return find_vendor(connection, email)
 
 
-def enable_vendor(connection: Connection, email: str, enabled: bool) -> Vendor:
+def set_vendor_enabled(connection: Connection, email: str, enabled: bool) -> Vendor:
     """Enables or disables a vendor, with all its clients and tokens."""
     vendor = find_vendor(connection, email)
     connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(enabled=enabled))
-    end_tokens(connection, vendor.id)
+    invalidate_tokens(connection, vendor.id)
     return find_vendor(connection, email)
 
 
-def end_tokens(connection: Connection, vendor_id: int) -> None:
+def invalidate_tokens(connection: Connection, vendor_id: int) -> None:
     """Makes every token that the vendor holds, of both interfaces, useless, and writes anew which orgs it sees."""
     renewed = {"grant_version": vendors.c.grant_version + 1, "visibility_key": func.gen_random_uuid()}
     connection.execute(update(vendors).where(vendors.c.id == vendor_id).values(renewed))

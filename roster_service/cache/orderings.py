@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.cache.ordering_statements import keeping_statement
 from roster_service.db.tables import ordering_chunks, orderings, roster_state
-from roster_service.db.visibility import visible_set, whole_districts
+from roster_service.db.visibility import read_visible_set, select_whole_districts
 from roster_service.query.request import AuthorizedRequest
 
 # What a worker may add before it has the bounds checked.
@@ -76,7 +76,7 @@ class Orderings:
         found = connection.execute(taken.returning(orderings.c.id, orderings.c.revision, orderings.c.bytes)).one()
         if found.bytes:
             return True
-        sees_districts = connection.scalar(select(whole_districts().exists()), request.values) or False
+        sees_districts = connection.scalar(select(select_whole_districts().exists()), request.values) or False
         connection.execute(delete(ordering_chunks).where(ordering_chunks.c.ordering_id == found.id))
         keeping = keeping_statement(request.plan, sees_districts=sees_districts)
         made = connection.execute(keeping, {**request.values, "ordering_id": found.id}).one()
@@ -111,7 +111,7 @@ def _admit(connection: Connection, request: AuthorizedRequest) -> None:
 def _row_of(request: AuthorizedRequest, total: int) -> postgresql.Insert:
     """The row of an ordering that is not kept yet. Without an admission it breaks a constraint."""
     revision = select(roster_state.c.revision).scalar_subquery()
-    row = {"query": request.query_hash, "visible_set": visible_set(), "revision": revision}
+    row = {"query": request.query_hash, "visible_set": read_visible_set(), "revision": revision}
     return insert(orderings).values(**row, vendor_id=request.vendor_id, total=total, bytes=0)
 
 

@@ -19,7 +19,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from roster_service.cache.required_orgs import has_rendered_records, required_orgs_of
 from roster_service.db import json_text
-from roster_service.db.prepared import prepare
+from roster_service.db.prepared_statements import prepare
 from roster_service.db.tables import CText, CTexts, rendered_records, renditions
 from roster_service.db.visibility import rendered_record_is_visible
 from roster_service.query.plan import QueryShape, ResourceView

@@ -12,9 +12,9 @@ from typing import Any
 import click
 from sqlalchemy import Connection
 
-from roster_service.access.access_log.reports import Access, Usage, read_audit, read_usage
+from roster_service.access.access_log.reports import Access, Usage, read_access_log, read_usage
 from roster_service.access.vendors import find_vendor
-from roster_service.cli.console import as_json, make_table, open_accounts, show
+from roster_service.cli.console import as_json, make_table, open_connection, show
 
 vendor_option = click.option("--vendor", "email", help="Only the vendor with this e-mail.")
 since_option = click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="Only from this day on, in UTC.")
@@ -28,7 +28,7 @@ csv_option = click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @as_json
 def usage(email: str | None, since: datetime | None, as_csv: bool, as_json: bool) -> None:
     """Show requests, records and bytes by vendor, day, endpoint and class of status."""
-    with open_accounts() as connection:
+    with open_connection() as connection:
         found = read_usage(connection, _find_id(connection, email), None if since is None else since.date())
     _show(found, as_csv, as_json, "nobody asked for anything")
 
@@ -40,9 +40,9 @@ def usage(email: str | None, since: datetime | None, as_csv: bool, as_json: bool
 @as_json
 def audit(email: str | None, since: datetime | None, as_csv: bool, as_json: bool) -> None:
     """Show the access log: which vendor was shown how many records of what, and when."""
-    with open_accounts() as connection:
+    with open_connection() as connection:
         start = None if since is None else since.replace(tzinfo=UTC)
-        found = read_audit(connection, _find_id(connection, email), start)
+        found = read_access_log(connection, _find_id(connection, email), start)
     _show(found, as_csv, as_json, "nobody was shown anything")
 
 

@@ -10,8 +10,8 @@ import click
 from roster_service.access import vendors
 from roster_service.access.scopes import EXPLANATIONS, Scope, ScopeName, read_scope
 from roster_service.access.vendors import Client, Credentials, Grant, Vendor
-from roster_service.cli.console import as_json, make_table, open_accounts, read_settings, show
-from roster_service.cli.vendor_access import COMMANDS, describe_login, give_login, password_option, read_password
+from roster_service.cli.console import as_json, make_table, open_connection, read_settings, show
+from roster_service.cli.vendor_access import COMMANDS, create_login, describe_login, password_option, read_password
 from roster_service.publication import render_for_clients
 from roster_service.schemas.flags import Flag
 from roster_service.schemas.versions import VERSIONS
@@ -39,9 +39,9 @@ def vendor() -> None:
 def vendor_add(email: str, name: str, password_stdin: bool, as_json: bool) -> None:
     """Add the vendor EMAIL, who sees nothing until districts are granted. Its API key is shown this once."""
     password = read_password(password_stdin)
-    with open_accounts() as connection:
+    with open_connection() as connection:
         added = vendors.add_vendor(connection, email, name)
-        login = give_login(connection, added.id, password)
+        login = create_login(connection, added.id, password)
     message = f"added the vendor {added.email}; grant it a district with `roster vendor grant`"
     shown = {**asdict(added), "api_key": login.api_key, "password": login.password}
     show(shown, as_json, lambda _: f"{message}\n{describe_login(login)}")
@@ -51,7 +51,7 @@ def vendor_add(email: str, name: str, password_stdin: bool, as_json: bool) -> No
 @as_json
 def vendor_list(as_json: bool) -> None:
     """List the vendors and their grants."""
-    with open_accounts() as connection:
+    with open_connection() as connection:
         found = vendors.list_vendors(connection)
     show(found, as_json, lambda _: make_table([_vendor_row(item) for item in found], "there are no vendors"))
 
@@ -86,7 +86,7 @@ def vendor_grant(
     _require_something(district, flags)
     if schools and district is None:
         raise click.UsageError("--school needs the --district that it lies in")
-    with open_accounts() as connection:
+    with open_connection() as connection:
         if district is not None:
             vendors.grant(connection, email, district, schools)
         changed = vendors.change_flags(connection, email, add=[Flag(flag) for flag in flags])
@@ -106,7 +106,7 @@ def _require_something(district: str | None, flags: tuple[str, ...]) -> None:
 def vendor_revoke(email: str, district: str | None, flags: tuple[str, ...], as_json: bool) -> None:
     """Take a district and its schools, or flags, back from the vendor EMAIL. Its older tokens stop working."""
     _require_something(district, flags)
-    with open_accounts() as connection:
+    with open_connection() as connection:
         if district is not None:
             vendors.revoke(connection, email, district)
         changed = vendors.change_flags(connection, email, remove=[Flag(flag) for flag in flags])
@@ -124,8 +124,8 @@ def _describe_grants(item: Vendor) -> str:
 @as_json
 def vendor_disable(email: str, as_json: bool) -> None:
     """Shut out the vendor EMAIL at once, with all its clients and tokens."""
-    with open_accounts() as connection:
-        changed = vendors.enable_vendor(connection, email, enabled=False)
+    with open_connection() as connection:
+        changed = vendors.set_vendor_enabled(connection, email, enabled=False)
     show(changed, as_json, lambda _: f"{changed.email} is disabled")
 
 
@@ -134,8 +134,8 @@ def vendor_disable(email: str, as_json: bool) -> None:
 @as_json
 def vendor_enable(email: str, as_json: bool) -> None:
     """Let the disabled vendor EMAIL in again."""
-    with open_accounts() as connection:
-        changed = vendors.enable_vendor(connection, email, enabled=True)
+    with open_connection() as connection:
+        changed = vendors.set_vendor_enabled(connection, email, enabled=True)
     show(changed, as_json, lambda _: f"{changed.email} is enabled")
 
 
@@ -180,7 +180,7 @@ def client_add(email: str, name: str, scopes: tuple[str, ...], as_json: bool) ->
     """Add an OAuth client. Its secret is shown this once. The records that it may ask for are rendered, which takes a
     while for a large roster and scopes that no client had."""
     wanted = read_scope_options(scopes)
-    with open_accounts() as connection:
+    with open_connection() as connection:
         made = vendors.add_client(connection, email, name, wanted)
         if not render_for_clients(connection, read_settings()):
             click.echo("a sync is under way; the next one renders the records for this client", err=True)
@@ -200,7 +200,7 @@ def _describe_credentials(made: Credentials) -> str:
 @as_json
 def client_list(as_json: bool) -> None:
     """List the clients and their scopes."""
-    with open_accounts() as connection:
+    with open_connection() as connection:
         found = vendors.list_clients(connection)
     show(found, as_json, lambda _: make_table([_client_row(item) for item in found], "there are no clients"))
 
@@ -226,7 +226,7 @@ def _client_row(item: Client) -> dict[str, str]:
 def client_rotate_secret(client_id: str, grace_hours: int | None, as_json: bool) -> None:
     """Replace the secret of CLIENT_ID. The old one still counts for a grace, unless that is 0."""
     hours = read_settings().secret_grace_hours if grace_hours is None else grace_hours
-    with open_accounts() as connection:
+    with open_connection() as connection:
         made = vendors.rotate_secret(connection, client_id, timedelta(hours=hours))
     old = f"The old secret counts for {hours} hours more." if hours else "The old secret and its tokens have ended."
     show(made, as_json, lambda _: f"{_describe_credentials(made)}\n{old}")
@@ -237,6 +237,6 @@ def client_rotate_secret(client_id: str, grace_hours: int | None, as_json: bool)
 @as_json
 def client_disable(client_id: str, as_json: bool) -> None:
     """Shut out CLIENT_ID at once, with its tokens."""
-    with open_accounts() as connection:
+    with open_connection() as connection:
         vendors.disable_client(connection, client_id)
     show({"client_id": client_id, "enabled": False}, as_json, lambda _: f"{client_id} is disabled")

@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.table import Table
 from sqlalchemy import Connection
 
-from roster_service.db.embedded import open_database
+from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
-from roster_service.db.migrate import require_current
+from roster_service.db.upgrades import require_current
 from roster_service.settings import Settings
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON value.")
@@ -35,7 +35,7 @@ def announce_cluster(cluster: Path) -> None:
 
 
 @contextlib.contextmanager
-def open_accounts() -> Iterator[Connection]:
+def open_connection() -> Iterator[Connection]:
     """A connection to the migrated database; what was done on it is committed when the block ends without an error."""
     with open_database(read_settings()) as url:
         engine = make_engine(url)

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, exists, select
 
 from roster_service.access import vendors
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.cli.vendor_access import give_login
+from roster_service.cli.vendor_access import create_login
 from roster_service.db.tables import feeds, orgs
 from roster_service.errors import CommandError
 from roster_service.publication import render_for_clients
@@ -93,7 +93,7 @@ def add_demo_account(connection: Connection) -> DemoAccount:
     vendors.change_flags(connection, EMAIL, add=tuple(Flag))
     scopes = [Scope(version.prefix, name) for version in VERSIONS for name in ScopeName]
     made = vendors.add_client(connection, EMAIL, "demo", scopes)
-    login = give_login(connection, added.id, None)
+    login = create_login(connection, added.id, None)
     return DemoAccount(
         **dataclasses.asdict(made),
         email=EMAIL,

@@ -10,7 +10,7 @@ import click
 from sqlalchemy import Connection, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from roster_service.cli.console import as_json, make_table, open_accounts, show
+from roster_service.cli.console import as_json, make_table, open_connection, show
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
 
@@ -59,7 +59,7 @@ def feed() -> None:
 @as_json
 def feed_add(name: str, format_: str, path: Path | None, as_json: bool) -> None:
     """Add the export source NAME."""
-    with open_accounts() as connection:
+    with open_connection() as connection:
         row = {"name": name, "format": format_, "path": None if path is None else str(path.resolve())}
         added = connection.execute(upsert(feeds).values(row).on_conflict_do_nothing().returning(feeds.c.id))
         if added.one_or_none() is None:
@@ -99,7 +99,7 @@ def feed_set(
     }
     if not values:
         raise CommandError("there is nothing to set; name an option, as --help lists them")
-    with open_accounts() as connection:
+    with open_connection() as connection:
         if connection.execute(update(feeds).where(feeds.c.name == name).values(values)).rowcount == 0:
             raise CommandError(f"there is no feed {name}")
         [shown] = [item for item in list_feeds(connection) if item.name == name]
@@ -110,7 +110,7 @@ def feed_set(
 @as_json
 def feed_list(as_json: bool) -> None:
     """List the feeds and when each was last loaded."""
-    with open_accounts() as connection:
+    with open_connection() as connection:
         found = list_feeds(connection)
     show(found, as_json, lambda _: make_table([_to_row(item) for item in found], "there are no feeds"))
 

@@ -10,7 +10,7 @@ import click
 from roster_service.access.credentials.access_token import LEEWAY_SECONDS
 from roster_service.access.credentials.permission_token import PERMISSION_TOKEN_SECONDS
 from roster_service.access.credentials.signing_keys import ListedKey, list_signing_keys, rotate_signing_key
-from roster_service.cli.console import as_json, make_table, open_accounts, read_settings, show
+from roster_service.cli.console import as_json, make_table, open_connection, read_settings, show
 from roster_service.settings import Settings
 
 
@@ -23,7 +23,7 @@ def keys() -> None:
 @as_json
 def keys_list(as_json: bool) -> None:
     """List the keys: the one that signs, those that still verify, and those that are retired."""
-    with open_accounts() as connection:
+    with open_connection() as connection:
         found = list_signing_keys(connection)
     show(found, as_json, lambda _: make_table([_key_row(item) for item in found], "there are no keys yet"))
 
@@ -39,7 +39,7 @@ def keys_rotate(at_once: bool, as_json: bool) -> None:
     """Make a new key, which signs from now on. The one before it verifies until the last of its tokens has ended."""
     settings = read_settings()
     lasting = timedelta(0) if at_once else read_token_life(settings)
-    with open_accounts() as connection:
+    with open_connection() as connection:
         made = rotate_signing_key(connection, settings.read_secret_key(), lasting)
         [shown] = [item for item in list_signing_keys(connection) if item.key_id == made]
     ended = "the tokens that are out have ended" if at_once else f"older tokens count for {lasting} at most"

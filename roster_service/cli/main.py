@@ -7,17 +7,17 @@ from typing import Any
 import click
 
 from roster_service import __version__
-from roster_service.access.roster_state import renew_state, show_instant
+from roster_service.access.roster_state import advance_restored_state, format_instant
 from roster_service.cli.access_log import audit, usage
 from roster_service.cli.accounts import client, vendor
-from roster_service.cli.console import announce_cluster, as_json, open_accounts, read_settings, show
+from roster_service.cli.console import announce_cluster, as_json, open_connection, read_settings, show
 from roster_service.cli.feeds import feed
 from roster_service.cli.keys import keys
-from roster_service.cli.serve import run
+from roster_service.cli.server import run
 from roster_service.cli.sync import sync
-from roster_service.db.embedded import open_database
+from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
-from roster_service.db.migrate import upgrade
+from roster_service.db.upgrades import upgrade
 from roster_service.errors import RosterServiceError
 
 
@@ -68,9 +68,9 @@ Do again what was done after the backup was made:
 @as_json
 def db_restored(as_json: bool) -> None:
     """Say that the database was restored from a backup: clients get everything anew."""
-    with open_accounts() as connection:
-        state = renew_state(connection)
-    restored = {"revision": state.revision, "as_of": show_instant(state.as_of)}
+    with open_connection() as connection:
+        state = advance_restored_state(connection)
+    restored = {"revision": state.revision, "as_of": format_instant(state.as_of)}
     show(restored, as_json, lambda _: AFTER_RESTORE.format(revision=state.revision))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from sqlalchemy import Connection, Row, select
 
-from roster_service.cli.console import as_json, make_table, open_accounts, show
+from roster_service.cli.console import as_json, make_table, open_connection, show
 from roster_service.db.held_runs import APPROVED, HELD, close_held, drop_export
 from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, find_interrupted
 from roster_service.db.tables import feeds, sync_runs
@@ -45,7 +45,7 @@ def sync() -> None:
 @as_json
 def sync_status(as_json: bool) -> None:
     """Show every held run, and the latest others."""
-    with open_accounts() as connection:
+    with open_connection() as connection:
         found = list_runs(connection)
     show(found, as_json, lambda _: make_table([_to_row(item) for item in found], "there were no runs"))
 
@@ -98,7 +98,7 @@ def _to_row(item: Run) -> dict[str, str]:
 def sync_approve(run: int, as_json: bool) -> None:
     """Apply the held RUN: the very export that was held. Where more would vanish or change by now than it showed, it is
     held again, as a new run."""
-    with open_accounts() as connection:
+    with open_connection() as connection:
         held = _find_held(connection, run)
         url = connection.engine.url.render_as_string(hide_password=False)
         command = [
@@ -130,7 +130,7 @@ def sync_approve(run: int, as_json: bool) -> None:
 @as_json
 def sync_discard(run: int, as_json: bool) -> None:
     """Forget the held RUN, and its export."""
-    with open_accounts() as connection:
+    with open_connection() as connection:
         held = _find_held(connection, run)
         kept = close_held(connection, sync_runs.c.id == run, "discarded", "discarded by an operator")
     for export in kept:

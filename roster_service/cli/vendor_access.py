@@ -14,9 +14,9 @@ from roster_service.access import vendors
 from roster_service.access.credentials.api_keys import Allowance, IssuedKey, issue_key, rotate_key
 from roster_service.access.credentials.passwords import set_password
 from roster_service.access.credentials.secrets import make_password
-from roster_service.access.throttling.limits import fill_allowance
+from roster_service.access.throttles.limits import fill_allowance
 from roster_service.access.vendors import Vendor
-from roster_service.cli.console import as_json, open_accounts, show
+from roster_service.cli.console import as_json, open_connection, show
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _SPAN = re.compile(r"(?P<count>\d{1,4})(?P<unit>[smhd])", re.ASCII)
@@ -26,7 +26,7 @@ password_option = click.option(
 )
 
 
-def read_span(text: str) -> timedelta:
+def read_duration(text: str) -> timedelta:
     """A span of time: a whole number and `s`, `m`, `h` or `d`. BadParameter for any other text."""
     matched = _SPAN.fullmatch(text)
     if matched is None:
@@ -48,7 +48,7 @@ def read_password(from_stdin: bool) -> str | None:
     return sys.stdin.readline().rstrip("\r\n") if from_stdin else None
 
 
-def give_login(connection: Connection, vendor_id: int, password: str | None) -> Login:
+def create_login(connection: Connection, vendor_id: int, password: str | None) -> Login:
     """A first API key, and a password: the one given, else one that is made."""
     made = make_password()
     set_password(connection, vendor_id, made if password is None else password)
@@ -72,10 +72,10 @@ def vendor_set_password(email: str, password_stdin: bool, as_json: bool) -> None
     """Replace the password of the vendor EMAIL. Its older tokens stop working."""
     given = read_password(password_stdin)
     made = make_password() if given is None else None
-    with open_accounts() as connection:
+    with open_connection() as connection:
         found = vendors.find_vendor(connection, email)
         set_password(connection, found.id, made or given or "")
-        vendors.end_tokens(connection, found.id)
+        vendors.invalidate_tokens(connection, found.id)
     message = (
         f"password  {made}\nIt is not stored in clear; keep it now." if made else f"{found.email} has a new password"
     )
@@ -85,12 +85,12 @@ def vendor_set_password(email: str, password_stdin: bool, as_json: bool) -> None
 @click.command("rotate-key")
 @click.argument("email")
 @click.option(
-    "--grace", type=read_span, default="0s", help="How long the old key keeps working, such as 24h; 0 by default."
+    "--grace", type=read_duration, default="0s", help="How long the old key keeps working, such as 24h; 0 by default."
 )
 @as_json
 def vendor_rotate_key(email: str, grace: timedelta, as_json: bool) -> None:
     """Give the vendor EMAIL a new API key, shown this once. The old one stops working."""
-    with open_accounts() as connection:
+    with open_connection() as connection:
         made = rotate_key(connection, vendors.find_vendor(connection, email).id, grace)
     show(made, as_json, lambda _: _describe_key(made, grace))
 
@@ -105,7 +105,7 @@ def _describe_key(made: IssuedKey, grace: timedelta) -> str:
 @as_json
 def vendor_show(email: str, as_json: bool) -> None:
     """Show the vendor EMAIL: grants, flags, limits."""
-    with open_accounts() as connection:
+    with open_connection() as connection:
         found = vendors.find_vendor(connection, email)
     show(found, as_json, describe_vendor)
 
@@ -138,7 +138,7 @@ def describe_limits(allowance: Allowance) -> str:
 @as_json
 def vendor_limits(email: str, per_second: int | None, burst: int | None, per_day: int | None, as_json: bool) -> None:
     """Set how much the vendor EMAIL may ask; what is not named becomes the default again."""
-    with open_accounts() as connection:
+    with open_connection() as connection:
         changed = vendors.change_allowance(connection, email, Allowance(per_second, burst, per_day))
     show(changed, as_json, lambda item: f"{item.email}: {describe_limits(item.allowance)}")
 

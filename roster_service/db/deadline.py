@@ -23,7 +23,7 @@ class OverdueError(SQLAlchemyError):
 
 
 @contextlib.contextmanager
-def deadline(seconds: float) -> Iterator[None]:
+def limit_time(seconds: float) -> Iterator[None]:
     """While the block runs, this thread asks the database for nothing once `seconds` have passed."""
     _own.end = time.monotonic() + seconds
     try:
@@ -33,18 +33,18 @@ def deadline(seconds: float) -> Iterator[None]:
         del _own.end
 
 
-def require_time() -> None:
+def require_time_left() -> None:
     """Raises OverdueError where this thread works for a request whose time is up."""
     end: float | None = getattr(_own, "end", None)
     if end is not None and time.monotonic() > end:
         raise OverdueError("the time of the request is up")
 
 
-def hold_to_deadline(engine: Engine) -> None:
-    """Has every new connection and every statement of the engine ask for `require_time`."""
+def enforce_deadline(engine: Engine) -> None:
+    """Has every new connection and every statement of the engine ask for `require_time_left`."""
 
     def check(*_: Any) -> None:
-        require_time()
+        require_time_left()
 
     event.listen(engine, "do_connect", check)
     event.listen(engine, "before_cursor_execute", check)

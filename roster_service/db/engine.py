@@ -15,8 +15,8 @@ from psycopg2.extensions import connection as DriverConnection  # noqa: N812  (t
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import OperationalError
 
-from roster_service.db.deadline import hold_to_deadline
-from roster_service.db.prepared import let_prepare
+from roster_service.db.deadline import enforce_deadline
+from roster_service.db.prepared_statements import allow_preparing
 from roster_service.errors import DatabaseUnavailableError, SettingError
 
 # How long a connection is waited for: until one of the pool is free, and until a new one is made.
@@ -43,7 +43,7 @@ _SPECIAL, _ESCAPED = re.compile(r"[\\\s]"), r"\\\g<0>"
 _STARTS_TRANSACTION = "transaction is to be opened"
 # The execution option that says what a message begins with that is a transaction by itself.
 BATCH_START = "roster_message_opening"
-FORGETFUL_SESSIONS = (
+SESSIONS_IGNORE_SETTINGS = (
     "the sessions of the database are not as they are asked for; behind a pooler, set ROSTER_PREPARED_STATEMENTS=false"
 )
 
@@ -56,7 +56,7 @@ def make_engine(url: str) -> Engine:
     return _make(url, _write_options({}), pool_size=2)
 
 
-def make_starting_engine(url: str) -> Engine:
+def make_startup_engine(url: str) -> Engine:
     """An engine for what a worker asks and writes before it serves: as `make_engine`, and no statement waits long."""
     engine = _make(url, {}, pool_size=1)
     _open_transactions_with(engine, _set_locally({"statement_timeout": f"{START_SECONDS}s"}))
@@ -85,7 +85,7 @@ def make_reading_engine(url: str, *, statement_seconds: int, pool_size: int, own
     engine = _make(url, extra, pool_size=pool_size)
     _open_transactions_with(engine, begin)
     engine.update_execution_options(**{BATCH_START: start})
-    return let_prepare(engine, own_sessions)
+    return allow_preparing(engine, own_sessions)
 
 
 class Reader(DriverConnection):  # type: ignore[misc]
@@ -191,7 +191,7 @@ def _make(url: str, extra: Mapping[str, Any], *, pool_size: int) -> Engine:
         hide_parameters=True,
         connect_args={**extra, "connect_timeout": CONNECT_SECONDS, "application_name": "roster"},
     )
-    hold_to_deadline(engine)
+    enforce_deadline(engine)
     return engine
 
 
@@ -212,4 +212,4 @@ def require_reading(engine: Engine) -> None:
     told = text("SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')")
     with engine.connect() as connection:
         if tuple(connection.execute(told).one()) != tuple(_SNAPSHOTS.values()):
-            raise SettingError(FORGETFUL_SESSIONS)
+            raise SettingError(SESSIONS_IGNORE_SETTINGS)

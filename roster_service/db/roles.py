@@ -68,7 +68,7 @@ def name_role(base: str, role: Role) -> str:
     return f"{base}_{role.value}"
 
 
-def make_base(database: str) -> str:
+def make_role_base(database: str) -> str:
     """What the names of the roles begin with: the database's name; a long one is cut, and told apart by a hash."""
     room = NAME_BYTES - max(len(name_role("", role)) for role in Role)
     if len(database.encode()) <= room:
@@ -120,7 +120,7 @@ def ensure_roles(connection: Connection, password: str | None) -> None:
     to run, and where a role of such a name could do more than it should.
     """
     user, database = connection.execute(text("SELECT current_user, current_database()")).one()
-    base = connection.scalar(select(tables.roster_state.c.role_base)) or make_base(database)
+    base = connection.scalar(select(tables.roster_state.c.role_base)) or make_role_base(database)
     names = {role: name_role(base, role) for role in Role}
     try:
         with connection.begin_nested():

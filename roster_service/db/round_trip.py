@@ -17,15 +17,15 @@ from psycopg2.errors import FeatureNotSupported
 from sqlalchemy import Engine, Row
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.db.deadline import require_time
+from roster_service.db.deadline import require_time_left
 from roster_service.db.engine import BATCH_START
-from roster_service.db.prepared import (
+from roster_service.db.prepared_statements import (
     Statement,
-    again_with_fresh_plans,
     fetch_rows,
     may_prepare,
     plan,
     prepare,
+    retry_with_fresh_plans,
 )
 
 
@@ -92,7 +92,7 @@ class RoundTrips:
                 fetch_rows(connection, first.statement, first.values)
                 return connection.execute(statement, values).all()
 
-        return again_with_fresh_plans(self._engine, fetch)
+        return retry_with_fresh_plans(self._engine, fetch)
 
     def close(self) -> None:
         """Closes the connection of this thread, if it has one."""
@@ -111,7 +111,7 @@ class RoundTrips:
         with own.driver.cursor() as cursor:
 
             def send(message: str) -> None:
-                require_time()
+                require_time_left()
                 cursor.execute(f"{self._start} {message}")
 
             if self._prepared:

@@ -32,7 +32,7 @@ def try_sync_lock(connection: Connection) -> bool:
     return bool(connection.scalar(taken, SYNC_LOCK))
 
 
-def find_holder(connection: Connection) -> Row[Any] | None:
+def find_lock_holder(connection: Connection) -> Row[Any] | None:
     """(application name, process, time of day since when) of the session that holds the lock."""
     return connection.execute(_HOLDER, SYNC_LOCK).first()
 
@@ -40,4 +40,4 @@ def find_holder(connection: Connection) -> Row[Any] | None:
 def find_interrupted(connection: Connection) -> frozenset[int]:
     """The runs that are interrupted, if their rows still say `running` afterwards: a run may end while this looks."""
     running = connection.scalars(select(sync_runs.c.id).where(sync_runs.c.outcome == RUNNING)).all()
-    return frozenset() if not running or find_holder(connection) is not None else frozenset(running)
+    return frozenset() if not running or find_lock_holder(connection) is not None else frozenset(running)

@@ -88,12 +88,12 @@ RENDERER = 0
 VENDOR: BindParameter[int] = bindparam("vendor_id", type_=Integer)
 
 
-def granted_orgs() -> Select[str]:
+def select_granted_orgs() -> Select[str]:
     """The ids of the orgs whose people, classes and enrollments are visible."""
     return _select_visible(lambda visible: visible.granted)
 
 
-def whole_districts() -> Select[str]:
+def select_whole_districts() -> Select[str]:
     """The ids of the districts that are granted with all their orgs."""
     return _select_visible(lambda visible: visible.whole_district)
 
@@ -103,7 +103,7 @@ def _select_visible(condition: Callable[[Any], ColumnElement[bool]]) -> Select[s
     return select(visible.c.org_id).where(visible.c.vendor_id == VENDOR, condition(visible.c))
 
 
-def visible_set() -> ColumnElement[str]:
+def read_visible_set() -> ColumnElement[str]:
     """The hash of what the admitted caller sees; NULL where nobody was admitted in this transaction."""
     return func.nullif(func.current_setting("roster.visible_set", True), "", type_=CText)
 
@@ -180,8 +180,10 @@ def rendered_record_is_visible(rights: ContentRights) -> ColumnElement[bool]:
     """Whether a rendered record is what the caller would get of its record."""
     granted = or_(
         # Says for most callers in one comparison what the list would.
-        rendered_records.c.district_id.in_(whole_districts()),
-        rendered_records.c.required_orgs.contained_by(func.array(granted_orgs().scalar_subquery(), type_=CTexts)),
+        rendered_records.c.district_id.in_(select_whole_districts()),
+        rendered_records.c.required_orgs.contained_by(
+            func.array(select_granted_orgs().scalar_subquery(), type_=CTexts)
+        ),
     )
     return granted if rights.guardians else granted & ~rendered_records.c.requires_guardians
 

@@ -20,18 +20,18 @@ from joserfc.jwk import KeySet
 from sqlalchemy import Engine
 from werkzeug.exceptions import BadRequest, TooManyRequests
 
-from roster_service.access.credentials.access_token import make_audience
-from roster_service.access.credentials.secrets import secret_matches
+from roster_service.access.credentials.access_token import make_access_token_audience
+from roster_service.access.credentials.secrets import verify_secret
 from roster_service.access.credentials.signing_keys import ALGORITHM, KeyRing
 from roster_service.access.scope_grants import grant_scopes
 from roster_service.access.scopes import TOKEN_PATH, read_scopes
-from roster_service.access.throttling.token_throttle import TokenThrottle
+from roster_service.access.throttles.token_throttle import TokenThrottle
 from roster_service.access.vendors import RegisteredClient, find_client
 from roster_service.oauth.transport import is_secure
 
 JWKS_PATH = "/.well-known/jwks.json"
 # Nobody knows a secret with this hash.
-NOBODY = RegisteredClient("", (b"",), (), client_version=0, vendor_id=0, grant_version=0, visibility_key="")
+UNKNOWN_CLIENT = RegisteredClient("", (b"",), (), client_version=0, vendor_id=0, grant_version=0, visibility_key="")
 INSECURE = (
     "a token is given over https alone, and this request came over plain http; a service behind a proxy that speaks "
     "TLS has to be told so by ROSTER_PUBLIC_URL or ROSTER_TRUSTED_PROXIES"
@@ -56,7 +56,7 @@ class Client(ClientMixin):  # type: ignore[misc]  # Authlib has no types
     def check_client_secret(self, client_secret: str) -> bool:
         """Whether this is its secret, or the one before it in its grace."""
         # Each is compared, whichever matches.
-        return True in {secret_matches(client_secret, stored) for stored in self.registered.secret_hashes}
+        return True in {verify_secret(client_secret, stored) for stored in self.registered.secret_hashes}
 
     def check_endpoint_auth_method(self, method: str, endpoint: str) -> bool:
         """Basic credentials, or both in the body."""
@@ -126,7 +126,7 @@ class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib 
 
     def get_audiences(self, client: Client, user: object, scope: str) -> str:
         """The rostering interface."""
-        return make_audience(self.issuer)
+        return make_access_token_audience(self.issuer)
 
     def get_extra_claims(self, client: Client, grant_type: str, user: object, scope: str) -> dict[str, Any]:
         """What the client is admitted by, and the granted scopes in one spelling."""
@@ -166,7 +166,7 @@ def register_oauth(
             # PostgreSQL has no text with a NUL in it, so no client has such an id.
             registered = None if "\x00" in client_id else find_client(connection, client_id)
         # A stranger fails where a wrong secret does, and so gets the same answer.
-        return Client(registered or NOBODY)
+        return Client(registered or UNKNOWN_CLIENT)
 
     server = TokenServer(app, query_client=query_client, save_token=lambda _token, _request: None)
     server.throttle = throttle

@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import array
 from sqlalchemy.sql import visitors
 
 from roster_service.cache.ordering_statements import LIMIT, OFFSET
-from roster_service.db.prepared import DIALECT
+from roster_service.db.prepared_statements import DIALECT
 from roster_service.db.tables import CTexts
 from roster_service.query.plan import Plan, QueryShape
 from roster_service.query.statements import (

@@ -14,7 +14,7 @@ from sqlalchemy import CTE, ColumnElement, FromClause, LargeBinary, Select, bind
 from roster_service.cache.ordering_statements import ids_of_page
 from roster_service.cache.rendered_records import TextSource, rendered_text, texts_of
 from roster_service.db.tables import orderings, roster_state
-from roster_service.db.visibility import visible_set, whole_districts
+from roster_service.db.visibility import read_visible_set, select_whole_districts
 from roster_service.query.path_filters import everything
 from roster_service.query.plan import QueryShape
 from roster_service.query.statements import KEPT, RECORD, Driver, admits, key_column, matching, record_json
@@ -22,7 +22,7 @@ from roster_service.query.statements import KEPT, RECORD, Driver, admits, key_co
 
 def _state() -> CTE:
     state = roster_state.c
-    columns = (visible_set().label("visible_set"), state.revision, state.as_of, state.deletions_since)
+    columns = (read_visible_set().label("visible_set"), state.revision, state.as_of, state.deletions_since)
     return select(*columns).cte("state")
 
 
@@ -46,7 +46,7 @@ def ordered_page_statement(shape: QueryShape, source: TextSource) -> Select[*tup
     found = select(orderings.c.id, orderings.c.total, orderings.c.bytes).select_from(state.join(orderings, is_own))
     ordering = found.cte("ordering")
     ids = ids_of_page(ordering, descending=shape.descending)
-    sees_districts = case((ordering.c.id.is_(None), exists(whole_districts())))
+    sees_districts = case((ordering.c.id.is_(None), exists(select_whole_districts())))
     head = (*state.c, ordering.c.total, ordering.c.bytes, sees_districts)
     return _put_beside(
         head, state.outerjoin(ordering, true()), texts_of(shape, ids, source, backwards=shape.descending)

@@ -8,7 +8,7 @@ from flask import Flask, Response, request
 from flask_smorest import Blueprint
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
-from roster_service.errors import BUSY_SECONDS, Problem, RefusedRequestError
+from roster_service.errors import BUSY_RETRY_SECONDS, Problem, RefusedRequestError
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.rostering.openapi import document, make_api
 from roster_service.rostering.operations import Operation
@@ -89,6 +89,6 @@ def answer_refusal(error: RefusedRequestError) -> Response:
     if error.problem in CHALLENGES:
         response.headers["WWW-Authenticate"] = CHALLENGES[error.problem]
     if error.problem is Problem.BUSY:
-        response.headers["Retry-After"] = str(BUSY_SECONDS)
+        response.headers["Retry-After"] = str(BUSY_RETRY_SECONDS)
     response.headers["Cache-Control"] = "no-store"
     return response

@@ -16,13 +16,13 @@ class Logger(glogging.Logger):  # type: ignore[misc]  # gunicorn has no types
     def setup(self, cfg: Any) -> None:
         """Prepares the handlers, at the start and with each change of the configuration."""
         super().setup(cfg)
-        self.error_log.addFilter(hide_words)
+        self.error_log.addFilter(hide_messages)
 
     def access(self, resp: Any, req: Any, environ: Any, request_time: Any) -> None:
         """Nothing: its lines have query strings and ids of students. The service keeps an access log of its own."""
 
 
-def hide_words(record: logging.LogRecord) -> bool:
+def hide_messages(record: logging.LogRecord) -> bool:
     """Leaves of each exception of a record its kind and its place. A filter of logging: every record passes."""
     if isinstance(record.args, tuple):
         record.args = tuple(type(one).__name__ if isinstance(one, BaseException) else one for one in record.args)

@@ -13,7 +13,7 @@ from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseExc
 from gunicorn.http.parser import RequestParser
 from gunicorn.workers.sync import SyncWorker
 
-from roster_service.errors import IN_LOG, Problem, describe_fault
+from roster_service.errors import FAULT_DESCRIPTION, Problem, describe_fault
 
 # Bytes of a request line. The longest filter takes 49 kB where each of its letters takes 12 bytes. gunicorn's own limit
 # is 8 kB at most, or none; with none it looks through the whole line again with each 8 kB that arrive.
@@ -59,7 +59,7 @@ class Worker(SyncWorker):  # type: ignore[misc]  # gunicorn has no types
             answer = make_answer(Problem.PARAMETER, REASONS.get(type(exc), "this is no request of HTTP/1.1"), req)
         else:
             self.log.error("a request from %s was not answered: %s", peer, describe_fault(exc))
-            answer = make_answer(Problem.INTERNAL, IN_LOG, req)
+            answer = make_answer(Problem.INTERNAL, FAULT_DESCRIPTION, req)
         # The client may have gone.
         with contextlib.suppress(OSError):
             util.write_nonblock(client, answer)

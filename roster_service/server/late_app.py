@@ -16,11 +16,11 @@ from flask import Flask
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from roster_service.app import add_common_headers
-from roster_service.db.deadline import deadline
+from roster_service.db.deadline import limit_time
 from roster_service.db.engine import START_SECONDS
 from roster_service.errors import DatabaseUnavailableError, SettingError
 from roster_service.rostering.paths import EncodedIds
-from roster_service.web.error_handlers import register_failures
+from roster_service.web.error_handlers import register_error_handlers
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -53,7 +53,7 @@ class LateApp:
         Raises SettingError, which stops the start; found later, it is told, and requests are refused.
         """
         try:
-            with deadline(START_SECONDS):
+            with limit_time(START_SECONDS):
                 self._app = self._make_app()
         except DatabaseUnavailableError as error:
             self._report(str(error))
@@ -93,7 +93,7 @@ def _describe(error: SQLAlchemyError) -> str:
 def make_refusing_app() -> Flask:
     """An application that refuses every request, as the interface does that it came to."""
     app = Flask("roster_service", static_folder=None)
-    register_failures(app)
+    register_error_handlers(app)
     app.before_request(_refuse)
     app.after_request(add_common_headers)
     app.wsgi_app = EncodedIds(app.wsgi_app)  # type: ignore[method-assign]

@@ -10,8 +10,8 @@ from flask_smorest import Blueprint
 from marshmallow import Schema
 
 from roster_service.schemas.vendor_bodies import LoginAnswer, LoginRequest, StudentsAnswer, StudentsRequest
-from roster_service.vendor.answers import ROOT
 from roster_service.vendor.openapi import TITLE, document, make_api
+from roster_service.vendor.responses import ROOT
 from roster_service.vendor.views import Answer, VendorServices, answer_login, answer_students, make_vendor_view
 
 

@@ -10,7 +10,7 @@ from marshmallow import Schema
 
 from roster_service import __version__
 from roster_service.schemas.vendor_bodies import Failure
-from roster_service.vendor.answers import ROOT
+from roster_service.vendor.responses import ROOT
 
 TITLE = "Vendor interface"
 

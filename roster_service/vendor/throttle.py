@@ -17,9 +17,9 @@ from limits.errors import ConfigurationError
 from limits.storage import Storage
 from sqlalchemy import Engine
 
-from roster_service.access.throttling.limits import write_windows
-from roster_service.access.throttling.storage import URI
-from roster_service.errors import SettingError, SlowedRequestError
+from roster_service.access.throttles.limits import format_windows
+from roster_service.access.throttles.storage import URI
+from roster_service.errors import SettingError, ThrottledRequestError
 
 log = logging.getLogger(__name__)
 
@@ -84,12 +84,14 @@ class Throttle:
         return self._limiter.storage
 
     def admit(self) -> None:
-        """Counts this request. Raises SlowedRequestError where it is one too many."""
+        """Counts this request. Raises ThrottledRequestError where it is one too many."""
         try:
             self._admit()
         except RateLimitExceeded:
             seconds = int(self._read_headers().get("RateLimit-Reset", "1"))
-            raise SlowedRequestError("too many requests; `Retry-After` says when to go on", max(1, seconds)) from None
+            raise ThrottledRequestError(
+                "too many requests; `Retry-After` says when to go on", max(1, seconds)
+            ) from None
 
     def add_headers(self, response: Response) -> Response:
         """Says what is left of the allowance."""
@@ -116,4 +118,4 @@ def _vendor_name() -> str:
 
 
 def _windows() -> str:
-    return write_windows(g.key_holder.allowance)
+    return format_windows(g.key_holder.allowance)

@@ -15,24 +15,24 @@ from typing import Any
 from flask import Response, g, request
 from sqlalchemy import Engine
 
-from roster_service.access.credentials.api_keys import KeyHolder, find_holder
-from roster_service.access.credentials.passwords import password_matches
+from roster_service.access.credentials.api_keys import KeyHolder, find_key_holder
+from roster_service.access.credentials.passwords import verify_password
 from roster_service.access.credentials.permission_token import (
     PERMISSION_TOKEN_SECONDS,
     make_permission_token,
     require_permission_token,
 )
 from roster_service.access.credentials.signing_keys import KeyRing
-from roster_service.access.roster_state import make_state_headers, show_instant
-from roster_service.access.throttling.login_throttle import LoginThrottle
-from roster_service.errors import Problem, RefusedRequestError, SlowedRequestError
+from roster_service.access.roster_state import format_instant, make_state_headers
+from roster_service.access.throttles.login_throttle import LoginThrottle
+from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.reads.reader import Reader
 from roster_service.reads.students import StudentsParams, find_students
 from roster_service.schemas.vendor_bodies import LoginRequest, StudentsRequest
-from roster_service.vendor.answers import make_answer
 from roster_service.vendor.bodies import read_body
+from roster_service.vendor.responses import make_answer
 from roster_service.vendor.throttle import Throttle
-from roster_service.web.request_facts import note_disclosure, note_vendor
+from roster_service.web.request_facts import set_disclosure, set_requesting_vendor
 
 LOGIN_BODY = LoginRequest()
 STUDENTS_BODY = StudentsRequest()
@@ -61,11 +61,11 @@ def make_vendor_view(services: VendorServices, answer: Answer) -> Callable[[], R
     def view() -> Response:
         # A connection of its own: none is held while the counters are waited for.
         with services.engine.connect() as connection:
-            holder = find_holder(connection, request.headers.get("x-api-key", ""))
+            holder = find_key_holder(connection, request.headers.get("x-api-key", ""))
         if holder is None:
             raise RefusedRequestError(Problem.API_KEY, "the `x-api-key` header is missing, or its key is not valid")
         g.key_holder = holder
-        note_vendor(holder.vendor_id, holder.key_prefix)
+        set_requesting_vendor(holder.vendor_id, holder.key_prefix)
         services.throttle.admit()
         return answer(services, holder)
 
@@ -79,7 +79,7 @@ def answer_students(services: VendorServices, holder: KeyHolder) -> Response:
     params = StudentsParams(**body)
     read = find_students(services.reader, services.engine, holder, params)
     page = read.page
-    note_disclosure(page.records, partial(_mask_body, body))
+    set_disclosure(page.records, partial(_mask_body, body))
     members = {"total": page.total, "limit": params.limit, "offset": params.offset}
     end = params.offset + page.records
     if page.records and end < page.total:
@@ -108,17 +108,17 @@ def answer_login(services: VendorServices, holder: KeyHolder) -> Response:
     body = read_body(LOGIN_BODY)
     wait = services.login_throttle.find_wait(holder.vendor_id, body["email"])
     if wait:
-        raise SlowedRequestError("too many failed logins; `Retry-After` says when to try again", wait)
+        raise ThrottledRequestError("too many failed logins; `Retry-After` says when to try again", wait)
     with services.accounts.connect() as connection:
-        matches = password_matches(connection, holder.vendor_id, body["email"], body["password"])
+        matches = verify_password(connection, holder.vendor_id, body["email"], body["password"])
     if not matches:
-        services.login_throttle.note_failure(holder.vendor_id, body["email"])
+        services.login_throttle.count_failure(holder.vendor_id, body["email"])
         raise RefusedRequestError(Problem.CREDENTIALS, "the e-mail or the password is wrong")
     token, ends = make_permission_token(holder, services.keys, issuer=services.issuer)
     answer = {
         "token": token,
         "tokenType": "Bearer",
         "expiresIn": PERMISSION_TOKEN_SECONDS,
-        "expiresAt": show_instant(ends),
+        "expiresAt": format_instant(ends),
     }
     return make_answer(json.dumps(answer))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from flask import Flask, Response, request
 
 from roster_service.access.access_log.writer import AccessLog, Entry
-from roster_service.web.request_facts import find_disclosure, find_requesting_vendor, request_id
+from roster_service.web.request_facts import get_disclosure, get_request_id, get_requesting_vendor
 
 _PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 
@@ -24,9 +24,9 @@ def register_access_log(app: Flask, access_log: AccessLog) -> None:
     """Registers what notes the answers."""
 
     def note(response: Response) -> Response:
-        vendor = find_requesting_vendor()
+        vendor = get_requesting_vendor()
         if vendor is not None and request.url_rule is not None:
-            response.headers["X-Request-Id"] = request_id()
+            response.headers["X-Request-Id"] = get_request_id()
             access_log.note(
                 Entry(
                     at=datetime.now(UTC),
@@ -36,8 +36,8 @@ def register_access_log(app: Flask, access_log: AccessLog) -> None:
                     path=show_path(request.url_rule.rule),
                     status=response.status_code,
                     bytes=response.calculate_content_length() or 0,
-                    request_id=request_id(),
-                    disclosure=find_disclosure() if response.status_code == 200 else None,
+                    request_id=get_request_id(),
+                    disclosure=get_disclosure() if response.status_code == 200 else None,
                 )
             )
         return response

@@ -13,7 +13,7 @@ from flask import Flask, Response, request
 from isal import igzip
 from werkzeug.datastructures import Accept
 
-from roster_service.web.request_facts import find_disclosure
+from roster_service.web.request_facts import get_disclosure
 
 # In the order in which they are preferred.
 CODINGS: Mapping[str, Callable[[bytes], bytes]] = {
@@ -22,12 +22,12 @@ CODINGS: Mapping[str, Callable[[bytes], bytes]] = {
 }
 
 
-def register_compressing(app: Flask, least_bytes: int) -> None:
+def register_compression(app: Flask, least_bytes: int) -> None:
     """Registers what compresses answers of `least_bytes` and more; 0: none."""
 
     def compress(response: Response) -> Response:
         # Nothing but records: an answer with a secret in it shall not tell its length by how well it compresses.
-        if response.status_code != 200 or find_disclosure() is None:
+        if response.status_code != 200 or get_disclosure() is None:
             return response
         coding = choose_coding(request.accept_encodings)
         if coding is not None and (response.content_length or 0) >= least_bytes:

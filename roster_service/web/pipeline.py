@@ -27,7 +27,7 @@ from roster_service.rostering.operations import (
     show_record,
 )
 from roster_service.rostering.paths import raw_path
-from roster_service.web.request_facts import note_disclosure, note_vendor
+from roster_service.web.request_facts import set_disclosure, set_requesting_vendor
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
     in one message to the database, so nothing is answered from what was true before.
     """
     token = services.tokens.read(read_bearer(request.headers.get("Authorization", "")))
-    note_vendor(token.vendor_id, token.client_id)
+    set_requesting_vendor(token.vendor_id, token.client_id)
     with _token_refused_first(services, token):
         planned = operation.plan(token, read_address(services), path_ids)
     if _may_be_unchanged():
@@ -57,7 +57,7 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
             return _respond_unchanged(planned, state)
     state, records = _read(services, planned)
     response = _respond(planned, state, records)
-    note_disclosure(records.number, partial(mask_filter, planned.filter))
+    set_disclosure(records.number, partial(mask_filter, planned.filter))
     return response
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from flask import g
 
-from roster_service.access.access_log.writer import Describe, Disclosure
+from roster_service.access.access_log.writer import Disclosure, MakeFilterText
 
 
 @dataclass(frozen=True)
@@ -18,30 +18,30 @@ class RequestingVendor:
     caller: str
 
 
-def request_id() -> str:
+def get_request_id() -> str:
     """The id of this request, made when it is first asked for."""
     if "request_id" not in g:
         g.request_id = secrets.token_hex(8)
     return str(g.request_id)
 
 
-def note_vendor(vendor_id: int, caller: str) -> None:
+def set_requesting_vendor(vendor_id: int, caller: str) -> None:
     """Remembers who asks."""
     g.vendor = RequestingVendor(vendor_id, caller)
 
 
-def note_disclosure(records: int, describe: Describe) -> None:
+def set_disclosure(records: int, describe: MakeFilterText) -> None:
     """Remembers how many records the answer holds; `describe` says what was asked, later and elsewhere."""
     g.disclosure = Disclosure(records, describe)
 
 
-def find_requesting_vendor() -> RequestingVendor | None:
+def get_requesting_vendor() -> RequestingVendor | None:
     """Who asks; None while that is not known."""
     found: RequestingVendor | None = g.get("vendor")
     return found
 
 
-def find_disclosure() -> Disclosure | None:
+def get_disclosure() -> Disclosure | None:
     """What the answer holds; None where it holds no data."""
     found: Disclosure | None = g.get("disclosure")
     return found

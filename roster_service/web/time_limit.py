@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from roster_service.db.deadline import deadline
+from roster_service.db.deadline import limit_time
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -19,5 +19,5 @@ class TimeLimit:
         self._seconds = seconds
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        with deadline(self._seconds):
+        with limit_time(self._seconds):
             return self._app(environ, start_response)

@@ -14,9 +14,9 @@ import click
 from rich.console import Console
 from sqlalchemy import Engine
 
-from roster_service.db.embedded import open_database
+from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
-from roster_service.db.migrate import require_current
+from roster_service.db.upgrades import require_current
 from roster_service.settings import Settings
 from sync_scripts.engine.exit_codes import HELP, choose_exit_code, exit_on_error
 from sync_scripts.engine.load import Options, load

@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert as insert_or_skip
 from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.db.held_runs import APPROVED, HELD, close_held
-from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, SYNC_LOCK, find_holder
+from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, SYNC_LOCK, find_lock_holder
 from roster_service.db.tables import Stamp, feeds, roster_state, sync_refusals, sync_runs
 from roster_service.errors import CommandError, RosterServiceError
 from sync_scripts.reading.rejections import Findings
@@ -52,7 +52,7 @@ def hold_lock(connection: Connection, feed_name: str) -> Iterator[None]:
 
 
 def _name_holder(connection: Connection) -> str:
-    holder = find_holder(connection)
+    holder = find_lock_holder(connection)
     name = (
         "another sync"
         if holder is None

@@ -10,7 +10,7 @@ from joserfc import jwt
 from sqlalchemy import Engine, func
 
 from roster_service.access.credentials import token_cache
-from roster_service.access.credentials.access_token import LEEWAY_SECONDS, TOKEN_TYPE, make_audience
+from roster_service.access.credentials.access_token import LEEWAY_SECONDS, TOKEN_TYPE, make_access_token_audience
 from roster_service.access.credentials.signing_keys import ALGORITHM, KeyRing, add_signing_key
 from roster_service.access.credentials.token_cache import TokenReader
 from roster_service.db.tables import signing_keys
@@ -33,7 +33,7 @@ class Desk:
         now = int(time.time())
         claims = {
             "iss": ISSUER,
-            "aud": make_audience(ISSUER),
+            "aud": make_access_token_audience(ISSUER),
             "iat": now,
             "exp": now + HOUR,
             "client_id": client,
@@ -59,7 +59,7 @@ def desk(engine: Engine) -> Desk:
 def test_a_token_is_verified_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     token = desk.sign()
     first = desk.reader.read(token)
-    monkeypatch.setattr(token_cache, "read_token", None)
+    monkeypatch.setattr(token_cache, "read_access_token", None)
     assert desk.reader.read(token) is first
 
 
@@ -97,7 +97,7 @@ def test_the_oldest_are_forgotten(desk: Desk, monkeypatch: pytest.MonkeyPatch) -
     first, *others = (desk.sign(name) for name in ("a", "b", "c"))
     for token in (first, *others):
         desk.reader.read(token)
-    monkeypatch.setattr(token_cache, "read_token", None)
+    monkeypatch.setattr(token_cache, "read_access_token", None)
     for token in others:
         assert desk.reader.read(token).client_id
     with pytest.raises(TypeError):

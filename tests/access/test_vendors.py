@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, Engine, select
 
 from roster_service.access import vendors
-from roster_service.access.credentials.secrets import hash_secret, make_client_id, make_secret, secret_matches
+from roster_service.access.credentials.secrets import hash_secret, make_client_id, make_secret, verify_secret
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.access.vendors import Grant
 from roster_service.db.engine import make_engine
@@ -118,8 +118,8 @@ def test_a_district_that_left_the_roster_can_still_be_revoked(connection: Connec
 
 CHANGES = [
     pytest.param(lambda on: vendors.grant(on, EMAIL, "spr-district", []), id="grant"),
-    pytest.param(lambda on: vendors.enable_vendor(on, EMAIL, enabled=False), id="disable"),
-    pytest.param(lambda on: vendors.enable_vendor(on, EMAIL, enabled=True), id="enable"),
+    pytest.param(lambda on: vendors.set_vendor_enabled(on, EMAIL, enabled=False), id="disable"),
+    pytest.param(lambda on: vendors.set_vendor_enabled(on, EMAIL, enabled=True), id="enable"),
 ]
 
 
@@ -134,7 +134,7 @@ UNKNOWN = [
     pytest.param(lambda on: vendors.find_vendor(on, "nobody@example.org"), id="find"),
     pytest.param(lambda on: vendors.grant(on, "nobody@example.org", "spr-district", []), id="grant"),
     pytest.param(lambda on: vendors.revoke(on, "nobody@example.org", "spr-district"), id="revoke"),
-    pytest.param(lambda on: vendors.enable_vendor(on, "nobody@example.org", enabled=False), id="disable"),
+    pytest.param(lambda on: vendors.set_vendor_enabled(on, "nobody@example.org", enabled=False), id="disable"),
     pytest.param(lambda on: vendors.add_client(on, "nobody@example.org", "x", SCOPES), id="client"),
     pytest.param(lambda on: vendors.rotate_secret(on, "client-nobody", timedelta()), id="rotate"),
     pytest.param(lambda on: vendors.disable_client(on, "client-nobody"), id="disable-client"),
@@ -155,7 +155,7 @@ def test_a_client_s_secret_is_shown_once_and_stored_as_its_hash(connection: Conn
     assert made.scopes == ("v1p2/roster-core.readonly", "v1p1/roster.readonly")
     (stored,) = connection.execute(select(oauth_clients)).mappings()
     assert made.client_secret not in str(dict(stored))
-    assert secret_matches(made.client_secret, bytes(stored["secret_hash"]))
+    assert verify_secret(made.client_secret, bytes(stored["secret_hash"]))
     (listed,) = vendors.list_clients(connection)
     assert (listed.client_id, listed.vendor, listed.name, listed.enabled) == (made.client_id, EMAIL, "nightly", True)
     assert not hasattr(listed, "client_secret")
@@ -175,8 +175,8 @@ def test_a_new_secret_replaces_the_old_one_and_ends_its_tokens(connection: Conne
     assert after is not None
     assert after.client_version > before.client_version
     [stored] = after.secret_hashes
-    assert secret_matches(again.client_secret, stored)
-    assert not secret_matches(made.client_secret, stored)
+    assert verify_secret(again.client_secret, stored)
+    assert not verify_secret(made.client_secret, stored)
     assert again.scopes == made.scopes
 
 
@@ -186,7 +186,7 @@ def test_a_disabled_client_or_vendor_has_no_client(connection: Connection) -> No
     vendors.disable_client(connection, first.client_id)
     assert vendors.find_client(connection, first.client_id) is None
     assert vendors.find_client(connection, second.client_id) is not None
-    vendors.enable_vendor(connection, EMAIL, enabled=False)
+    vendors.set_vendor_enabled(connection, EMAIL, enabled=False)
     assert vendors.find_client(connection, second.client_id) is None
     assert [client.enabled for client in vendors.list_clients(connection)] == [False, True]
 
@@ -204,6 +204,6 @@ def test_ids_and_secrets_are_unreserved_characters_behind_a_readable_prefix() ->
 @pytest.mark.parametrize("wrong", ["", "secret-", "secret-y", "Secret-x", "secret-x ", "secret-х"])
 def test_only_the_secret_itself_matches(wrong: str) -> None:
     stored = hash_secret("secret-x")
-    assert secret_matches("secret-x", stored)
-    assert not secret_matches(wrong, stored)
+    assert verify_secret("secret-x", stored)
+    assert not verify_secret(wrong, stored)
     assert b"secret-x" not in stored

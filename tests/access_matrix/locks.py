@@ -82,8 +82,8 @@ def open_query_filter(patch: pytest.MonkeyPatch) -> None:
         "org_id_is_granted": is_anyones,
         "role_is_visible": lambda _role, _rights: true(),
         "rendered_record_is_visible": lambda _rights: true(),
-        "granted_orgs": lambda: every_org,
-        "whole_districts": lambda: every_org,
+        "select_granted_orgs": lambda: every_org,
+        "select_whole_districts": lambda: every_org,
     }
     for name, opened in always.items():
         original = getattr(visibility, name)

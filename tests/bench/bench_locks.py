@@ -23,10 +23,10 @@ from roster_service import app as service
 from roster_service.access import vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.app import create_app, make_serving_engine
-from roster_service.db.embedded import open_embedded
+from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
-from roster_service.db.migrate import upgrade
 from roster_service.db.tables import orgs
+from roster_service.db.upgrades import upgrade
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
 from sync_scripts.generate_district import main as generate

@@ -24,9 +24,9 @@ from sqlalchemy import Engine
 
 from roster_service.access import vendors
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.db.embedded import open_embedded
+from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
-from roster_service.db.migrate import upgrade
+from roster_service.db.upgrades import upgrade
 from sync_scripts.engine.load import Options, load
 from sync_scripts.generate_district import main as generate
 

@@ -17,14 +17,14 @@ from pathlib import Path
 
 from sqlalchemy import Engine, text
 
-from roster_service.access.credentials.access_token import AccessToken, read_token
+from roster_service.access.credentials.access_token import AccessToken, read_access_token
 from roster_service.access.credentials.signing_keys import KeyRing
 from roster_service.cli.demo import DemoAccount, add_demo_account
-from roster_service.cli.serve import make_server_command, stop
-from roster_service.db.embedded import open_embedded
+from roster_service.cli.server import make_server_command, stop
+from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine, make_reading_engine
-from roster_service.db.migrate import upgrade
 from roster_service.db.roles import Role, find_role, make_role_url
+from roster_service.db.upgrades import upgrade
 from roster_service.publication import render_for_clients
 from roster_service.schemas.versions import V1P1
 from roster_service.settings import Settings
@@ -108,7 +108,7 @@ class Place:
         """The token of what `authorize` gave."""
         issuer = f"http://{HOST}:{self.servers['ours'].port}"
         keys = KeyRing(self.engine, self.settings.read_secret_key())
-        return read_token(headers["Authorization"].removeprefix("Bearer "), keys, issuer=issuer)
+        return read_access_token(headers["Authorization"].removeprefix("Bearer "), keys, issuer=issuer)
 
     def make_role_url(self) -> str:
         """The URL of the role that the roster is read as."""

@@ -15,7 +15,7 @@ from sqlalchemy import make_url, text
 from roster_service.app import create_app
 from roster_service.cli import main
 from roster_service.db.engine import make_engine
-from roster_service.db.roles import Role, find_password, find_role, make_base, name_role
+from roster_service.db.roles import Role, find_password, find_role, make_role_base, name_role
 from roster_service.errors import DatabaseUnavailableError
 from roster_service.settings import Settings
 from tests.cli.conftest import make_environment
@@ -26,13 +26,13 @@ SETTINGS = Settings(secret_key="a secret key of the tests, long enough")
 
 @pytest.mark.parametrize("database", ["roster", "Élèves du Nord", "x" * 54])
 def test_the_roles_are_named_after_the_database(database: str) -> None:
-    names = [name_role(make_base(database), role) for role in Role]
+    names = [name_role(make_role_base(database), role) for role in Role]
     assert names == [f"{database}_serving", f"{database}_accounts", f"{database}_counters"]
 
 
 def test_databases_with_long_names_have_roles_of_their_own() -> None:
     databases = ["x" * length for length in (54, 55, 56)] + ["é" * length for length in (27, 28, 29)]
-    names = {name_role(make_base(database), role) for database in databases for role in Role}
+    names = {name_role(make_role_base(database), role) for database in databases for role in Role}
     assert len(names) == 6 * len(Role)
     assert all(len(name.encode()) <= 63 for name in names)
 

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import Engine, insert, select
 
-from roster_service.access.credentials.api_keys import find_holder
-from roster_service.access.credentials.passwords import password_matches
+from roster_service.access.credentials.api_keys import find_key_holder
+from roster_service.access.credentials.passwords import verify_password
 from roster_service.cli import main
 from roster_service.db.tables import api_keys, orgs
 from tests.cli.conftest import Roster, make_environment
@@ -31,13 +31,13 @@ def added(answer: Answer) -> Any:
 def works(engine: Engine, key: str) -> bool:
     """Whether the key is a vendor's."""
     with engine.connect() as connection:
-        return find_holder(connection, key) is not None
+        return find_key_holder(connection, key) is not None
 
 
 def test_a_new_vendor_has_a_key_and_a_password_that_are_shown_once(answer: Answer, engine: Engine, added: Any) -> None:
     assert works(engine, added["api_key"])
     with engine.connect() as connection:
-        assert password_matches(connection, added["id"], EMAIL, added["password"])
+        assert verify_password(connection, added["id"], EMAIL, added["password"])
         stored = str(connection.execute(select(api_keys)).all())
     assert added["api_key"] not in stored
     shown = str(answer("vendor", "show", EMAIL))
@@ -57,7 +57,7 @@ def test_an_operator_s_own_password_is_read_from_standard_input(
     assert done.exit_code == code
     assert password == "" or password not in done.output
     with engine.connect() as connection:
-        assert password_matches(connection, 1, EMAIL, password) is (code == 0)
+        assert verify_password(connection, 1, EMAIL, password) is (code == 0)
 
 
 def test_a_rotated_key_ends_the_old_one_at_once(answer: Answer, engine: Engine, added: Any) -> None:
@@ -87,8 +87,8 @@ def test_a_grace_that_is_no_span_of_time_is_wrong_usage(roster: Roster, added: A
 def test_a_new_password_replaces_the_old_and_ends_tokens(answer: Answer, engine: Engine, added: Any) -> None:
     made = answer("vendor", "set-password", EMAIL)
     with engine.connect() as connection:
-        assert password_matches(connection, added["id"], EMAIL, made["password"])
-        assert not password_matches(connection, added["id"], EMAIL, added["password"])
+        assert verify_password(connection, added["id"], EMAIL, made["password"])
+        assert not verify_password(connection, added["id"], EMAIL, added["password"])
     assert answer("vendor", "show", EMAIL)["grant_version"] > added["grant_version"]
 
 

@@ -117,7 +117,7 @@ def test_a_database_that_is_away_is_503_and_comes_back(
 
     engine = served.app.extensions["roster_engine"]
     engine.dispose()
-    served.app.extensions["roster_messenger"].close()
+    served.app.extensions["roster_round_trips"].close()
     address = served.engine.url.set(database="there_is_no_such_database")
     monkeypatch.setattr(engine.pool, "_creator", lambda *_: _connect(address.render_as_string(hide_password=False)))
     assert_failed(client.call(version, "/orgs", bearer=token), 503, "server_busy")

@@ -100,7 +100,7 @@ CHANGES = [
     pytest.param(lambda on, own: vendors.revoke(on, own.email, "spr-district"), True, id="a-grant-less"),
     pytest.param(lambda on, own: vendors.rotate_secret(on, own.client_id, timedelta()), False, id="another-secret"),
     pytest.param(lambda on, own: vendors.disable_client(on, own.client_id), False, id="client-disabled"),
-    pytest.param(lambda on, own: vendors.enable_vendor(on, own.email, enabled=False), False, id="vendor-disabled"),
+    pytest.param(lambda on, own: vendors.set_vendor_enabled(on, own.email, enabled=False), False, id="vendor-disabled"),
     pytest.param(switch_off_vendor, False, id="vendor-disabled-by-hand"),
     pytest.param(switch_off_client, False, id="client-disabled-by-hand"),
     pytest.param(remove_client, False, id="client-removed"),
@@ -141,8 +141,8 @@ def test_the_next_token_sees_what_is_granted_now(account: Account) -> None:
 def test_a_vendor_that_is_enabled_again_needs_a_new_token(account: Account) -> None:
     """The old one stays ended: it was made before the change."""
     old = account.client.token("v1p1", vendor="own")
-    change(account, lambda on, own: vendors.enable_vendor(on, own.email, enabled=False))
-    change(account, lambda on, own: vendors.enable_vendor(on, own.email, enabled=True))
+    change(account, lambda on, own: vendors.set_vendor_enabled(on, own.email, enabled=False))
+    change(account, lambda on, own: vendors.set_vendor_enabled(on, own.email, enabled=True))
     assert_ended(account.client.call("v1p1", "/orgs", bearer=old))
     new = account.client.ask_token(account.client.form("own")).json["access_token"]
     assert account.client.call("v1p1", "/orgs", bearer=new).total == 4

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, event, func, select, text
 
-from roster_service.db.prepared import fetch_rows, prepare
+from roster_service.db.prepared_statements import fetch_rows, prepare
 from roster_service.db.roles import Role
 from roster_service.db.round_trip import Call
 from roster_service.db.tables import users
@@ -97,5 +97,5 @@ def test_without_them_every_answer_is_the_same_on_sessions_that_forget(
                 expected = ask(plain, path, vendor, scopes)
                 assert [ask(served, path, vendor, scopes) for _ in range(TIMES)] == [expected] * TIMES
     kept = Call(text("SELECT count(*) FROM pg_prepared_statements"), {})
-    assert served.app.extensions["roster_messenger"].fetch_last(kept)[0][0] > 1
-    assert plain.app.extensions["roster_messenger"].fetch_last(kept) == [(0,)]
+    assert served.app.extensions["roster_round_trips"].fetch_last(kept)[0][0] > 1
+    assert plain.app.extensions["roster_round_trips"].fetch_last(kept) == [(0,)]

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Connection, Engine, Table, func, select, text
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.access.credentials.access_token import read_token
+from roster_service.access.credentials.access_token import read_access_token
 from roster_service.access.credentials.signing_keys import KeyRing
 from roster_service.db import tables
 from roster_service.db.engine import make_engine, make_reading_engine, require_reading
@@ -148,7 +148,7 @@ def make_role_engine(served: Served, role: Role, *, own_sessions: bool = True) -
 def find_admission(served: Served, vendor: str, *, guardians: bool = True) -> Call:
     """What admits a vendor's client, as a token of it does."""
     scopes = tuple(scope for scope in SCOPES if guardians or scope != GUARDIANS)
-    return read_token(served.client.token("v1p1", scopes, vendor), find_keys(served), issuer=ISSUER).admission
+    return read_access_token(served.client.token("v1p1", scopes, vendor), find_keys(served), issuer=ISSUER).admission
 
 
 def find_keys(served: Served) -> KeyRing:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import pytest
 
-from roster_service.cli.serve import make_server_command
+from roster_service.cli.server import make_server_command
 from roster_service.settings import Settings
 
 from .client import ROOTS, VERSIONS

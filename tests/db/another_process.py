@@ -13,7 +13,7 @@ import sqlalchemy.dialects.postgresql.psycopg2  # noqa: F401
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
-from roster_service.db.embedded import open_embedded
+from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.errors import DatabaseUnavailableError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from alembic.config import Config
 
-from roster_service.db import migrate
+from roster_service.db import upgrades
 
 REVISION = '''"""A revision of the tests."""
 
@@ -26,13 +26,13 @@ def upgrade() -> None:
 
 
 def add_revision(folder: Path, before: str) -> Callable[[], Config]:
-    """Writes the revision to `folder`; what is to take the place of `migrate.make_config`."""
+    """Writes the revision to `folder`; what is to take the place of `upgrades.make_config`."""
     (folder / "of_the_tests.py").write_text(REVISION.format(before=before))
-    make_config = migrate.make_config
+    make_config = upgrades.make_config
 
     def make_both() -> Config:
         config = make_config()
-        config.set_main_option("version_locations", f"{Path(migrate.__file__).parent}/migrations/versions:{folder}")
+        config.set_main_option("version_locations", f"{Path(upgrades.__file__).parent}/migrations/versions:{folder}")
         return config
 
     return make_both

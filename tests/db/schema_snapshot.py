@@ -11,11 +11,11 @@ import tempfile
 from importlib.metadata import distribution
 from pathlib import Path
 
-from roster_service.db.embedded import open_embedded
+from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
-from roster_service.db.migrate import upgrade
 from roster_service.db.postgres_programs import INSTALLATION, WHEEL
 from roster_service.db.roles import Role, find_role, quote_name
+from roster_service.db.upgrades import upgrade
 
 SNAPSHOT = Path(__file__).with_name("schema.sql")
 PG_DUMP = Path(str(distribution(WHEEL).locate_file(INSTALLATION)), "bin", "pg_dump")

@@ -22,7 +22,7 @@ import pytest
 from sqlalchemy import URL
 
 from roster_service.db import postgres_programs
-from roster_service.db.embedded import open_embedded
+from roster_service.db.embedded_server import open_embedded
 from roster_service.db.postgres_programs import INSTALLATION, LIBRARIES, WHEEL
 from roster_service.errors import DatabaseUnavailableError
 from tests.db.another_process import ask

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 import roster_service.db
-from roster_service.db.replaceable import FUNCTIONS, POLICY, REMOVED, VARIANTS, apply_objects
+from roster_service.db.sql_objects import FUNCTIONS, POLICY, REMOVED, VARIANTS, apply_objects
 from tests.db.schema_snapshot import SNAPSHOT, read_schema
 
 SQL = Path(roster_service.db.__file__).parent / "sql"
@@ -70,7 +70,7 @@ def test_each_file_says_why_and_makes_one_object(file: Path) -> None:
 def test_a_removed_function_is_dropped_before_what_replaces_it(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     assert REMOVED == ()
     former = "href_escape(id text, root text)"
-    monkeypatch.setattr("roster_service.db.replaceable.REMOVED", (former, "never_made()"))
+    monkeypatch.setattr("roster_service.db.sql_objects.REMOVED", (former, "never_made()"))
     with engine.begin() as connection:
         connection.execute(text(f"CREATE FUNCTION {former} RETURNS text LANGUAGE sql AS 'SELECT id'"))
         apply_objects(connection)

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-from roster_service.db import migrate
-from roster_service.db.migrate import read_revisions, upgrade
+from roster_service.db import upgrades
+from roster_service.db.upgrades import read_revisions, upgrade
 from roster_service.errors import DatabaseUnavailableError
 from tests.db.next_revision import add_revision
 
@@ -31,8 +31,8 @@ def newest(engine: Engine) -> str:
 @pytest.fixture(autouse=True)
 def next_revision(newest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is a revision after it, and an upgrade has little patience."""
-    monkeypatch.setattr(migrate, "make_config", add_revision(tmp_path, newest))
-    monkeypatch.setattr(migrate, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(upgrades, "make_config", add_revision(tmp_path, newest))
+    monkeypatch.setattr(upgrades, "LOCK_SECONDS", 0.05)
 
 
 def pause_with(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> list[float]:
@@ -43,7 +43,7 @@ def pause_with(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> list
         pauses.append(seconds)
         act()
 
-    monkeypatch.setattr(migrate, "time", SimpleNamespace(sleep=pause))
+    monkeypatch.setattr(upgrades, "time", SimpleNamespace(sleep=pause))
     return pauses
 
 
@@ -60,7 +60,7 @@ def test_an_upgrade_waits_for_a_reader_and_begins_again(
 ) -> None:
     pauses = pause_with(monkeypatch, reader.close)
     assert upgrade(engine) == (newest, "of_the_tests")
-    assert pauses == [migrate.PAUSE_SECONDS]
+    assert pauses == [upgrades.PAUSE_SECONDS]
 
 
 def test_an_upgrade_that_waits_keeps_nobody_from_reading_meanwhile(
@@ -83,7 +83,7 @@ def test_an_upgrade_that_gets_no_lock_changes_nothing(
     engine: Engine, newest: str, reader: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses = pause_with(monkeypatch, lambda: None)
-    monkeypatch.setattr(migrate, "ATTEMPTS", 3)
+    monkeypatch.setattr(upgrades, "ATTEMPTS", 3)
     with pytest.raises(DatabaseUnavailableError, match="because a sync or a long query uses them"):
         upgrade(engine)
     reader.close()

@@ -225,7 +225,7 @@ def test_every_change_of_a_vendor_gives_its_rows_another_key(orgs: Engine) -> No
     changes: list[Callable[[Connection], object]] = [
         lambda connection: vendors.grant(connection, email_of("one"), "d1", ()),
         lambda connection: vendors.grant(connection, email_of("one"), "d1", ()),
-        lambda connection: vendors.enable_vendor(connection, email_of("one"), enabled=False),
+        lambda connection: vendors.set_vendor_enabled(connection, email_of("one"), enabled=False),
         lambda connection: vendors.change_flags(connection, email_of("one")),
     ]
     for change in changes:
@@ -316,7 +316,7 @@ def others(engine: Engine) -> Iterator[Engine]:
 CHANGES: list[Any] = [
     pytest.param(lambda c: vendors.revoke(c, email_of("two"), "d1"), set(), id="revoke"),
     pytest.param(lambda c: vendors.grant(c, email_of("two"), "d2", ()), {("d1", None), ("d2", None)}, id="grant"),
-    pytest.param(lambda c: vendors.enable_vendor(c, email_of("two"), enabled=False), {("d1", None)}, id="disable"),
+    pytest.param(lambda c: vendors.set_vendor_enabled(c, email_of("two"), enabled=False), {("d1", None)}, id="disable"),
 ]
 
 

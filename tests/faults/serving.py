@@ -21,7 +21,7 @@ from sqlalchemy import Engine
 
 from roster_service.access import vendors
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.cli.serve import make_server_command
+from roster_service.cli.server import make_server_command
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import PREFIX, Settings
 from sync_scripts.engine.load import load

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from sqlalchemy import Engine, text
 
-from roster_service.cli.serve import make_server_command
+from roster_service.cli.server import make_server_command
 from roster_service.db.engine import make_engine
 from roster_service.settings import Settings
 

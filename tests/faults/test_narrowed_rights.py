@@ -85,7 +85,7 @@ def service(engine: Engine, credentials: Credentials, tmp_path: Path) -> Iterato
 CHANGES: dict[str, tuple[Callable[[Connection, Credentials], object], bool, bool]] = {
     "a revoked grant": (lambda it, who: vendors.revoke(it, who.account.email, "spr-district"), True, True),
     "a wider grant": (lambda it, who: vendors.grant(it, who.account.email, "spr-district", ["spr-high"]), True, True),
-    "a disabled vendor": (lambda it, who: vendors.enable_vendor(it, who.account.email, False), True, True),
+    "a disabled vendor": (lambda it, who: vendors.set_vendor_enabled(it, who.account.email, False), True, True),
     "a disabled client": (lambda it, who: vendors.disable_client(it, who.client[0]), True, False),
     "a secret replaced at once": (lambda it, who: vendors.rotate_secret(it, who.client[0], timedelta(0)), True, False),
     "an API key replaced at once": (

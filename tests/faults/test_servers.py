@@ -18,9 +18,9 @@ import pytest
 from sqlalchemy import Engine, select
 
 from roster_service.db import tables
-from roster_service.db.embedded import open_embedded
+from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
-from roster_service.db.migrate import upgrade
+from roster_service.db.upgrades import upgrade
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import load
 from tests.conftest import administer, url_of

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, text
 
-from roster_service.db import migrate, tables
+from roster_service.db import tables, upgrades
 from roster_service.db.engine import make_engine
-from roster_service.db.migrate import read_revisions, upgrade
+from roster_service.db.upgrades import read_revisions, upgrade
 from tests.db.next_revision import add_revision
 
 from .serving import INTERFACES, PATIENCE_SECONDS, Reply, Service, assert_busy, assert_served, fill, serving
@@ -67,7 +67,7 @@ def test_requests_are_answered_while_the_database_is_upgraded(
     with serving(url, credentials, tmp_path) as service:
         assert_served(service)
         with Asking(service) as asking:
-            monkeypatch.setattr(migrate, "make_config", add_revision(tmp_path, newest))
+            monkeypatch.setattr(upgrades, "make_config", add_revision(tmp_path, newest))
             assert upgrade(engine) == (newest, "of_the_tests")
             asking.wait()
         for interface, reply in asking.replies:

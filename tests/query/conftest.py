@@ -18,7 +18,7 @@ from roster_service.access.scopes import Scope, ScopeName
 from roster_service.cache.orderings import Orderings
 from roster_service.db import tables
 from roster_service.db.engine import make_engine, make_ordering_engine, make_reading_engine
-from roster_service.db.prepared import DIALECT, Statement
+from roster_service.db.prepared_statements import DIALECT, Statement
 from roster_service.db.roles import Role, find_role, make_role_url
 from roster_service.db.round_trip import Call, RoundTrips
 from roster_service.query.params import Params

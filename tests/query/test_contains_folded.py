@@ -11,9 +11,9 @@ from oneroster_filter import fold
 from sqlalchemy import Connection, Engine, make_url, text
 
 from roster_service.db.engine import make_engine
-from roster_service.db.migrate import upgrade
-from roster_service.db.replaceable import FUNCTIONS, SQL, read_function
-from roster_service.db.roles import Role, find_role, make_base, make_role_url, name_role
+from roster_service.db.roles import Role, find_role, make_role_base, make_role_url, name_role
+from roster_service.db.sql_objects import FUNCTIONS, SQL, read_function
+from roster_service.db.upgrades import upgrade
 from tests.conftest import administer, url_of
 from tests.grammar.test_folding import CHARACTERS
 
@@ -100,7 +100,7 @@ def test_without_a_superuser_it_is_asked_after_it(server_url: str) -> None:
     made = [role]
     try:
         upgrade(engine)
-        made = [*(name_role(make_base(name), each) for each in Role), role]
+        made = [*(name_role(make_role_base(name), each) for each in Role), role]
         plan = explain(engine)
         (condition,) = (line for line in plan.splitlines() if "Filter" in line and "strpos" in line)
         assert condition.index("CASE") < condition.index("strpos")

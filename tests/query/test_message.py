@@ -12,7 +12,7 @@ from sqlalchemy import Engine, Text, bindparam, text
 from sqlalchemy.exc import DataError, DBAPIError
 
 from roster_service.db.engine import make_reading_engine
-from roster_service.db.prepared import may_prepare
+from roster_service.db.prepared_statements import may_prepare
 from roster_service.db.round_trip import Call, RoundTrips
 
 KEY = 7

@@ -138,7 +138,7 @@ def grant_as_it_is(connection: Connection, orgs: tuple[str, ...]) -> None:
         school = None if row.sourced_id.endswith("-d") else row.sourced_id
         given = {"vendor_id": vendor_id, "district_id": row.district_id or row.sourced_id, "school_id": school}
         connection.execute(tables.vendor_grants.insert().values(given))
-    vendors.end_tokens(connection, vendor_id)
+    vendors.invalidate_tokens(connection, vendor_id)
 
 
 def load_night(engine: Engine, night: Night, folder: Path) -> None:

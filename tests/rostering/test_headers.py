@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roster_service.access.credentials.access_token import AccessToken
-from roster_service.access.roster_state import RosterState, make_state_headers, show_instant
+from roster_service.access.roster_state import RosterState, format_instant, make_state_headers
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.rostering.headers import make_etag, make_links
 
@@ -130,7 +130,7 @@ def test_a_tag_is_the_same_for_the_same_and_other_for_another_address() -> None:
     ],
 )
 def test_an_instant_is_utc_with_milliseconds(instant: datetime, shown: str) -> None:
-    assert show_instant(instant) == shown
+    assert format_instant(instant) == shown
 
 
 def test_the_state_of_the_roster_stands_in_three_headers() -> None:

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from sqlalchemy import Engine
 
 from roster_service.access import vendors
-from roster_service.cli.vendor_access import give_login
+from roster_service.cli.vendor_access import create_login
 from roster_service.schemas.flags import Flag
 from tests.contract.document import FORMATS, read_json
 
@@ -43,7 +43,7 @@ def add_account(
             vendors.grant(connection, email, district, schools)
         if flags:
             vendors.change_flags(connection, email, add=flags)
-        login = give_login(connection, added.id, None)
+        login = create_login(connection, added.id, None)
     assert login.password is not None
     return Account(added.id, email, login.api_key, login.password)
 

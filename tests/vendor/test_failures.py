@@ -12,7 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from roster_service.access.credentials import passwords
 from roster_service.vendor import views
-from roster_service.vendor.answers import FAILURES
+from roster_service.vendor.responses import FAILURES
 from tests.vendor.client import Account, VendorClient
 from tests.vendor.conftest import Served
 

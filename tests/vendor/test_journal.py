@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, insert, select, text
 
 from roster_service.access import vendors
-from roster_service.access.access_log.reports import read_audit, read_usage
+from roster_service.access.access_log.reports import read_access_log, read_usage
 from roster_service.access.access_log.writer import AccessLog, Disclosure, Entry, mask_filter
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db.tables import audit
@@ -34,7 +34,7 @@ def log_of(served: Served) -> Callable[[Account], list[Any]]:
     def read(account: Account) -> list[Any]:
         served.app.extensions["roster_access_log"].flush()
         with served.engine.connect() as connection:
-            return read_audit(connection, account.id, None)
+            return read_access_log(connection, account.id, None)
 
     return read
 
@@ -144,7 +144,7 @@ def test_what_is_left_is_written_at_the_end(engine: Engine, access_log: AccessLo
         access_log.note(make_entry())
     access_log.close()
     with engine.connect() as connection:
-        assert len(read_audit(connection, None, None)) == 5
+        assert len(read_access_log(connection, None, None)) == 5
 
 
 def test_a_database_that_is_away_loses_no_entry(engine: Engine, access_log: AccessLog) -> None:
@@ -157,7 +157,7 @@ def test_a_database_that_is_away_loses_no_entry(engine: Engine, access_log: Acce
         connection.execute(text(rename.format("hidden", "audit")))
     access_log.flush()
     with engine.connect() as connection:
-        assert len(read_audit(connection, None, None)) == 1
+        assert len(read_access_log(connection, None, None)) == 1
         assert [row.requests for row in read_usage(connection, None, None)] == [1]
 
 

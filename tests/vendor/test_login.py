@@ -109,7 +109,7 @@ def test_a_wrong_pair_has_one_answer(
 
 def test_a_disabled_vendor_cannot_log_in(served: Served, client: VendorClient, account: Account) -> None:
     with served.engine.begin() as connection:
-        vendors.enable_vendor(connection, account.email, enabled=False)
+        vendors.set_vendor_enabled(connection, account.email, enabled=False)
     assert client.login(account).outcome == (401, "unauthorized")
 
 

@@ -185,7 +185,7 @@ CHANGES: list[Any] = [
     pytest.param(lambda on, own: vendors.grant(on, own.email, "shv-district", []), True, id="a grant more"),
     pytest.param(lambda on, own: vendors.revoke(on, own.email, "spr-district"), True, id="a grant less"),
     pytest.param(lambda on, own: vendors.change_flags(on, own.email, add=[Flag.CONTACTS]), True, id="a flag"),
-    pytest.param(lambda on, own: vendors.enable_vendor(on, own.email, enabled=False), False, id="disabled"),
+    pytest.param(lambda on, own: vendors.set_vendor_enabled(on, own.email, enabled=False), False, id="disabled"),
 ]
 
 

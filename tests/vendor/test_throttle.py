@@ -12,8 +12,8 @@ from limits.strategies import MovingWindowRateLimiter
 from sqlalchemy import Engine, text
 
 from roster_service.access.credentials.api_keys import Allowance
-from roster_service.access.throttling.limits import write_windows
-from roster_service.access.throttling.storage import PostgresStorage, forget_old_windows
+from roster_service.access.throttles.limits import format_windows
+from roster_service.access.throttles.storage import PostgresStorage, delete_old_windows
 from roster_service.db.engine import make_counting_engine
 from roster_service.vendor.throttle import OutageNotice
 from tests.vendor.client import VendorClient
@@ -86,7 +86,7 @@ def test_counters_that_nobody_hits_any_more_are_forgotten(
         windows.hit(RateLimitItemPerDay(5), name)
     with engine.begin() as connection:
         connection.execute(text("UPDATE rate_windows SET last_hit = now() - interval '3 days' WHERE key LIKE '%old%'"))
-        forget_old_windows(connection)
+        delete_old_windows(connection)
         kept = connection.execute(text("SELECT key FROM rate_windows UNION SELECT key FROM rate_hits")).scalars().all()
     assert [key.split("/")[1] for key in kept] == ["new"]
     assert storage.check()
@@ -102,7 +102,7 @@ def test_counters_that_nobody_hits_any_more_are_forgotten(
     ],
 )
 def test_an_allowance_is_two_windows(allowance: Allowance, windows: str) -> None:
-    assert write_windows(allowance) == windows
+    assert format_windows(allowance) == windows
 
 
 def test_both_paths_count_together_and_headers_say_what_is_left(served: Served, client: VendorClient) -> None:

@@ -59,7 +59,7 @@ def read_usage(connection: Connection, vendor_id: int | None, since: date | None
     ]
 
 
-def read_audit(connection: Connection, vendor_id: int | None, since: datetime | None) -> list[Access]:
+def read_access_log(connection: Connection, vendor_id: int | None, since: datetime | None) -> list[Access]:
     """The access log, oldest first; None: of every vendor, from its beginning."""
     rows = select(audit, vendors.c.email).join(vendors, vendors.c.id == audit.c.vendor_id, isouter=True)
     if vendor_id is not None:

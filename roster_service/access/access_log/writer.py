@@ -21,7 +21,7 @@ from sqlalchemy import JSON, Connection, Engine, Text, bindparam, cast, column, 
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 
-from roster_service.access.throttling.storage import forget_old_windows
+from roster_service.access.throttles.storage import delete_old_windows
 from roster_service.db.tables import audit, usage
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ PURGE_EVERY = timedelta(hours=1)
 # A database that is away for long costs the oldest entries, not the worker's memory.
 KEPT_ENTRIES = 100_000
 
-Describe = Callable[[], str | None]
+MakeFilterText = Callable[[], str | None]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Disclosure:
     """The data of an answer: how many records, and how to say what was asked, with every value masked."""
 
     records: int
-    describe: Describe
+    describe: MakeFilterText
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class AccessLog:
         if now - self._purged_at >= PURGE_EVERY:
             self._purged_at = now
             connection.execute(delete(audit).where(audit.c.at < func.now() - timedelta(days=self._audit_days)))
-            forget_old_windows(connection)
+            delete_old_windows(connection)
 
 
 def write_entries(connection: Connection, entries: Sequence[Entry]) -> None:

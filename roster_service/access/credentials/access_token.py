@@ -70,7 +70,7 @@ class AccessToken:
         return Call(_ADMIT, values)
 
 
-def read_token(token: str, keys: KeyRing, *, issuer: str) -> AccessToken:
+def read_access_token(token: str, keys: KeyRing, *, issuer: str) -> AccessToken:
     """The claims of an access token.
 
     Raises RefusedRequestError (BAD_TOKEN), with the same words whatever is wrong but the time: altered, expired,
@@ -84,7 +84,7 @@ def read_token(token: str, keys: KeyRing, *, issuer: str) -> AccessToken:
         jwt.JWTClaimsRegistry(
             leeway=LEEWAY_SECONDS,
             iss={"essential": True, "value": issuer},
-            aud={"essential": True, "value": make_audience(issuer)},
+            aud={"essential": True, "value": make_access_token_audience(issuer)},
             exp={"essential": True},
             iat={"essential": True},
             client_id={"essential": True},
@@ -119,7 +119,7 @@ def _read_claims(claims: dict[str, Any], key_id: str) -> AccessToken:
     )
 
 
-def make_audience(issuer: str) -> str:
+def make_access_token_audience(issuer: str) -> str:
     """Whom an access token is for: the rostering interface, and no other door."""
     return f"{issuer}/ims/oneroster"
 

@@ -84,7 +84,7 @@ _ADMIT = text("SELECT * FROM admit_key_holder(:key_hash, :guardians)").bindparam
 )
 
 
-def find_holder(connection: Connection, key: str) -> KeyHolder | None:
+def find_key_holder(connection: Connection, key: str) -> KeyHolder | None:
     """Whose key this is; None for a text that is none, for an unknown one, and for one that has ended."""
     if _KEY.fullmatch(key) is None:
         return None

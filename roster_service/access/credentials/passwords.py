@@ -11,26 +11,26 @@ from sqlalchemy import Connection, select, update
 from roster_service.db.tables import vendors
 from roster_service.errors import CommandError
 
-LEAST_CHARACTERS = 12
-MOST_CHARACTERS = 256
+MIN_CHARACTERS = 12
+MAX_CHARACTERS = 256
 # OWASP's choice for argon2id: half a login's time is worth more than the next doubling of memory.
 _HASHER = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
 
 
 @functools.cache
-def _nobody() -> str:
+def _make_decoy_hash() -> str:
     return _HASHER.hash("nobody has this password")
 
 
 def set_password(connection: Connection, vendor_id: int, password: str) -> None:
     """Sets a vendor's password. Raises CommandError for one that is too short or too long."""
-    if not LEAST_CHARACTERS <= len(password) <= MOST_CHARACTERS:
-        raise CommandError(f"a password has {LEAST_CHARACTERS} to {MOST_CHARACTERS} characters")
+    if not MIN_CHARACTERS <= len(password) <= MAX_CHARACTERS:
+        raise CommandError(f"a password has {MIN_CHARACTERS} to {MAX_CHARACTERS} characters")
     hashed = _HASHER.hash(password)
     connection.execute(update(vendors).where(vendors.c.id == vendor_id).values(password_hash=hashed))
 
 
-def password_matches(connection: Connection, vendor_id: int, email: str, password: str) -> bool:
+def verify_password(connection: Connection, vendor_id: int, email: str, password: str) -> bool:
     """Whether this is the e-mail and the password of the enabled vendor with this id.
 
     An unknown e-mail, another vendor's, or a vendor without a password costs the same work as a wrong password.
@@ -41,7 +41,7 @@ def password_matches(connection: Connection, vendor_id: int, email: str, passwor
         )
     ).scalar_one_or_none()
     try:
-        _HASHER.verify(stored or _nobody(), password)
+        _HASHER.verify(stored or _make_decoy_hash(), password)
     except (VerifyMismatchError, InvalidHashError):
         return False
     return stored is not None

@@ -38,6 +38,6 @@ def hash_secret(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-def secret_matches(secret: str, stored: bytes) -> bool:
+def verify_secret(secret: str, stored: bytes) -> bool:
     """Whether `secret` is the one whose hash is `stored`, in a time that tells nothing."""
     return hmac.compare_digest(hash_secret(secret), stored)

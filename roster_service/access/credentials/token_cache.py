@@ -11,7 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 
-from roster_service.access.credentials.access_token import LEEWAY_SECONDS, AccessToken, read_token
+from roster_service.access.credentials.access_token import LEEWAY_SECONDS, AccessToken, read_access_token
 from roster_service.access.credentials.signing_keys import KeyRing
 
 # Each takes less than a kilobyte.
@@ -28,7 +28,7 @@ class TokenReader:
         self._lock = threading.Lock()
 
     def read(self, token: str) -> AccessToken:
-        """The claims of an access token; RefusedRequestError (BAD_TOKEN) as `read_token` has it."""
+        """The claims of an access token; RefusedRequestError (BAD_TOKEN) as `read_access_token` has it."""
         digest = hashlib.sha256(token.encode()).digest()
         with self._lock:
             kept = self._verified.get(digest)
@@ -36,7 +36,7 @@ class TokenReader:
                 self._verified.move_to_end(digest)
         if kept is not None and time.time() < kept.expires_at + LEEWAY_SECONDS and self._keys.knows(kept.key_id):
             return kept
-        claims = read_token(token, self._keys, issuer=self._issuer)
+        claims = read_access_token(token, self._keys, issuer=self._issuer)
         with self._lock:
             self._verified[digest] = claims
             if len(self._verified) > KEPT_TOKENS:

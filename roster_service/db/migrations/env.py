@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the revisions on the connection that `roster_service.db.migrate` hands over."""
+"""Alembic's entry: runs the revisions on the connection that `roster_service.db.upgrades` hands over."""
 
 from alembic import context
 

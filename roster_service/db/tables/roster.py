@@ -147,7 +147,7 @@ roster_state = Table(
     Column("salt", UUID, nullable=False, server_default=text("gen_random_uuid()")),
     # What the names of the roles begin with that requests are served as; they are made after the migrations.
     Column("role_base", CText),
-    # Which versions of the service can serve the tables (roster_service/db/migrate.py).
+    # Which versions of the service can serve the tables (roster_service/db/upgrades.py).
     Column("generation", Integer, nullable=False, server_default=text("1")),
     CheckConstraint("singleton", name="singleton"),
 )

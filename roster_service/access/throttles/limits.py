@@ -19,7 +19,7 @@ def fill_allowance(allowance: Allowance) -> tuple[int, int, int]:
     return rate, allowance.burst or rate * BURST_SECONDS, allowance.requests_per_day or REQUESTS_PER_DAY
 
 
-def write_windows(allowance: Allowance) -> str:
+def format_windows(allowance: Allowance) -> str:
     """The windows of an allowance, as the `limits` library writes them."""
     rate, burst, day = fill_allowance(allowance)
     return f"{burst} per {burst // rate} second; {day} per 1 day"

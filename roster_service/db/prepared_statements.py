@@ -1,11 +1,12 @@
 """Statements that every request runs: compiled once, planned once for each connection, their values still bound.
 
-Building the text of a statement, and planning it, costs more than running it where it finds a few records by key.
-What a statement spells itself (its own constants) becomes part of the text; what is bound by its callers stays a
-parameter of the prepared statement.
+For a statement that finds a few records by key, building its text and planning it costs more than running it. The
+constants of a statement become part of its text. The values that callers bind stay parameters of the prepared
+statement.
 
-What is prepared stays with the session, so it is for connections that have one of their own: `let_prepare` says which.
-PostgreSQL itself plans anew where another role asks, so row-level security is part of every plan.
+A prepared statement belongs to a session, so only connections with a session of their own may prepare
+(`allow_preparing`). PostgreSQL plans again when another role runs the statement, so row-level security is part of every
+plan.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def prepare(statement: Statement) -> Prepared:
     return Prepared(name, text, tuple(numbers), _PLACEHOLDER.sub(keep, str(compiled)))
 
 
-def let_prepare(engine: Engine, wanted: bool) -> Engine:
+def allow_preparing(engine: Engine, wanted: bool) -> Engine:
     """The engine, on the same connections, whose statements `fetch_rows` prepares; or not, where `wanted` is false."""
     return engine.execution_options(**{_MAY_PREPARE: wanted})
 
@@ -117,7 +118,7 @@ class StalePlansError(RosterServiceError):
     """A connection's plans were made for functions or tables that a migration has replaced since."""
 
 
-def again_with_fresh_plans(engine: Engine, work: Callable[[], Done]) -> Done:
+def retry_with_fresh_plans(engine: Engine, work: Callable[[], Done]) -> Done:
     """Does the work, and where the plans of its connection are stale, once more on a fresh connection."""
     try:
         return work()

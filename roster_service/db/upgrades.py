@@ -17,8 +17,8 @@ from psycopg2.errors import DeadlockDetected, LockNotAvailable
 from sqlalchemy import Connection, Engine, select, text
 from sqlalchemy.exc import OperationalError
 
-from roster_service.db.replaceable import apply_objects
 from roster_service.db.roles import ensure_roles
+from roster_service.db.sql_objects import apply_objects
 from roster_service.db.tables import roster_state
 from roster_service.errors import DatabaseUnavailableError
 

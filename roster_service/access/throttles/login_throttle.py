@@ -36,7 +36,7 @@ class LoginThrottle:
             return 0
         return max((int(wait) + 1 for wait in waits), default=0)
 
-    def note_failure(self, vendor_id: int, email: str) -> None:
+    def count_failure(self, vendor_id: int, email: str) -> None:
         """Counts a failure."""
         try:
             for item, names in _counters(vendor_id, email):

@@ -85,7 +85,7 @@ class PostgresStorage(MovingWindowSupport, Storage):
         raise NotImplementedError
 
 
-def forget_old_windows(connection: Connection) -> None:
+def delete_old_windows(connection: Connection) -> None:
     """Removes the counters that nobody hit for days: a vendor's older limits, vendors that left."""
     old = select(rate_windows.c.key).where(rate_windows.c.last_hit < func.now() - text(f"interval '{KEPT_DAYS} days'"))
     connection.execute(delete(rate_hits).where(rate_hits.c.key.in_(old)))

@@ -8,8 +8,8 @@ from typing import Any
 from flask import Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
-from roster_service.errors import BUSY_SECONDS, Problem, RefusedRequestError, SlowedRequestError
-from roster_service.web.request_facts import request_id
+from roster_service.errors import BUSY_RETRY_SECONDS, Problem, RefusedRequestError, ThrottledRequestError
+from roster_service.web.request_facts import get_request_id
 
 ROOT = "/v1"
 
@@ -49,14 +49,14 @@ def make_answer(body: str, status: int = 200) -> Response:
 def answer_refusal(error: RefusedRequestError) -> Response:
     """The answer to a request that is refused."""
     status, code = FAILURES[error.problem]
-    body: dict[str, Any] = {"code": code, "message": error.description, "requestId": request_id()}
+    body: dict[str, Any] = {"code": code, "message": error.description, "requestId": get_request_id()}
     response = make_answer(json.dumps(body, ensure_ascii=False), status)
     if error.problem in CHALLENGES:
         response.headers["WWW-Authenticate"] = CHALLENGES[error.problem]
-    if isinstance(error, SlowedRequestError):
+    if isinstance(error, ThrottledRequestError):
         response.headers["Retry-After"] = str(error.seconds)
     if error.problem is Problem.BUSY:
-        response.headers["Retry-After"] = str(BUSY_SECONDS)
+        response.headers["Retry-After"] = str(BUSY_RETRY_SECONDS)
     return response
 
 

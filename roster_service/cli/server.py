@@ -19,9 +19,9 @@ from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import TOKEN_PATH
 from roster_service.cli.console import announce_cluster, as_json, read_settings
 from roster_service.cli.demo import DemoAccount, prepare_demo
-from roster_service.db.embedded import open_database
+from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
-from roster_service.db.migrate import require_current, upgrade
+from roster_service.db.upgrades import require_current, upgrade
 from roster_service.errors import CommandError
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
@@ -174,10 +174,10 @@ def announce(settings: Settings, account: DemoAccount | None, *, as_json: bool, 
         return
     click.echo(f"\nThe roster is served at {root}; its documentation at {root}/docs. Ctrl-C stops it.\n")
     if account is not None:
-        click.echo(first_calls(root, account))
+        click.echo(make_example_calls(root, account))
 
 
-def first_calls(root: str, account: DemoAccount) -> str:
+def make_example_calls(root: str, account: DemoAccount) -> str:
     """Lines to paste into a shell: a token, and calls of both versions; a login, and students."""
     login = f"{account.client_id}:{account.client_secret}"
     calls = []
@@ -192,10 +192,10 @@ def first_calls(root: str, account: DemoAccount) -> str:
             f'{call}/students?limit=2"',
             "",
         ]
-    return "\n".join(calls + _vendor_calls(root, account))
+    return "\n".join(calls + _make_vendor_calls(root, account))
 
 
-def _vendor_calls(root: str, account: DemoAccount) -> list[str]:
+def _make_vendor_calls(root: str, account: DemoAccount) -> list[str]:
     if account.api_key is None:
         return []
     headers = f"-H 'x-api-key: {account.api_key}' -H 'Content-Type: application/json'"
