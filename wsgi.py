@@ -1,4 +1,4 @@
-"""gunicorn's entry, `gunicorn wsgi:app`. Settings come from the environment; `roster run` starts it with them."""
+"""The WSGI entry: `gunicorn wsgi:app`. Settings come from the environment; `roster run` starts gunicorn with them."""
 
 import atexit
 import contextlib
@@ -22,6 +22,6 @@ try:
     app = LateApp(functools.partial(create_app, settings, database.enter_context(open_database(settings))))
     app.start()
 except RosterServiceError as error:
-    # gunicorn reads exit code 4 as "the application failed to load", and stops instead of trying for ever.
+    # gunicorn reads exit code 4 as "the application failed to load": it stops, and does not restart workers for ever.
     sys.stderr.write(f"roster: {error}\n")
     sys.exit(4)

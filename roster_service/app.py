@@ -1,4 +1,4 @@
-"""The Flask application: joins the doors to one database."""
+"""The Flask application: registers all interfaces on one database."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ from roster_service.web.error_handlers import register_error_handlers
 from roster_service.web.pipeline import Services
 from roster_service.web.time_limit import TimeLimit
 
-# Tokens and forms are small; nothing else has a body.
+# Only the token endpoint and the vendor interface take a body, and both bodies are small.
 MAX_BODY_BYTES = 64 * 1024
 POOL_SIZE = 4
 ACCOUNTS_POOL_SIZE = 2
-# What every answer carries.
+# Every response carries these headers.
 COMMON_HEADERS = {"X-Content-Type-Options": "nosniff", "Vary": "Accept-Encoding"}
 
 
 def create_app(settings: Settings, database_url: str) -> Flask:
-    """The application on a database that is migrated.
+    """Makes the application. `database_url`: of a migrated database, as the owner of its tables.
 
-    Raises DatabaseUnavailableError where the database does not answer or is not migrated, SQLAlchemyError where it
-    fails otherwise, and SettingError where a setting is found to be wrong.
+    Raises DatabaseUnavailableError if the database does not answer or is not migrated, SQLAlchemyError if it fails in
+    another way, and SettingError if a setting is wrong.
     """
     urls = prepare_database(settings, database_url)
     engine = make_serving_engine(urls[Role.SERVING], settings)
@@ -70,7 +70,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app = Flask("roster_service", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.url_map.converters["id"] = IdConverter
-    # Two slashes in a row are an empty id, not a client's slip.
+    # Two slashes in a row are an empty id: the path must not be redirected to one with a single slash.
     app.url_map.merge_slashes = False
     app.extensions["roster_engine"] = engine
     app.extensions["roster_accounts_engine"] = accounts
@@ -98,14 +98,14 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     access_log = AccessLog(make_engine(urls[Role.COUNTERS]), settings.audit_days)
     app.extensions["roster_access_log"] = access_log
     register_access_log(app, access_log)
-    # Before the journal, which counts the bytes that are sent: the last one that is registered is the first to run.
+    # Flask runs the hook that was registered last first: so compression runs before the access log counts the bytes.
     register_compression(app, settings.compress_bytes)
     app.after_request(add_common_headers)
-    # Flask's own way of adding middleware; the last one is the first that sees a request.
+    # Flask documents this way of adding middleware. A request passes the one that was added last first.
     app.wsgi_app = EncodedIds(app.wsgi_app)  # type: ignore[method-assign]
     app.wsgi_app = TimeLimit(app.wsgi_app, settings.statement_seconds)  # type: ignore[method-assign]
     if settings.trusted_proxies:
-        # Each proxy adds the address of its client; the scheme and the host are what the last one says.
+        # Each proxy appends the address of its client. The scheme and the host are those that the last proxy names.
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
             app.wsgi_app, x_for=settings.trusted_proxies, x_proto=1, x_host=1, x_port=0, x_prefix=0
         )
@@ -113,8 +113,11 @@ def create_app(settings: Settings, database_url: str) -> Flask:
 
 
 def prepare_database(settings: Settings, database_url: str) -> Mapping[Role, str]:
-    """Holds the database against what this version needs, and makes the first signing key; the URLs of the roles that
-    requests are served as."""
+    """Checks that this version can serve the database, makes the first signing key where there is none, and returns the
+    URLs of the roles that serve requests.
+
+    Raises DatabaseUnavailableError, SettingError and SQLAlchemyError as `create_app`.
+    """
     starting = make_startup_engine(database_url)
     try:
         require_reachable(starting)
@@ -134,8 +137,10 @@ def prepare_database(settings: Settings, database_url: str) -> Mapping[Role, str
 
 
 def make_serving_engine(url: str, settings: Settings) -> Engine:
-    """The engine that reads the roster. `url`: of the serving role. Raises SettingError where sessions are not as they
-    were asked for."""
+    """Makes the engine that reads the roster. `url`: of the serving role.
+
+    Raises SettingError if the sessions of the database ignore the settings that the engine asks for.
+    """
     engine = make_reading_engine(
         url,
         statement_seconds=settings.statement_seconds,
@@ -145,12 +150,12 @@ def make_serving_engine(url: str, settings: Settings) -> Engine:
     try:
         require_reading(engine)
     finally:
-        # Workers are forked from here; none inherits a connection.
+        # Forked workers must not share a connection.
         engine.dispose()
     return engine
 
 
 def add_common_headers(response: Response) -> Response:
-    """What every answer carries."""
+    """Adds the headers that every response carries."""
     response.headers.update(COMMON_HEADERS)
     return response

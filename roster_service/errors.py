@@ -1,7 +1,7 @@
-"""What the service may refuse, as facts; no HTTP here.
+"""The service's own errors, independent of HTTP.
 
-`Problem` is the closed list of reasons. Each door (rostering, token endpoint, command line) has its own table from
-these reasons to its own words and codes, so a reason is named once and shaped where it leaves the house.
+`Problem` is the closed list of reasons for which a request is refused. The rostering interface and the vendor interface
+each have a table from these reasons to their status and error code.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import enum
 import traceback
 
+# Clients get this text for a fault of the service; the log has the details.
 FAULT_DESCRIPTION = "the service failed; the failure is in its log"
 
-# Seconds after which somebody may try again who was refused because the service is BUSY.
+# The `Retry-After` of a refusal for BUSY.
 BUSY_RETRY_SECONDS = 5
 
 
 class Problem(enum.Enum):
-    """Why a request is refused, or answered with a warning."""
+    """The reason for which a request is refused, or answered with a warning."""
 
     METHOD = "method"
     NO_TOKEN = "token missing"  # noqa: S105  (a reason, not a secret)
@@ -40,7 +41,7 @@ class Problem(enum.Enum):
 
 
 class RosterServiceError(Exception):
-    """The root of the service's own errors; `str()` is one sentence for the person who can mend it."""
+    """The base class of the service's own errors; `str()` is one sentence for the person who can correct the cause."""
 
 
 class SettingError(RosterServiceError):
@@ -48,19 +49,19 @@ class SettingError(RosterServiceError):
 
 
 class DatabaseUnavailableError(RosterServiceError):
-    """The database cannot be reached, or its tables are not the ones that this version needs."""
+    """The service cannot reach the database, or cannot use its tables."""
 
 
 class StorageError(RosterServiceError):
-    """A file that the service itself has to write cannot be written: the disk is full, or a right is missing."""
+    """The service cannot write one of its own files: the disk is full, or a permission is missing."""
 
 
 class CommandError(RosterServiceError):
-    """An operator asked for something that cannot be done: an unknown vendor, a name already taken."""
+    """A command cannot do what the operator asked: an unknown vendor, a name that is already taken."""
 
 
 class RefusedRequestError(RosterServiceError):
-    """A request is refused: `problem` says why, `description` names the offending part and its place."""
+    """A request is refused. `problem`: the reason; `description`: the offending part of the request and its place."""
 
     def __init__(self, problem: Problem, description: str) -> None:
         super().__init__(description)
@@ -69,7 +70,7 @@ class RefusedRequestError(RosterServiceError):
 
 
 class ThrottledRequestError(RefusedRequestError):
-    """A request that comes too soon: `seconds` says when to try again."""
+    """A request is refused because it exceeds a rate limit. `seconds`: how long the caller has to wait."""
 
     def __init__(self, description: str, seconds: int) -> None:
         super().__init__(Problem.RATE, description)
@@ -77,13 +78,14 @@ class ThrottledRequestError(RefusedRequestError):
 
 
 def describe_fault(error: BaseException) -> str:
-    """The kind of a fault, the place, and those of the faults behind it. Not their words, which can quote values."""
+    """Returns the type and the traceback of an error, and of the errors that caused it, without their messages: these
+    can quote personal data."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     behind = error.__cause__ or error.__context__
     return f"{type(error).__name__}\n{frames}" + (f"after {describe_fault(behind)}" if behind is not None else "")
 
 
 def name_fault(error: BaseException) -> str:
-    """The kind of a fault in a line, with the words of the operating system where it has some: these quote no value."""
+    """Returns the type of an error, and for an OSError the operating system's message, which quotes no value."""
     words = f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
     return type(error).__name__ + words

@@ -1,6 +1,7 @@
-"""What must be true of a new roster before it is served: a sync says it in the transaction that changes the roster.
+"""The steps that prepare a new roster for serving: a sync or a purge runs them in the transaction that changes the
+roster.
 
-This is what the sync knows of the service, beside its tables and settings.
+Of the service, the sync imports this module, `db`, the settings and the errors, and nothing else.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ LISTINGS = tuple(list_listings())
 
 
 def publish(connection: Connection, rendered_megabytes: int, **state: Any) -> int:
-    """Makes the roster that this transaction leaves the next revision: renders what changed, and writes anew which orgs
-    the vendors see. Returns the revision.
+    """Publishes the roster of this transaction as the next revision, and returns that revision: renders the changed
+    records, and updates the visible orgs of all vendors.
 
-    `rendered_megabytes`: what all renditions may take. `state`: what changes of roster_state.
+    `rendered_megabytes`: the bound on the size of all renditions. `state`: columns of roster_state to set.
 
-    The last step of the transaction, because changes of grants wait for its end.
+    Call it as the last step of the transaction, because changes of grants wait for the end of the transaction.
     """
     changed = update(roster_state).values(revision=roster_state.c.revision + 1, **state)
     revision: int = connection.execute(changed.returning(roster_state.c.revision)).scalar_one()
@@ -41,8 +42,12 @@ def publish(connection: Connection, rendered_megabytes: int, **state: Any) -> in
 
 
 def render_for_clients(connection: Connection, settings: Settings) -> bool:
-    """Renders what registered clients can ask for and nobody could before. False while a sync is under way: a later one
-    renders it, and until then the records are made live."""
+    """Renders the records of all sets of content rights that registered clients have, as far as they are not rendered
+    yet.
+
+    Returns False, and renders nothing, while a sync is under way: a later sync renders them, and until then each
+    request makes their texts itself.
+    """
     if not try_sync_lock(connection):
         return False
     refresh_renderer(connection)
@@ -51,9 +56,10 @@ def render_for_clients(connection: Connection, settings: Settings) -> bool:
 
 
 def warm_up(engine: Engine, settings: Settings) -> WarmUp:
-    """Makes the orderings that clients will ask for first, for at most `warm_seconds`. `engine`: of the tables' owner.
+    """Makes the orderings of whole collections for every client, for at most `warm_seconds`. `engine`: of the tables'
+    owner.
 
-    Raises DatabaseUnavailableError where the database has no roles that serve requests.
+    Raises DatabaseUnavailableError if the database does not have the roles that serve requests.
     """
     with engine.connect() as connection:
         urls = make_role_urls(connection, settings.role_password)

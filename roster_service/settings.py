@@ -1,8 +1,8 @@
-"""Every setting of the service, as rows: a typed field, its default and its help.
+"""Every setting of the service: a typed field, its default and its help text.
 
-The environment variable of a field is its name in capitals behind `ROSTER_`. The settings table of the README is
-held to these rows by a test. A `ROSTER_` variable that no row knows is refused, so that a typing error never
-means "the default, silently".
+The environment variable of a field is `ROSTER_` and the field's name in capitals. A test compares the settings table of
+the README with these fields. A `ROSTER_` variable without a field is refused, so that a typing error does not silently
+leave the default in place.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 from roster_service.errors import SettingError
 
 PREFIX = "ROSTER_"
-# Set by other programs of this project, never read by the service itself.
-FOREIGN = frozenset({"TEST_DATABASE_URL"})
-# Former names: this version reads them with a warning, the next one refuses them.
+# Variables that other programs of this project read. The service ignores them.
+IGNORED = frozenset({"TEST_DATABASE_URL"})
+# Former names and their new ones. This version reads a former name and logs a warning; the next version refuses it.
 RENAMED: Mapping[str, str] = {
     "WALK_MEGABYTES": "ORDERING_MEGABYTES",
     "DOCUMENT_MEGABYTES": "RENDITION_MEGABYTES",
@@ -31,28 +31,28 @@ _log = logging.getLogger(__name__)
 
 
 def read_text(text: str) -> str:
-    """Any text that is not blank."""
+    """Accepts any text that is not blank. This and the next functions raise ValueError for other texts."""
     if not text.strip():
         raise ValueError("must not be blank")
     return text
 
 
 def read_base_url(text: str) -> str:
-    """An http or https address without a trailing slash."""
+    """Accepts an http or https address; returns it without a trailing slash."""
     if not text.startswith(("http://", "https://")):
         raise ValueError("must begin with http:// or https://")
     return text.rstrip("/")
 
 
 def read_rate_storage(text: str) -> str:
-    """The address of a Redis server."""
+    """Accepts the address of a Redis server."""
     if not text.startswith(("redis://", "rediss://")):
         raise ValueError("must begin with redis:// or rediss://")
     return text
 
 
 def read_count(least: int, most: int) -> Callable[[str], int]:
-    """A reader of whole numbers from `least` to `most`."""
+    """Returns a reader of whole numbers from `least` to `most`."""
 
     def read(text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
@@ -63,120 +63,126 @@ def read_count(least: int, most: int) -> Callable[[str], int]:
 
 
 def read_switch(text: str) -> bool:
-    """`true` or `false`."""
+    """Accepts `true` or `false`, in any case."""
     if text.lower() not in ("true", "false"):
         raise ValueError("must be true or false")
     return text.lower() == "true"
 
 
 def read_secret(text: str) -> str:
-    """A secret of at least 32 characters."""
+    """Accepts a secret of at least 32 characters."""
     if len(text) < 32:
         raise ValueError("must have at least 32 characters")
     return text
 
 
-def setting(default: Any, reader: Callable[[str], Any], explanation: str) -> Any:
-    """One row: the default, the reader of the variable's text (ValueError: refused), and the help text."""
+def declare_setting(default: Any, reader: Callable[[str], Any], explanation: str) -> Any:
+    """Declares a field of `Settings`: its default, the reader of the variable's text, which raises ValueError to refuse
+    it, and the help text."""
     return dataclasses.field(default=default, metadata={"reader": reader, "help": explanation})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the service was told, read once at start."""
+    """The settings of one process, read once at its start."""
 
-    database_url: str | None = setting(
+    database_url: str | None = declare_setting(
         None,
         read_text,
         "PostgreSQL 15 or newer, as `postgresql://user:password@host/name`; none: the embedded server",
     )
-    role_password: str | None = setting(
+    role_password: str | None = declare_setting(
         None,
         read_text,
         "password of the database roles that requests are served as; none: one that follows from the password in "
         "ROSTER_DATABASE_URL",
     )
-    home: Path = setting(Path("var"), Path, "data folder: the embedded server's files, the secret key")
-    host: str = setting("127.0.0.1", read_text, "address to listen on")
-    port: int = setting(8000, read_count(1, 65535), "port to listen on")
-    workers: int = setting(os.cpu_count() or 1, read_count(1, 512), "worker processes; one per core by default")
-    public_url: str | None = setting(
+    home: Path = declare_setting(Path("var"), Path, "data folder: the embedded server's files, the secret key")
+    host: str = declare_setting("127.0.0.1", read_text, "address to listen on")
+    port: int = declare_setting(8000, read_count(1, 65535), "port to listen on")
+    workers: int = declare_setting(os.cpu_count() or 1, read_count(1, 512), "worker processes; one per core by default")
+    public_url: str | None = declare_setting(
         None,
         read_base_url,
         "address that clients use, for `href`, `Link` and the question whether a token is asked for over https; none: "
         "the address of each request",
     )
-    secret_key: str | None = setting(
+    secret_key: str | None = declare_setting(
         None, read_secret, "seals the signing keys at rest; made and kept in the data folder when absent"
     )
-    token_seconds: int = setting(3600, read_count(60, 86400), "validity of a rostering access token, in seconds")
-    token_client_per_minute: int = setting(
+    token_seconds: int = declare_setting(
+        3600, read_count(60, 86400), "validity of a rostering access token, in seconds"
+    )
+    token_client_per_minute: int = declare_setting(
         60, read_count(1, 1_000_000), "tokens that a client may get in a minute; more is answered 429"
     )
-    token_address_per_minute: int = setting(
+    token_address_per_minute: int = declare_setting(
         600, read_count(1, 1_000_000), "requests of an address at the token endpoint in a minute; more is answered 429"
     )
-    trusted_proxies: int = setting(
+    trusted_proxies: int = declare_setting(
         0,
         read_count(0, 10),
         "proxies in front, whose `X-Forwarded-For`, `-Proto` and `-Host` say where a request comes from and goes to",
     )
-    secret_grace_hours: int = setting(
+    secret_grace_hours: int = declare_setting(
         24, read_count(0, 8760), "hours that a replaced client secret still counts; 0: it ends at once"
     )
-    default_limit: int = setting(100, read_count(1, 100_000), "page size when a request names none")
-    max_limit: int = setting(10_000, read_count(1, 100_000), "largest page size; a larger `limit` is refused")
-    filter_length: int = setting(4096, read_count(64, 65_536), "longest `filter`, in characters")
-    retention_days: int = setting(7, read_count(1, 3650), "days that a record stays `tobedeleted` before it is purged")
-    audit_days: int = setting(400, read_count(1, 36_500), "days that the access log is kept")
-    rate_storage_url: str | None = setting(
+    default_limit: int = declare_setting(100, read_count(1, 100_000), "page size when a request names none")
+    max_limit: int = declare_setting(10_000, read_count(1, 100_000), "largest page size; a larger `limit` is refused")
+    filter_length: int = declare_setting(4096, read_count(64, 65_536), "longest `filter`, in characters")
+    retention_days: int = declare_setting(
+        7, read_count(1, 3650), "days that a record stays `tobedeleted` before it is purged"
+    )
+    audit_days: int = declare_setting(400, read_count(1, 36_500), "days that the access log is kept")
+    rate_storage_url: str | None = declare_setting(
         None,
         read_rate_storage,
         "where requests of vendors are counted, `redis://host`, for many machines; none: the database",
     )
-    ordering_megabytes: int = setting(
+    ordering_megabytes: int = declare_setting(
         1024, read_count(1, 10**6), "what orderings may take in the database, in megabytes"
     )
-    rendition_megabytes: int = setting(
+    rendition_megabytes: int = declare_setting(
         4096,
         read_count(0, 10**6),
         "what rendered records may take in the database, in megabytes; 0: none are kept",
     )
-    warm_seconds: int = setting(
+    warm_seconds: int = declare_setting(
         1800,
         read_count(0, 86_400),
         "how long a nightly sync may make orderings that clients will ask for first",
     )
-    hold_tombstones_percent: int = setting(
+    hold_tombstones_percent: int = declare_setting(
         10, read_count(0, 100), "a sync that would tombstone more percent of a type than this is held"
     )
-    hold_changes_percent: int = setting(
+    hold_changes_percent: int = declare_setting(
         75, read_count(0, 100), "a sync that would change more percent of a type than this is held"
     )
-    hold_least_records: int = setting(50, read_count(1, 10**9), "types with fewer records are never held")
-    prepared_statements: bool = setting(
+    hold_least_records: int = declare_setting(50, read_count(1, 10**9), "types with fewer records are never held")
+    prepared_statements: bool = declare_setting(
         True,
         read_switch,
         "statements are planned once for each connection; `false` behind a pooler that works by transaction",
     )
-    compress_bytes: int = setting(
+    compress_bytes: int = declare_setting(
         1000, read_count(0, 10**9), "answers of so many bytes are compressed for clients that take it; 0: none"
     )
-    statement_seconds: int = setting(
+    statement_seconds: int = declare_setting(
         30, read_count(1, 3600), "longest time of one query, and of all before the last one of a request, in seconds"
     )
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Settings:
-        """Read the rows from `environ`.
+        """Reads the settings from environment variables.
 
-        Raises SettingError for an unknown name, a refused value, and a setting that has its former name as well.
+        Raises SettingError for an unknown name, for a refused value, and for a setting that is set under both its
+        former and its present name.
         """
         rows = {row.name.upper(): row for row in dataclasses.fields(cls)}
         values: dict[str, Any] = {}
         for variable, text in environ.items():
             name = variable.removeprefix(PREFIX)
-            if name == variable or name in FOREIGN:
+            if name == variable or name in IGNORED:
                 continue
             if name in RENAMED:
                 name = _find_new_name(name, environ)
@@ -191,13 +197,13 @@ class Settings:
         return cls(**values)
 
     def read_secret_key(self) -> str:
-        """The secret key: the setting, else the one kept in the data folder, made at the first call."""
+        """Returns the setting `secret_key`, else the key in the data folder, which the first call makes."""
         if self.secret_key is not None:
             return self.secret_key
         path = self.home / "secret_key"
         if not path.exists():
             self.home.mkdir(parents=True, exist_ok=True)
-            # Written aside and linked into place: of two processes that start at once, one key wins for both.
+            # Linked into place when it is complete: two processes that start at once then use the same key.
             unfinished = path.with_name(f".secret_key.{os.getpid()}")
             unfinished.touch(mode=0o600)
             unfinished.write_text(secrets.token_urlsafe(48))
@@ -211,7 +217,7 @@ class Settings:
 
 
 def _find_new_name(former: str, environ: Mapping[str, str]) -> str:
-    """The name that a setting has now."""
+    """Returns the present name of a setting. Raises SettingError if both names are set."""
     name = RENAMED[former]
     if PREFIX + name in environ:
         raise SettingError(f"{PREFIX}{former} is the former name of {PREFIX}{name}; set one of them")
