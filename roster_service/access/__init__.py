@@ -1,1 +1,1 @@
-"""Who is asking, and what they may: vendors, grants, clients, scopes, signing keys and tokens. No Flask."""
+"""Authentication and authorization: vendors, grants, clients, scopes, signing keys and tokens. Independent of Flask."""

@@ -1,4 +1,4 @@
-"""Where the roster stands, and how an answer says so."""
+"""The state of the roster: its revision and its stamps, and the response headers that show them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from roster_service.db import tables
 from roster_service.db.sync_lock import try_sync_lock
 from roster_service.errors import CommandError
 
-# How far the revision of a restored roster moves on, at least and less than: further than syncs after the backup can
-# have come, and by chance, so that two restores of one backup do not meet.
-LEAST_STEP, STEPS_END = 2**20, 2**30
-# The states whose headers a worker keeps: requests come while a sync commits.
+# The bounds of the random number that is added to the revision of a restored roster. It is larger than the number of
+# syncs since the backup can be, and random, so that two restores of one backup get different revisions.
+MIN_RESTORE_STEP, RESTORE_STEPS_END = 2**20, 2**30
+# A worker caches the headers of more than one state, because requests of two revisions overlap while a sync commits.
 KEPT_STATES = 8
 
 
 @dataclass(frozen=True)
 class RosterState:
-    """Where the roster stands: its revision, its newest stamp, and the age past which tombstones may be gone."""
+    """The state of the roster: its revision, its newest `dateLastModified`, and the instant before which tombstones may
+    have been purged."""
 
     revision: int
     as_of: datetime
@@ -31,22 +32,23 @@ class RosterState:
 
 
 def read_state(connection: Connection) -> RosterState:
-    """Where the roster stands, as the connection sees it. A request has this from its caller already."""
+    """Reads the state of the roster. (A request gets it with the admission of its caller.)"""
     state = tables.roster_state.c
     return RosterState(*connection.execute(select(state.revision, state.as_of, state.deletions_since)).one())
 
 
 def advance_restored_state(connection: Connection) -> RosterState:
-    """Moves a roster that was restored on, to where it never was; the new state.
+    """Gives a roster that was restored from a backup a revision that it never had, and returns the new state.
 
-    Whatever was derived from a former revision is then of another roster: entity tags, what workers remember, orderings
-    and rendered records. Deltas do not go on from before, because a record that came after the backup was made may be
-    in no later roster, not even as a tombstone. Raises CommandError while a sync is under way, which gives stamps.
+    Entity tags, caches of workers, orderings and rendered records belong to a revision, so none of the time before the
+    restore is used again. Consumers cannot continue their deltas, because the restored roster may lack, even as a
+    tombstone, a record that was added after the backup: so `deletions_since` becomes the present. Raises CommandError
+    while a sync is under way, because a sync gives stamps too.
     """
     if not try_sync_lock(connection):
         raise CommandError("a sync is under way; try again when it is done")
     state = tables.roster_state.c
-    step = LEAST_STEP + secrets.randbelow(STEPS_END - LEAST_STEP)
+    step = MIN_RESTORE_STEP + secrets.randbelow(RESTORE_STEPS_END - MIN_RESTORE_STEP)
     stamp = func.greatest(func.date_trunc("milliseconds", func.now()), state.as_of, type_=tables.Stamp)
     moved = update(tables.roster_state).values(revision=state.revision + step, as_of=stamp, deletions_since=stamp)
     found = moved.returning(state.revision, state.as_of, state.deletions_since)
@@ -54,16 +56,17 @@ def advance_restored_state(connection: Connection) -> RosterState:
 
 
 def format_instant(instant: datetime) -> str:
-    """An instant as the wire shows it: UTC, with milliseconds."""
+    """Returns an instant as the interfaces write it: ISO 8601, UTC, with milliseconds and `Z`."""
     return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @functools.lru_cache(KEPT_STATES)
 def make_state_headers(state: RosterState) -> Mapping[str, str]:
-    """Which roster an answer was made from, and what a consumer of deltas needs to know of it.
+    """Returns the headers that tell a consumer which revision a response was made from, and how to continue its deltas.
 
-    As-Of is the instant for the next `dateLastModified>`: no later change can carry an older stamp. Deletions-Since
-    is the age past which tombstones are gone, so that whoever pulled last before it must pull in full.
+    `X-Roster-As-Of` is the instant for the next `dateLastModified>`: no later change has an older stamp. Tombstones
+    older than `X-Roster-Deletions-Since` may have been purged, so a consumer whose last pull was before that instant
+    must pull in full.
     """
     return {
         "X-Roster-Revision": str(state.revision),

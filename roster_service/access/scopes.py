@@ -1,7 +1,7 @@
-"""The OAuth scopes: their names, their spellings, and what each one opens.
+"""The OAuth scopes: their names, their spellings, and the paths or record contents that each one opens.
 
-A scope is a version and a name. It is written `https://purl.imsglobal.org/spec/or/v1p1/scope/NAME`, or `v1p1/NAME`;
-the `http://` spelling counts too.
+A scope is a version and a name. It is written `https://purl.imsglobal.org/spec/or/v1p1/scope/NAME`, the same with
+`http://`, or `v1p1/NAME`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from roster_service.db.visibility import ContentRights, MetadataOf
 
-# Sets of scopes that tokens carry; there are no more than a few in use.
+# The bound of the cache of content rights; the tokens in use carry only a few different sets of scopes.
 KEPT_RIGHTS = 256
 
 _SPELLING = re.compile(
@@ -35,7 +35,7 @@ class ScopeName(StrEnum):
     ORGS_METADATA = "orgs-metadata.readonly"
 
 
-# What each scope opens, in words: the OpenAPI document, the README and the command line show these.
+# An explanation of each scope, for the OpenAPI document, the README and the command line.
 EXPLANATIONS = {
     ScopeName.CORE: "the list and single-record paths, less demographics",
     ScopeName.FULL: "all paths, less demographics",
@@ -54,10 +54,10 @@ _METADATA_SCOPES = {
     ScopeName.DEMOGRAPHIC_METADATA: MetadataOf.DEMOGRAPHICS,
 }
 
-# The scopes that show or hide what is inside records, rather than open paths.
+# The scopes that open contents of records (content rights), not paths.
 CONTENT_SCOPES = frozenset({ScopeName.GUARDIANS, *_METADATA_SCOPES})
 
-# Where a client gets its scopes.
+# The path of the token endpoint.
 TOKEN_PATH = "/oauth/token"  # noqa: S105  (an address)
 
 
@@ -73,12 +73,12 @@ class Scope:
 
     @property
     def short(self) -> str:
-        """The short spelling, which the service stores."""
+        """The short spelling, `v1p1/NAME`, which the database stores."""
         return f"{self.version}/{self.name}"
 
 
 def read_scope(text: str) -> Scope | None:
-    """The scope that `text` spells, or None where it is none of ours (a gradebook scope, say)."""
+    """Returns the scope that `text` spells, or None if the service does not have it (a gradebook scope, say)."""
     spelled = _SPELLING.fullmatch(text)
     if spelled is None or spelled["name"] not in ScopeName.__members__.values():
         return None
@@ -86,13 +86,13 @@ def read_scope(text: str) -> Scope | None:
 
 
 def read_scopes(texts: Iterable[str]) -> tuple[Scope, ...]:
-    """The scopes among `texts`, in their order; what is none of ours is left out."""
+    """Returns the scopes that `texts` spell, in their order, without those that the service does not have."""
     return tuple(scope for scope in map(read_scope, texts) if scope is not None)
 
 
 @functools.lru_cache(KEPT_RIGHTS)
 def make_content_rights(names: frozenset[ScopeName]) -> ContentRights:
-    """What a caller with these scopes sees beside the plain records."""
+    """Returns the content rights of a token with these scopes."""
     return ContentRights(
         guardians=ScopeName.GUARDIANS in names,
         metadata=frozenset(kind for name, kind in _METADATA_SCOPES.items() if name in names),

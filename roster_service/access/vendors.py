@@ -1,6 +1,6 @@
-"""Vendors, their grants and their OAuth clients: what the `roster` command adds, lists and changes.
+"""Vendors, their grants and their OAuth clients, as the `roster` command adds, lists and changes them.
 
-Everything here works on a connection that its caller commits, and returns plain frozen values.
+The functions work on a connection that the caller commits.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Vendor:
 
 @dataclass(frozen=True)
 class Client:
-    """An OAuth client of a vendor; its secret is known to its owner alone."""
+    """An OAuth client of a vendor, without its secret. `vendor`: the vendor's e-mail; `scopes`: in short spelling."""
 
     client_id: str
     vendor: str
@@ -58,7 +58,7 @@ class Client:
 
 @dataclass(frozen=True)
 class Credentials:
-    """What is shown once: a client's id and its secret in clear."""
+    """A client's id and its secret in clear text, which the command shows once."""
 
     client_id: str
     client_secret: str
@@ -66,7 +66,7 @@ class Credentials:
 
 
 def add_vendor(connection: Connection, email: str, name: str) -> Vendor:
-    """Adds a vendor without any grant. Raises CommandError where the e-mail is taken or is none."""
+    """Adds a vendor without grants. Raises CommandError if the e-mail is not an address, or is taken."""
     address = email.strip().lower()
     if address.count("@") != 1 or any(part == "" for part in address.split("@")):
         raise CommandError(f"{email!r} is no e-mail address")
@@ -80,7 +80,7 @@ def add_vendor(connection: Connection, email: str, name: str) -> Vendor:
 
 
 def find_vendor(connection: Connection, email: str) -> Vendor:
-    """The vendor with this e-mail. Raises CommandError where there is none."""
+    """Returns the vendor with this e-mail. Raises CommandError if there is none."""
     found = [vendor for vendor in list_vendors(connection) if vendor.email == email.strip().lower()]
     if not found:
         raise CommandError(f"there is no vendor {email}; `roster vendor list` shows all")
@@ -88,7 +88,7 @@ def find_vendor(connection: Connection, email: str) -> Vendor:
 
 
 def list_vendors(connection: Connection) -> list[Vendor]:
-    """Every vendor with its grants, by e-mail."""
+    """Lists all vendors with their grants, ordered by e-mail."""
     grants: dict[int, list[Grant]] = {}
     order = (vendor_grants.c.district_id, vendor_grants.c.school_id)
     for row in connection.execute(select(vendor_grants).order_by(*order)):
@@ -109,10 +109,10 @@ def list_vendors(connection: Connection) -> list[Vendor]:
 
 
 def grant(connection: Connection, email: str, district: str, schools: Sequence[str]) -> Vendor:
-    """Grants a vendor a district, or only the named schools of it.
+    """Grants a vendor a district, or only the schools `schools` of it. Older tokens of the vendor end.
 
-    `district` and `schools` are sourcedIds or identifiers. Tokens made before stop working. Raises CommandError
-    for an unknown vendor, district or school, and for a school that lies in another district.
+    `district` and `schools` are sourcedIds or identifiers. Raises CommandError for an unknown vendor, district or
+    school, and for a school of another district.
     """
     vendor = find_vendor(connection, email)
     district_id = _find_org(connection, district, "district", None)
@@ -125,10 +125,13 @@ def grant(connection: Connection, email: str, district: str, schools: Sequence[s
 
 
 def revoke(connection: Connection, email: str, district: str) -> Vendor:
-    """Takes back every grant of a district and its schools; `district` is a sourcedId or an identifier."""
+    """Revokes every grant of a district and its schools. Older tokens of the vendor end.
+
+    `district` is a sourcedId or an identifier. Raises CommandError if the vendor has no grant of the district.
+    """
     vendor = find_vendor(connection, email)
     known = [item.district_id for item in vendor.grants]
-    # The district itself may have left the roster since it was granted.
+    # The roster may no longer have the district.
     district_id = district if district in known else _find_org(connection, district, "district", None)
     if district_id not in known:
         raise CommandError(f"{vendor.email} has no grant of district {district}")
@@ -141,7 +144,7 @@ def revoke(connection: Connection, email: str, district: str) -> Vendor:
 def change_flags(
     connection: Connection, email: str, *, add: Sequence[Flag] = (), remove: Sequence[Flag] = ()
 ) -> Vendor:
-    """Gives a vendor permission flags, or takes them back. Tokens made before stop working."""
+    """Adds permission flags to a vendor and removes others. Older tokens of the vendor end."""
     vendor = find_vendor(connection, email)
     kept = {*vendor.flags, *add} - {*remove}
     connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(flags=sorted(kept)))
@@ -150,20 +153,21 @@ def change_flags(
 
 
 def change_allowance(connection: Connection, email: str, allowance: Allowance) -> Vendor:
-    """Sets how much a vendor may ask; None means the default. Raises CommandError for a burst that cannot be.
+    """Sets the rate limits of a vendor; None means the default.
 
-    A burst is let through in as many seconds as it takes at the average, so it is a multiple of that.
+    Raises CommandError if the burst is not a multiple of the requests a second: the window of a burst is that quotient,
+    in whole seconds.
     """
     vendor = find_vendor(connection, email)
     rate, burst, _ = fill_allowance(allowance)
     if burst % rate:
-        raise CommandError(f"a burst is a multiple of the requests a second; {burst} is none of {rate}")
+        raise CommandError(f"the burst must be a multiple of the requests a second; {burst} is no multiple of {rate}")
     connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(asdict(allowance)))
     return find_vendor(connection, email)
 
 
 def set_vendor_enabled(connection: Connection, email: str, enabled: bool) -> Vendor:
-    """Enables or disables a vendor, with all its clients and tokens."""
+    """Enables or disables a vendor, and with it all its clients. Older tokens of the vendor end."""
     vendor = find_vendor(connection, email)
     connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(enabled=enabled))
     invalidate_tokens(connection, vendor.id)
@@ -171,14 +175,15 @@ def set_vendor_enabled(connection: Connection, email: str, enabled: bool) -> Ven
 
 
 def invalidate_tokens(connection: Connection, vendor_id: int) -> None:
-    """Makes every token that the vendor holds, of both interfaces, useless, and writes anew which orgs it sees."""
+    """Ends every token of the vendor, of both interfaces, and updates the vendor's visible orgs."""
     renewed = {"grant_version": vendors.c.grant_version + 1, "visibility_key": func.gen_random_uuid()}
     connection.execute(update(vendors).where(vendors.c.id == vendor_id).values(renewed))
     refresh_visible_orgs(connection, vendor_id)
 
 
 def _find_org(connection: Connection, name: str, kind: str, district_id: str | None) -> str:
-    """The sourcedId of the org of type `kind` (in a district) that `name` means, by sourcedId or identifier."""
+    """Returns the sourcedId of the org of type `kind` with the sourcedId or identifier `name`. `district_id`: the
+    district that it must lie in, or None. Raises CommandError unless there is exactly one such org."""
     found = select(orgs.c.sourced_id).where(
         orgs.c.type == kind, or_(orgs.c.sourced_id == name, orgs.c.identifier == name)
     )
@@ -197,9 +202,10 @@ def _find_org(connection: Connection, name: str, kind: str, district_id: str | N
 
 
 def add_client(connection: Connection, email: str, name: str, scopes: Sequence[Scope]) -> Credentials:
-    """Adds an OAuth client with these scopes and returns its credentials, which are shown this once.
+    """Adds an OAuth client with these scopes and returns its credentials. Raises CommandError for an unknown vendor or
+    an empty list of scopes.
 
-    The order of the scopes counts: a request without any scope gets those of the first one's version.
+    The order of the scopes matters: a token request that names no scope gets the scopes of the first one's version.
     """
     if not scopes:
         raise CommandError("a client needs at least one scope")
@@ -218,7 +224,7 @@ def add_client(connection: Connection, email: str, name: str, scopes: Sequence[S
 
 
 def list_clients(connection: Connection) -> list[Client]:
-    """Every client, by vendor and name."""
+    """Lists all clients, ordered by vendor and name."""
     columns = (vendors.c.email, oauth_clients)
     order = (vendors.c.email, oauth_clients.c.name, oauth_clients.c.client_id)
     rows = connection.execute(select(*columns).select_from(oauth_clients.join(vendors)).order_by(*order))
@@ -226,12 +232,13 @@ def list_clients(connection: Connection) -> list[Client]:
 
 
 def rotate_secret(connection: Connection, client_id: str, grace: timedelta) -> Credentials:
-    """Replaces a client's secret. The old one counts for `grace` longer, and so do the tokens made with it.
+    """Replaces a client's secret and returns the new one. Raises CommandError for an unknown client.
 
-    Without a grace both end at once. A secret that was in its grace already ends in any case.
+    The old secret stays valid for `grace`, and its tokens stay valid. With a grace of zero, the old secret and its
+    tokens end at once. A secret that an earlier call has replaced ends in any case.
     """
     secret = make_secret(CLIENT_SECRET_PREFIX)
-    old: dict[str, Any] = {"previous_secret_hash": None, "previous_secret_ends_at": None, **_ENDING_TOKENS}
+    old: dict[str, Any] = {"previous_secret_hash": None, "previous_secret_ends_at": None, **_NEXT_VERSION}
     if grace:
         old = {"previous_secret_hash": oauth_clients.c.secret_hash, "previous_secret_ends_at": func.now() + grace}
     scopes = _change_client(connection, client_id, {"secret_hash": hash_secret(secret), **old})
@@ -239,11 +246,12 @@ def rotate_secret(connection: Connection, client_id: str, grace: timedelta) -> C
 
 
 def disable_client(connection: Connection, client_id: str) -> None:
-    """Disables a client and every token that it holds."""
-    _change_client(connection, client_id, {"enabled": False, **_ENDING_TOKENS})
+    """Disables a client and ends its tokens. Raises CommandError for an unknown client."""
+    _change_client(connection, client_id, {"enabled": False, **_NEXT_VERSION})
 
 
-_ENDING_TOKENS = {"version": oauth_clients.c.version + 1}
+# Tokens carry the client's version: a new version ends all of them.
+_NEXT_VERSION = {"version": oauth_clients.c.version + 1}
 
 
 def _change_client(connection: Connection, client_id: str, values: dict[str, Any]) -> tuple[str, ...]:
@@ -260,10 +268,10 @@ def _change_client(connection: Connection, client_id: str, values: dict[str, Any
 
 @dataclass(frozen=True)
 class RegisteredClient:
-    """A client as the token endpoint needs it."""
+    """A client with all that the token endpoint needs of it and of its vendor."""
 
     client_id: str
-    # Of its secret, and of the one before it while that still counts.
+    # The hash of its secret, and of the previous secret during its grace.
     secret_hashes: tuple[bytes, ...]
     scopes: tuple[Scope, ...]
     client_version: int
@@ -273,7 +281,7 @@ class RegisteredClient:
 
 
 def find_client(connection: Connection, client_id: str) -> RegisteredClient | None:
-    """The enabled client of an enabled vendor with this id, or None."""
+    """Returns the client with this id, or None if it is unknown, or it or its vendor is disabled."""
     in_grace = (oauth_clients.c.previous_secret_ends_at > func.now()).label("in_grace")
     row = connection.execute(
         select(oauth_clients, in_grace, vendors.c.grant_version, vendors.c.visibility_key)

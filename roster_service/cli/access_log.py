@@ -12,7 +12,7 @@ from typing import Any
 import click
 from sqlalchemy import Connection
 
-from roster_service.access.access_log.reports import Access, Usage, read_access_log, read_usage
+from roster_service.access.access_log.reports import AccessLogRow, UsageRow, read_access_log, read_usage
 from roster_service.access.vendors import find_vendor
 from roster_service.cli.console import as_json, make_table, open_connection, show
 
@@ -50,7 +50,7 @@ def _find_id(connection: Connection, email: str | None) -> int | None:
     return None if email is None else find_vendor(connection, email).id
 
 
-def _show(found: Sequence[Usage] | Sequence[Access], as_csv: bool, as_json: bool, nothing: str) -> None:
+def _show(found: Sequence[UsageRow] | Sequence[AccessLogRow], as_csv: bool, as_json: bool, nothing: str) -> None:
     if as_csv and as_json:
         raise click.UsageError("choose one of --csv and --json")
     rows = [dataclasses.asdict(row) for row in found]

@@ -27,7 +27,7 @@ def register_access_log(app: Flask, access_log: AccessLog) -> None:
         vendor = get_requesting_vendor()
         if vendor is not None and request.url_rule is not None:
             response.headers["X-Request-Id"] = get_request_id()
-            access_log.note(
+            access_log.add(
                 Entry(
                     at=datetime.now(UTC),
                     vendor_id=vendor.vendor_id,

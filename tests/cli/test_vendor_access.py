@@ -140,7 +140,7 @@ def test_limits_are_set_and_go_back_to_the_default(answer: Answer, roster: Roste
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        pytest.param(["limits", EMAIL, "--burst", "25"], "a burst is a multiple", id="a broken burst"),
+        pytest.param(["limits", EMAIL, "--burst", "25"], "the burst must be a multiple", id="a broken burst"),
         pytest.param(["show", "no@example.com"], "no vendor", id="an unknown vendor"),
         pytest.param(["rotate-key", "no@example.com"], "no vendor", id="a key for nobody"),
         pytest.param(["set-password", "no@example.com"], "no vendor", id="a password for nobody"),

@@ -141,7 +141,7 @@ def access_log(engine: Engine) -> Iterator[AccessLog]:
 
 def test_what_is_left_is_written_at_the_end(engine: Engine, access_log: AccessLog) -> None:
     for _ in range(5):
-        access_log.note(make_entry())
+        access_log.add(make_entry())
     access_log.close()
     with engine.connect() as connection:
         assert len(read_access_log(connection, None, None)) == 5
@@ -151,7 +151,7 @@ def test_a_database_that_is_away_loses_no_entry(engine: Engine, access_log: Acce
     rename = "ALTER TABLE {} RENAME TO {}"
     with engine.begin() as connection:
         connection.execute(text(rename.format("audit", "hidden")))
-    access_log.note(make_entry())
+    access_log.add(make_entry())
     access_log.flush()
     with engine.begin() as connection:
         connection.execute(text(rename.format("hidden", "audit")))
@@ -166,7 +166,7 @@ def test_the_log_is_kept_for_its_days_and_no_longer(engine: Engine, access_log: 
     row = {"vendor_id": 1, "caller": "c", "method": "GET", "path": "/x", "records": 1, "request_id": "r"}
     with engine.begin() as connection:
         connection.execute(insert(audit), [row | {"at": now - timedelta(days=days)} for days in (401, 399)])
-    access_log.note(make_entry(now))
+    access_log.add(make_entry(now))
     access_log.flush()
     with engine.connect() as connection:
         ages = [now - at for at in connection.scalars(select(audit.c.at).order_by(audit.c.at))]

@@ -1,1 +1,1 @@
-"""The access log: which vendor was shown how many records of what, and when; and the usage counters."""
+"""The access log, which records each disclosure of records to a vendor, and the usage counters."""

@@ -1,4 +1,4 @@
-"""What the journal holds: usage by day, and the access log."""
+"""Reads the usage counters and the access log, for the command line."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from roster_service.db.tables import audit, usage, vendors
 
 
 @dataclass(frozen=True)
-class Usage:
-    """The requests of a vendor to an endpoint on a day, by the class of their status."""
+class UsageRow:
+    """The requests of a vendor to an endpoint on one day, with one class of status (`2xx`)."""
 
     day: str
     vendor: str
@@ -24,8 +24,8 @@ class Usage:
 
 
 @dataclass(frozen=True)
-class Access:
-    """An answer with data."""
+class AccessLogRow:
+    """A response that disclosed records. `vendor`: its e-mail; `at`: ISO 8601."""
 
     at: str
     vendor: str
@@ -37,8 +37,8 @@ class Access:
     request_id: str
 
 
-def read_usage(connection: Connection, vendor_id: int | None, since: date | None) -> list[Usage]:
-    """Usage by day; None: of every vendor, of all days."""
+def read_usage(connection: Connection, vendor_id: int | None, since: date | None) -> list[UsageRow]:
+    """Lists the usage counters by day. `vendor_id`: None means all vendors; `since`: None means all days."""
     rows = select(usage, vendors.c.email).join(vendors, vendors.c.id == usage.c.vendor_id, isouter=True)
     if vendor_id is not None:
         rows = rows.where(usage.c.vendor_id == vendor_id)
@@ -46,7 +46,7 @@ def read_usage(connection: Connection, vendor_id: int | None, since: date | None
         rows = rows.where(usage.c.day >= since)
     rows = rows.order_by(usage.c.day, vendors.c.email, usage.c.endpoint, usage.c.status_class)
     return [
-        Usage(
+        UsageRow(
             day=row.day.isoformat(),
             vendor=row.email or str(row.vendor_id),
             endpoint=row.endpoint,
@@ -59,15 +59,15 @@ def read_usage(connection: Connection, vendor_id: int | None, since: date | None
     ]
 
 
-def read_access_log(connection: Connection, vendor_id: int | None, since: datetime | None) -> list[Access]:
-    """The access log, oldest first; None: of every vendor, from its beginning."""
+def read_access_log(connection: Connection, vendor_id: int | None, since: datetime | None) -> list[AccessLogRow]:
+    """Lists the access log, oldest row first. `vendor_id`: None means all vendors; `since`: None means all rows."""
     rows = select(audit, vendors.c.email).join(vendors, vendors.c.id == audit.c.vendor_id, isouter=True)
     if vendor_id is not None:
         rows = rows.where(audit.c.vendor_id == vendor_id)
     if since is not None:
         rows = rows.where(audit.c.at >= since)
     return [
-        Access(
+        AccessLogRow(
             at=row.at.isoformat(timespec="milliseconds"),
             vendor=row.email or str(row.vendor_id),
             caller=row.caller,

@@ -1,8 +1,8 @@
-"""Usage counters and the access log, written in batches by a thread of each worker, never by a request.
+"""Writes the usage counters and the access log, in a thread of each worker, so that requests do not wait for it.
 
-A request leaves an entry in memory. Once a second, and when the worker ends, the entries become rows: added to the
-counters of their day, and for answers with data a row each in the access log. What is masked is masked here, so a
-request does not wait for that either.
+A request adds an entry in memory. About once a second, and when the worker ends, the thread writes the entries: it adds
+them to the counters of their day, and writes a row of the access log for each response with records. The thread also
+masks the filters.
 """
 
 from __future__ import annotations
@@ -28,23 +28,26 @@ log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.8
 PURGE_EVERY = timedelta(hours=1)
-# A database that is away for long costs the oldest entries, not the worker's memory.
+# While the database is away, a worker drops its oldest entries beyond this number, to bound its memory.
 KEPT_ENTRIES = 100_000
 
+# Returns the column `filter` of the access log: the filter or the body of a request, with every value masked.
 MakeFilterText = Callable[[], str | None]
 
 
 @dataclass(frozen=True)
 class Disclosure:
-    """The data of an answer: how many records, and how to say what was asked, with every value masked."""
+    """The records that a response discloses: their number, and the function that makes the masked filter text. The
+    writer calls it, not the request."""
 
     records: int
-    describe: MakeFilterText
+    make_filter_text: MakeFilterText
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A request of a known vendor. `disclosure`: None where the answer held no data."""
+    """A request of an authenticated vendor. `caller`: an OAuth client id, or the prefix of an API key; `path`: as it is
+    documented, without ids; `bytes`: of the response body; `disclosure`: None if the response has no records."""
 
     at: datetime
     vendor_id: int
@@ -58,10 +61,10 @@ class Entry:
 
 
 class AccessLog:
-    """The entries that are not written yet, and the thread that writes them."""
+    """The entries that are not written yet, and the thread that writes them. Threads may share it."""
 
     def __init__(self, engine: Engine, audit_days: int) -> None:
-        """`engine`: one that may write. `audit_days`: how long the access log is kept."""
+        """`engine`: of the role that writes the access log. `audit_days`: how many days the log keeps a row."""
         self._engine = engine
         self._audit_days = audit_days
         self._entries: list[Entry] = []
@@ -71,25 +74,25 @@ class AccessLog:
         self._thread: threading.Thread | None = None
         self._purged_at = datetime.min.replace(tzinfo=UTC)
 
-    def note(self, entry: Entry) -> None:
-        """Remembers an entry; it is a row within a second."""
+    def add(self, entry: Entry) -> None:
+        """Adds an entry, which the thread writes within about a second."""
         with self._lock:
             self._entries.append(entry)
             if self._thread is None:
-                # Not before the first request: a process that forks has no thread to lose.
+                # The first request starts the thread: a fork before it would lose it.
                 self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
                 self._thread.start()
                 atexit.register(self.close)
 
     def close(self) -> None:
-        """Writes what is left, and ends the thread."""
+        """Writes the remaining entries and ends the thread."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join(5)
         self.flush()
 
     def flush(self) -> None:
-        """Writes the entries. Where the database is away they are kept for the next time."""
+        """Writes the entries. If the database fails, it logs a warning and keeps them for the next call."""
         with self._writing:
             with self._lock:
                 entries, self._entries = self._entries, []
@@ -117,7 +120,7 @@ class AccessLog:
 
 
 def write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
-    """Adds the entries to the counters of their day, and those with data to the access log."""
+    """Adds the entries to the usage counters of their day, and those with a disclosure to the access log."""
     counted: dict[tuple[Any, ...], list[int]] = {}
     for entry in entries:
         key = (entry.vendor_id, entry.at.date(), f"{entry.method} {entry.path}", f"{entry.status // 100}xx")
@@ -125,40 +128,40 @@ def write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
         for index, value in enumerate((1, 0 if entry.disclosure is None else entry.disclosure.records, entry.bytes)):
             sums[index] += value
     names = ("vendor_id", "day", "endpoint", "status_class", "requests", "records", "bytes")
-    # In one order in every worker, so that two never wait for each other.
+    # Every worker takes the row locks in the same order, so that two workers do not deadlock.
     rows = [dict(zip(names, (*key, *counted[key]), strict=True)) for key in sorted(counted)]
     adding = upsert(usage).values(rows)
     sums_of = {name: usage.c[name] + adding.excluded[name] for name in names[4:]}
     connection.execute(adding.on_conflict_do_update(index_elements=names[:4], set_=sums_of))
-    disclosure = [_to_audit(entry, entry.disclosure) for entry in entries if entry.disclosure is not None]
-    if disclosure:
-        connection.execute(_ADD_DISCLOSURE, {"disclosure": json.dumps(disclosure)})
+    disclosed = [_to_row(entry, entry.disclosure) for entry in entries if entry.disclosure is not None]
+    if disclosed:
+        connection.execute(_ADD_ROWS, {"rows": json.dumps(disclosed)})
 
 
-# As one text: bound one by one, the values would cost more than the rows.
-_DISCLOSURE = (
-    func.json_to_recordset(cast(bindparam("disclosure", type_=Text), JSON))
+# The rows are one JSON text: binding the values one by one would take longer than inserting the rows.
+_ROWS = (
+    func.json_to_recordset(cast(bindparam("rows", type_=Text), JSON))
     .table_valued(*(column(it.name, it.type) for it in audit.c if it.identity is None))
     .render_derived(with_types=True)
 )
-_ADD_DISCLOSURE = insert(audit).from_select([it.name for it in _DISCLOSURE.c], select(*_DISCLOSURE.c))
+_ADD_ROWS = insert(audit).from_select([it.name for it in _ROWS.c], select(*_ROWS.c))
 
 
-def _to_audit(entry: Entry, disclosure: Disclosure) -> dict[str, Any]:
+def _to_row(entry: Entry, disclosure: Disclosure) -> dict[str, Any]:
     return {
         "at": entry.at.isoformat(),
         "vendor_id": entry.vendor_id,
         "caller": entry.caller,
         "method": entry.method,
         "path": entry.path,
-        "filter": disclosure.describe(),
+        "filter": disclosure.make_filter_text(),
         "records": disclosure.records,
         "request_id": entry.request_id,
     }
 
 
 def mask_filter(text: str | None) -> str | None:
-    """A filter that was understood, with `*` for every value."""
+    """Returns a filter with every value replaced by `*`. The filter must be one that the request could parse."""
     if text is None:
         return None
     return fold_tree(parse(text), lambda clause: f"{clause.field}{clause.operator.value}'*'", " AND ".join, " OR ".join)

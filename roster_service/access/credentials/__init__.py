@@ -1,1 +1,1 @@
-"""What proves who asks: API keys, passwords, access and permission tokens, and the keys that sign them."""
+"""The credentials of callers: API keys, passwords, access and permission tokens, and the keys that sign tokens."""

@@ -1,4 +1,4 @@
-"""Access tokens of the rostering interface, and how the database admits the client of one."""
+"""Access tokens of the rostering interface, and the call by which the database admits the client of one."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from roster_service.db.round_trip import Call
 from roster_service.db.visibility import ContentRights
 from roster_service.errors import Problem, RefusedRequestError
 
-TOKEN_TYPE = "at+jwt"  # noqa: S105  (RFC 9068: what tells an access token from any other JWT)
-# Clocks of two machines may differ by this much.
+TOKEN_TYPE = "at+jwt"  # noqa: S105  (RFC 9068: the `typ` of an access token)
+# The clocks of two machines may differ by this much.
 LEEWAY_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class AccessToken:
-    """The claims of a token whose signature, times, issuer and audience are right."""
+    """The claims of an access token whose signature, times, issuer and audience were verified."""
 
     client_id: str
     vendor_id: int
     grant_version: int
     client_version: int
-    # The vendor's random key for this version of its grants: what row-level security goes by.
+    # The vendor's random key for this version of its grants; row-level security compares it.
     visibility_key: str
     scopes: tuple[Scope, ...]
-    # The key that signed it.
+    # The id of the key that signed the token.
     key_id: str
     # Seconds since 1970.
     expires_at: float
 
     @property
     def version(self) -> str:
-        """The version of OneRoster that the scopes are for."""
+        """The OneRoster version of the scopes, `v1p1` or `v1p2`. A token has scopes of one version only."""
         return self.scopes[0].version
 
     @cached_property
@@ -56,8 +56,8 @@ class AccessToken:
 
     @cached_property
     def admission(self) -> Call:
-        """What admits the client, in the transaction that it is sent in: then that transaction reads what the client
-        may see, and nothing else."""
+        """The call that admits the client for one transaction: row-level security then shows that transaction the rows
+        that the client may see, and no others."""
         values = {
             "client": self.client_id,
             "vendor": self.vendor_id,
@@ -71,10 +71,10 @@ class AccessToken:
 
 
 def read_access_token(token: str, keys: KeyRing, *, issuer: str) -> AccessToken:
-    """The claims of an access token.
+    """Verifies an access token and returns its claims.
 
-    Raises RefusedRequestError (BAD_TOKEN), with the same words whatever is wrong but the time: altered, expired,
-    signed by another key, another algorithm, another issuer or audience, another kind of token.
+    Raises RefusedRequestError (BAD_TOKEN) if the token was altered, has expired, was signed with an unknown key, or has
+    another algorithm, issuer, audience or type. The message is the same in all these cases.
     """
     refusal = RefusedRequestError(Problem.BAD_TOKEN, "the access token is not valid; get a new one")
     try:
@@ -120,12 +120,12 @@ def _read_claims(claims: dict[str, Any], key_id: str) -> AccessToken:
 
 
 def make_access_token_audience(issuer: str) -> str:
-    """Whom an access token is for: the rostering interface, and no other door."""
+    """Returns the `aud` claim of access tokens, so that no other interface accepts one."""
     return f"{issuer}/ims/oneroster"
 
 
-# The function runs as the owner of the accounts, which the role that serves requests cannot read. It sets what
-# row-level security goes by for the rest of the transaction, where everything that the token says holds now.
+# The function runs as the owner of the tables, because the role that serves requests cannot read accounts. If all
+# claims of the token still hold, it sets the settings that the policies read, for the rest of the transaction.
 _ADMIT = text(
     "SELECT admit_client("
     ":client, :vendor, :client_version, :grant_version, CAST(:visibility_key AS uuid), :key_id, :guardians)"

@@ -1,6 +1,6 @@
-"""API keys of the vendor interface: issued, replaced, and looked up with all that is known of their vendor.
+"""API keys of the vendor interface: how they are issued, replaced, and looked up together with their vendor.
 
-A key is looked up in the database by every request, so what an administrator changes counts at once in every worker.
+Every request looks its key up in the database, so a change by an operator takes effect in every worker at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KEY = re.compile(r"(?P<prefix>key-[0-9a-f]{8})-[A-Za-z0-9_-]{43}", re.ASCII)
 
 @dataclass(frozen=True)
 class IssuedKey:
-    """A new key in clear, which is shown once, and the readable beginning of it that is kept."""
+    """A new key in clear text, which is shown once, and its readable prefix, which the database keeps."""
 
     prefix: str
     api_key: str
@@ -29,7 +29,8 @@ class IssuedKey:
 
 @dataclass(frozen=True)
 class Allowance:
-    """How much a vendor may ask: on average a second, at once, and a day; None: the service's default."""
+    """The rate limits of a vendor: requests a second on average, requests at once, requests a day. None: the service's
+    default."""
 
     requests_per_second: int | None
     burst: int | None
@@ -38,7 +39,11 @@ class Allowance:
 
 @dataclass(frozen=True)
 class KeyHolder:
-    """The vendor behind an API key, as the database knows it now."""
+    """The vendor that holds an API key, and its grants, as this request has read them from the database.
+
+    `districts`: granted as a whole; `schools`: granted singly; both are sourcedIds. `flags`: permission flags. `state`:
+    of the roster.
+    """
 
     key_hash: bytes
     vendor_id: int
@@ -49,43 +54,45 @@ class KeyHolder:
     schools: tuple[str, ...]
     flags: frozenset[str]
     allowance: Allowance
-    # The ids of the keys whose signatures count now.
+    # The ids of the signing keys that are valid now.
     live_keys: frozenset[str]
     state: RosterState
 
     def admit(self, *, guardians: bool) -> Call:
-        """What admits the vendor in the transaction that it is sent in: then that transaction reads what the vendor may
-        see, and nothing else."""
+        """Returns the call that admits the vendor for one transaction: row-level security then shows that transaction
+        the rows of the vendor's grants, and no others. `guardians`: whether it shows guardians too."""
         return Call(_ADMIT, {"key_hash": self.key_hash, "guardians": guardians})
 
 
 def issue_key(connection: Connection, vendor_id: int) -> IssuedKey:
-    """Makes a key for a vendor; those it has stay as they are."""
+    """Makes a key for a vendor. The vendor's other keys stay valid."""
     made = make_api_key()
     matched = _KEY.fullmatch(made)
     if matched is None:
-        raise RuntimeError("a key of our making is no key")
+        raise RuntimeError("make_api_key made a text that is no API key")
     row = {"key_hash": hash_secret(made), "vendor_id": vendor_id, "prefix": matched["prefix"]}
     connection.execute(insert(api_keys).values(row))
     return IssuedKey(matched["prefix"], made)
 
 
 def rotate_key(connection: Connection, vendor_id: int, grace: timedelta) -> IssuedKey:
-    """Makes a new key; the ones before it end after `grace`, and none of them later than it would have."""
+    """Makes a new key for a vendor. The vendor's other keys end after `grace`, or earlier if they already have an
+    earlier end."""
     ends = func.now() + grace
     lasting = or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > ends)
     connection.execute(update(api_keys).where(api_keys.c.vendor_id == vendor_id, lasting).values(expires_at=ends))
     return issue_key(connection, vendor_id)
 
 
-# The function runs as the owner of the accounts, which the one that serves requests cannot read.
+# The function runs as the owner of the tables, because the role that serves requests cannot read accounts.
 _ADMIT = text("SELECT * FROM admit_key_holder(:key_hash, :guardians)").bindparams(
     bindparam("key_hash", type_=LargeBinary)
 )
 
 
 def find_key_holder(connection: Connection, key: str) -> KeyHolder | None:
-    """Whose key this is; None for a text that is none, for an unknown one, and for one that has ended."""
+    """Returns the vendor that holds an API key, which may be disabled. None for a text that is no API key, an unknown
+    key, and a key that has ended."""
     if _KEY.fullmatch(key) is None:
         return None
     key_hash = hash_secret(key)

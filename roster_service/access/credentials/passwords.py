@@ -1,4 +1,4 @@
-"""Vendors' passwords: argon2id, and as much work for a stranger as for a vendor."""
+"""Vendors' passwords: stored as argon2id, and checked with the same work whether the vendor exists or not."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from roster_service.errors import CommandError
 
 MIN_CHARACTERS = 12
 MAX_CHARACTERS = 256
-# OWASP's choice for argon2id: half a login's time is worth more than the next doubling of memory.
+# The parameters that OWASP recommends for argon2id. More memory would double the time of a login.
 _HASHER = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
 
 
 @functools.cache
 def _make_decoy_hash() -> str:
+    """Returns a hash to verify against where no password is stored, so that the response time shows no difference."""
     return _HASHER.hash("nobody has this password")
 
 
 def set_password(connection: Connection, vendor_id: int, password: str) -> None:
-    """Sets a vendor's password. Raises CommandError for one that is too short or too long."""
+    """Sets a vendor's password. Raises CommandError if it is too short or too long."""
     if not MIN_CHARACTERS <= len(password) <= MAX_CHARACTERS:
         raise CommandError(f"a password has {MIN_CHARACTERS} to {MAX_CHARACTERS} characters")
     hashed = _HASHER.hash(password)
@@ -31,9 +32,10 @@ def set_password(connection: Connection, vendor_id: int, password: str) -> None:
 
 
 def verify_password(connection: Connection, vendor_id: int, email: str, password: str) -> bool:
-    """Whether this is the e-mail and the password of the enabled vendor with this id.
+    """Returns whether the enabled vendor with this id has this e-mail and this password.
 
-    An unknown e-mail, another vendor's, or a vendor without a password costs the same work as a wrong password.
+    An unknown e-mail, the e-mail of another vendor, and a vendor without a password take the same time as a wrong
+    password: the time tells a caller nothing.
     """
     stored = connection.execute(
         select(vendors.c.password_hash).where(

@@ -1,7 +1,7 @@
-"""The permission token of the vendor interface (PJWT): a signed JWT that says which districts, schools and flags.
+"""The permission token of the vendor interface (PJWT): a signed JWT with the vendor's districts, schools and flags.
 
-What it says is what the database said when it was made. It carries the version of the grants, and counts only while
-that is the current one, so it can be neither altered nor outlive a change.
+The token carries the version of the vendor's grants, and is valid only while that is the current version: every change
+of grants ends it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PERMISSION_TOKEN_SECONDS = 86_400
 
 
 def make_permission_token(holder: KeyHolder, keys: KeyRing, *, issuer: str) -> tuple[str, datetime]:
-    """A permission token for the holder of a key, and when it ends."""
+    """Makes a permission token for the holder of an API key. Returns the token and its expiry, in UTC."""
     [key] = keys.read_private().keys
     made_at = int(time.time())
     ends_at = made_at + PERMISSION_TOKEN_SECONDS
@@ -46,16 +46,16 @@ def make_permission_token(holder: KeyHolder, keys: KeyRing, *, issuer: str) -> t
 
 
 def make_permission_token_audience(issuer: str) -> str:
-    """Whom a permission token is for: the vendor interface, and no other door."""
+    """Returns the `aud` claim of permission tokens, so that no other interface accepts one."""
     return f"{issuer}/v1"
 
 
 def require_permission_token(token: str, holder: KeyHolder, keys: KeyRing, *, issuer: str) -> None:
-    """Holds a permission token against the holder of the API key that came with it.
+    """Checks a permission token against the holder of the API key that came with it.
 
-    Raises RefusedRequestError (BAD_TOKEN), with the same words whatever is wrong: altered, expired, another key or one
-    that is retired, another algorithm, issuer, audience or kind of token, another vendor's, a disabled vendor's, or
-    made before the grants changed.
+    Raises RefusedRequestError (BAD_TOKEN) if the token was altered, has expired, was signed with an unknown or retired
+    key, has another algorithm, issuer, audience or type, belongs to another vendor or a disabled one, or is older than
+    the last change of the grants. The message is the same in all these cases.
     """
     refusal = RefusedRequestError(Problem.BAD_TOKEN, "the permission token is not valid; log in again")
     try:
@@ -77,7 +77,7 @@ def require_permission_token(token: str, holder: KeyHolder, keys: KeyRing, *, is
 
 def _find_key(unverified: Any, holder: KeyHolder, keys: KeyRing) -> RSAKey:
     key_id = unverified.headers().get("kid")
-    # The ring remembers keys; which of them still count was read with the holder.
+    # The cache of the key ring may hold retired keys; the ids of the valid ones were read with the holder.
     key = keys.find_public(key_id) if isinstance(key_id, str) and key_id in holder.live_keys else None
     if key is None:
         raise ValueError("no such key")

@@ -1,6 +1,6 @@
-"""Secrets of our making: 256 random bits behind a readable prefix, stored as their SHA-256, shown once.
+"""Secrets that the service makes: 256 random bits after a readable prefix, stored as SHA-256 and shown once.
 
-A random secret of that size needs no slow hash: there is nothing to guess.
+A secret with 256 random bits cannot be guessed, so it needs no slow hash.
 """
 
 from __future__ import annotations
@@ -14,30 +14,31 @@ CLIENT_SECRET_PREFIX = "secret-"  # noqa: S105  (the readable part)
 
 
 def make_client_id() -> str:
-    """A new OAuth client id; only unreserved characters, so that no spelling of Basic credentials changes it."""
+    """Returns a new OAuth client id. It has unreserved characters only, which every encoding of Basic credentials
+    leaves as they are."""
     return CLIENT_ID_PREFIX + secrets.token_hex(8)
 
 
 def make_api_key() -> str:
-    """A new API key: `key-`, eight characters that people may name it by, and 256 random bits."""
+    """Returns a new API key: `key-`, eight characters by which people can name the key, and 256 random bits."""
     return make_secret(f"key-{secrets.token_hex(4)}-")
 
 
 def make_password() -> str:
-    """A password for a vendor that brings none: 144 random bits."""
+    """Returns a password of 144 random bits, for a vendor whose operator names none."""
     return secrets.token_urlsafe(18)
 
 
 def make_secret(prefix: str) -> str:
-    """A new secret of 256 random bits behind `prefix`; only unreserved characters."""
+    """Returns `prefix` and 256 random bits, in unreserved characters only."""
     return prefix + secrets.token_urlsafe(32)
 
 
 def hash_secret(secret: str) -> bytes:
-    """What is stored of a secret."""
+    """Returns the SHA-256 of a secret, which the database stores in its place."""
     return hashlib.sha256(secret.encode()).digest()
 
 
 def verify_secret(secret: str, stored: bytes) -> bool:
-    """Whether `secret` is the one whose hash is `stored`, in a time that tells nothing."""
+    """Returns whether `stored` is the hash of `secret`. The comparison takes the same time for every secret."""
     return hmac.compare_digest(hash_secret(secret), stored)

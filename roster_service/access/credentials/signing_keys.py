@@ -1,9 +1,9 @@
-"""The keys that sign access tokens: made by the service, kept in the database, the private half sealed.
+"""The keys that sign the tokens of both interfaces. The service makes them and stores them in the database.
 
-The newest one signs. The one before it verifies until the last of its tokens has ended.
+The newest key signs. An older key still verifies until the last token that it signed has expired.
 
-Every worker and machine that shares the database shares the keys. The private half is encrypted with the service's
-secret key, so a copy of the database alone signs nothing.
+All workers and machines on one database share the keys. The private keys are encrypted with the service's secret key,
+so a copy of the database does not suffice to sign a token.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from roster_service.errors import SettingError
 
 ALGORITHM = "RS256"
 KEY_BITS = 2048
-# Two workers that start on an empty database make one key, not two.
+# The advisory lock that keeps two workers, starting on an empty database, from making two keys.
 KEY_LOCK = 0x526F7375
 
 
 class KeyRing:
-    """The signing keys as one process knows them: read when a key id is new, at most once every `pause` seconds."""
+    """The signing keys, with a cache of the public ones. It reads the public keys again when a token names an unknown
+    key id, at most once in `pause` seconds."""
 
     pause = 1.0
 
@@ -41,7 +42,7 @@ class KeyRing:
         self._read_at = float("-inf")
 
     def read_public(self) -> Mapping[str, dict[str, Any]]:
-        """The public halves of all keys that still verify, by key id."""
+        """Reads the public keys (JWK) that still verify, by key id, and replaces the cache with them."""
         columns = select(signing_keys.c.key_id, signing_keys.c.public_jwk).order_by(signing_keys.c.created_at)
         with self._engine.connect() as connection:
             rows = connection.execute(columns.where(_verifies())).all()
@@ -50,30 +51,31 @@ class KeyRing:
         return self._public
 
     def find_public(self, key_id: str) -> RSAKey | None:
-        """The public key with this id, or None; a stranger's id makes the ring read again, but not too often.
+        """Returns the public key with this id, or None. An unknown id makes it read the keys again, at most once in
+        `pause` seconds.
 
-        A key that was retired since may be found; whether its signatures count now is read with the caller.
+        The key may have been retired since it was cached: the database checks that when it admits the caller.
         """
         if key_id not in self._public and time.monotonic() - self._read_at > self.pause:
             self.read_public()
         jwk = self._public.get(key_id)
         return None if jwk is None else RSAKey.import_key(jwk)
 
-    def knows(self, key_id: str) -> bool:
-        """Whether the key with this id verified when the ring was read last."""
+    def has_public(self, key_id: str) -> bool:
+        """Returns whether the public key with this id is in the cache. It reads nothing."""
         return key_id in self._public
 
     def read_private(self) -> KeySet:
-        """The newest key with its private half, to sign with.
+        """Reads the private key that signs: a set of one key.
 
-        Raises SettingError where the sealed key cannot be opened: it was sealed with another secret key.
+        Raises SettingError if another secret key than the service's has sealed it.
         """
         with self._engine.connect() as connection:
             return KeySet([_read_signing_key(connection, self._seal)])
 
 
 def _verifies() -> ColumnElement[bool]:
-    """Whether the signatures of a key count now."""
+    """Returns the condition that a key still verifies."""
     return or_(signing_keys.c.retired_at.is_(None), signing_keys.c.retired_at > func.now())
 
 
@@ -91,14 +93,14 @@ def _read_signing_key(connection: Connection, seal: Fernet) -> RSAKey:
 
 
 def make_seal(secret_key: str) -> Fernet:
-    """The cipher that seals private keys at rest."""
+    """Returns the cipher that encrypts private keys at rest."""
     return Fernet(base64.urlsafe_b64encode(hashlib.sha256(secret_key.encode()).digest()))
 
 
 def ensure_signing_key(connection: Connection, secret_key: str) -> None:
-    """Makes the first signing key where there is none.
+    """Makes a signing key if there is none.
 
-    Raises SettingError where the newest one was sealed with another secret key: no token could be signed.
+    Raises SettingError if another secret key has sealed the newest signing key: the service could sign no token.
     """
     connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": KEY_LOCK})
     if connection.execute(select(signing_keys.c.key_id).where(signing_keys.c.retired_at.is_(None))).first() is None:
@@ -107,7 +109,7 @@ def ensure_signing_key(connection: Connection, secret_key: str) -> None:
 
 
 def add_signing_key(connection: Connection, secret_key: str) -> str:
-    """Makes a key that signs from now on; returns its id."""
+    """Makes a key that signs from now on. Returns its id."""
     key = RSAKey.generate_key(KEY_BITS, {"use": "sig", "alg": ALGORITHM}, auto_kid=True)
     sealed = make_seal(secret_key).encrypt(key.as_pem(private=True))
     connection.execute(
@@ -117,9 +119,11 @@ def add_signing_key(connection: Connection, secret_key: str) -> str:
 
 
 def rotate_signing_key(connection: Connection, secret_key: str, lasting: timedelta) -> str:
-    """Makes a key that signs from now on; those before it verify for `lasting`, and none longer than it would have.
+    """Makes a key that signs from now on, and returns its id. Older keys verify for `lasting`, or shorter if they
+    already have an earlier end.
 
-    Raises SettingError where the service's secret key is another one: the service could not open the new key.
+    Raises SettingError if `secret_key` is not the one that sealed the present key: the service could not open the new
+    key.
     """
     ensure_signing_key(connection, secret_key)
     ends = func.now() + lasting
@@ -130,7 +134,7 @@ def rotate_signing_key(connection: Connection, secret_key: str, lasting: timedel
 
 @dataclass(frozen=True)
 class ListedKey:
-    """A key of the service: `state` is `signs`, `verifies` or `retired`. Instants are ISO 8601."""
+    """A signing key for the command line. `state` is `signs`, `verifies` or `retired`; instants are ISO 8601, UTC."""
 
     key_id: str
     state: str
@@ -139,7 +143,7 @@ class ListedKey:
 
 
 def list_signing_keys(connection: Connection) -> list[ListedKey]:
-    """Every key, the newest first."""
+    """Lists all keys, newest first."""
     columns = (
         signing_keys.c.key_id,
         signing_keys.c.created_at,
@@ -151,12 +155,12 @@ def list_signing_keys(connection: Connection) -> list[ListedKey]:
         ListedKey(
             row.key_id,
             "signs" if row.retired_at is None else "verifies" if row.verifies else "retired",
-            _show(row.created_at),
-            row.retired_at and _show(row.retired_at),
+            _format(row.created_at),
+            row.retired_at and _format(row.retired_at),
         )
         for row in rows
     ]
 
 
-def _show(instant: datetime) -> str:
+def _format(instant: datetime) -> str:
     return instant.astimezone(UTC).isoformat(timespec="seconds")

@@ -1,7 +1,7 @@
-"""Access tokens that were verified lately: a signature is checked once, its time and its key at every use.
+"""A cache of verified access tokens: the signature is checked once, the expiry and the signing key at every use.
 
-Kept by the token's hash, so that no memory of the process holds a token. What the database says of the client and of
-the key is no part of it: that is asked anew by every request.
+The key of an entry is the token's hash, so the process does not keep tokens in memory. The cache holds no state of the
+client: the database checks the client and the signing key with every request.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections import OrderedDict
 from roster_service.access.credentials.access_token import LEEWAY_SECONDS, AccessToken, read_access_token
 from roster_service.access.credentials.signing_keys import KeyRing
 
-# Each takes less than a kilobyte.
+# An entry takes less than a kilobyte.
 KEPT_TOKENS = 4096
 
 
 class TokenReader:
-    """Reads the access tokens of one issuer."""
+    """Verifies the access tokens of one issuer, with a cache. Threads may share it."""
 
     def __init__(self, keys: KeyRing, issuer: str) -> None:
         self._keys = keys
@@ -28,13 +28,13 @@ class TokenReader:
         self._lock = threading.Lock()
 
     def read(self, token: str) -> AccessToken:
-        """The claims of an access token; RefusedRequestError (BAD_TOKEN) as `read_access_token` has it."""
+        """Returns the claims of an access token. Raises RefusedRequestError (BAD_TOKEN) as `read_access_token`."""
         digest = hashlib.sha256(token.encode()).digest()
         with self._lock:
             kept = self._verified.get(digest)
             if kept is not None:
                 self._verified.move_to_end(digest)
-        if kept is not None and time.time() < kept.expires_at + LEEWAY_SECONDS and self._keys.knows(kept.key_id):
+        if kept is not None and time.time() < kept.expires_at + LEEWAY_SECONDS and self._keys.has_public(kept.key_id):
             return kept
         claims = read_access_token(token, self._keys, issuer=self._issuer)
         with self._lock:

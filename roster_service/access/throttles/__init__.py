@@ -1,1 +1,1 @@
-"""How often a vendor may ask, and an account may fail to log in."""
+"""Rate limits: requests of vendors, requests for tokens, and failed logins."""

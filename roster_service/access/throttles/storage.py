@@ -1,7 +1,8 @@
 """The storage of throttle counters in PostgreSQL, for the `limits` library: an exact moving window, one call a hit.
 
-Every worker and machine on the database counts together. The window itself is SQL (`take_hits`): concurrent hits wait
-for the counter's row, and a hit is let through when the one as many places before it as the limit has left the window.
+All workers and machines on one database share the counters. The SQL function `take_hits` implements the window:
+concurrent hits of a counter wait for its row, and the function lets a hit pass if the hit that is `limit` hits older
+has left the window.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from roster_service.db.tables import rate_hits, rate_windows
 
 SCHEME = "roster"
 URI = f"{SCHEME}://"
-# No window is longer than a day; what was not hit for two can go.
+# No window is longer than a day, so a counter without a hit for two days can be deleted.
 KEPT_DAYS = 2
 
 
@@ -34,40 +35,41 @@ class PostgresStorage(MovingWindowSupport, Storage):
     STORAGE_SCHEME = [SCHEME]  # noqa: RUF012  (the library's own declaration)
 
     def __init__(self, uri: str | None = None, wrap_exceptions: bool = False, **options: Any) -> None:
-        """`options["engine"]`: an engine that may write, and that commits each statement by itself."""
+        """`options["engine"]`: of `make_counting_engine`, which commits each statement by itself."""
         super().__init__(uri, wrap_exceptions)
         self._engine: Engine = options["engine"]
 
     @property
     def base_exceptions(self) -> type[Exception]:
-        """What a storage that is away raises."""
+        """The class of the errors that a call raises if the database fails."""
         return SQLAlchemyError
 
     def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
-        """Whether `amount` hits fit into the window of `expiry` seconds; if so, they are counted."""
+        """Counts `amount` hits if they fit into the window of `limit` hits in `expiry` seconds. Returns whether they
+        do."""
         values = {"name": key, "most": limit, "seconds": expiry, "amount": amount}
         with self._engine.connect() as connection:
             return bool(connection.execute(_TAKE, values).scalar_one())
 
     def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
-        """(when the oldest hit of the window was, as seconds since the epoch; how many there are)."""
+        """Returns (time of the oldest hit in the window, in seconds since the epoch; number of hits in it)."""
         with self._engine.connect() as connection:
             row = connection.execute(_READ, {"name": key, "most": limit, "seconds": expiry}).one()
         return row.oldest, row.hits
 
     def check(self) -> bool:
-        """Whether the storage answers."""
+        """Returns True if the database can read the counters; else it raises."""
         with self._engine.connect() as connection:
             return connection.execute(select(func.count()).select_from(rate_windows)).scalar_one() >= 0
 
     def clear(self, key: str) -> None:
-        """Forgets a counter."""
+        """Deletes a counter."""
         with self._engine.connect() as connection:
             connection.execute(delete(rate_hits).where(rate_hits.c.key == key))
             connection.execute(delete(rate_windows).where(rate_windows.c.key == key))
 
     def reset(self) -> int | None:
-        """Forgets every counter."""
+        """Deletes all counters; returns how many there were."""
         with self._engine.connect() as connection:
             connection.execute(delete(rate_hits))
             return connection.execute(delete(rate_windows)).rowcount
@@ -77,16 +79,16 @@ class PostgresStorage(MovingWindowSupport, Storage):
         raise NotImplementedError
 
     def get(self, key: str) -> int:
-        """Not for moving windows."""
+        """The library does not call it for moving windows."""
         raise NotImplementedError
 
     def get_expiry(self, key: str) -> float:
-        """Not for moving windows."""
+        """The library does not call it for moving windows."""
         raise NotImplementedError
 
 
 def delete_old_windows(connection: Connection) -> None:
-    """Removes the counters that nobody hit for days: a vendor's older limits, vendors that left."""
+    """Deletes the counters without a hit for `KEPT_DAYS`: of former limits of a vendor, and of vendors that left."""
     old = select(rate_windows.c.key).where(rate_windows.c.last_hit < func.now() - text(f"interval '{KEPT_DAYS} days'"))
     connection.execute(delete(rate_hits).where(rate_hits.c.key.in_(old)))
     connection.execute(delete(rate_windows).where(rate_windows.c.key.in_(old)))

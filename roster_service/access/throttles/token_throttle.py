@@ -1,7 +1,8 @@
-"""How often a client may get a token, and an address may ask for one.
+"""The rate limits of the token endpoint: tokens of a client, and requests of a network address.
 
-The address counts with every request, the client once its secret was right: so nobody can use up another's share. The
-counters hold a hash of the name. A storage that is away slows nobody.
+Every request counts for its address. Only a request with the right secret counts for the client, so nobody can use up
+the limit of somebody else's client. The counters store a hash of the client id or address. If the storage fails,
+requests pass.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ class TokenThrottle:
     """The two counters of the token endpoint."""
 
     def __init__(self, storage: Storage, *, per_client: int, per_address: int) -> None:
-        """`per_client`, `per_address`: how many in any minute."""
+        """`per_client`: tokens in any minute; `per_address`: requests in any minute."""
         self._windows = MovingWindowRateLimiter(storage)
-        self._away = storage.base_exceptions
+        self._storage_errors = storage.base_exceptions
         self._per_client = RateLimitItemPerMinute(per_client, namespace="token-client")
         self._per_address = RateLimitItemPerMinute(per_address, namespace="token-address")
 
     def count_client(self, client_id: str) -> int:
-        """Counts a token of a client; how many seconds it has to wait for it, 0: none."""
+        """Counts a token of a client. Returns 0 if the client may have it, else the seconds until its next token."""
         return self._count(self._per_client, client_id)
 
     def count_address(self, address: str) -> int:
-        """Counts a request of an address; how many seconds it has to wait, 0: none."""
+        """Counts a request of an address. Returns 0 if it may pass, else the seconds until the next request."""
         return self._count(self._per_address, address)
 
     def _count(self, item: RateLimitItem, name: str) -> int:
@@ -39,5 +40,5 @@ class TokenThrottle:
             if self._windows.hit(item, hashed):
                 return 0
             return max(1, math.ceil(self._windows.get_window_stats(item, hashed).reset_time - time.time()))
-        except self._away:
+        except self._storage_errors:
             return 0
