@@ -1,1 +1,1 @@
-"""The token endpoint and the public keys: OAuth 2.0 client credentials, with Authlib."""
+"""The token endpoint (OAuth 2.0 client credentials, with Authlib) and the endpoint of the public keys."""

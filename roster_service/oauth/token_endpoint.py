@@ -1,7 +1,7 @@
 """`POST /oauth/token` (RFC 6749, section 4.4) and `/.well-known/jwks.json`.
 
-Authlib runs the protocol: how a client authenticates, which grants exist, the shape of errors. What it asks us is
-who the client is, which scopes it gets, and what goes into the token (a JWT as RFC 9068 has it).
+Authlib implements the protocol: client authentication, grant types and the format of errors. This module gives it the
+client, its scopes and the claims of the token, which is a JWT (RFC 9068).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from roster_service.access.vendors import RegisteredClient, find_client
 from roster_service.oauth.transport import is_secure
 
 JWKS_PATH = "/.well-known/jwks.json"
-# Nobody knows a secret with this hash.
+# Stands in for an unknown client. No secret has this hash.
 UNKNOWN_CLIENT = RegisteredClient("", (b"",), (), client_version=0, vendor_id=0, grant_version=0, visibility_key="")
 INSECURE = (
     "a token is given over https alone, and this request came over plain http; a service behind a proxy that speaks "
@@ -40,73 +40,79 @@ AUTH_METHODS = ("client_secret_basic", "client_secret_post")
 
 
 class Client(ClientMixin):  # type: ignore[misc]  # Authlib has no types
-    """A registered client, in the words of Authlib."""
+    """A registered client, with the interface that Authlib requires."""
 
     def __init__(self, registered: RegisteredClient) -> None:
         self.registered = registered
 
     def get_client_id(self) -> str:
-        """The public half of its credentials."""
+        """Returns the id of the client."""
         return self.registered.client_id
 
     def get_allowed_scope(self, scope: str | None) -> str:
-        """The scopes that it gets of those it asks for; '' where none is left."""
+        """Returns the scopes that the client gets, as `grant_scopes`; '' if it gets none."""
         return grant_scopes(scope, self.registered.scopes)
 
     def check_client_secret(self, client_secret: str) -> bool:
-        """Whether this is its secret, or the one before it in its grace."""
-        # Each is compared, whichever matches.
+        """Returns whether this is the client's secret, or its previous secret during the grace."""
+        # Compares with both hashes even if the first one matches, so that the time tells nothing.
         return True in {verify_secret(client_secret, stored) for stored in self.registered.secret_hashes}
 
     def check_endpoint_auth_method(self, method: str, endpoint: str) -> bool:
-        """Basic credentials, or both in the body."""
+        """Returns whether the client may authenticate so: with HTTP Basic, or with id and secret in the body."""
         return method in AUTH_METHODS
 
     def check_grant_type(self, grant_type: str) -> bool:
-        """Client credentials alone."""
+        """Returns True for client credentials, the only grant type."""
         return grant_type == "client_credentials"
 
 
 class CredentialsGrant(ClientCredentialsGrant):  # type: ignore[misc]  # Authlib has no types
-    """The client credentials grant, giving what is allowed of what is asked for rather than all or nothing."""
+    """The client credentials grant. It grants the requested scopes that the client may have, where Authlib would refuse
+    the request if one of them is not allowed."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = AUTH_METHODS
 
     def validate_requested_scope(self) -> None:
-        """InvalidScopeError where nothing is left; what is left is worked out again when the token is made."""
+        """Raises InvalidScopeError if the client gets no scope. Authlib asks the client for its scopes again when it
+        makes the token."""
         if not self.request.client.get_allowed_scope(self.request.payload.scope):
-            raise InvalidScopeError("none of the scopes that are asked for can be granted, or they name both versions")
+            raise InvalidScopeError("none of the requested scopes can be granted, or they are of both versions")
 
 
 class TokenRequest(FlaskOAuth2Request):  # type: ignore[misc]  # Authlib has no types
-    """A request for a token, at the address that clients use: behind a proxy it can arrive at another one."""
+    """A token request, with the address that clients use: behind a proxy, Flask's request can have another one."""
 
-    def __init__(self, arrived: Request, address: str) -> None:
-        OAuth2Request.__init__(self, arrived.method, address, headers=arrived.headers)
-        self._request = arrived
-        self.payload = FlaskOAuth2Payload(arrived)
+    def __init__(self, flask_request: Request, address: str) -> None:
+        OAuth2Request.__init__(self, flask_request.method, address, headers=flask_request.headers)
+        self._request = flask_request
+        self.payload = FlaskOAuth2Payload(flask_request)
 
 
 class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no types
-    """Authlib's server, with one answer for whatever is wrong with the credentials."""
+    """Authlib's server, with the throttle, and with the same response for every kind of wrong credentials."""
 
     throttle: TokenThrottle
     public_url: str | None
 
     def find_address(self) -> str:
-        """The address that the client of this request uses."""
+        """Returns the address of the token endpoint that the client uses."""
         return f"{self.public_url}{TOKEN_PATH}" if self.public_url else request.url
 
-    def create_oauth2_request(self, _arrived: object) -> TokenRequest:
-        """The request that is being answered, in the words of Authlib."""
+    def create_oauth2_request(self, _request: object) -> TokenRequest:
+        """Returns Flask's current request as Authlib's."""
         return TokenRequest(request, self.find_address())
 
-    def authenticate_client(self, asked: Any, methods: Sequence[str], endpoint: str = "token") -> Client:
-        """The client whose secret was given. InvalidClientError for a stranger, a wrong secret, a broken header."""
-        # One request, one method (RFC 6749, section 2.3): a header that is there is the one that counts.
-        allowed = AUTH_METHODS[:1] if "Authorization" in asked.headers else methods
+    def authenticate_client(self, token_request: Any, methods: Sequence[str], endpoint: str = "token") -> Client:
+        """Returns the client of the request, and counts its token.
+
+        Raises InvalidClientError for an unknown client, a wrong secret and a malformed header, and TooManyRequests if
+        the client exceeds its rate limit.
+        """
+        # A request uses one authentication method only (RFC 6749, section 2.3): the header, if there is one.
+        allowed = AUTH_METHODS[:1] if "Authorization" in token_request.headers else methods
         try:
-            client: Client = super().authenticate_client(asked, allowed, endpoint)
+            client: Client = super().authenticate_client(token_request, allowed, endpoint)
         except (InvalidClientError, ValueError):
             raise InvalidClientError("the client id or the secret is wrong", status_code=401) from None
         require_no_wait(self.throttle.count_client(client.registered.client_id), "this client gets tokens too often")
@@ -114,22 +120,23 @@ class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no 
 
 
 class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib has no types
-    """Makes the token; it carries the versions and the key that a change of grants or secret leaves behind."""
+    """Makes access tokens. A token carries the versions of the grants and of the client and the visibility key; it ends
+    when one of them changes."""
 
     def __init__(self, keys: KeyRing, issuer: str, seconds: int) -> None:
         super().__init__(issuer, alg=ALGORITHM, expires_generator=lambda _client, _grant: seconds)
         self.keys = keys
 
     def get_jwks(self) -> KeySet:
-        """The key to sign with."""
+        """Returns the private key that signs."""
         return self.keys.read_private()
 
     def get_audiences(self, client: Client, user: object, scope: str) -> str:
-        """The rostering interface."""
+        """Returns the `aud` claim: the rostering interface."""
         return make_access_token_audience(self.issuer)
 
     def get_extra_claims(self, client: Client, grant_type: str, user: object, scope: str) -> dict[str, Any]:
-        """What the client is admitted by, and the granted scopes in one spelling."""
+        """Returns the claims by which the database admits the client, and the granted scopes in their long spelling."""
         return {
             "scope": " ".join(map(str, read_scopes(scope.split()))),
             "vendor_id": client.registered.vendor_id,
@@ -139,10 +146,10 @@ class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib 
         }
 
 
-def require_no_wait(seconds: int, trouble: str) -> None:
-    """Raises TooManyRequests where somebody has to wait."""
+def require_no_wait(seconds: int, reason: str) -> None:
+    """Raises TooManyRequests, with `seconds` as its `Retry-After`, unless `seconds` is 0."""
     if seconds:
-        raise TooManyRequests(f"{trouble}; `Retry-After` says when to go on", retry_after=seconds)
+        raise TooManyRequests(f"{reason}; `Retry-After` says when to go on", retry_after=seconds)
 
 
 def register_oauth(
@@ -155,17 +162,17 @@ def register_oauth(
     public_url: str | None,
     seconds: int,
 ) -> None:
-    """Registers the token endpoint and the key set.
+    """Registers the token endpoint and the endpoint of the public keys.
 
-    `engine`: one that may read the accounts. `public_url`: the address that clients use; None: the one of each request.
-    `seconds`: the validity of a token.
+    `engine`: of the role that may read accounts. `public_url`: the address that clients use; None: the address of each
+    request. `seconds`: the validity of a token.
     """
 
     def query_client(client_id: str) -> Client:
         with engine.connect() as connection:
-            # PostgreSQL has no text with a NUL in it, so no client has such an id.
+            # PostgreSQL refuses a text with a NUL, and no client has such an id.
             registered = None if "\x00" in client_id else find_client(connection, client_id)
-        # A stranger fails where a wrong secret does, and so gets the same answer.
+        # An unknown client fails at the comparison of the secret, and so gets the same response as a wrong secret.
         return Client(registered or UNKNOWN_CLIENT)
 
     server = TokenServer(app, query_client=query_client, save_token=lambda _token, _request: None)
@@ -180,7 +187,7 @@ def register_oauth(
         require_no_wait(throttle.count_address(request.remote_addr or ""), "too many requests from your address")
         repeated = [name for name, values in request.form.lists() if len(values) > 1]
         if repeated:
-            # RFC 6749, section 3.2.
+            # RFC 6749, section 3.2: parameters must not be included more than once.
             raise BadRequest(f"the parameter {repeated[0]} is given more than once")
         response: Response = server.create_token_response()
         return response

@@ -1,1 +1,2 @@
-"""What gunicorn runs: its worker, its log, its banner, and the application while the database is away."""
+"""The parts that gunicorn runs: the worker, the logger, the missing `Server` header, and the WSGI application that
+answers 503 while the service cannot use the database."""

@@ -1,4 +1,4 @@
-"""gunicorn names itself in every answer, and has no setting against it: this takes the header out."""
+"""Removes the `Server` header, with which gunicorn names itself in every response and for which it has no setting."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gunicorn.http.wsgi import Response
 
 
 def remove_banner() -> None:
-    """Makes the gunicorn of this process send no `Server` header."""
+    """Makes gunicorn, in this process, send no `Server` header."""
     Response.default_headers = _list_headers_without_banner
 
 
@@ -16,5 +16,5 @@ _LIST_HEADERS = Response.default_headers
 
 
 def _list_headers_without_banner(response: Any) -> list[str]:
-    """gunicorn's own headers, as the lines that it sends."""
+    """Returns the header lines that gunicorn adds to a response, without `Server`."""
     return [line for line in _LIST_HEADERS(response) if not line.lower().startswith("server:")]

@@ -1,4 +1,4 @@
-"""The logger that `roster run` gives gunicorn: gunicorn's own, less what quotes a request."""
+"""The logger that `roster run` configures for gunicorn: its log lines quote no request."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from roster_service.errors import describe_fault
 
 
 class Logger(glogging.Logger):  # type: ignore[misc]  # gunicorn has no types
-    """Writes no word of an exception, which can be the bytes of a request, and no access log."""
+    """gunicorn's logger, without an access log, and without the messages of exceptions: these can quote the bytes of a
+    request."""
 
     def setup(self, cfg: Any) -> None:
-        """Prepares the handlers, at the start and with each change of the configuration."""
+        """Sets up the handlers; gunicorn calls it at its start and after each change of the configuration."""
         super().setup(cfg)
         self.error_log.addFilter(hide_messages)
 
     def access(self, resp: Any, req: Any, environ: Any, request_time: Any) -> None:
-        """Nothing: its lines have query strings and ids of students. The service keeps an access log of its own."""
+        """Writes nothing: gunicorn's lines have query strings and ids of students. The service has its own access
+        log."""
 
 
 def hide_messages(record: logging.LogRecord) -> bool:
-    """Leaves of each exception of a record its kind and its place. A filter of logging: every record passes."""
+    """Replaces each exception in a log record by its type and traceback. A logging filter; it lets every record
+    pass."""
     if isinstance(record.args, tuple):
-        record.args = tuple(type(one).__name__ if isinstance(one, BaseException) else one for one in record.args)
+        record.args = tuple(type(arg).__name__ if isinstance(arg, BaseException) else arg for arg in record.args)
     error = record.exc_info and record.exc_info[1]
     if error:
         record.msg, record.args = f"{record.getMessage()}: {describe_fault(error)}", ()

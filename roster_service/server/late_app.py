@@ -1,7 +1,8 @@
-"""What gunicorn serves: the application from the moment that the database can be used, and 503 until then.
+"""The WSGI application that gunicorn serves: it answers 503 until it can use the database, then with the Flask
+application.
 
-A worker that cannot start ends the whole service, because gunicorn's master gives up with it. So a worker starts
-without its database, and looks for it when it is asked for something.
+gunicorn stops the whole service if a worker cannot start. So a worker starts without a database too, and tries to
+connect again when a request arrives.
 """
 
 from __future__ import annotations
@@ -25,15 +26,14 @@ from roster_service.web.error_handlers import register_error_handlers
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-# How often a worker looks for its database at most.
+# The shortest time between two attempts of a worker to use the database.
 PAUSE_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
 
 
 class LateApp:
-    """The WSGI application. `make_app` raises DatabaseUnavailableError or SQLAlchemyError while the database cannot be
-    used, and SettingError where a setting is wrong."""
+    """The WSGI application. `make_app` makes the Flask application and raises as `create_app`. Threads may share it."""
 
     def __init__(self, make_app: Callable[[], WSGIApplication]) -> None:
         self._make_app = make_app
@@ -41,16 +41,17 @@ class LateApp:
         self._refusing: WSGIApplication = make_refusing_app()
         self._lock = threading.Lock()
         self._tried_at = float("-inf")
-        self._trouble = ""
+        self._reason = ""
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         app = self._app or self._find()
         return app(environ, start_response)
 
     def start(self) -> None:
-        """Makes the application, if the database can be used now.
+        """Makes the Flask application if it can use the database now; else logs the reason.
 
-        Raises SettingError, which stops the start; found later, it is told, and requests are refused.
+        Raises SettingError. At the start of a worker, this stops the service; later, `_find` logs it and requests are
+        refused.
         """
         try:
             with limit_time(START_SECONDS):
@@ -61,11 +62,11 @@ class LateApp:
             self._report(f"the database failed ({_describe(error)})")
         finally:
             self._tried_at = time.monotonic()
-        if self._app is not None and self._trouble:
+        if self._app is not None and self._reason:
             log.warning("roster: the database can be used now")
 
     def _find(self) -> WSGIApplication:
-        """The application, if it can be made; of all threads, one tries."""
+        """Returns the Flask application, or the refusing one. Only one thread at a time tries to make the former."""
         if self._lock.acquire(blocking=False):
             try:
                 if self._app is None and time.monotonic() - self._tried_at >= PAUSE_SECONDS:
@@ -76,22 +77,23 @@ class LateApp:
                 self._lock.release()
         return self._app or self._refusing
 
-    def _report(self, trouble: str) -> None:
-        """Says once what is the matter."""
-        if trouble != self._trouble:
-            self._trouble = trouble
-            log.error("roster: %s; requests are answered 503 until it can be used", trouble)
+    def _report(self, reason: str) -> None:
+        """Logs a reason, unless it is the one that was logged last."""
+        if reason != self._reason:
+            self._reason = reason
+            log.error("roster: %s; requests are answered 503 until it can be used", reason)
 
 
 def _describe(error: SQLAlchemyError) -> str:
-    """The kind alone: a driver's message can quote the values of a statement."""
+    """Returns the type of an error and its SQLSTATE, because the driver's message can quote the values of a
+    statement."""
     if isinstance(error, DBAPIError):
         return f"{type(error.orig).__name__}, SQLSTATE {getattr(error.orig, 'pgcode', None)}"
     return type(error).__name__
 
 
 def make_refusing_app() -> Flask:
-    """An application that refuses every request, as the interface does that it came to."""
+    """Makes an application that answers every request 503, in the format of its interface."""
     app = Flask("roster_service", static_folder=None)
     register_error_handlers(app)
     app.before_request(_refuse)

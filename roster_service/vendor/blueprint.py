@@ -1,4 +1,4 @@
-"""The blueprint of the vendor interface: its paths as rows."""
+"""The paths of the vendor interface, and the blueprint that registers them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from marshmallow import Schema
 from roster_service.schemas.vendor_bodies import LoginAnswer, LoginRequest, StudentsAnswer, StudentsRequest
 from roster_service.vendor.openapi import TITLE, document, make_api
 from roster_service.vendor.responses import ROOT
-from roster_service.vendor.views import Answer, VendorServices, answer_login, answer_students, make_vendor_view
+from roster_service.vendor.views import RequestHandler, VendorServices, answer_login, answer_students, make_vendor_view
 
 
 @dataclass(frozen=True)
 class Path:
-    """One path: what it takes and gives, and whether it wants a permission token."""
+    """A path: the schemas of its request and response, and whether it requires a permission token."""
 
     name: str
     summary: str
     request: type[Schema]
-    gives: type[Schema] | dict[str, Any]
+    response: type[Schema] | dict[str, Any]
     permission_token: bool
-    answer: Answer
+    handler: RequestHandler
 
 
 PATHS = (
@@ -34,7 +34,7 @@ PATHS = (
         LoginRequest,
         LoginAnswer,
         permission_token=False,
-        answer=answer_login,
+        handler=answer_login,
     ),
     Path(
         "students",
@@ -42,18 +42,20 @@ PATHS = (
         StudentsRequest,
         StudentsAnswer,
         permission_token=True,
-        answer=answer_students,
+        handler=answer_students,
     ),
 )
 
 
 def register_vendor(app: Flask, services: VendorServices) -> None:
-    """Registers the paths and their document."""
+    """Registers the paths and their OpenAPI document."""
     blueprint = Blueprint("vendor", __name__, url_prefix=ROOT, description=TITLE)
     for path in PATHS:
-        described = document(path.name, path.summary, path.request, path.gives, permission_token=path.permission_token)
-        view = blueprint.doc(**described)(make_vendor_view(services, path.answer))
-        # The framework would answer OPTIONS by itself; any method but POST is refused.
+        operation = document(
+            path.name, path.summary, path.request, path.response, permission_token=path.permission_token
+        )
+        view = blueprint.doc(**operation)(make_vendor_view(services, path.handler))
+        # Flask would answer OPTIONS by itself, but the interface refuses every method except POST.
         vars(view)["provide_automatic_options"] = False
         blueprint.add_url_rule(f"/{path.name}", endpoint=path.name, view_func=view, methods=["POST"])
     blueprint.after_request(services.throttle.add_headers)

@@ -29,21 +29,21 @@ REFUSALS = {
     500: "`internal`: a fault of the service",
     503: "`unavailable`: the database is busy or away; try again",
 }
-# Refused before it is known whose key it is.
+# The statuses of refusals before the vendor is known: their responses have no `RateLimit` headers.
 KEYLESS = (403, 405)
 
 
 class VendorApi(Api):  # type: ignore[misc]  # flask-smorest has no types
-    """A document of its own; the application's error handlers stay the only ones."""
+    """The OpenAPI document of this interface, without the error handlers of flask-smorest."""
 
     ERROR_SCHEMA = Failure
 
     def _register_error_handlers(self) -> None:
-        """None: flask-smorest's would answer for the whole application, in another shape."""
+        """Registers none: those of flask-smorest would answer for the whole application, in another format."""
 
 
 def make_api(app: Flask) -> VendorApi:
-    """The document, served at `/v1/openapi.json`."""
+    """Makes the document, which the application serves at `/v1/openapi.json`."""
     app.config |= {
         "VENDOR_API_TITLE": f"Roster Service: {TITLE}",
         "VENDOR_API_VERSION": __version__,
@@ -61,14 +61,15 @@ def make_api(app: Flask) -> VendorApi:
 
 
 def document(
-    name: str, summary: str, request: type[Schema], answer: type[Schema] | dict[str, Any], *, permission_token: bool
+    name: str, summary: str, request: type[Schema], response: type[Schema] | dict[str, Any], *, permission_token: bool
 ) -> dict[str, Any]:
-    """What the document says of a path. `permission_token`: whether it wants a permission token beside the API key."""
+    """Returns the OpenAPI operation of a path. `permission_token`: whether the path requires a permission token beside
+    the API key."""
     responses: dict[str, Any] = {
         "200": {
             "description": summary,
             "headers": RATE_HEADERS,
-            "content": {"application/json": {"schema": answer}},
+            "content": {"application/json": {"schema": response}},
         }
     }
     for status, reason in REFUSALS.items():

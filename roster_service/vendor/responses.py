@@ -1,4 +1,4 @@
-"""The answers of the vendor interface: the table of its error codes, and the one place that makes a refusal."""
+"""The responses of the vendor interface, and the table of its error codes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from roster_service.web.request_facts import get_request_id
 
 ROOT = "/v1"
 
-# Problem -> (HTTP status, code). The first four are the specification's.
+# Problem -> (HTTP status, code). The specification defines the first four.
 FAILURES: dict[Problem, tuple[int, str]] = {
     Problem.API_KEY: (403, "Forbidden"),
     Problem.NO_TOKEN: (401, "unauthorized"),
@@ -35,22 +35,22 @@ CHALLENGES = {
 
 
 def is_vendor(path: str) -> bool:
-    """Whether an address belongs to this interface, known path or not."""
+    """Returns whether a path belongs to this interface, even if the interface does not have it."""
     return path == ROOT or path.startswith(ROOT + "/")
 
 
-def make_answer(body: str, status: int = 200) -> Response:
-    """An answer in JSON, which nobody keeps."""
+def make_response(body: str, status: int = 200) -> Response:
+    """Returns a response with a JSON body, which caches must not store."""
     response = Response(body, status=status, mimetype="application/json")
     response.headers["Cache-Control"] = "no-store"
     return response
 
 
 def answer_refusal(error: RefusedRequestError) -> Response:
-    """The answer to a request that is refused."""
+    """Returns the response to a refused request."""
     status, code = FAILURES[error.problem]
     body: dict[str, Any] = {"code": code, "message": error.description, "requestId": get_request_id()}
-    response = make_answer(json.dumps(body, ensure_ascii=False), status)
+    response = make_response(json.dumps(body, ensure_ascii=False), status)
     if error.problem in CHALLENGES:
         response.headers["WWW-Authenticate"] = CHALLENGES[error.problem]
     if isinstance(error, ThrottledRequestError):
@@ -61,7 +61,8 @@ def answer_refusal(error: RefusedRequestError) -> Response:
 
 
 def answer_http_error(error: HTTPException) -> Response:
-    """The answer to what the framework refuses: an unknown path, another method, a body that is too large."""
+    """Returns the response to a request that Flask refuses: an unknown path, another method, a body that is too
+    large."""
     response = answer_refusal(_to_refusal(error))
     response.headers.update({name: value for name, value in error.get_headers() if name == "Allow"})
     return response

@@ -1,7 +1,8 @@
-"""Throttling by Flask-Limiter: one window a second or so and one a day, per vendor, over both paths together.
+"""The rate limits of the vendor interface, with Flask-Limiter: a short window and a daily one for each vendor, which
+both paths share.
 
-A vendor whose key is being rotated has two keys for a while, and still one allowance. Where the counters cannot be
-reached, requests pass: an outage of Redis shall not become one of the roster.
+The limits belong to the vendor, not to its API key: during the rotation of a key, both keys share them. If the service
+cannot reach the counters, requests pass, so that an outage of Redis does not become an outage of the roster.
 """
 
 from __future__ import annotations
@@ -26,65 +27,69 @@ log = logging.getLogger(__name__)
 PAUSE_SECONDS = 60.0
 
 
-class OutageNotice(logging.Filter):
-    """On Flask-Limiter's logger: says once in a while that the counters are away, without the driver's words.
+class OutageFilter(logging.Filter):
+    """A filter for Flask-Limiter's logger. It turns each error into a warning of this module, at most one in `pause`
+    seconds, without the driver's message.
 
-    That logger has a handler which writes nothing, so its errors are said again by ours.
+    This module logs the warning because the only handler of Flask-Limiter's logger writes nothing.
     """
 
     def __init__(self, pause: float = PAUSE_SECONDS) -> None:
         super().__init__()
         self._pause = pause
-        self._said_at = float("-inf")
+        self._logged_at = float("-inf")
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Passes what is no error."""
+        """Lets records below the level of errors pass, and no others."""
         if record.levelno < logging.ERROR:
             return True
         now = time.monotonic()
-        if now - self._said_at >= self._pause:
-            self._said_at = now
+        if now - self._logged_at >= self._pause:
+            self._logged_at = now
             kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else "unknown"
-            log.warning("throttle: the counters are away (%s); requests pass", kind)
+            log.warning("throttle: the counters cannot be reached (%s); requests pass", kind)
         return False
 
 
 class Throttle:
-    """Admits the vendor of this request, or refuses it, and says in headers what is left."""
+    """Counts the requests of each vendor, refuses those beyond its limits, and adds the `RateLimit` headers.
+
+    It needs `g.key_holder`, the vendor of the current request.
+    """
 
     def __init__(self, app: Flask, engine: Engine, storage_url: str | None) -> None:
-        """`engine`: where the counters are kept, unless `storage_url` names a Redis server.
+        """`engine`: of the database that keeps the counters, unless `storage_url` names a Redis server.
 
-        Raises SettingError where that cannot be used for want of its package.
+        Raises SettingError if the package for Redis is not installed.
         """
         options: dict[str, Any] = {"engine": engine} if storage_url is None else {}
         try:
             self._limiter = Limiter(
-                _vendor_name,
+                _name_vendor,
                 storage_uri=storage_url or URI,
                 storage_options=options,
                 strategy="moving-window",
-                # A storage that is away is logged, and the request passes.
+                # If the storage fails, Flask-Limiter logs it and the request passes.
                 swallow_errors=True,
             )
-            # By itself it would look at every request of every door; one that is known to be there adds no hooks.
+            # A limiter that is registered already adds no hooks: so it does not check the requests of other interfaces.
             app.extensions.setdefault("limiter", set()).add(self._limiter)
             self._limiter.init_app(app)
         except ConfigurationError:
             raise SettingError(
                 "ROSTER_RATE_STORAGE_URL needs the package `redis`: pip install 'roster-service[redis]'"
             ) from None
-        self._limiter.logger.addFilter(OutageNotice())
-        # One function for both paths, because each limited function counts by itself.
-        self._admit = self._limiter.shared_limit(_windows, scope="vendor")(lambda: None)
+        self._limiter.logger.addFilter(OutageFilter())
+        # Both paths call this one function, because Flask-Limiter counts separately for each decorated function.
+        self._admit = self._limiter.shared_limit(_make_windows, scope="vendor")(lambda: None)
 
     @property
     def storage(self) -> Storage:
-        """Where hits are counted."""
+        """The storage of the counters, which the other throttles share."""
         return self._limiter.storage
 
     def admit(self) -> None:
-        """Counts this request. Raises ThrottledRequestError where it is one too many."""
+        """Counts the current request. Raises ThrottledRequestError if it exceeds a limit of its vendor."""
         try:
             self._admit()
         except RateLimitExceeded:
@@ -94,7 +99,7 @@ class Throttle:
             ) from None
 
     def add_headers(self, response: Response) -> Response:
-        """Says what is left of the allowance."""
+        """Adds the `RateLimit` headers to a response."""
         response.headers.update(self._read_headers())
         return response
 
@@ -113,9 +118,9 @@ class Throttle:
         }
 
 
-def _vendor_name() -> str:
+def _name_vendor() -> str:
     return f"vendor-{g.key_holder.vendor_id}"
 
 
-def _windows() -> str:
+def _make_windows() -> str:
     return format_windows(g.key_holder.allowance)

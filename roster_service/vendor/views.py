@@ -1,7 +1,7 @@
-"""The views of the vendor interface, and the order in which a request is refused.
+"""The views of the vendor interface.
 
-API key (403), throttle (429), permission token (401), body (400), privilege (403). The login has no permission token
-yet; there the e-mail and the password come last (401).
+They check, in this order: the API key (403), the throttle (429), the permission token (401), the body (400), the
+privilege (403). The login needs no permission token; it checks the e-mail and the password last (401).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from roster_service.reads.reader import Reader
 from roster_service.reads.students import StudentsParams, find_students
 from roster_service.schemas.vendor_bodies import LoginRequest, StudentsRequest
 from roster_service.vendor.bodies import read_body
-from roster_service.vendor.responses import make_answer
+from roster_service.vendor.responses import make_response
 from roster_service.vendor.throttle import Throttle
 from roster_service.web.request_facts import set_disclosure, set_requesting_vendor
 
@@ -40,11 +40,12 @@ STUDENTS_BODY = StudentsRequest()
 
 @dataclass(frozen=True)
 class VendorServices:
-    """What the views need from outside."""
+    """The services that the views need."""
 
+    # Of the serving role.
     engine: Engine
     reader: Reader
-    # Reads the accounts, which `engine` cannot.
+    # Of the role that may read accounts, which the serving role may not.
     accounts: Engine
     keys: KeyRing
     issuer: str
@@ -52,14 +53,15 @@ class VendorServices:
     login_throttle: LoginThrottle
 
 
-Answer = Callable[[VendorServices, KeyHolder], Response]
+# Answers a request whose API key is valid.
+RequestHandler = Callable[[VendorServices, KeyHolder], Response]
 
 
-def make_vendor_view(services: VendorServices, answer: Answer) -> Callable[[], Response]:
-    """The view that lets in who has an API key, as often as they may."""
+def make_vendor_view(services: VendorServices, handler: RequestHandler) -> Callable[[], Response]:
+    """Returns the view function that checks the API key and the throttle, and then calls `handler`."""
 
     def view() -> Response:
-        # A connection of its own: none is held while the counters are waited for.
+        # The connection goes back to the pool before the throttle, which may wait for a counter.
         with services.engine.connect() as connection:
             holder = find_key_holder(connection, request.headers.get("x-api-key", ""))
         if holder is None:
@@ -67,13 +69,14 @@ def make_vendor_view(services: VendorServices, answer: Answer) -> Callable[[], R
         g.key_holder = holder
         set_requesting_vendor(holder.vendor_id, holder.key_prefix)
         services.throttle.admit()
-        return answer(services, holder)
+        return handler(services, holder)
 
     return view
 
 
 def answer_students(services: VendorServices, holder: KeyHolder) -> Response:
-    """A page of students, for who holds a permission token."""
+    """Answers a request for students. Raises RefusedRequestError for the permission token, the body and the
+    privilege."""
     require_permission_token(_read_bearer(), holder, services.keys, issuer=services.issuer)
     body = read_body(STUDENTS_BODY)
     params = StudentsParams(**body)
@@ -84,13 +87,13 @@ def answer_students(services: VendorServices, holder: KeyHolder) -> Response:
     end = params.offset + page.records
     if page.records and end < page.total:
         members["nextOffset"] = end
-    response = make_answer(f'{{"students":[{",".join(page.pieces)}],{json.dumps(members)[1:]}')
+    response = make_response(f'{{"students":[{",".join(page.pieces)}],{json.dumps(members)[1:]}')
     response.headers.update(make_state_headers(read.state))
     return response
 
 
 def _mask_body(body: dict[str, Any]) -> str:
-    """What was asked, for the access log: only the words of `include` are shown."""
+    """Returns the body for the access log: its keys, and of their values only the words of `include`."""
     return " ".join(f"{key}='{','.join(body[key]) if key == 'include' else '*'}'" for key in sorted(body))
 
 
@@ -99,12 +102,13 @@ def _read_bearer() -> str:
     if header is None:
         raise RefusedRequestError(Problem.NO_TOKEN, "the `Authorization` header is missing; log in at /v1/login")
     scheme, _, token = header.partition(" ")
-    # A token that is no token is refused as one.
+    # Another scheme counts as an empty token, which is refused as invalid.
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def answer_login(services: VendorServices, holder: KeyHolder) -> Response:
-    """A permission token for the right e-mail and password of the key's vendor."""
+    """Answers a login: with a permission token for the right e-mail and password of the key's vendor. Raises
+    RefusedRequestError for the body and the credentials, and ThrottledRequestError after too many failures."""
     body = read_body(LOGIN_BODY)
     wait = services.login_throttle.find_wait(holder.vendor_id, body["email"])
     if wait:
@@ -115,10 +119,10 @@ def answer_login(services: VendorServices, holder: KeyHolder) -> Response:
         services.login_throttle.count_failure(holder.vendor_id, body["email"])
         raise RefusedRequestError(Problem.CREDENTIALS, "the e-mail or the password is wrong")
     token, ends = make_permission_token(holder, services.keys, issuer=services.issuer)
-    answer = {
+    members = {
         "token": token,
         "tokenType": "Bearer",
         "expiresIn": PERMISSION_TOKEN_SECONDS,
         "expiresAt": format_instant(ends),
     }
-    return make_answer(json.dumps(answer))
+    return make_response(json.dumps(members))

@@ -1,1 +1,1 @@
-"""What all interfaces share of HTTP."""
+"""The HTTP code that all interfaces share."""

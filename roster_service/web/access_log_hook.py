@@ -1,4 +1,4 @@
-"""Each answer to a known vendor leaves an entry in the journal, through whichever door it came in."""
+"""Adds each response to an authenticated vendor, of any interface, to the access log."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ _PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 
 
 @functools.cache
-def show_path(rule: str) -> str:
-    """The path of a rule as it is documented: an id in it may be a student's."""
+def make_documented_path(rule: str) -> str:
+    """Returns the path of a Flask rule as the documentation writes it, `/users/{sourcedId}`. The log has no path as it
+    was sent, because that can hold the id of a student."""
     return _PARAMETER.sub(r"{\1}", rule)
 
 
 def register_access_log(app: Flask, access_log: AccessLog) -> None:
-    """Registers what notes the answers."""
+    """Registers the hook that adds responses to `access_log`, and an `X-Request-Id` header to each of them."""
 
-    def note(response: Response) -> Response:
+    def add_entry(response: Response) -> Response:
         vendor = get_requesting_vendor()
         if vendor is not None and request.url_rule is not None:
             response.headers["X-Request-Id"] = get_request_id()
@@ -33,7 +34,7 @@ def register_access_log(app: Flask, access_log: AccessLog) -> None:
                     vendor_id=vendor.vendor_id,
                     caller=vendor.caller,
                     method=request.method,
-                    path=show_path(request.url_rule.rule),
+                    path=make_documented_path(request.url_rule.rule),
                     status=response.status_code,
                     bytes=response.calculate_content_length() or 0,
                     request_id=get_request_id(),
@@ -42,4 +43,4 @@ def register_access_log(app: Flask, access_log: AccessLog) -> None:
             )
         return response
 
-    app.after_request(note)
+    app.after_request(add_entry)

@@ -1,4 +1,4 @@
-"""`/docs`: a page to read and try every OpenAPI document of the service. All assets come from the service itself."""
+"""`/docs`: a page to read and try the OpenAPI documents of the service. The service itself serves all assets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SwaggerUIBundle({
 """
 
 ASSETS = frozenset({"swagger-ui.css", "swagger-ui-bundle.js", "swagger-ui-standalone-preset.js"})
-# Relative, so that the page works behind a path prefix too.
+# Relative addresses, so that the page works behind a path prefix too.
 DOCUMENTS = [
     *({"name": version.title, "url": f".{version.root}/openapi.json"} for version in VERSIONS),
     {"name": "Vendor interface", "url": "./v1/openapi.json"},
@@ -45,13 +45,13 @@ DOCUMENTS = [
 
 
 def register_docs(app: Flask) -> None:
-    """Registers the page and its assets; `/` leads to the page."""
+    """Registers the page and its assets, and a redirect from `/` to the page."""
 
     def show_page() -> Response:
         return Response(PAGE % json.dumps(DOCUMENTS), mimetype="text/html")
 
     def show_asset(name: str) -> Response:
-        # Only these three: a missing one is a 404, and nothing else of the package is reachable.
+        # Only the three assets: "-" does not exist, so any other name is a 404.
         return send_from_directory(swagger_ui_path, name if name in ASSETS else "-", max_age=86_400)
 
     def show_root() -> BaseResponse:

@@ -1,4 +1,4 @@
-"""Errors into answers: every error, from wherever it comes, leaves through the door that the request came in by."""
+"""Turns errors into responses, in the format of the interface that the request was sent to."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from roster_service.vendor import responses as vendor
 
 log = logging.getLogger(__name__)
 
-AWAY = "the database does not answer; try again"
-TOO_LONG = "the query took too long; ask for less"
+UNAVAILABLE = "the database does not answer; try again"
+OVERDUE = "the query took too long; ask for less"
 
 
 def register_error_handlers(app: Flask) -> None:
-    """Registers a handler for each family of errors; the nearest one answers."""
+    """Registers the handlers. Flask calls the one whose class is nearest to that of the error."""
     app.register_error_handler(RefusedRequestError, handle_refusal)
     app.register_error_handler(HTTPException, handle_http_error)
     app.register_error_handler(DBAPIError, handle_database_error)
@@ -40,19 +40,19 @@ def register_error_handlers(app: Flask) -> None:
 
 
 def handle_refusal(error: RefusedRequestError) -> Response:
-    """A refusal of one of the two interfaces."""
+    """Returns the response to a request that the vendor or the rostering interface refuses."""
     return vendor.answer_refusal(error) if vendor.is_vendor(request.path) else rostering.answer_refusal(error)
 
 
 def handle_http_error(error: HTTPException) -> Response | HTTPException:
-    """An error of the framework: an unknown path, a wrong method, a body that is too large."""
+    """Returns the response to an error of Flask: an unknown path, a wrong method, a body that is too large."""
     if rostering.is_rostering(request.path):
         return rostering.answer_refusal(rostering.to_problem(error))
     if error.code is None or error.code < 400:
         return error
     if vendor.is_vendor(request.path):
         return vendor.answer_http_error(error)
-    # RFC 6749 has a word for a request that cannot be read; for the others the name of the status will do.
+    # RFC 6749 defines the code for a malformed request only; the other codes are the names of the statuses.
     word = "invalid_request" if error.code == 400 else error.name.lower().replace(" ", "_")
     response = jsonify({"error": word, "error_description": error.description})
     response.status_code = error.code
@@ -63,40 +63,42 @@ def handle_http_error(error: HTTPException) -> Response | HTTPException:
 
 
 def handle_database_error(error: DBAPIError) -> Response:
-    """The log gets the kind alone: a driver's message can quote the values of a statement."""
+    """Returns the response to an error of the database. The log gets its type and SQLSTATE only, because the driver's
+    message can quote the values of a statement."""
     log.error("database: %s, SQLSTATE %s", type(error.orig).__name__, getattr(error.orig, "pgcode", None))
     if isinstance(error.orig, QueryCanceled):
-        return answer_failure(Problem.BUSY, TOO_LONG, 503)
+        return answer_failure(Problem.BUSY, OVERDUE, 503)
     if isinstance(error, OperationalError):
-        return answer_failure(Problem.BUSY, AWAY, 503)
+        return answer_failure(Problem.BUSY, UNAVAILABLE, 503)
     return answer_failure(Problem.INTERNAL, FAULT_DESCRIPTION, 500)
 
 
 def handle_unavailable(_error: DatabaseUnavailableError) -> Response:
-    """The database cannot be used yet; the log has been told why."""
-    return answer_failure(Problem.BUSY, AWAY, 503)
+    """Returns the response for a database that the service cannot use yet. `LateApp` has logged the reason."""
+    return answer_failure(Problem.BUSY, UNAVAILABLE, 503)
 
 
 def handle_full_pool(_error: PoolTimeoutError) -> Response:
-    """Every connection of this worker was in use for too long."""
+    """Returns the response for a request that got no database connection in time."""
     log.error("database: every connection is in use")
     return answer_failure(Problem.BUSY, "the service is busy; try again", 503)
 
 
 def handle_overdue(_error: OverdueError) -> Response:
-    """The queries of a request took too long together, or one of them did and another one would be next."""
+    """Returns the response for a request that has used up its database time (`limit_time`)."""
     log.error("database: the time of a request is up")
-    return answer_failure(Problem.BUSY, TOO_LONG, 503)
+    return answer_failure(Problem.BUSY, OVERDUE, 503)
 
 
 def handle_fault(error: Exception) -> Response:
-    """A fault of our own."""
+    """Returns the response to an unexpected error."""
     log.error("fault: %s", describe_fault(error))
     return answer_failure(Problem.INTERNAL, FAULT_DESCRIPTION, 500)
 
 
 def answer_failure(problem: Problem, description: str, status: int) -> Response:
-    """The answer of the door that the request came in by."""
+    """Returns the error response of the interface that the request was sent to. `status`: for an address of neither the
+    rostering nor the vendor interface."""
     if rostering.is_rostering(request.path) or vendor.is_vendor(request.path):
         return handle_refusal(RefusedRequestError(problem, description))
     response = jsonify({"error": "server_error", "error_description": description})

@@ -1,4 +1,4 @@
-"""The way of a rostering request, from its token to its answer."""
+"""The stages of a rostering request, from its token to its response."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ from roster_service.web.request_facts import set_disclosure, set_requesting_vend
 
 @dataclass(frozen=True)
 class Services:
-    """What answers requests: who reads tokens and the roster, the bounds of parameters, and the public address."""
+    """The services that a rostering request needs. `limits`: of its parameters; `public_url`: the address that clients
+    use, None for the address of each request."""
 
     reader: Reader
     tokens: TokenReader
@@ -41,17 +42,17 @@ class Services:
 
 
 def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]) -> Response:
-    """The answer to the request that Flask holds: authenticate, parse and plan, condition, read, respond, record.
+    """Answers Flask's current request. The stages: authenticate, parse and plan, condition, read, respond, record.
 
     Raises RefusedRequestError for the token (401), its version (400), its scopes (403), the parameters (400), and a
-    record that does not exist (404), in this order; the method was refused before. `read` admits the token and reads
-    in one message to the database, so nothing is answered from what was true before.
+    record that does not exist (404), in this order; another method than GET was refused before. One round trip admits
+    the client and reads, in one transaction, so a token that has ended reads nothing.
     """
     token = services.tokens.read(read_bearer(request.headers.get("Authorization", "")))
     set_requesting_vendor(token.vendor_id, token.client_id)
-    with _token_refused_first(services, token):
+    with _refuse_token_first(services, token):
         planned = operation.plan(token, read_address(services), path_ids)
-    if _may_be_unchanged():
+    if _has_tag():
         state = services.reader.admit(token.admission)
         if request.if_none_match.contains_weak(planned.make_tag(state)):
             return _respond_unchanged(planned, state)
@@ -62,8 +63,9 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
 
 
 @contextmanager
-def _token_refused_first(services: Services, token: AccessToken) -> Iterator[None]:
-    """A request that is refused in the block is refused for its token, where that counts no longer."""
+def _refuse_token_first(services: Services, token: AccessToken) -> Iterator[None]:
+    """If the block refuses the request, asks the database whether the token is still valid: a token that is not, is
+    refused instead."""
     try:
         yield
     except RefusedRequestError:
@@ -72,18 +74,19 @@ def _token_refused_first(services: Services, token: AccessToken) -> Iterator[Non
 
 
 def read_address(services: Services) -> Address:
-    """The address of the request: built on the public one, else on the one that it came to."""
+    """Returns the address of the request, on the public URL if there is one, else on the URL of the request."""
     root = services.public_url or request.host_url.rstrip("/")
     return Address(root, raw_path(request.environ), read_query_string())
 
 
 def read_query_string() -> str:
-    """The query string as it was sent."""
+    """Returns the query string as the client sent it, decoded as Latin-1."""
     return request.query_string.decode("latin-1")
 
 
-def _may_be_unchanged() -> bool:
-    """Whether the request has a tag to compare. `*` asks for any answer at all: whether there is one has to be read."""
+def _has_tag() -> bool:
+    """Returns whether `If-None-Match` has an entity tag to compare. `*` matches any record, so the service has to read
+    whether there is one."""
     return bool(request.if_none_match) and not request.if_none_match.star_tag
 
 
@@ -110,5 +113,5 @@ def _respond_unchanged(planned: PlannedRequest, state: RosterState) -> Response:
 
 
 def describe_this_request() -> str:
-    """The method and address of the request, for the text of an error."""
+    """Returns the method and address of the request, for the text of an error."""
     return describe_request(request.method, raw_path(request.environ), read_query_string())

@@ -1,4 +1,7 @@
-"""What is remembered of a request while it is answered: its id, who asks, what they were shown."""
+"""Facts of the current request that several modules need: its id, its vendor, and the records that it discloses.
+
+Flask's `g` keeps them until the request ends.
+"""
 
 from __future__ import annotations
 
@@ -12,36 +15,36 @@ from roster_service.access.access_log.writer import Disclosure, MakeFilterText
 
 @dataclass(frozen=True)
 class RequestingVendor:
-    """The vendor of a request, and the client id or the beginning of the API key that it came with."""
+    """The vendor of a request. `caller`: the OAuth client id, or the prefix of the API key."""
 
     vendor_id: int
     caller: str
 
 
 def get_request_id() -> str:
-    """The id of this request, made when it is first asked for."""
+    """Returns the id of the request; the first call makes it."""
     if "request_id" not in g:
         g.request_id = secrets.token_hex(8)
     return str(g.request_id)
 
 
 def set_requesting_vendor(vendor_id: int, caller: str) -> None:
-    """Remembers who asks."""
+    """Sets the vendor of the request, once its credentials are verified."""
     g.vendor = RequestingVendor(vendor_id, caller)
 
 
-def set_disclosure(records: int, describe: MakeFilterText) -> None:
-    """Remembers how many records the answer holds; `describe` says what was asked, later and elsewhere."""
-    g.disclosure = Disclosure(records, describe)
+def set_disclosure(records: int, make_filter_text: MakeFilterText) -> None:
+    """Sets the number of records in the response. `make_filter_text`: called later, in the thread of the access log."""
+    g.disclosure = Disclosure(records, make_filter_text)
 
 
 def get_requesting_vendor() -> RequestingVendor | None:
-    """Who asks; None while that is not known."""
+    """Returns the vendor of the request; None as long as its credentials are not verified."""
     found: RequestingVendor | None = g.get("vendor")
     return found
 
 
 def get_disclosure() -> Disclosure | None:
-    """What the answer holds; None where it holds no data."""
+    """Returns the disclosure of the response; None if the response has no records."""
     found: Disclosure | None = g.get("disclosure")
     return found

@@ -1,4 +1,4 @@
-"""The middleware that gives each request its time."""
+"""The middleware that limits the database time of each request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 class TimeLimit:
-    """Lets the database work for a request for so many `seconds`, and what it has begun by then to its end."""
+    """Lets a request begin no more work in the database once `seconds` have passed. A statement that is running by then
+    goes on to its own timeout."""
 
     def __init__(self, app: WSGIApplication, seconds: int) -> None:
         self._app = app

@@ -15,7 +15,7 @@ from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.throttles.limits import format_windows
 from roster_service.access.throttles.storage import PostgresStorage, delete_old_windows
 from roster_service.db.engine import make_counting_engine
-from roster_service.vendor.throttle import OutageNotice
+from roster_service.vendor.throttle import OutageFilter
 from tests.vendor.client import VendorClient
 from tests.vendor.conftest import Served
 
@@ -148,7 +148,7 @@ def test_requests_pass_while_the_counters_are_away(
         with served.engine.begin() as connection:
             connection.execute(text(rename.format("hidden_hits", "rate_hits")))
     assert [answer.status_code for answer in answers] == [200, 200, 200]
-    said = [record for record in caplog.records if "the counters are away" in record.getMessage()]
+    said = [record for record in caplog.records if "the counters cannot be reached" in record.getMessage()]
     assert [(record.name, record.levelno) for record in said] == [("roster_service.vendor.throttle", logging.WARNING)]
     assert client.login(account).status == 200
 
@@ -160,7 +160,7 @@ def make_record(level: int) -> logging.LogRecord:
 
 @pytest.mark.parametrize(("pause", "said"), [(3600.0, 1), (0.0, 3)])
 def test_an_outage_is_told_once_in_a_while(caplog: pytest.LogCaptureFixture, pause: float, said: int) -> None:
-    notice = OutageNotice(pause)
+    notice = OutageFilter(pause)
     assert [notice.filter(make_record(logging.ERROR)) for _ in range(3)] == [False] * 3
     assert len(caplog.records) == said
     assert notice.filter(make_record(logging.INFO))
