@@ -1,7 +1,7 @@
-"""The `roster` command: everything that an operator does beside the sync.
+"""The `roster` command, for all tasks of an operator except the sync itself.
 
-Exit codes: 0 done; 1 refused, with one sentence on standard error; 2 wrong usage. Every command takes `--json` and
-then prints one JSON value on standard output.
+Exit codes: 0 done; 1 refused, with one sentence on standard error; 2 wrong usage. With `--json`, every command prints
+one JSON value on standard output.
 """
 
 from roster_service.cli.main import main

@@ -1,4 +1,4 @@
-"""`roster usage` and `roster audit`: how much vendors asked, and what they were shown."""
+"""`roster usage` and `roster audit`: the usage counters and the access log."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ csv_option = click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 def usage(email: str | None, since: datetime | None, as_csv: bool, as_json: bool) -> None:
     """Show requests, records and bytes by vendor, day, endpoint and class of status."""
     with open_connection() as connection:
-        found = read_usage(connection, _find_id(connection, email), None if since is None else since.date())
-    _show(found, as_csv, as_json, "nobody asked for anything")
+        found = read_usage(connection, _find_vendor_id(connection, email), None if since is None else since.date())
+    _show(found, as_csv, as_json, "there were no requests")
 
 
 @click.command()
@@ -42,11 +42,11 @@ def audit(email: str | None, since: datetime | None, as_csv: bool, as_json: bool
     """Show the access log: which vendor was shown how many records of what, and when."""
     with open_connection() as connection:
         start = None if since is None else since.replace(tzinfo=UTC)
-        found = read_access_log(connection, _find_id(connection, email), start)
-    _show(found, as_csv, as_json, "nobody was shown anything")
+        found = read_access_log(connection, _find_vendor_id(connection, email), start)
+    _show(found, as_csv, as_json, "no records were disclosed")
 
 
-def _find_id(connection: Connection, email: str | None) -> int | None:
+def _find_vendor_id(connection: Connection, email: str | None) -> int | None:
     return None if email is None else find_vendor(connection, email).id
 
 
@@ -54,10 +54,10 @@ def _show(found: Sequence[UsageRow] | Sequence[AccessLogRow], as_csv: bool, as_j
     if as_csv and as_json:
         raise click.UsageError("choose one of --csv and --json")
     rows = [dataclasses.asdict(row) for row in found]
-    show(found, as_json, lambda _: _write_csv(rows) if as_csv else make_table(_for_people(rows), nothing))
+    show(found, as_json, lambda _: _write_csv(rows) if as_csv else make_table(_to_texts(rows), nothing))
 
 
-def _for_people(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
+def _to_texts(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
     return [{name: "-" if value is None else str(value) for name, value in row.items()} for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""`roster vendor` and `roster client`: who may ask, and for what."""
+"""`roster vendor` and `roster client`: the accounts of vendors, their grants and their OAuth clients."""
 
 from __future__ import annotations
 
@@ -149,7 +149,8 @@ def client() -> None:
 
 
 def read_scope_options(texts: tuple[str, ...]) -> tuple[Scope, ...]:
-    """The scopes that the options name; one without a version is meant for both."""
+    """Returns the scopes that the options name. A name without a version stands for the scope of both versions. Raises
+    BadParameter for an unknown scope."""
     scopes: list[Scope] = []
     for text in texts:
         scope = read_scope(text)
@@ -160,7 +161,7 @@ def read_scope_options(texts: tuple[str, ...]) -> tuple[Scope, ...]:
         else:
             known = ", ".join(EXPLANATIONS)
             raise click.BadParameter(f"{text!r} is no scope; known, alone or behind v1p1/ or v1p2/: {known}")
-    # All of one version before the other, so that the first one named decides what a request without scopes gets.
+    # Grouped by version, the version of the first option first: a token request without scopes gets that version.
     first = [scope.version for scope in scopes][:1]
     return tuple(sorted(scopes, key=lambda scope: [scope.version] != first))
 
@@ -177,11 +178,11 @@ def read_scope_options(texts: tuple[str, ...]) -> tuple[Scope, ...]:
 )
 @as_json
 def client_add(email: str, name: str, scopes: tuple[str, ...], as_json: bool) -> None:
-    """Add an OAuth client. Its secret is shown this once. The records that it may ask for are rendered, which takes a
-    while for a large roster and scopes that no client had."""
-    wanted = read_scope_options(scopes)
+    """Add an OAuth client. Its secret is shown this once. The command renders the records that the client may read,
+    which takes a while for a large roster and scopes that no client had."""
+    registered = read_scope_options(scopes)
     with open_connection() as connection:
-        made = vendors.add_client(connection, email, name, wanted)
+        made = vendors.add_client(connection, email, name, registered)
         if not render_for_clients(connection, read_settings()):
             click.echo("a sync is under way; the next one renders the records for this client", err=True)
     show(made, as_json, _describe_credentials)

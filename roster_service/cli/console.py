@@ -1,4 +1,4 @@
-"""How the commands print, and what they run on: settings and a database connection."""
+"""The helpers of the commands: settings, the database connection, and output as text or JSON."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON v
 
 
 def read_settings() -> Settings:
-    """The settings of the environment."""
+    """Reads the settings from the environment. Raises SettingError."""
     return Settings.from_environ(os.environ)
 
 
 def announce_cluster(cluster: Path) -> None:
-    """Says where a database is about to be made; for the commands that may make one."""
+    """Prints the folder in which a new database is made; for the commands that may make one."""
     click.echo(f"Making a database in {cluster} ...", err=True)
 
 
 @contextlib.contextmanager
 def open_connection() -> Iterator[Connection]:
-    """A connection to the migrated database; what was done on it is committed when the block ends without an error."""
+    """Yields a connection to the migrated database, as the owner of the tables. It commits if the block ends without an
+    error. Raises DatabaseUnavailableError if the database does not answer or is not migrated."""
     with open_database(read_settings()) as url:
         engine = make_engine(url)
         try:
@@ -49,19 +50,19 @@ def open_connection() -> Iterator[Connection]:
 
 
 def show(value: Any, as_json: bool, plain: Callable[[Any], str]) -> None:
-    """Print `value` (frozen dataclasses, lists, plain values) as JSON, or as the text that `plain` makes of it."""
+    """Prints `value` (a dataclass, a list, a plain value) as JSON, or as the text that `plain` makes of it."""
     click.echo(json.dumps(to_plain(value), ensure_ascii=False) if as_json else plain(value))
 
 
 def to_plain(value: Any) -> Any:
-    """Dataclasses as dictionaries, all the way down."""
+    """Returns `value` with dictionaries in place of dataclasses, at every depth."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [to_plain(item) for item in value]
     return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
 
 
 def make_table(rows: Sequence[Mapping[str, str]], nothing: str) -> str:
-    """Rows as aligned columns, headed by their keys; `nothing` where there are none."""
+    """Returns rows as aligned columns, with their keys as headings. `nothing`: the text for an empty list."""
     if not rows:
         return nothing
     table = Table(*rows[0], box=None, pad_edge=False)

@@ -1,4 +1,4 @@
-"""The demo district: what a newcomer finds on an empty database, made by the same scripts that load real exports."""
+"""The demo district, which `roster run` makes on an empty database, with the scripts that load real exports."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ CREDENTIALS_FILE = "demo.json"
 
 @dataclasses.dataclass(frozen=True)
 class DemoAccount:
-    """What opens both interfaces, and a district to ask for."""
+    """The credentials of the demo vendor for both interfaces, and the identifier of its district."""
 
     client_id: str
     client_secret: str
     scopes: tuple[str, ...]
-    # None in the file of a version without the vendor interface.
+    # None in a file that a version without the vendor interface has written.
     email: str | None = None
     password: str | None = None
     api_key: str | None = None
@@ -44,10 +44,10 @@ class DemoAccount:
 
 
 def prepare_demo(engine: Engine, url: str, settings: Settings) -> DemoAccount | None:
-    """On a database without feeds: makes and loads the demo district, a vendor that sees it, and a client.
+    """Makes the demo district, a vendor that sees it, and a client, if the database has no feeds.
 
-    Returns what opens both interfaces, kept in the data folder so that a later start can show them again; None where
-    the roster is not the demo's.
+    Returns the credentials, which it stores in the data folder so that a later start can show them again; None if the
+    data folder has none. Raises CommandError if a script fails.
     """
     with engine.connect() as connection:
         is_empty = not connection.execute(select(exists(select(feeds.c.id)))).scalar_one()
@@ -65,7 +65,7 @@ def prepare_demo(engine: Engine, url: str, settings: Settings) -> DemoAccount | 
 
 
 def load_demo(url: str) -> None:
-    """Generate the district and load it, each with the script that an operator would use."""
+    """Generates the district and loads it, with the scripts that an operator uses. Raises CommandError if one fails."""
     with tempfile.TemporaryDirectory(prefix="roster-demo-") as folder:
         export = Path(folder) / "demo.zip"
         steps = (
@@ -85,7 +85,7 @@ def load_demo(url: str) -> None:
 
 
 def add_demo_account(connection: Connection) -> DemoAccount:
-    """A vendor that may see every district of the roster, with all flags and a client with every scope."""
+    """Adds a vendor with grants of all districts, all permission flags, and a client with all scopes."""
     added = vendors.add_vendor(connection, EMAIL, "Demo vendor")
     districts = connection.execute(select(orgs).where(orgs.c.type == "district").order_by(orgs.c.sourced_id)).all()
     for district in districts:

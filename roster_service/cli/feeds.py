@@ -1,4 +1,4 @@
-"""`roster feed`: the SIS exports that the service is loaded from."""
+"""`roster feed`: the feeds, from whose exports the sync loads the roster."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from roster_service.cli.console import as_json, make_table, open_connection, sho
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
 
-# Each has a script `sync_scripts.load_NAME`; a test holds this to the families there.
+# Each format has a script `sync_scripts.load_NAME`. A test compares this list with the formats there.
 FORMATS = ("oneroster", "clever", "sds")
 
 
 @dataclass(frozen=True)
 class Feed:
-    """An export source, and when it was last loaded."""
+    """A feed, and the end of its last run."""
 
     name: str
     format: str
     path: str | None
     enabled: bool
-    # When its runs are held, in percent of a type; None: as the service's settings say.
+    # The limits beyond which a run is held, in percent of the records of a type; None: the service's settings.
     hold_tombstones_percent: int | None
     hold_changes_percent: int | None
     last_run: str | None
 
 
 class Percent(click.ParamType):  # type: ignore[type-arg] # generic in new versions of click only
-    """A whole number from 0 to 100, or `default`: no number of its own."""
+    """A whole number from 0 to 100, or `default`, which removes the feed's own number."""
 
     name = "PERCENT|default"
     default_word = "default"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        """The number, or the word."""
+        """Returns the number, or `default`."""
         if value == self.default_word:
             return self.default_word
         if not str(value).isascii() or not str(value).isdigit() or int(value) > 100:
@@ -132,7 +132,7 @@ def _to_percent(number: int | None) -> str:
 
 
 def list_feeds(connection: Connection) -> list[Feed]:
-    """Every feed, by name."""
+    """Lists all feeds, ordered by name."""
     last = select(func.max(sync_runs.c.finished_at)).where(sync_runs.c.feed_id == feeds.c.id).scalar_subquery()
     rows = connection.execute(select(feeds, last.label("last_run")).order_by(feeds.c.name))
     return [

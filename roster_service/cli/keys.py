@@ -38,7 +38,7 @@ def _key_row(item: ListedKey) -> dict[str, str]:
 def keys_rotate(at_once: bool, as_json: bool) -> None:
     """Make a new key, which signs from now on. The one before it verifies until the last of its tokens has ended."""
     settings = read_settings()
-    lasting = timedelta(0) if at_once else read_token_life(settings)
+    lasting = timedelta(0) if at_once else find_longest_token_life(settings)
     with open_connection() as connection:
         made = rotate_signing_key(connection, settings.read_secret_key(), lasting)
         [shown] = [item for item in list_signing_keys(connection) if item.key_id == made]
@@ -46,6 +46,6 @@ def keys_rotate(at_once: bool, as_json: bool) -> None:
     show(shown, as_json, lambda _: f"the key {made} signs from now on; {ended}")
 
 
-def read_token_life(settings: Settings) -> timedelta:
-    """How long the last token that a key signed counts, by the slowest clock."""
+def find_longest_token_life(settings: Settings) -> timedelta:
+    """Returns the longest validity of a token of either interface, with the leeway for clocks."""
     return timedelta(seconds=max(settings.token_seconds, PERMISSION_TOKEN_SECONDS) + LEEWAY_SECONDS)

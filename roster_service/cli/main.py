@@ -1,4 +1,4 @@
-"""The command line's root: its groups, and how an error leaves it."""
+"""The root of the command line: its groups, `roster db`, and the handling of errors."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from roster_service.db.upgrades import upgrade
 from roster_service.errors import RosterServiceError
 
 
-class Refusing(click.Group):
-    """A group that answers the service's own errors with one sentence and exit code 1, never a traceback."""
+class RootGroup(click.Group):
+    """A group that reports the service's own errors as one sentence, with exit code 1 and without a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -33,7 +33,7 @@ class Refusing(click.Group):
             ctx.exit(1)
 
 
-@click.group(cls=Refusing, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=RootGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="roster")
 def main() -> None:
     """Run and operate the Roster Service."""

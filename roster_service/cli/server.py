@@ -1,4 +1,4 @@
-"""`roster run`: the database, the demo district where the database is empty, and gunicorn, until Ctrl-C."""
+"""`roster run`: opens the database, makes the demo district in an empty one, and runs gunicorn until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from roster_service.settings import Settings
 
 START_SECONDS = 60
 STOP_SECONDS = 20
-# One request at a time in each worker: a proxy in front keeps the connections of slow clients, and threads beside
-# each other in one interpreter have been measured to answer fewer requests, not more.
+# A worker answers one request at a time: a proxy in front holds the connections of slow clients, and several threads in
+# one interpreter answered fewer requests than one, by measurement.
 WORKER_CLASS = "roster_service.server.gunicorn_worker.Worker"
 LOGGER_CLASS = "roster_service.server.gunicorn_logger.Logger"
-# What a worker needs beside the statements of a request: a connection that does not come, JSON, sending the answer.
+# The time of a request beside its statements: for a connection that times out, JSON, and sending the response.
 SPARE_SECONDS = 30
-# 0: gunicorn sets no limit to the request line; the worker does.
+# 0: gunicorn does not bound the request line; `BoundedRequest` does.
 REQUEST_LINE_BYTES = 0
-# The longest header in bytes: a permission token names every single school that is granted.
+# The longest header, in bytes: a permission token names every school that is granted singly.
 HEADER_BYTES = 65_536
 
 
@@ -48,24 +48,24 @@ HEADER_BYTES = 65_536
 )
 @as_json
 def run(demo: bool | None, as_json: bool) -> None:
-    """Serve, until Ctrl-C. Without ROSTER_DATABASE_URL, on the embedded PostgreSQL, which is migrated by itself."""
+    """Serve until Ctrl-C. Without ROSTER_DATABASE_URL, use the embedded PostgreSQL, and migrate it."""
     settings = read_settings()
     require_free_port(settings)
     is_embedded = settings.database_url is None
-    # A stop that is asked for while the database starts must still end the database.
+    # A signal that arrives while the database starts must stop the database too.
     for ending in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(ending, _stop)
+        signal.signal(ending, _raise_interrupt)
     wants_demo = is_embedded if demo is None else demo
     with open_database(settings, announce_cluster) as url:
         account = None
-        # Any other database may be away: the service starts without it.
+        # The service starts even if another database is not reachable.
         if is_embedded or wants_demo:
             engine = make_engine(url)
             require_reachable(engine)
             if is_embedded:
                 upgrade(engine, settings.role_password)
             require_current(engine)
-            # Each worker checks it too; here it is one sentence, before any of them starts.
+            # Each worker checks this too. Here it fails with one sentence, before any worker starts.
             with engine.begin() as connection:
                 ensure_signing_key(connection, settings.read_secret_key())
             account = prepare_demo(engine, url, settings) if wants_demo else None
@@ -73,12 +73,12 @@ def run(demo: bool | None, as_json: bool) -> None:
         serve(settings, url, lambda is_ready: announce(settings, account, as_json=as_json, is_ready=is_ready))
 
 
-def _stop(_signal: int, _frame: FrameType | None) -> None:
+def _raise_interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
 def require_free_port(settings: Settings) -> None:
-    """Raises CommandError where another program listens on the port."""
+    """Raises CommandError if the service cannot listen on its address and port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -91,10 +91,13 @@ def require_free_port(settings: Settings) -> None:
 
 
 def serve(settings: Settings, url: str, when_answering: Callable[[bool], None]) -> None:
-    """Run gunicorn until it ends or until Ctrl-C, which ends it gently. `when_answering` is told whether it can use its
-    database."""
+    """Runs gunicorn until it ends, or until Ctrl-C, after which it finishes its requests. Raises CommandError if
+    gunicorn fails.
+
+    `when_answering`: called once gunicorn answers requests, with True if it can use the database.
+    """
     command = make_server_command(settings, "wsgi:app")
-    # A session of its own: Ctrl-C in the terminal reaches this process alone, which then ends the other.
+    # In a new session, so that Ctrl-C in the terminal interrupts this process only, which then stops gunicorn.
     child = subprocess.Popen(  # noqa: S603  (our own server)
         command, env=os.environ | {"ROSTER_DATABASE_URL": url}, start_new_session=True
     )
@@ -110,7 +113,7 @@ def serve(settings: Settings, url: str, when_answering: Callable[[bool], None]) 
 
 
 def make_server_command(settings: Settings, application: str) -> list[str]:
-    """gunicorn's command line for an application, `module:name`."""
+    """Returns gunicorn's command line. `application`: `module:name`."""
     command = [sys.executable, "-m", "gunicorn", application]
     command += ["--bind", f"{settings.host}:{settings.port}"]
     command += ["--workers", str(settings.workers), "--worker-class", WORKER_CLASS]
@@ -118,24 +121,27 @@ def make_server_command(settings: Settings, application: str) -> list[str]:
     command += ["--logger-class", LOGGER_CLASS, "--log-level", "warning"]
     command += ["--limit-request-line", str(REQUEST_LINE_BYTES)]
     command += ["--limit-request-field_size", str(HEADER_BYTES)]
-    # gunicorn would believe any program on this machine that it is a proxy; ROSTER_TRUSTED_PROXIES says what is one.
+    # By default gunicorn trusts any program on this machine as a proxy; here ROSTER_TRUSTED_PROXIES decides.
     command += ["--forwarded-allow-ips", ""]
     return command
 
 
 def find_worker_timeout(settings: Settings) -> int:
-    """Seconds after which gunicorn may think that a worker hangs: more than the longest request takes.
+    """Returns the seconds after which gunicorn takes a worker for hung: more than the longest request takes.
 
-    Until the time of a request is up it may begin one more message to the database (`TimeLimit`), of two statements at
-    most, each of which the database ends after as long.
+    Just before its time is up (`TimeLimit`), a request may begin one more round trip, of at most two statements, and
+    PostgreSQL ends each of these after `statement_seconds`.
     """
     return 3 * settings.statement_seconds + SPARE_SECONDS
 
 
 def wait_until_answering(settings: Settings, child: subprocess.Popen[bytes]) -> bool:
-    """Return when the server accepts connections and answers: whether it serves, or refuses for want of its database.
-    The embedded one is there, so then it has to serve. Raise CommandError when it ends before that."""
-    wanted = (b"200",) if settings.database_url is None else (b"200", b"503")
+    """Waits until the server answers. Returns True if it serves, False if it answers 503 because it cannot use its
+    database. With the embedded database, which is running, it waits until the server serves.
+
+    Raises CommandError if the server ends before that, or does not answer within `START_SECONDS`.
+    """
+    expected = (b"200",) if settings.database_url is None else (b"200", b"503")
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if child.poll() is not None:
@@ -144,7 +150,7 @@ def wait_until_answering(settings: Settings, child: subprocess.Popen[bytes]) -> 
             with socket.create_connection((settings.host, settings.port), timeout=START_SECONDS) as probe:
                 probe.sendall(b"GET /docs HTTP/1.0\r\n\r\n")
                 status = probe.recv(12)[-3:]
-                if status in wanted:
+                if status in expected:
                     return status == b"200"
         except OSError:
             pass
@@ -153,7 +159,7 @@ def wait_until_answering(settings: Settings, child: subprocess.Popen[bytes]) -> 
 
 
 def stop(child: subprocess.Popen[bytes]) -> None:
-    """End gunicorn: let it finish what it is answering, for a while."""
+    """Stops gunicorn. It may finish its requests, for at most `STOP_SECONDS`."""
     if child.poll() is None:
         child.send_signal(signal.SIGTERM)
         try:
@@ -164,7 +170,7 @@ def stop(child: subprocess.Popen[bytes]) -> None:
 
 
 def announce(settings: Settings, account: DemoAccount | None, *, as_json: bool, is_ready: bool) -> None:
-    """Say where the service is, and how to make the first call."""
+    """Prints the address of the service, and example calls if there is a demo account."""
     root = settings.public_url or f"http://{settings.host}:{settings.port}"
     if as_json:
         click.echo(json.dumps({"url": root, "demo": None if account is None else dataclasses.asdict(account)}))
@@ -178,7 +184,7 @@ def announce(settings: Settings, account: DemoAccount | None, *, as_json: bool, 
 
 
 def make_example_calls(root: str, account: DemoAccount) -> str:
-    """Lines to paste into a shell: a token, and calls of both versions; a login, and students."""
+    """Returns shell lines for the demo account: a token and calls for both versions, a login, and students."""
     login = f"{account.client_id}:{account.client_secret}"
     calls = []
     for version in VERSIONS:
@@ -187,7 +193,7 @@ def make_example_calls(root: str, account: DemoAccount) -> str:
             f"# {version.title}",
             f"TOKEN=$(curl -s -u '{login}' -d grant_type=client_credentials \\",
             f"  -d scope={version.prefix}/roster.readonly \\",
-            f"  {root}{TOKEN_PATH} | {_cut('access_token')})",
+            f"  {root}{TOKEN_PATH} | {_make_member_filter('access_token')})",
             f'{call}/schools?fields=sourcedId,name"',
             f'{call}/students?limit=2"',
             "",
@@ -204,13 +210,13 @@ def _make_vendor_calls(root: str, account: DemoAccount) -> list[str]:
     return [
         "# The vendor interface",
         f"PJWT=$(curl -s {headers} \\",
-        f"  -d '{login}' {root}/v1/login | {_cut('token')})",
+        f"  -d '{login}' {root}/v1/login | {_make_member_filter('token')})",
         f'curl -sS -w "\\n" {headers} -H "Authorization: Bearer $PJWT" \\',
         f"  -d '{query}' {root}/v1/students",
         "",
     ]
 
 
-def _cut(member: str) -> str:
-    """A shell filter that cuts the text of a member out of a JSON object."""
+def _make_member_filter(member: str) -> str:
+    """Returns a shell filter that prints the text of one member of a JSON object."""
     return f'sed -n \'s/.*"{member}": *"\\([^"]*\\)".*/\\1/p\''

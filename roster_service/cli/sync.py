@@ -1,4 +1,4 @@
-"""`roster sync`: what the runs of the sync did, and what becomes of those that are held."""
+"""`roster sync`: shows the runs of the sync, and approves or discards held runs."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Run:
-    """A run of the sync."""
+    """A run of the sync. `counts`: by type of record, records by kind of change; `refused`: number of rejected rows."""
 
     run: int
     feed: str
     outcome: str
     started: str
-    # None while it is running, and for one that was interrupted.
+    # None for a run that is running or was interrupted.
     finished: str | None
     counts: dict[str, Any]
     refused: int
@@ -51,7 +51,7 @@ def sync_status(as_json: bool) -> None:
 
 
 def list_runs(connection: Connection) -> list[Run]:
-    """The held runs and then the latest others, `SHOWN` runs at most beside the held ones."""
+    """Lists all held runs, and then the latest `SHOWN` others."""
     rows = (
         select(sync_runs, feeds.c.name).join(feeds, feeds.c.id == sync_runs.c.feed_id).order_by(sync_runs.c.id.desc())
     )
@@ -96,8 +96,8 @@ def _to_row(item: Run) -> dict[str, str]:
 @click.argument("run", type=int)
 @as_json
 def sync_approve(run: int, as_json: bool) -> None:
-    """Apply the held RUN: the very export that was held. Where more would vanish or change by now than it showed, it is
-    held again, as a new run."""
+    """Apply the held RUN with the export that was held. If it would now delete or change more records than it showed,
+    it is held again, as a new run."""
     with open_connection() as connection:
         held = _find_held(connection, run)
         url = connection.engine.url.render_as_string(hide_password=False)
@@ -117,7 +117,7 @@ def sync_approve(run: int, as_json: bool) -> None:
             text=True,
             check=False,
         )
-        # An exit code would be that of whatever broke, too.
+        # The outcome in the database decides, because other failures could give the same exit code.
         is_approved = _find(connection, run).outcome == APPROVED
     if not is_approved:
         raise CommandError(f"the run {run} was not applied:\n{done.stderr or done.stdout}")
@@ -129,7 +129,7 @@ def sync_approve(run: int, as_json: bool) -> None:
 @click.argument("run", type=int)
 @as_json
 def sync_discard(run: int, as_json: bool) -> None:
-    """Forget the held RUN, and its export."""
+    """Discard the held RUN, and delete its export."""
     with open_connection() as connection:
         held = _find_held(connection, run)
         kept = close_held(connection, sync_runs.c.id == run, "discarded", "discarded by an operator")

@@ -1,4 +1,4 @@
-"""`roster vendor`, the part of the vendor interface: API keys, passwords, throttles."""
+"""The commands of `roster vendor` for the vendor interface: API keys, passwords and rate limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from roster_service.access.vendors import Vendor
 from roster_service.cli.console import as_json, open_connection, show
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-_SPAN = re.compile(r"(?P<count>\d{1,4})(?P<unit>[smhd])", re.ASCII)
+_DURATION = re.compile(r"(?P<count>\d{1,4})(?P<unit>[smhd])", re.ASCII)
 
 password_option = click.option(
     "--password-stdin", is_flag=True, help="Read the password from standard input; without it, one is made and shown."
@@ -27,16 +27,16 @@ password_option = click.option(
 
 
 def read_duration(text: str) -> timedelta:
-    """A span of time: a whole number and `s`, `m`, `h` or `d`. BadParameter for any other text."""
-    matched = _SPAN.fullmatch(text)
+    """Reads a duration: a whole number and `s`, `m`, `h` or `d`. Raises BadParameter for any other text."""
+    matched = _DURATION.fullmatch(text)
     if matched is None:
-        raise click.BadParameter(f"{text!r} is no span of time, such as 24h, 30m or 7d")
+        raise click.BadParameter(f"{text!r} is no duration, such as 24h, 30m or 7d")
     return timedelta(**{_UNITS[matched["unit"]]: int(matched["count"])})
 
 
 @dataclasses.dataclass(frozen=True)
 class Login:
-    """What a vendor needs to log in. `password`: None where the operator brought it."""
+    """A new API key, its prefix, and the password that was made; None if the operator has given the password."""
 
     prefix: str
     api_key: str
@@ -44,12 +44,13 @@ class Login:
 
 
 def read_password(from_stdin: bool) -> str | None:
-    """The operator's password, the first line of standard input; None where one shall be made."""
+    """Returns the first line of standard input; None without `from_stdin`, so that a password is made."""
     return sys.stdin.readline().rstrip("\r\n") if from_stdin else None
 
 
 def create_login(connection: Connection, vendor_id: int, password: str | None) -> Login:
-    """A first API key, and a password: the one given, else one that is made."""
+    """Makes an API key for a vendor and sets its password. `password`: None to make one. Raises CommandError for a
+    password that is too short or too long."""
     made = make_password()
     set_password(connection, vendor_id, made if password is None else password)
     key = issue_key(connection, vendor_id)
@@ -57,7 +58,7 @@ def create_login(connection: Connection, vendor_id: int, password: str | None) -
 
 
 def describe_login(login: Login) -> str:
-    """The lines that are shown once."""
+    """Returns the lines that show the new key and password."""
     lines = [f"api key   {login.api_key}"]
     if login.password is not None:
         lines.append(f"password  {login.password}")
@@ -111,7 +112,7 @@ def vendor_show(email: str, as_json: bool) -> None:
 
 
 def describe_vendor(item: Vendor) -> str:
-    """Everything of a vendor, a line each."""
+    """Returns a line for each property of a vendor."""
     grants = [f"{grant.district_id}: {grant.school_id or '(whole)'}" for grant in item.grants]
     lines = {
         "e-mail": item.email,
@@ -125,7 +126,7 @@ def describe_vendor(item: Vendor) -> str:
 
 
 def describe_limits(allowance: Allowance) -> str:
-    """What the allowance comes to."""
+    """Returns the rate limits of an allowance, with the defaults, as a phrase."""
     rate, burst, day = fill_allowance(allowance)
     return f"{rate} requests a second, {burst} at once, {day:,} a day"
 
