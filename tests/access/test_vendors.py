@@ -11,9 +11,11 @@ import pytest
 from sqlalchemy import Connection, Engine, select
 
 from roster_service.access import vendors
+from roster_service.access.credentials.passwords import set_password
 from roster_service.access.credentials.secrets import hash_secret, make_client_id, make_secret, verify_secret
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.access.vendors import Grant
+from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import oauth_clients
 from roster_service.errors import CommandError
@@ -145,6 +147,14 @@ UNKNOWN = [
 def test_an_unknown_vendor_or_client_is_told(connection: Connection, action: Callable[[Connection], object]) -> None:
     with pytest.raises(CommandError, match=r"no (vendor|client)"):
         action(connection)
+
+
+def test_a_password_is_stored_as_argon2id(connection: Connection) -> None:
+    password = "correct horse battery"
+    set_password(connection, vendors.find_vendor(connection, EMAIL).id, password)
+    [stored] = connection.scalars(select(tables.vendors.c.password_hash).where(tables.vendors.c.email == EMAIL))
+    assert stored.startswith("$argon2id$")
+    assert password not in stored
 
 
 # --- clients -----------------------------------------------------------------------------------------------------

@@ -151,6 +151,27 @@ def test_a_secret_key_that_opens_no_signing_key_stops_the_start(engine: Engine, 
     }
 
 
+WRONG = {
+    "an unknown name": ({"prot": "8001"}, "ROSTER_PROT is no setting of this service; did you mean ROSTER_PORT?"),
+    "a value out of range": ({"max_limit": "0"}, "ROSTER_MAX_LIMIT must be a whole number from 1 to 100000"),
+    "a short secret key": ({"secret_key": "short"}, "ROSTER_SECRET_KEY must have at least 32 characters"),
+}
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize(("settings", "reason"), WRONG.values(), ids=WRONG)
+def test_a_name_or_value_that_no_setting_takes_stops_the_start(
+    database_url: str, free_port: int, server: str, settings: dict[str, str], reason: str
+) -> None:
+    environment = environment_of(database_url=database_url, port=str(free_port), **settings)
+    environment |= {"GUNICORN_CMD_ARGS": f"--bind 127.0.0.1:{free_port}"}
+    done = subprocess.run(
+        SERVERS[server], env=environment, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode != 0
+    assert {line for line in done.stderr.splitlines() if line.startswith("roster: ")} == {f"roster: {reason}"}
+
+
 def test_a_taken_port_is_one_sentence(database_url: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

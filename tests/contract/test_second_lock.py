@@ -241,6 +241,16 @@ def test_a_raw_session_reads_and_writes_what_its_role_is_for(raw: tuple[Role, Co
                 connection.execute(text(change.format(table.name)))
 
 
+def test_no_role_may_write_a_record(raw: tuple[Role, Connection]) -> None:
+    """Neither of the roster, nor a rendered one, nor which orgs a vendor sees: not a column of them."""
+    _, connection = raw
+    writes = text(
+        "SELECT has_table_privilege(:name, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')"
+        " OR has_any_column_privilege(:name, 'INSERT, UPDATE, REFERENCES')"
+    )
+    assert [table.name for table in READABLE if connection.scalar(writes, {"name": table.name})] == []
+
+
 def test_a_raw_session_can_become_no_other_role(served: Served, raw: tuple[Role, Connection]) -> None:
     _, connection = raw
     me = connection.scalar(text("SELECT session_user"))

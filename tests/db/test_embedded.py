@@ -128,6 +128,17 @@ def test_no_folder_above_changes_its_mode(home: Path) -> None:
     assert modes_above(*above) == before
 
 
+def test_the_server_listens_on_no_network_address(folder: Path) -> None:
+    asked = "SELECT current_setting('listen_addresses'), current_setting('unix_socket_permissions')"
+    with (
+        open_embedded(folder) as url,
+        contextlib.closing(psycopg2.connect(url)) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(asked)
+        assert cursor.fetchone() == ("", "0700")
+
+
 @as_root
 def test_another_local_user_cannot_connect(folder: Path, home: Path, start: Callable[..., Another]) -> None:
     home.mkdir(parents=True)

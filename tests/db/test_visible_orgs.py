@@ -236,6 +236,19 @@ def test_every_change_of_a_vendor_gives_its_rows_another_key(orgs: Engine) -> No
     assert len(set(keys)) == len(changes)
 
 
+def test_the_hash_of_visible_orgs_is_salted(orgs: Engine) -> None:
+    """The same rows have another hash under another salt: ids of orgs alone do not tell it."""
+    found = []
+    for _ in range(2):
+        with orgs.begin() as connection:
+            vendors.grant(connection, email_of("one"), "d1", ())
+            found.append((read_rows(connection, "one"), read_hash(connection, "one")))
+            connection.execute(update(tables.roster_state).values(salt=func.gen_random_uuid()))
+    (rows, one), (same_rows, other) = found
+    assert rows == same_rows
+    assert one != other
+
+
 def test_records_are_rendered_with_every_org(orgs: Engine) -> None:
     with orgs.begin() as connection:
         for change in (None, delete(tables.orgs).where(tables.orgs.c.sourced_id == "d2")):
