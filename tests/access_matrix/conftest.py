@@ -60,10 +60,13 @@ def world(make_database: Callable[[], str]) -> Iterator[World]:
             given = [(district, ()) for district in grants.districts]
             given += [(by_id("orgs")[school]["district_id"], (school,)) for school in grants.schools]
             credentials[name] = add_vendor(connection, name, given)
-    rights = {make_content_rights(frozenset(map(ScopeName, names))) for names in SCOPE_SETS.values()}
+    every_rights = {make_content_rights(frozenset(map(ScopeName, names))) for names in SCOPE_SETS.values()}
     records = {record for version in VERSIONS for record in version.records.values()}
     views = [
-        view for record in records for rights in rights if has_rendition(view := make_resource_view(record, rights))
+        view
+        for record in records
+        for rights in every_rights
+        if has_rendition(view := make_resource_view(record, rights))
     ]
     render_all(engine, views)
     yield World(url, engine, credentials, {(view.record, view.rights): key_of(view) for view in views})
