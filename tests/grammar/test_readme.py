@@ -57,14 +57,24 @@ def test_the_table_of_operators_has_a_mark_where_the_code_has_a_row() -> None:
     columns = (
         (Operator.EQUAL,),
         (Operator.NOT_EQUAL,),
-        (Operator.GREATER, Operator.LESS_OR_EQUAL),
+        (Operator.GREATER, Operator.GREATER_OR_EQUAL, Operator.LESS, Operator.LESS_OR_EQUAL),
         (Operator.CONTAINS,),
     )
+    [head] = re.findall(r"^\| kind \| values \| (.*) \|$", README, re.MULTILINE)
+
+    assert [cell.split() for cell in head.split(" | ")] == [[f"`{one.value}`" for one in ones] for ones in columns]
+    assert {one for ones in columns for one in ones} == set(Operator)
 
     assert set(rows) == {kind.name for kind in OPERATORS}
     for kind, taken in OPERATORS.items():
         _, *cells = (cell.strip() for cell in rows[kind.name].split("|"))
         assert [bool(cell) for cell in cells] == [set(operators) <= set(taken) for operators in columns], kind
+
+
+def test_the_grammar_has_every_operator() -> None:
+    [rule] = re.findall(r"^operator = (.*) ;$", README, re.MULTILINE)
+
+    assert set(rule.split(" | ")) == {f'"{operator.value}"' for operator in Operator}
 
 
 def test_the_table_of_errors_has_every_code_of_every_class() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import configparser
 import importlib.util
 import json
+import pkgutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import Connection, Engine, insert, update
 
+import sync_scripts
 from roster_service.cli.feeds import FORMATS
 from roster_service.db import tables
 from sync_scripts.applying.feed_district import FeedDistrict, add_district
@@ -25,6 +28,7 @@ from sync_scripts.staging.retained import Retention
 from .bending import Bend, cell_of, with_row
 from .conftest import SHELBYVILLE, SPRINGFIELD, snapshot
 
+ROOT = Path(__file__).parents[2]
 Night = Callable[[], tuple[int, list[dict[str, Any]]]]
 
 
@@ -133,6 +137,14 @@ def test_a_format_that_nobody_knows(engine: Engine, night: Night) -> None:
     assert (code, lines[0]["message"]) == (
         ExitCode.REFUSED, "the feed shelbyville takes papyrus, which this version does not know",
     )  # fmt: skip
+
+
+def test_every_script_and_room_of_the_sync_stands_in_a_layer() -> None:
+    """A module that is in none may import whatever it likes."""
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / "setup.cfg")
+    layers = settings["importlinter:contract:steps"]["layers"].replace("|", " ").split()
+    assert {f"sync_scripts.{module.name}" for module in pkgutil.iter_modules(sync_scripts.__path__)} == set(layers)
 
 
 def test_every_family_has_its_script_and_can_be_added() -> None:

@@ -24,6 +24,7 @@ from sync_scripts.formats.clever import CLEVER
 from sync_scripts.formats.model import Format
 from sync_scripts.formats.oneroster import ONEROSTER_1_1, ONEROSTER_1_2
 from sync_scripts.formats.sds import SDS
+from sync_scripts.reading.registry import FAMILIES
 
 from .bending import Bend, both, cell, raw, read_csv, rows_of, with_row
 from .conftest import SHELBYVILLE, SPRINGFIELD
@@ -49,6 +50,10 @@ SOURCES = {
     "clever": Source(CLEVER, load_clever.main, "clever", "shelbyville-clever", "students"),
     "sds": Source(SDS, load_sds.main, "sds", "northhaven-sds", "users"),
 }
+
+
+def test_every_family_has_an_export_here() -> None:
+    assert {source.family for source in SOURCES.values()} == set(FAMILIES)
 
 
 def in_every_cell(value: str) -> Callable[[Source], Bend]:
