@@ -1,0 +1,47 @@
+"""CONTRIBUTING.md stays true to the tree: each named file, make target and test path exists, and recipes stay short."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "CONTRIBUTING.md").read_text()
+CODE = re.findall(r"`([^`\n]+)`", PAGE)
+PATHS = sorted({text for text in CODE if re.fullmatch(r"[\w.-]+(/[\w.-]+)+|[\w-]+\.(md|cfg|toml)", text)})
+# Of commands: what pytest is to run, and modules that Python is to run.
+TESTS = sorted({path for text in [*CODE, *PAGE.splitlines()] for path in re.findall(r"\btests/[\w/]+(?:\.py)?", text)})
+MODULES = sorted({name for text in CODE for name in re.findall(r"python -m ((?:tests|sync_scripts)\.[\w.]+)", text)})
+TARGETS = sorted(set(re.findall(r"\bmake ([a-z-]+)", "\n".join([*CODE, *re.findall(r"(?m)^    .*", PAGE)]))))
+RECIPES = re.findall(r"(?m)^### (.+)\n\n((?:.+\n)+)", PAGE)
+
+
+@pytest.mark.parametrize("path", [*PATHS, *TESTS])
+def test_every_named_path_exists(path: str) -> None:
+    assert (ROOT / path).exists()
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_named_module_exists(name: str) -> None:
+    assert (ROOT / f"{name.replace('.', '/')}.py").exists()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_named_make_target_exists(target: str) -> None:
+    assert re.search(rf"(?m)^{target}:", (ROOT / "Makefile").read_text())
+
+
+@pytest.mark.parametrize(("title", "steps"), RECIPES, ids=[title for title, _ in RECIPES])
+def test_a_recipe_is_short_and_ends_with_its_tests(title: str, steps: str) -> None:
+    lines = steps.splitlines()
+    assert len(lines) <= 10
+    assert re.match(r"\d\. `pytest tests/", lines[-1])
+
+
+def test_the_page_names_what_these_tests_check() -> None:
+    assert len(PATHS) > 25
+    assert {"test", "check", "check-long", "imports"} <= set(TARGETS)
+    assert MODULES == ["tests.db.schema_snapshot"]
+    assert len(RECIPES) == PAGE.count("\n### ") == 7
