@@ -5,28 +5,31 @@ PYTHON ?= python3
 PORT ?= $(or $(ROSTER_PORT),8000)
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+LOCKS := deploy/locks
 # A test file at a time on each core; each has a PostgreSQL of its own, hence no more than four.
 SPREAD := --numprocesses auto --maxprocesses 4 --dist loadfile
 SOURCES := roster_service sync_scripts grammar tests wsgi.py
 
-.PHONY: help run test check sync check-long style types imports audit alone clean
+.PHONY: help run test check sync check-long style types imports audit alone lock clean
 .PHONY: bench bench-filter bench-sync bench-locks
 
 help: ## List the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
 
 # What is installed follows from these files; the mark says that it was done.
-$(VENV)/.service: setup.cfg pyproject.toml grammar/setup.cfg grammar/pyproject.toml
+$(VENV)/.service: setup.cfg pyproject.toml grammar/setup.cfg grammar/pyproject.toml $(LOCKS)/embedded.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another: make run PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e './grammar[marshmallow,sqlalchemy]' -e .
+	@$(PIP) install --require-hashes -r $(LOCKS)/embedded.txt
+	@$(PIP) install --no-deps --no-build-isolation -e ./grammar -e .
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.service
+$(VENV)/.test: $(VENV)/.service $(LOCKS)/test.txt
 	@echo "Installing the test tools ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e './grammar[marshmallow,sqlalchemy]' -e '.[test]'
+	@$(PIP) install --require-hashes -r $(LOCKS)/test.txt
 	@touch $@
 
 run: $(VENV)/.service ## Serve on 127.0.0.1:$PORT (8000); an empty database gets a demo district
@@ -67,7 +70,7 @@ alone: $(VENV)/.test ## Prove that the filter library and the service build, ins
 
 $(VENV)/.bench: $(VENV)/.test
 	@echo "Installing what the benchmarks compare with ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@$(PIP) install -e '.[bench]'
 	@touch $@
 
 bench: $(VENV)/.bench ## Measure the service beside what bounds it, on a district of $STUDENTS (191,000); PLOT=FILE draws it too
@@ -81,6 +84,10 @@ bench-sync: $(VENV)/.test ## Measure the sync of a district of $STUDENTS (100,00
 
 bench-locks: $(VENV)/.test ## Measure what row-level security costs, on a district of $STUDENTS (20,000)
 	@$(BIN)/python -m tests.bench.bench_locks
+
+lock: ## Write the lock files anew after a change of setup.cfg; UPGRADE=--upgrade takes the newest version of everything
+	@test -x $(VENV)/lock/bin/uv || { $(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet --disable-pip-version-check uv; }
+	@sh $(LOCKS)/renew.sh $(VENV)/lock/bin/uv $(UPGRADE)
 
 clean: ## Remove what was installed and built; the data folder stays
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
-from roster_service.db.postgres_programs import Answer, Programs, find_programs
+from roster_service.db.postgres_programs import Answer, Programs, find_programs, find_wheel
 from roster_service.errors import DatabaseUnavailableError
 from roster_service.settings import Settings
 
@@ -81,6 +81,8 @@ def open_embedded(home: Path, on_new: OnNew = lambda _cluster: None) -> Iterator
 
 
 def _open(cluster: Path, on_new: OnNew, stack: contextlib.ExitStack) -> str:
+    # Before anybody is told of a new database.
+    find_wheel()
     if not has_cluster(cluster):
         on_new(cluster)
         _make(cluster, find_programs(cluster))

