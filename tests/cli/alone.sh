@@ -1,6 +1,7 @@
 #!/bin/sh
-# Proves that the service installs: the distributions build, and from them alone, in a clean environment and an empty
-# folder, `roster run` serves a call. Takes as its argument the Python to use, which has `build`.
+# Proves that the service installs: the distributions build, and from them alone, in clean environments and an empty
+# folder, with the extras `roster run` serves a call, and without them every module imports and `roster` works.
+# Takes as its argument the Python to use, which has `build`.
 set -eu
 
 python=${1:-python3}
@@ -23,8 +24,16 @@ for distribution in "$work/source/grammar" "$work/source"; do
     }
 done
 
-"$python" -m venv "$work/alone"
-"$work/alone/bin/pip" install --quiet --disable-pip-version-check "$work"/dist/*.whl
+# Makes an environment, named by the first argument, with both distributions; the second: the extras of the service.
+install() {
+    "$python" -m venv "$work/$1"
+    "$work/$1/bin/pip" install --quiet --disable-pip-version-check \
+        "$work"/dist/oneroster_filter-*.whl "$(echo "$work"/dist/roster_service-*.whl)$2"
+}
+
 cd "$work/empty"
+install plain ""
+"$work/plain/bin/python" "$here/plain_check.py" "$work/plain/bin/roster"
+install alone "[embedded,compression]"
 "$work/alone/bin/python" "$here/alone_check.py" "$work/alone/bin/roster"
 echo "alone: $(ls "$work/dist" | xargs) serve"

@@ -172,6 +172,31 @@ def test_a_name_or_value_that_no_setting_takes_stops_the_start(
     assert {line for line in done.stderr.splitlines() if line.startswith("roster: ")} == {f"roster: {reason}"}
 
 
+WITHOUT_WHEEL = """
+from roster_service.db import postgres_programs
+postgres_programs.WHEEL = "no-such-distribution"
+from roster_service.cli import main
+main()
+"""
+
+
+def test_without_the_embedded_server_and_an_own_one_the_start_is_one_sentence(tmp_path: Path, free_port: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_WHEEL, "run"],
+        env=environment_of(home=str(tmp_path / "home"), port=str(free_port)),
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "roster: ROSTER_DATABASE_URL is not set, and the embedded PostgreSQL is not installed: set it, or run "
+        "`pip install 'roster-service[embedded]'`\n"
+    )
+    assert not (tmp_path / "home").exists()
+
+
 def test_a_taken_port_is_one_sentence(database_url: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
