@@ -39,6 +39,7 @@ from roster_service.web.access_log_hook import register_access_log
 from roster_service.web.compression import register_compression
 from roster_service.web.docs_page import register_docs
 from roster_service.web.error_handlers import register_error_handlers
+from roster_service.web.host_header import register_host_check
 from roster_service.web.pipeline import Services
 from roster_service.web.time_limit import TimeLimit
 
@@ -68,6 +69,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     issuer = settings.public_url or f"http://{settings.host}:{settings.port}"
 
     app = Flask("roster_service", static_folder=None)
+    register_host_check(app)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.url_map.converters["id"] = IdConverter
     # Two slashes in a row are an empty id: the path must not be redirected to one with a single slash.

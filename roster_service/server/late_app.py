@@ -22,6 +22,7 @@ from roster_service.db.engine import START_SECONDS
 from roster_service.errors import DatabaseUnavailableError, SettingError
 from roster_service.rostering.paths import EncodedIds
 from roster_service.web.error_handlers import register_error_handlers
+from roster_service.web.host_header import register_host_check
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -96,6 +97,7 @@ def make_refusing_app() -> Flask:
     """Makes an application that answers every request 503, in the format of its interface."""
     app = Flask("roster_service", static_folder=None)
     register_error_handlers(app)
+    register_host_check(app)
     app.before_request(_refuse)
     app.after_request(add_common_headers)
     app.wsgi_app = EncodedIds(app.wsgi_app)  # type: ignore[method-assign]
