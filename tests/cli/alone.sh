@@ -31,9 +31,9 @@ install() {
         "$work"/dist/oneroster_filter-*.whl "$(echo "$work"/dist/roster_service-*.whl)$2"
 }
 
-cd "$work/empty"
 install plain ""
-"$work/plain/bin/python" "$here/plain_check.py" "$work/plain/bin/roster"
 install alone "[embedded,compression]"
+cd "$work/empty"
+"$work/plain/bin/python" "$here/plain_check.py" "$work/plain/bin/roster"
 "$work/alone/bin/python" "$here/alone_check.py" "$work/alone/bin/roster"
 echo "alone: $(ls "$work/dist" | xargs) serve"
