@@ -39,9 +39,9 @@ class StudentsParams:
     include: Sequence[str] = ()
 
 
-_REQUESTED_DISTRICTS = cast(bindparam("asked_districts"), CTexts)
-_REQUESTED_SCHOOLS = cast(bindparam("asked_schools"), CTexts)
-_REQUESTED_SINCE = cast(bindparam("asked_since"), Stamp)
+_REQUESTED_DISTRICTS = cast(bindparam("requested_districts"), CTexts)
+_REQUESTED_SCHOOLS = cast(bindparam("requested_schools"), CTexts)
+_REQUESTED_SINCE = cast(bindparam("requested_since"), Stamp)
 
 
 def find_students(reader: Reader, engine: Engine, holder: KeyHolder, params: StudentsParams) -> ReadPage:
@@ -52,10 +52,10 @@ def find_students(reader: Reader, engine: Engine, holder: KeyHolder, params: Stu
     admission = holder.admit(guardians=rights.guardians)
     path_values: dict[str, Any] = {
         "requested_lea": params.districtlea,
-        "asked_schools": params.schools,
-        "asked_since": params.modified_since,
+        "requested_schools": params.schools,
+        "requested_since": params.modified_since,
     }
-    path_values["asked_districts"] = _find_districts(engine, admission, {**path_values, "vendor_id": holder.vendor_id})
+    path_values["requested_districts"] = _find_districts(engine, admission, {**path_values, "vendor_id": holder.vendor_id})
     return reader.read_page(AuthorizedRequest(make_students_plan(params), holder.vendor_id, admission, path_values))
 
 
@@ -63,14 +63,14 @@ def _find_districts(engine: Engine, admission: Call, values: dict[str, Any]) -> 
     """The districts that are asked for, once it is clear that the vendor sees them, and the schools that it names."""
     with engine.connect() as connection:
         connection.execute(admission.statement, admission.values)
-        values["asked_districts"] = list(connection.scalars(_district_statement(), values))
-        if not values["asked_districts"]:
+        values["requested_districts"] = list(connection.scalars(_district_statement(), values))
+        if not values["requested_districts"]:
             raise _refuse("the district of `districtlea` is not granted to you")
-        if values["asked_schools"] is not None:
+        if values["requested_schools"] is not None:
             found = connection.execute(_school_statement(), values).scalar_one()
-            if found < len(set(values["asked_schools"])):
+            if found < len(set(values["requested_schools"])):
                 raise _refuse("not every school of `schools` is granted to you in this district")
-    return list(values["asked_districts"])
+    return list(values["requested_districts"])
 
 
 def _make_rights(params: StudentsParams) -> ContentRights:

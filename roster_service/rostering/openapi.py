@@ -85,7 +85,7 @@ def make_api(app: Flask, version: Version) -> RosteringApi:
     for record in version.records.values():
         # Named here, because the document would otherwise make up a name for the second model of one schema.
         api.spec.components.schema(record.__name__, schema=record)
-        api.spec.components.schema(f"{record.__name__}PathFilter", schema=record(partial=True))
+        api.spec.components.schema(f"{record.__name__}Selection", schema=record(partial=True))
     return api
 
 

@@ -65,9 +65,9 @@ class Part(fields.Nested, RosterField):
         raise LookupError("the vendor interface has no filter")
 
 
-def asked_lea() -> BindParameter[str]:
+def requested_lea() -> BindParameter[str]:
     """The bound identifier of the district that is asked for."""
-    return bindparam("asked_lea", type_=SqlText)
+    return bindparam("requested_lea", type_=SqlText)
 
 
 # --- schools -----------------------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ class Student(Record):
     preferredLastName = Text(_users.preferred_last_name)
     email = Text(_users.email)
     grades = TextList(_users.grades)
-    districtlea = Text(cast(asked_lea(), SqlText), required=True)
+    districtlea = Text(cast(requested_lea(), SqlText), required=True)
     schools = ObjectList(StudentSchool, Rows(_schools, (_school.c.sourced_id,)))
     demographics = Part(
         StudentDemographics,

@@ -22,7 +22,7 @@ PLAIN: dict[str, Any] = {
     "rights": ContentRights(guardians=True, metadata=frozenset({MetadataOf.STUDENTS})),
     "path_filter": STUDENTS,
     "path_ids": {"schoolId": "s"},
-    "path_values": {"asked_schools": ["a", "b"], "asked_lea": "17", "asked_since": None},
+    "path_values": {"requested_schools": ["a", "b"], "requested_lea": "17", "requested_since": None},
     "vendor_id": 1,
     "admission": Call(text("SELECT 1"), {}),
     "record": v1p2.User,
@@ -38,7 +38,7 @@ def hash_of(**changed: Any) -> bytes:
     made = make_plan(
         params(**facts["params"]), facts["record"], facts["rights"], facts["path_filter"], facts["path_ids"]
     )
-    return AuthorizedRequest(made, facts["vendor_id"], facts["admission"], facts["asked"]).query_hash
+    return AuthorizedRequest(made, facts["vendor_id"], facts["admission"], facts["path_values"]).query_hash
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def hash_of(**changed: Any) -> bytes:
         pytest.param({"params": {"offset": 3}}, id="offset"),
         pytest.param({"params": {"fields": ("email",)}}, id="fields"),
         pytest.param({"params": {"descending": True}}, id="direction"),
-        pytest.param({"path_values": {"asked_schools": ["b", "a"]}}, id="order-of-the-asked-schools"),
+        pytest.param({"path_values": {"requested_schools": ["b", "a"]}}, id="order-of-the-asked-schools"),
         pytest.param({"vendor_id": 2}, id="vendor"),
         pytest.param({"admission": Call(text("SELECT 2"), {})}, id="token"),
         pytest.param({"params": {"sort": "sourcedId"}}, id="the-sort-that-it-has-anyway"),
@@ -61,9 +61,9 @@ def test_one_ordering(changed: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        pytest.param({"path_values": {"asked_schools": ["a"]}}, id="asked-schools"),
-        pytest.param({"path_values": {"asked_lea": "18"}}, id="asked-district"),
-        pytest.param({"path_values": {"asked_since": "2026-01-01"}}, id="asked-since"),
+        pytest.param({"path_values": {"requested_schools": ["a"]}}, id="asked-schools"),
+        pytest.param({"path_values": {"requested_lea": "18"}}, id="asked-district"),
+        pytest.param({"path_values": {"requested_since": "2026-01-01"}}, id="asked-since"),
         pytest.param({"path_ids": {"schoolId": "t"}}, id="id-of-the-path"),
         pytest.param(
             {"rights": ContentRights(guardians=False, metadata=frozenset({MetadataOf.STUDENTS}))}, id="guardians"
