@@ -14,11 +14,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from cachetools import LRUCache
 from psycopg2.errors import FeatureNotSupported
 from psycopg2.extensions import QuotedString, adapt
 from sqlalchemy import Connection, Engine, Row, Select, TextClause
@@ -135,11 +135,12 @@ def may_prepare(engine: Engine) -> bool:
 def plan(wanted: Prepared, info: MutableMapping[Any, Any], run: Callable[[str], object]) -> None:
     """Has the session plan a statement, unless it has. `info`: what is remembered of the session; `run` runs a
     statement in it."""
-    plans: OrderedDict[str, None] = info.setdefault(PLANS, OrderedDict())
-    if wanted.name in plans:
-        plans.move_to_end(wanted.name)
+    if PLANS not in info:
+        info[PLANS] = LRUCache(KEPT_PLANS)
+    plans: LRUCache[str, Prepared] = info[PLANS]
+    if plans.get(wanted.name) is not None:
         return
     if len(plans) >= KEPT_PLANS:
-        run(f"DEALLOCATE {plans.popitem(last=False)[0]}")
+        run(f"DEALLOCATE {plans.popitem()[0]}")
     run(f"PREPARE {wanted.name} AS {wanted.text}")
-    plans[wanted.name] = None
+    plans[wanted.name] = wanted

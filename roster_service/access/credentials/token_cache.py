@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections import OrderedDict
+
+from cachetools import LRUCache
 
 from roster_service.access.credentials.access_token import LEEWAY_SECONDS, AccessToken, read_access_token
 from roster_service.access.credentials.signing_keys import KeyRing
@@ -24,7 +25,8 @@ class TokenReader:
     def __init__(self, keys: KeyRing, issuer: str) -> None:
         self._keys = keys
         self._issuer = issuer
-        self._verified: OrderedDict[bytes, AccessToken] = OrderedDict()
+        self._verified: LRUCache[bytes, AccessToken] = LRUCache(KEPT_TOKENS)
+        # An LRUCache is not thread-safe: a lookup reorders it.
         self._lock = threading.Lock()
 
     def read(self, token: str) -> AccessToken:
@@ -32,13 +34,9 @@ class TokenReader:
         digest = hashlib.sha256(token.encode()).digest()
         with self._lock:
             kept = self._verified.get(digest)
-            if kept is not None:
-                self._verified.move_to_end(digest)
         if kept is not None and time.time() < kept.expires_at + LEEWAY_SECONDS and self._keys.has_public(kept.key_id):
             return kept
         claims = read_access_token(token, self._keys, issuer=self._issuer)
         with self._lock:
             self._verified[digest] = claims
-            if len(self._verified) > KEPT_TOKENS:
-                self._verified.popitem(last=False)
         return claims
