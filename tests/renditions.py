@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from sqlalchemy import Engine
 
-from roster_service.cache.rendered_records import has_rendition, key_of
+from roster_service.cache.rendered_records import has_rendition, make_rendition_key
 from roster_service.cache.renditions import refresh_renditions
 from roster_service.db.visibility import ContentRights, MetadataOf
 from roster_service.db.visible_orgs import refresh_renderer
@@ -33,7 +33,7 @@ def every_view() -> dict[str, ResourceView]:
         for record in version.records.values()
         for rights in every_sight()
     )
-    return {key_of(view): view for view in views if has_rendition(view)}
+    return {make_rendition_key(view): view for view in views if has_rendition(view)}
 
 
 def render_all(engine: Engine, views: Iterable[ResourceView] | None = None) -> None:

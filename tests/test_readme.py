@@ -11,7 +11,7 @@ import pytest
 from roster_service.access.scopes import EXPLANATIONS
 from roster_service.cli import main
 from roster_service.query.params import COLLECTION_PARAMETERS
-from roster_service.rostering.endpoints import ENDPOINTS, Shape
+from roster_service.rostering.endpoints import ENDPOINTS, Cardinality
 from roster_service.rostering.status_info import STATUS_INFO
 from roster_service.schemas.vendor_bodies import StudentsRequest
 from roster_service.schemas.versions import VERSIONS
@@ -84,7 +84,7 @@ def test_every_exit_code_is_explained(code: ExitCode) -> None:
 
 def test_the_roots_and_the_number_of_nested_lists_are_right() -> None:
     assert all(f"`{version.root}`" in README for version in VERSIONS)
-    nested = [endpoint for endpoint in ENDPOINTS if endpoint.shape is Shape.COLLECTION and endpoint.ids]
+    nested = [endpoint for endpoint in ENDPOINTS if endpoint.cardinality is Cardinality.COLLECTION and endpoint.ids]
     assert f"{len(nested)} nested lists" in README
     assert f"{len(ENDPOINTS)} paths" in README
 

@@ -8,8 +8,6 @@ from oneroster_filter.nodes import Clause, Operator
 from oneroster_filter.refusals import refuse
 from oneroster_filter.values import to_utc
 
-WRITABLE = "a value is a text, True or False, a datetime, a date, or a list of texts without commas"
-
 Plain: TypeAlias = str | bool | datetime | date | Sequence[str]
 
 
@@ -49,10 +47,10 @@ class F:
         return self._clause(Operator.CONTAINS, value)
 
     def _clause(self, operator: Operator, value: Plain) -> Clause:
-        return Clause(self._name, operator, value_text(value))
+        return Clause(self._name, operator, write_value(value))
 
 
-def value_text(value: Plain) -> str:
+def write_value(value: Plain) -> str:
     """Write a value as a filter has it between its quotes.
 
     Args:

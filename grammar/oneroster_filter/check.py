@@ -10,7 +10,7 @@ from oneroster_filter.field_types import FieldType, FieldTypes
 from oneroster_filter.nodes import And, Clause, Expr, Operator, Or, all_of, any_of, fold_tree
 from oneroster_filter.operators import KIND_NAMES, OPERATORS
 from oneroster_filter.refusals import refuse
-from oneroster_filter.text import position_of
+from oneroster_filter.text import find_position
 from oneroster_filter.values import UnreadableError, Value, read_value
 
 
@@ -90,7 +90,7 @@ def _check_clause(clause: Clause, types: FieldTypes) -> TypedClause:
 
 def _refuse(clause: Clause, code: str, part: str, **facts: Any) -> FilterError:
     """The error of a clause, with its place in the text it was read from, or in its own text where it was built."""
-    position = clause.position or position_of(clause)
+    position = clause.position or find_position(clause)
     return refuse(
         code,
         text=position.text,

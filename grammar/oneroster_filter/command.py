@@ -73,10 +73,10 @@ def _run(options: argparse.Namespace, output: TextIO, errors: TextIO) -> None:
     expr = parse(options.filter, max_clauses=options.max_clauses)
     types = read_types(options.types) if options.types else None
     if options.explain:
-        typed = check(expr, all_text(clause.field for clause in clauses(expr)) if types is None else types)
+        typed = check(expr, make_text_types(clause.field for clause in clauses(expr)) if types is None else types)
         output.writelines(f"{line}\n" for line in explain(typed, options.dialect))
     if options.csv:
-        with reading(options.csv) as file:
+        with open_input(options.csv) as file:
             matched, seen = print_matching(expr, types, file, output)
         errors.write(f"{matched} of {seen} rows\n")
     if not options.explain and not options.csv:
@@ -85,29 +85,29 @@ def _run(options: argparse.Namespace, output: TextIO, errors: TextIO) -> None:
 
 def explain(typed: TypedExpr, dialect: str) -> Iterator[str]:
     """Yield the lines that show a checked expression: its tree, then its SQL where SQLAlchemy is installed."""
-    yield from tree_lines(typed, "")
+    yield from format_tree(typed, "")
     try:
-        from oneroster_filter.sql_explain import sql_lines
+        from oneroster_filter.sql_explain import format_sql
     except ModuleNotFoundError:
         yield "SQL: needs SQLAlchemy (pip install 'oneroster-filter[sqlalchemy]')"
     else:
         yield f"SQL ({dialect}):"
-        yield from sql_lines(typed, dialect)
+        yield from format_sql(typed, dialect)
 
 
-def tree_lines(expr: TypedExpr, indent: str) -> Iterator[str]:
+def format_tree(expr: TypedExpr, indent: str) -> Iterator[str]:
     """Yield the lines of a tree, one for each node."""
     if isinstance(expr, (And, Or)):
         yield f"{indent}{type(expr).__name__.upper()}"
         for operand in expr.operands:
-            yield from tree_lines(operand, f"{indent}  ")
+            yield from format_tree(operand, f"{indent}  ")
     else:
         kind = KIND_NAMES[expr.type.kind] + (", any of many" if expr.type.many else "")
         value = expr.value if isinstance(expr.value, Span) else repr(expr.value)
         yield f"{indent}{expr.field} {expr.operator.value} {value}  ({kind})"
 
 
-def all_text(names: Iterable[str]) -> FieldTypes:
+def make_text_types(names: Iterable[str]) -> FieldTypes:
     """The types of fields about which nothing is known."""
     return FieldTypes(dict.fromkeys(names, Kind.TEXT))
 
@@ -124,7 +124,7 @@ def read_types(path: str) -> FieldTypes:
     Raises:
         InputError: The file cannot be read, or is not such an object.
     """
-    with reading(path) as file:
+    with open_input(path) as file:
         try:
             return FieldTypes({name: _type_of(entry) for name, entry in json.load(file).items()})
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -156,7 +156,7 @@ def print_matching(expr: Expr, types: FieldTypes | None, file: TextIO, output: T
     """
     rows = (row for row in csv.reader(file, strict=True) if row)
     header = next(rows, [])
-    typed = check(expr, all_text(header) if types is None else types)
+    typed = check(expr, make_text_types(header) if types is None else types)
     lists = set()
     for clause in clauses(typed):
         if clause.field not in header:
@@ -185,7 +185,7 @@ def _cell(cell: str, is_list: bool) -> str | list[str] | None:
 
 
 @contextmanager
-def reading(path: str) -> Iterator[TextIO]:
+def open_input(path: str) -> Iterator[TextIO]:
     """A text file open for reading, whose faults are an `InputError`; `-` is the standard input."""
     with ExitStack() as stack:
         try:

@@ -22,7 +22,16 @@ from typing import (
     is_typeddict,
 )
 
-from oneroster_filter.field_types import ANY_KEY, DEEPEST, FieldType, FieldTypes, Kind, RelativeTypes, below, in_list
+from oneroster_filter.field_types import (
+    ANY_KEY,
+    MAX_CLASS_REPEATS,
+    FieldType,
+    FieldTypes,
+    Kind,
+    RelativeTypes,
+    make_list_types,
+    prefix_names,
+)
 
 TypesSource: TypeAlias = Any
 """A `FieldTypes`, a mapping of names to `FieldType` or `Kind`, a marshmallow schema, a dataclass or a TypedDict."""
@@ -84,7 +93,7 @@ def _of_record(record: type, path: tuple[type, ...]) -> dict[str, FieldType]:
     path = (*path, record)
     types: dict[str, FieldType] = {}
     for name, annotation in get_type_hints(record).items():
-        types |= below(name, _of_annotation(annotation, path))
+        types |= prefix_names(name, _of_annotation(annotation, path))
     return types
 
 
@@ -97,10 +106,10 @@ def _of_annotation(annotation: Any, path: tuple[type, ...]) -> RelativeTypes:
     if origin is Literal:
         return {"": FieldType(Kind.TEXT)} if all(isinstance(argument, str) for argument in arguments) else {}
     if _is_record(annotation):
-        return _of_record(annotation, path) if path.count(annotation) < DEEPEST else {}
+        return _of_record(annotation, path) if path.count(annotation) < MAX_CLASS_REPEATS else {}
     if _is_subclass(origin, Mapping):
         return {ANY_KEY: FieldType(Kind.TEXT)}
     if arguments and (_is_subclass(origin, SequenceABC) or _is_subclass(origin, SetABC)):
-        return in_list(_of_annotation(arguments[0], path))
+        return make_list_types(_of_annotation(arguments[0], path))
     kind = next((kind for type_, kind in SCALARS if _is_subclass(annotation, type_)), None)
     return {"": FieldType(kind)} if kind else {}

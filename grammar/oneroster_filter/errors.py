@@ -5,7 +5,7 @@ A class says what to do about an error; `code` says exactly which refusal it is 
 
 from typing import Any
 
-WINDOW = 72
+CARET_WINDOW = 72
 """The caret line shows this much of a long text around the place that is wrong."""
 
 
@@ -56,8 +56,8 @@ class FilterError(Exception):
         """Two lines: the text (cut to a window when long), and a caret below the place that is wrong."""
         if self.text is None or self.column is None:
             return None
-        start = max(0, self.column - WINDOW // 2)
-        end = start + WINDOW
+        start = max(0, self.column - CARET_WINDOW // 2)
+        end = start + CARET_WINDOW
         before = "..." if start else ""
         after = "..." if end < len(self.text) else ""
         # A control character would move the caret, or the reader's terminal.

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 ANY_KEY: Final = "*"
 """The last name of an open prefix: `metadata.*` is any name below `metadata`."""
 
-DEEPEST: Final = 2
+MAX_CLASS_REPEATS: Final = 2
 """How often one class may be on the path to a field: a class that contains itself is read one level deep."""
 
 LONGEST_MISSPELLING: Final = 64
@@ -136,7 +136,7 @@ RelativeTypes: TypeAlias = Mapping[str, FieldType]
 """The types that one declaration gives, by names relative to it; the empty name is the declared thing itself."""
 
 
-def below(name: str, types: RelativeTypes) -> dict[str, FieldType]:
+def prefix_names(name: str, types: RelativeTypes) -> dict[str, FieldType]:
     """The same types, seen from one level further up.
 
     Args:
@@ -149,7 +149,7 @@ def below(name: str, types: RelativeTypes) -> dict[str, FieldType]:
     return {f"{name}.{relative}" if relative else name: type_ for relative, type_ in types.items()}
 
 
-def in_list(types: RelativeTypes) -> dict[str, FieldType]:
+def make_list_types(types: RelativeTypes) -> dict[str, FieldType]:
     """The types of a list of such things: a list of texts is one value, of its own kind; of others there are many.
 
     Args:

@@ -8,7 +8,15 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from oneroster_filter.field_types import ANY_KEY, DEEPEST, FieldType, Kind, RelativeTypes, below, in_list
+from oneroster_filter.field_types import (
+    ANY_KEY,
+    MAX_CLASS_REPEATS,
+    FieldType,
+    Kind,
+    RelativeTypes,
+    make_list_types,
+    prefix_names,
+)
 
 Path = tuple[type[Schema], ...]
 
@@ -34,7 +42,7 @@ def _types(schema: Schema, path: Path) -> dict[str, FieldType]:
     types: dict[str, FieldType] = {}
     for name, field in schema.fields.items():
         if not field.load_only:
-            types |= below(field.data_key or name, _of_field(field, path))
+            types |= prefix_names(field.data_key or name, _of_field(field, path))
     return types
 
 
@@ -58,7 +66,7 @@ def _open(field: Any, path: Path) -> RelativeTypes:
 
 
 def _list(field: Any, path: Path) -> RelativeTypes:
-    return in_list(_of_field(field.inner, path))
+    return make_list_types(_of_field(field.inner, path))
 
 
 def _pluck(field: Any, path: Path) -> RelativeTypes:
@@ -67,11 +75,11 @@ def _pluck(field: Any, path: Path) -> RelativeTypes:
 
 def _nested(field: Any, path: Path) -> RelativeTypes:
     schema = field.schema
-    return _one_or_many(field, _types(schema, path) if path.count(type(schema)) < DEEPEST else {})
+    return _one_or_many(field, _types(schema, path) if path.count(type(schema)) < MAX_CLASS_REPEATS else {})
 
 
 def _one_or_many(field: Any, types: RelativeTypes) -> RelativeTypes:
-    return in_list(types) if field.schema.many else types
+    return make_list_types(types) if field.schema.many else types
 
 
 FIELDS: tuple[tuple[type[fields.Field[Any]], Callable[[Any, Path], RelativeTypes]], ...] = (

@@ -19,10 +19,10 @@ MAX_LENGTH = 4096
 MAX_CLAUSES = 2
 """The most clauses taken by default: what the standard promises."""
 
-REMEMBERED = 1024
+CACHED_TEXTS = 1024
 """How many texts `parse` remembers: the filters of an ordinary day, in a few megabytes at worst."""
 
-LONGEST_REMEMBERED = 512
+LONGEST_CACHED_TEXT = 512
 """Longer texts are read each time: they are few, and whoever sends them chooses how much would be remembered."""
 
 _LARK = Lark.open_from_package(__package__, "filter.lark", start="any_of", parser="lalr", lexer=FilterLexer)
@@ -40,7 +40,7 @@ _OPERATORS = {operator.value: operator for operator in Operator}
 def parse(text: str, *, max_length: int = MAX_LENGTH, max_clauses: int = MAX_CLAUSES) -> Expr:
     """Read a filter. Nothing is known yet of the fields: see `check`.
 
-    The latest texts of up to `LONGEST_REMEMBERED` characters are remembered, for all threads together, so that reading
+    The latest texts of up to `LONGEST_CACHED_TEXT` characters are remembered, for all threads together, so that reading
     one again costs next to nothing.
 
     Args:
@@ -57,11 +57,11 @@ def parse(text: str, *, max_length: int = MAX_LENGTH, max_clauses: int = MAX_CLA
     """
     if not isinstance(text, str):
         raise refuse("not-text", found=type(text).__name__)
-    read_text = _remembered if len(text) <= LONGEST_REMEMBERED else read
+    read_text = _parse_cached if len(text) <= LONGEST_CACHED_TEXT else parse_uncached
     return read_text(text, max_length, max_clauses)
 
 
-def read(text: str, max_length: int, max_clauses: int) -> Expr:
+def parse_uncached(text: str, max_length: int, max_clauses: int) -> Expr:
     """Read a filter without remembering it; see `parse`."""
     if len(text) > max_length:
         raise refuse("too-long", text=text, column=max_length, length=len(text), limit=max_length)
@@ -84,7 +84,7 @@ def read(text: str, max_length: int, max_clauses: int) -> Expr:
     return _any_of(tree, text)
 
 
-_remembered = lru_cache(maxsize=REMEMBERED)(read)
+_parse_cached = lru_cache(maxsize=CACHED_TEXTS)(parse_uncached)
 
 
 def _any_of(tree: Tree[Any], text: str) -> Expr:

@@ -58,7 +58,7 @@ def _reach(value: Any, path: tuple[str, ...], clause: TypedClause) -> Iterator[A
     """Every value at the end of a path; nothing where the way or the value is absent."""
     if value is None:
         return
-    if clause.type.many and isinstance(value, LISTS) and (path or not _is_one_value(value, clause.type.kind)):
+    if clause.type.many and isinstance(value, LIST_TYPES) and (path or not _is_one_value(value, clause.type.kind)):
         for item in value:
             yield from _reach(item, path, clause)
     elif not path:
@@ -70,7 +70,7 @@ def _reach(value: Any, path: tuple[str, ...], clause: TypedClause) -> Iterator[A
 
 
 def _is_one_value(value: Any, kind: Kind) -> bool:
-    return kind is Kind.TEXTS and not any(isinstance(item, LISTS) for item in value)
+    return kind is Kind.TEXTS and not any(isinstance(item, LIST_TYPES) for item in value)
 
 
 def _read(read: Callable[[Any], Any], value: Any, field: str) -> Any:
@@ -105,7 +105,7 @@ def _day(value: Any) -> date:
 
 
 def _texts(value: Any) -> frozenset[str]:
-    if not isinstance(value, LISTS):
+    if not isinstance(value, LIST_TYPES):
         raise UnreadableError("not-of-kind")
     return frozenset(_plain(item) for item in value if item is not None)
 
@@ -116,7 +116,7 @@ def _plain(value: Any) -> str:
     return value
 
 
-LISTS = (list, tuple, set, frozenset)
+LIST_TYPES = (list, tuple, set, frozenset)
 """What counts as a list in a record."""
 
 READERS: dict[Kind, Callable[[Any], Any]] = {

@@ -20,7 +20,7 @@ FOLD_FUNCTION = "oneroster_fold"
 """What `fold` is called on a SQLite connection."""
 
 
-class Spelled(FunctionElement[Any]):
+class DialectTemplate(FunctionElement[Any]):
     """An expression that is a template of its operands, one template for each dialect."""
 
     inherit_cache = True
@@ -28,15 +28,15 @@ class Spelled(FunctionElement[Any]):
     """Templates by the dialect's name; `default` is for every other."""
 
 
-@compiles(Spelled)
-def _spell(element: Spelled, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(DialectTemplate)
+def _compile_template(element: DialectTemplate, compiler: SQLCompiler, **options: Any) -> str:
     # A MariaDB server may be reached by the name of MySQL.
     name = "mariadb" if getattr(compiler.dialect, "is_mariadb", False) else compiler.dialect.name
     template = element.templates.get(name, element.templates["default"])
     return template.format(*(compiler.process(operand, **options) for operand in element.clauses))
 
 
-class Exact(Spelled):
+class Exact(DialectTemplate):
     """A text that equals another only by code point.
 
     PostgreSQL needs no word for it: there every deterministic collation has the equality of the bytes, and naming
@@ -60,23 +60,23 @@ class Ordered(Exact):
     templates: ClassVar = {**Exact.templates, "postgresql": '({}) COLLATE "C"'}
 
 
-_LEVELLED = f"replace(lower(replace({{}}, '{DOTTED_I}', '{PLAIN_I}')), '{FINAL_SIGMA}', '{SIGMA}')"
+_FOLD_TEMPLATE = f"replace(lower(replace({{}}, '{DOTTED_I}', '{PLAIN_I}')), '{FINAL_SIGMA}', '{SIGMA}')"
 
 
-class Folded(Spelled):
+class Folded(DialectTemplate):
     """A text folded for `~`: see `folding.py`. Its operands are the text and PostgreSQL's collation, quoted."""
 
     type = sa.Text()
     inherit_cache = True
     templates: ClassVar = {
         "sqlite": f"{FOLD_FUNCTION}({{0}})",
-        "postgresql": _LEVELLED.format("({0}) COLLATE {1}"),
-        **{name: _LEVELLED.format(Exact.templates[name].replace("{}", "{0}")) for name in ("mysql", "mariadb")},
-        "default": _LEVELLED.format("{0}"),
+        "postgresql": _FOLD_TEMPLATE.format("({0}) COLLATE {1}"),
+        **{name: _FOLD_TEMPLATE.format(Exact.templates[name].replace("{}", "{0}")) for name in ("mysql", "mariadb")},
+        "default": _FOLD_TEMPLATE.format("{0}"),
     }
 
 
-class HasAll(Spelled):
+class HasAll(DialectTemplate):
     """A list that holds every item of another. Its operands are the column and a bound `TextList`."""
 
     type = sa.Boolean()
@@ -88,7 +88,7 @@ class HasAll(Spelled):
     }
 
 
-class HasAny(Spelled):
+class HasAny(DialectTemplate):
     """A list that holds an item of another. Its operands are the column and a bound `TextList`."""
 
     type = sa.Boolean()

@@ -27,7 +27,7 @@ SQL_TYPES: dict[Kind, TypeEngine[Any]] = {
 }
 
 
-def sql_lines(typed: TypedExpr, dialect: str) -> Iterator[str]:
+def format_sql(typed: TypedExpr, dialect: str) -> Iterator[str]:
     """Yield the lines that show a checked expression as SQL: the condition, then what is bound to it.
 
     Args:

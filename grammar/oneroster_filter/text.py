@@ -30,7 +30,7 @@ def to_query(expr: Expr) -> str:
     return quote(to_text(expr), safe="")
 
 
-def position_of(clause: Clause) -> Position:
+def find_position(clause: Clause) -> Position:
     """Where the parts of a clause stand in its own text."""
     operator = len(clause.field)
     return Position(_clause_text(clause), 0, operator, operator + len(clause.operator.value))

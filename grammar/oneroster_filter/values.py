@@ -95,7 +95,7 @@ def read_span(text: str) -> Span:
     moment = read_instant(text)
     if _DAY_TEXT.fullmatch(text):
         return Span(moment, moment + DAY)
-    return millisecond(moment)
+    return make_millisecond(moment)
 
 
 def read_texts(text: str) -> tuple[str, ...]:
@@ -111,7 +111,7 @@ def to_utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def millisecond(moment: datetime) -> Span:
+def make_millisecond(moment: datetime) -> Span:
     """The millisecond that a moment is in."""
     first = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
     return Span(first, first + MILLISECOND)
@@ -145,5 +145,5 @@ def read_value(kind: Kind, operator: Operator, text: str) -> Value:
     """
     value = READERS[kind](text)
     if isinstance(value, Span) and operator in FROM_FIRST_INSTANT:
-        return millisecond(value.first)
+        return make_millisecond(value.first)
     return value

@@ -20,7 +20,7 @@ from roster_service.access.throttles.limits import fill_allowance
 from roster_service.db.tables import oauth_clients, orgs, vendor_grants, vendors
 from roster_service.db.visible_orgs import refresh_visible_orgs
 from roster_service.errors import CommandError
-from roster_service.schemas.flags import Flag
+from roster_service.schemas.flags import PermissionFlag
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def revoke(connection: Connection, email: str, district: str) -> Vendor:
 
 
 def change_flags(
-    connection: Connection, email: str, *, add: Sequence[Flag] = (), remove: Sequence[Flag] = ()
+    connection: Connection, email: str, *, add: Sequence[PermissionFlag] = (), remove: Sequence[PermissionFlag] = ()
 ) -> Vendor:
     """Adds permission flags to a vendor and removes others. Older tokens of the vendor end."""
     vendor = find_vendor(connection, email)

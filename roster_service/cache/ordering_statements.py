@@ -14,11 +14,16 @@ from sqlalchemy.types import BigInteger, Integer
 
 from roster_service.db.tables import CText, CTexts, ordering_chunks, roster_state
 from roster_service.query.plan import Plan
-from roster_service.query.request import ordered_shape
-from roster_service.query.statements import admits_for, matching, order_of, wanted_by
+from roster_service.query.request import make_ordering_shape
+from roster_service.query.statements import (
+    choose_collection_condition,
+    make_filter_condition,
+    make_sort_keys,
+    select_ids,
+)
 
 # How many ids a chunk has. A page of the usual size reads one or two.
-CHUNK = 1000
+CHUNK_SIZE = 1000
 
 ORDERING_ID = bindparam("ordering_id", type_=BigInteger)
 # Cast, because PostgreSQL cannot tell what the sum of two parameters is.
@@ -26,19 +31,21 @@ LIMIT = cast(bindparam("page_limit"), BigInteger)
 OFFSET = cast(bindparam("page_offset"), BigInteger)
 
 
-def positions(plan: Plan, *, sees_districts: bool) -> Select[str, int]:
+def select_positions(plan: Plan, *, sees_districts: bool) -> Select[str, int]:
     """(id, position) of every record of the plan's ordering; positions count from 0."""
-    shape = ordered_shape(plan)
-    position = func.row_number().over(order_by=order_of(shape)) - 1
-    return matching(shape, admits_for(plan, sees_districts=sees_districts), wanted_by(plan)).add_columns(position)
+    shape = make_ordering_shape(plan)
+    position = func.row_number().over(order_by=make_sort_keys(shape)) - 1
+    return select_ids(
+        shape, choose_collection_condition(plan, sees_districts=sees_districts), make_filter_condition(plan)
+    ).add_columns(position)
 
 
-def keeping_statement(plan: Plan, *, sees_districts: bool) -> Select[*tuple[Any, ...]]:
+def make_ordering_statement(plan: Plan, *, sees_districts: bool) -> Select[*tuple[Any, ...]]:
     """Keeps the ids of the plan's ordering under the id bound as `ordering_id`, in one pass; gives (their number, their
     bytes, the revision of the roster)."""
-    found = positions(plan, sees_districts=sees_districts).subquery("found")
+    found = select_positions(plan, sees_districts=sees_districts).subquery("found")
     identifier, position = found.c
-    number = cast(func.div(position, CHUNK), Integer)
+    number = cast(func.div(position, CHUNK_SIZE), Integer)
     chunks = select(
         ORDERING_ID, number, func.array_agg(aggregate_order_by(identifier, position.asc()), type_=CTexts)
     ).group_by(number)
@@ -59,17 +66,17 @@ def keeping_statement(plan: Plan, *, sees_districts: bool) -> Select[*tuple[Any,
     ).select_from(kept_sums.join(roster_state, true()))
 
 
-def ids_of_page(ordering: FromClause, *, descending: bool) -> ColumnElement[Any]:
+def select_page_ids(ordering: FromClause, *, descending: bool) -> ColumnElement[Any]:
     """The list of the ids of the page bound as `page_limit` and `page_offset`, in ascending order. `ordering`: a row
     with `id` and `total`, or none."""
     total = ordering.c.total
     first = func.least(OFFSET, total)
     last = first + func.least(LIMIT, total - first)
     begin, end = (total - last, total - first) if descending else (first, last)
-    before = ordering_chunks.c.number * CHUNK
+    before = ordering_chunks.c.number * CHUNK_SIZE
     part = ordering_chunks.c.ids[cast(func.greatest(begin - before, 0) + 1, Integer) : cast(end - before, Integer)]
     inside = ordering_chunks.c.number.between(
-        cast(func.div(begin, CHUNK), Integer), cast(func.div(end - 1, CHUNK), Integer)
+        cast(func.div(begin, CHUNK_SIZE), Integer), cast(func.div(end - 1, CHUNK_SIZE), Integer)
     )
     ids = (
         select(func.unnest(part, type_=CText))

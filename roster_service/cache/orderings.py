@@ -14,7 +14,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
 
-from roster_service.cache.ordering_statements import keeping_statement
+from roster_service.cache.ordering_statements import make_ordering_statement
 from roster_service.db.tables import ordering_chunks, orderings, roster_state
 from roster_service.db.visibility import read_visible_set, select_whole_districts
 from roster_service.query.request import AuthorizedRequest
@@ -23,7 +23,7 @@ from roster_service.query.request import AuthorizedRequest
 UNCHECKED_ORDERINGS = 100
 UNCHECKED_BYTES = 2**20
 # How many orderings are kept in all; of one vendor, half of it.
-MOST_ORDERINGS = 10_000
+MAX_ORDERINGS = 10_000
 
 _log = logging.getLogger(__name__)
 
@@ -41,13 +41,13 @@ class Orderings:
         self._unchecked_orderings = UNCHECKED_ORDERINGS
         self._unchecked_bytes = 0
 
-    def note_total(self, request: AuthorizedRequest, total: int) -> None:
+    def store_total(self, request: AuthorizedRequest, total: int) -> None:
         """Keeps the count of a collection, for every worker."""
         try:
             with self._engine.begin() as connection:
                 _admit(connection, request)
-                connection.execute(_row_of(request, total).on_conflict_do_nothing())
-                self._evict(connection, 0)
+                connection.execute(_make_row(request, total).on_conflict_do_nothing())
+                self._evict_when_due(connection, 0)
         except SQLAlchemyError as error:
             _report(error)
 
@@ -69,7 +69,7 @@ class Orderings:
         return True
 
     def _make(self, connection: Connection, request: AuthorizedRequest) -> bool:
-        taken = _row_of(request, 0).on_conflict_do_update(
+        taken = _make_row(request, 0).on_conflict_do_update(
             index_elements=[orderings.c.query, orderings.c.visible_set, orderings.c.revision],
             set_={"made_at": func.now()},
         )
@@ -78,16 +78,16 @@ class Orderings:
             return True
         sees_districts = connection.scalar(select(select_whole_districts().exists()), request.values) or False
         connection.execute(delete(ordering_chunks).where(ordering_chunks.c.ordering_id == found.id))
-        keeping = keeping_statement(request.plan, sees_districts=sees_districts)
+        keeping = make_ordering_statement(request.plan, sees_districts=sees_districts)
         made = connection.execute(keeping, {**request.values, "ordering_id": found.id}).one()
         if made.revision != found.revision:
             return False
         values = {"total": made.total, "bytes": made.bytes}
         connection.execute(update(orderings).where(orderings.c.id == found.id).values(values))
-        self._evict(connection, made.bytes)
+        self._evict_when_due(connection, made.bytes)
         return True
 
-    def _evict(self, connection: Connection, size: int) -> None:
+    def _evict_when_due(self, connection: Connection, size: int) -> None:
         """Has the bounds checked, once in a while."""
         with self._lock:
             self._unchecked_orderings += 1
@@ -95,20 +95,20 @@ class Orderings:
             if self._unchecked_orderings < UNCHECKED_ORDERINGS and self._unchecked_bytes < UNCHECKED_BYTES:
                 return
             self._unchecked_orderings = self._unchecked_bytes = 0
-        evict(connection, self._most_bytes)
+        evict_orderings(connection, self._most_bytes)
 
 
-def evict(connection: Connection, most_bytes: int) -> None:
+def evict_orderings(connection: Connection, most_bytes: int) -> None:
     """Removes the orderings of older revisions, and beyond the bounds those that were made first; the newest of each
     vendor stays. Nothing is done while another worker is at it."""
-    connection.execute(select(func.evict_orderings(most_bytes, MOST_ORDERINGS)))
+    connection.execute(select(func.evict_orderings(most_bytes, MAX_ORDERINGS)))
 
 
 def _admit(connection: Connection, request: AuthorizedRequest) -> None:
     connection.execute(request.admission.statement, request.admission.values)
 
 
-def _row_of(request: AuthorizedRequest, total: int) -> postgresql.Insert:
+def _make_row(request: AuthorizedRequest, total: int) -> postgresql.Insert:
     """The row of an ordering that is not kept yet. Without an admission it breaks a constraint."""
     revision = select(roster_state.c.revision).scalar_subquery()
     row = {"query": request.query_hash, "visible_set": read_visible_set(), "revision": revision}

@@ -31,12 +31,17 @@ from sqlalchemy import (
 )
 
 from roster_service.access.roster_state import read_state
-from roster_service.cache.rendered_records import has_rendition, key_of, whole_json
-from roster_service.cache.required_orgs import changed_since, district_of, read_dependency_hash, required_orgs_of
+from roster_service.cache.rendered_records import has_rendition, make_full_json, make_rendition_key
+from roster_service.cache.required_orgs import (
+    find_required_orgs,
+    read_dependency_hash,
+    select_changed_ids,
+    select_common_district,
+)
 from roster_service.db.tables import CText, CTexts, Stamp, rendered_records, renditions
 from roster_service.db.visibility import RENDERER
 from roster_service.query.plan import ResourceView
-from roster_service.query.statements import HREF_ROOT, KEPT
+from roster_service.query.statements import HREF_ROOT, STATEMENT_CACHE_SIZE
 
 CHUNK_RECORDS = 5000
 # Beside the text itself, by measurement: the row's head, its id twice, what it requires, the index.
@@ -68,7 +73,7 @@ def add_renditions(connection: Connection, views: Iterable[ResourceView], most_b
 
 def _find_keys(views: Iterable[ResourceView]) -> dict[str, ResourceView]:
     """The views that have renditions, by the key of the rendition, in their order."""
-    return {key_of(view): view for view in views if has_rendition(view)}
+    return {make_rendition_key(view): view for view in views if has_rendition(view)}
 
 
 def _refresh_all(connection: Connection, views: Mapping[str, ResourceView], room: int) -> None:
@@ -108,25 +113,25 @@ def _empty(connection: Connection, number: int) -> None:
 def _render_changed(connection: Connection, view: ResourceView, rendition: Row[Any]) -> int:
     """Renders the records that may be others since the rendition was refreshed; returns by how many bytes it grew."""
     asked = {"rendition": rendition.id, "since": rendition.as_of}
-    gone = sum(connection.scalar(statement, asked) or 0 for statement in _outdated_statements(view))
-    return _render(connection, view, _absent(view), asked) - gone
+    gone = sum(connection.scalar(statement, asked) or 0 for statement in _make_removal_statements(view))
+    return _render(connection, view, _select_unrendered_ids(view), asked) - gone
 
 
-@functools.lru_cache(KEPT)
-def _outdated_statements(view: ResourceView) -> tuple[Select[int], ...]:
+@functools.lru_cache(STATEMENT_CACHE_SIZE)
+def _make_removal_statements(view: ResourceView) -> tuple[Select[int], ...]:
     """What removes the rendered records that may be others since the instant `since`, or whose record is gone; each
     gives the bytes that it has freed."""
     record = view.record.table.alias()
-    changed = changed_since(view.record.table, bindparam("since", type_=Stamp))
+    changed = select_changed_ids(view.record.table, bindparam("since", type_=Stamp))
     is_there = select(record.c.sourced_id).where(record.c.sourced_id == rendered_records.c.sourced_id).exists()
     own = delete(rendered_records).where(rendered_records.c.rendition_id == _RENDITION)
     return (
-        _size_of(own.where(rendered_records.c.sourced_id.in_(changed))),
-        _size_of(own.where(~is_there)),
+        _return_bytes(own.where(rendered_records.c.sourced_id.in_(changed))),
+        _return_bytes(own.where(~is_there)),
     )
 
 
-def _absent(view: ResourceView) -> Select[str]:
+def _select_unrendered_ids(view: ResourceView) -> Select[str]:
     """The ids of the records that are not rendered."""
     key = view.record.table.alias().c.sourced_id
     own = select(rendered_records.c.sourced_id).where(
@@ -159,18 +164,18 @@ _LISTED = select(func.unnest(bindparam("ids", type_=CTexts), type_=CText))
 def _render(connection: Connection, view: ResourceView, chosen: Select[str], asked: dict[str, Any]) -> int:
     """Renders the chosen records; returns their bytes."""
     values = {**asked, "vendor_id": RENDERER, "base_url": HREF_ROOT}
-    return connection.scalar(_size_of(_render_statement(view, chosen)), values) or 0
+    return connection.scalar(_return_bytes(_make_render_statement(view, chosen)), values) or 0
 
 
-def _render_statement(view: ResourceView, chosen: Select[str]) -> Insert:
+def _make_render_statement(view: ResourceView, chosen: Select[str]) -> Insert:
     table = view.record.table
-    required = required_orgs_of(table, view.rights)
+    required = find_required_orgs(table, view.rights)
     made = (
         select(
             table.c.sourced_id,
             required.orgs.label("required_orgs"),
             required.guardians.label("requires_guardians"),
-            whole_json(view).label("body"),
+            make_full_json(view).label("body"),
         )
         .where(table.c.sourced_id == any_(func.array(chosen.correlate(None).scalar_subquery())), required.condition)
         .order_by(table.c.sourced_id)
@@ -178,14 +183,14 @@ def _render_statement(view: ResourceView, chosen: Select[str]) -> Insert:
         .offset(literal(0))
         .subquery("made")
     )
-    district = district_of(made.c.required_orgs)
+    district = select_common_district(made.c.required_orgs)
     return insert(rendered_records).from_select(
         ["rendition_id", "sourced_id", "required_orgs", "district_id", "requires_guardians", "body"],
         select(_RENDITION, made.c.sourced_id, made.c.required_orgs, district, made.c.requires_guardians, made.c.body),
     )
 
 
-def _size_of(change: Insert | Delete) -> Select[int]:
+def _return_bytes(change: Insert | Delete) -> Select[int]:
     """The change, and the bytes of the rendered records that it is about."""
     done = change.returning((func.octet_length(rendered_records.c.body) + ROW_BYTES).label("size")).cte("done")
     total: ColumnElement[int] = func.sum(done.c.size)

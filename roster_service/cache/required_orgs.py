@@ -56,7 +56,7 @@ class RequiredOrgs:
     condition: ColumnElement[bool]
 
 
-def required_orgs_of(table: Table, rights: ContentRights) -> RequiredOrgs:
+def find_required_orgs(table: Table, rights: ContentRights) -> RequiredOrgs:
     """What the rendered records of a table require. KeyError for a table that has none."""
     return _REQUIRED[table](rights)
 
@@ -66,7 +66,7 @@ def has_rendered_records(table: Table) -> bool:
     return table in _REQUIRED
 
 
-def changed_since(table: Table, since: ColumnElement[Any]) -> CompoundSelect[str]:
+def select_changed_ids(table: Table, since: ColumnElement[Any]) -> CompoundSelect[str]:
     """The ids of the records whose text or required orgs may be others than at the instant `since`, by the stamps of
     all that they depend on. Orgs and sessions are looked at by `read_dependency_hash`."""
     return union(*(found(since) for found in _CHANGED[table]))
@@ -233,7 +233,7 @@ _CHANGED: Mapping[Table, tuple[_Changed, ...]] = {
 }
 
 
-def district_of(orgs: ColumnElement[Any]) -> ColumnElement[str]:
+def select_common_district(orgs: ColumnElement[Any]) -> ColumnElement[str]:
     """The district that all orgs of the list lie in; NULL where there is no such one."""
     org = tables.orgs.alias()
     district = org.c.district_id

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, select
 
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.scopes import CONTENT_SCOPES, ScopeName, make_content_rights, read_scopes
-from roster_service.cache.orderings import Orderings, evict
+from roster_service.cache.orderings import Orderings, evict_orderings
 from roster_service.db.tables import oauth_clients, signing_keys, vendors
 from roster_service.query.params import Params
 from roster_service.query.path_filters import PathFilter
@@ -51,7 +51,7 @@ def make_orderings(
     """
     end = time.monotonic() + seconds
     with engine.begin() as connection:
-        evict(connection, megabytes * 10**6)
+        evict_orderings(connection, megabytes * 10**6)
         wanted = {
             (visible_set, request.query_hash): request
             for token, visible_set in _list_tokens(connection)

@@ -13,7 +13,7 @@ from roster_service.access.vendors import Client, Credentials, Grant, Vendor
 from roster_service.cli.console import as_json, make_table, open_connection, read_settings, show
 from roster_service.cli.vendor_access import COMMANDS, create_login, describe_login, password_option, read_password
 from roster_service.publication import render_for_clients
-from roster_service.schemas.flags import Flag
+from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
 
 district_option = click.option("--district", help="The district's sourcedId or identifier.")
@@ -21,7 +21,7 @@ flag_option = click.option(
     "--flag",
     "flags",
     multiple=True,
-    type=click.Choice([flag.value for flag in Flag]),
+    type=click.Choice([flag.value for flag in PermissionFlag]),
     help="What `include` may name at /v1/students; repeatable.",
 )
 
@@ -89,7 +89,7 @@ def vendor_grant(
     with open_connection() as connection:
         if district is not None:
             vendors.grant(connection, email, district, schools)
-        changed = vendors.change_flags(connection, email, add=[Flag(flag) for flag in flags])
+        changed = vendors.change_flags(connection, email, add=[PermissionFlag(flag) for flag in flags])
     show(changed, as_json, _describe_grants)
 
 
@@ -109,7 +109,7 @@ def vendor_revoke(email: str, district: str | None, flags: tuple[str, ...], as_j
     with open_connection() as connection:
         if district is not None:
             vendors.revoke(connection, email, district)
-        changed = vendors.change_flags(connection, email, remove=[Flag(flag) for flag in flags])
+        changed = vendors.change_flags(connection, email, remove=[PermissionFlag(flag) for flag in flags])
     show(changed, as_json, _describe_grants)
 
 

@@ -19,7 +19,7 @@ from roster_service.cli.vendor_access import create_login
 from roster_service.db.tables import feeds, orgs
 from roster_service.errors import CommandError
 from roster_service.publication import render_for_clients
-from roster_service.schemas.flags import Flag
+from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
 
@@ -90,7 +90,7 @@ def add_demo_account(connection: Connection) -> DemoAccount:
     districts = connection.execute(select(orgs).where(orgs.c.type == "district").order_by(orgs.c.sourced_id)).all()
     for district in districts:
         vendors.grant(connection, EMAIL, district.sourced_id, ())
-    vendors.change_flags(connection, EMAIL, add=tuple(Flag))
+    vendors.change_flags(connection, EMAIL, add=tuple(PermissionFlag))
     scopes = [Scope(version.prefix, name) for version in VERSIONS for name in ScopeName]
     made = vendors.add_client(connection, EMAIL, "demo", scopes)
     login = create_login(connection, added.id, None)

@@ -34,15 +34,15 @@ _users = tables.users.c
 _enrollments = tables.enrollments.c
 
 
-def path_id(name: str) -> BindParameter[str]:
+def bind_path_id(name: str) -> BindParameter[str]:
     """The bound id that the path names `{name}`."""
     return bindparam(f"path_{name}", type_=Text)
 
 
-SCHOOL = path_id("schoolId")
-TERM = path_id("termId")
-COURSE = path_id("courseId")
-CLASS = path_id("classId")
+SCHOOL = bind_path_id("schoolId")
+TERM = bind_path_id("termId")
+COURSE = bind_path_id("courseId")
+CLASS = bind_path_id("classId")
 
 
 def everything(_rights: ContentRights) -> ColumnElement[bool]:
@@ -161,7 +161,7 @@ def classes_of_user(parameter: str, role: str | None) -> PathFilter:
     def select_classes(rights: ContentRights) -> ColumnElement[bool]:
         enrolled = tables.enrollments.alias()
         of_user = select(enrolled.c.class_id).where(
-            enrolled.c.user_id == path_id(parameter), _holds(enrolled, role, rights)
+            enrolled.c.user_id == bind_path_id(parameter), _holds(enrolled, role, rights)
         )
         return _classes.sourced_id.in_(of_user)
 

@@ -18,7 +18,7 @@ from roster_service.db.visibility import ContentRights
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.params import Params
 from roster_service.query.path_filters import PathFilter
-from roster_service.schemas.kinds import Metadata, RosterField, roster_fields
+from roster_service.schemas.kinds import Metadata, RosterField, list_roster_fields
 from roster_service.schemas.records import Record
 
 # A `+` that a client forgot to encode arrives as a space.
@@ -49,7 +49,7 @@ class ResourceView:
 @functools.cache
 def make_resource_view(record: type[Record], rights: ContentRights) -> ResourceView:
     """The view of a record type for a sight. A field that the sight hides altogether is not in it."""
-    fields = roster_fields(record)
+    fields = list_roster_fields(record)
     hidden = [name for name, field in fields.items() if isinstance(field, Metadata) and field.is_hidden(rights)]
     shown = {name: field for name, field in fields.items() if name not in hidden}
     return ResourceView(record, rights, shown, field_types(record(exclude=hidden)))

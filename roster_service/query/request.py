@@ -14,7 +14,14 @@ from sqlalchemy.dialects import postgresql
 
 from roster_service.db.round_trip import Call
 from roster_service.query.plan import Plan, QueryShape
-from roster_service.query.statements import HREF_ROOT, KEPT, Driver, admits, matching, order_of
+from roster_service.query.statements import (
+    HREF_ROOT,
+    STATEMENT_CACHE_SIZE,
+    Driver,
+    make_collection_condition,
+    make_sort_keys,
+    select_ids,
+)
 
 
 @dataclass(frozen=True)
@@ -48,26 +55,26 @@ class AuthorizedRequest:
     def query_hash(self) -> bytes:
         """A hash of all that decides which records the collection has, and in which order, but for the revision and
         the orgs that the vendor sees: pages of one query share an ordering."""
-        plan, shape = self.plan, ordered_shape(self.plan)
+        plan, shape = self.plan, make_ordering_shape(self.plan)
         path_values = {
             name: sorted(value) if isinstance(value, list) else value for name, value in self.path_values.items()
         }
-        facts = (_describe(shape), _describe_filter(plan), sorted(plan.path_ids), sorted(path_values.items()))
+        facts = (_hash_shape(shape), _describe_filter(plan), sorted(plan.path_ids), sorted(path_values.items()))
         return hashlib.sha256(repr(facts).encode()).digest()
 
 
-def ordered_shape(plan: Plan) -> QueryShape:
+def make_ordering_shape(plan: Plan) -> QueryShape:
     """The part of a plan's outline that decides its ordering: neither the direction nor the fields."""
     shape = dataclasses.replace(plan.shape, descending=False, fields=())
     # Who only counts asks for no order.
     return shape if plan.limit else dataclasses.replace(shape, sort=None)
 
 
-@functools.lru_cache(KEPT)
-def _describe(shape: QueryShape) -> bytes:
+@functools.lru_cache(STATEMENT_CACHE_SIZE)
+def _hash_shape(shape: QueryShape) -> bytes:
     """A hash of the statement without a filter, which says everything of an outline: nothing that changes it can be
     forgotten."""
-    ids = matching(shape, admits(shape, Driver.VISIBILITY)).order_by(*order_of(shape))
+    ids = select_ids(shape, make_collection_condition(shape, Driver.VISIBILITY)).order_by(*make_sort_keys(shape))
     compiled = ids.compile(dialect=postgresql.dialect())  # type: ignore[no-untyped-call]
     return hashlib.sha256(repr((str(compiled), sorted(compiled.params.items()))).encode()).digest()
 

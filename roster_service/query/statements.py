@@ -24,40 +24,40 @@ from sqlalchemy import ColumnElement, Select, Table, and_, func, select, true
 
 from roster_service.db import json_text
 from roster_service.db.visibility import ContentRights, of_each_row, row_is_visible
-from roster_service.query.path_filters import PathFilter, path_id
+from roster_service.query.path_filters import PathFilter, bind_path_id
 from roster_service.query.plan import Plan, QueryShape, ResourceView
 from roster_service.schemas.kinds import Source
 
-RECORD = path_id("sourcedId")
+RECORD = bind_path_id("sourcedId")
 # Stands in texts for the root of refs, which each request has its own of. JSON writes this character as an escape, so
 # no text has it otherwise.
 HREF_ROOT = "\x01"
 
 # Building a statement costs more than running it: those without a filter, nearly all, are built once.
-KEPT = 512
+STATEMENT_CACHE_SIZE = 512
 
 
-def matching(shape: QueryShape, *conditions: ColumnElement[bool]) -> Select[str]:
+def select_ids(shape: QueryShape, *conditions: ColumnElement[bool]) -> Select[str]:
     """The ids of the records of an outline's table where the conditions hold."""
-    return select(key_column(shape)).where(*conditions)
+    return select(get_key_column(shape)).where(*conditions)
 
 
-def wanted_by(plan: Plan) -> ColumnElement[bool]:
+def make_filter_condition(plan: Plan) -> ColumnElement[bool]:
     """The filter of a plan as a condition; true where it has none."""
-    return true() if plan.filter is None else filter_condition(plan)
+    return true() if plan.filter is None else compile_filter(plan)
 
 
-def key_column(shape: QueryShape) -> ColumnElement[str]:
+def get_key_column(shape: QueryShape) -> ColumnElement[str]:
     """The sourcedId."""
     return shape.view.record.table.c.sourced_id
 
 
-def record_json(shape: QueryShape) -> ColumnElement[str]:
+def make_record_json(shape: QueryShape) -> ColumnElement[str]:
     """The JSON text of a record, with the fields that are wanted."""
     return _record_json(shape.view, shape.fields)
 
 
-@functools.lru_cache(KEPT)
+@functools.lru_cache(STATEMENT_CACHE_SIZE)
 def _record_json(view: ResourceView, fields: tuple[str, ...]) -> ColumnElement[str]:
     return json_text.object_json((name, view.fields[name].json(view.rights)) for name in fields)
 
@@ -109,21 +109,23 @@ def _leading_columns(table: Table) -> frozenset[Any]:
     return frozenset(columns[0] for columns in (tuple(table.primary_key), *indexes))
 
 
-def admits(shape: QueryShape, driver: Driver) -> ColumnElement[bool]:
+def make_collection_condition(shape: QueryShape, driver: Driver) -> ColumnElement[bool]:
     """What the caller may see, and what the path means: below whatever the caller filters."""
-    return _admits(shape.view.record.table, shape.view.rights, shape.path_filter, driver)
+    return _make_collection_condition(shape.view.record.table, shape.view.rights, shape.path_filter, driver)
 
 
-def admits_for(plan: Plan, *, sees_districts: bool) -> ColumnElement[bool]:
+def choose_collection_condition(plan: Plan, *, sees_districts: bool) -> ColumnElement[bool]:
     """The same, in the form that costs least for a plan. `sees_districts`: whether the caller sees whole districts."""
     driver = find_driver(plan)
     # Who sees whole districts sees nearly all rows: to ask of each row costs less than a join with all that is visible.
     is_searched = driver is Driver.VISIBILITY and sees_districts
-    return admits(plan.shape, Driver.FILTER if is_searched else driver)
+    return make_collection_condition(plan.shape, Driver.FILTER if is_searched else driver)
 
 
-@functools.lru_cache(KEPT)
-def _admits(table: Table, rights: ContentRights, path_filter: PathFilter, driver: Driver) -> ColumnElement[bool]:
+@functools.lru_cache(STATEMENT_CACHE_SIZE)
+def _make_collection_condition(
+    table: Table, rights: ContentRights, path_filter: PathFilter, driver: Driver
+) -> ColumnElement[bool]:
     visible, selected = row_is_visible(table, table, rights), path_filter(rights)
     match driver:
         case Driver.VISIBILITY:
@@ -134,7 +136,7 @@ def _admits(table: Table, rights: ContentRights, path_filter: PathFilter, driver
             return of_each_row(and_(visible, selected))
 
 
-def filter_condition(plan: Plan) -> ColumnElement[bool]:
+def compile_filter(plan: Plan) -> ColumnElement[bool]:
     """The filter of a plan as a condition, its values bound in it."""
     if plan.filter is None:
         raise TypeError("the plan has no filter")
@@ -143,9 +145,9 @@ def filter_condition(plan: Plan) -> ColumnElement[bool]:
     return sqlalchemy_where(plan.filter, find, contains=func.contains_folded).self_group()
 
 
-def order_of(shape: QueryShape) -> list[ColumnElement[Any]]:
+def make_sort_keys(shape: QueryShape) -> list[ColumnElement[Any]]:
     """What the records are sorted by: last the sourcedId, which no two share."""
-    keys: list[ColumnElement[Any]] = [key_column(shape)]
+    keys: list[ColumnElement[Any]] = [get_key_column(shape)]
     if shape.sort is not None and shape.sort != "sourcedId":
         source = find_source(shape.view, shape.sort)
         if isinstance(source, Through):
@@ -154,7 +156,7 @@ def order_of(shape: QueryShape) -> list[ColumnElement[Any]]:
     return [key.desc() if shape.descending else key.asc() for key in keys]
 
 
-def has_own_words(shape: QueryShape) -> bool:
+def has_dotted_sort(shape: QueryShape) -> bool:
     """Whether a caller's own words stand in the statements: a sort on `metadata` names what the caller likes."""
     return shape.sort is not None and "." in shape.sort
 

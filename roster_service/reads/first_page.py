@@ -22,20 +22,20 @@ from roster_service.db.prepared_statements import DIALECT
 from roster_service.db.tables import CTexts
 from roster_service.query.plan import Plan, QueryShape
 from roster_service.query.statements import (
-    KEPT,
+    STATEMENT_CACHE_SIZE,
     Driver,
-    admits,
-    admits_for,
-    filter_condition,
+    choose_collection_condition,
+    compile_filter,
     find_driver,
-    has_own_words,
-    order_of,
-    wanted_by,
+    has_dotted_sort,
+    make_collection_condition,
+    make_filter_condition,
+    make_sort_keys,
 )
 
 
 @dataclass(frozen=True)
-class FirstPage:
+class FirstPageQuery:
     """What finds a page: the row (list of its ids in their order, number of all records of the collection) for the page
     bound as `page_limit` and `page_offset`.
 
@@ -48,20 +48,20 @@ class FirstPage:
     is_kept: bool
 
 
-def find_first_page(plan: Plan, *, sees_districts: bool) -> FirstPage:
+def make_first_page_query(plan: Plan, *, sees_districts: bool) -> FirstPageQuery:
     """How a page of a plan is found. `sees_districts`: whether the caller sees whole districts.
 
     What does not say which records are few is planned with its values: how many it leaves depends on them.
     """
     shape, driver = dataclasses.replace(plan.shape, fields=()), find_driver(plan)
-    if driver is Driver.VISIBILITY or has_own_words(shape) or _names_own_field(plan):
-        admitted = admits_for(plan, sees_districts=sees_districts)
+    if driver is Driver.VISIBILITY or has_dotted_sort(shape) or _names_own_field(plan):
+        admitted = choose_collection_condition(plan, sees_districts=sees_districts)
         find = _find if plan.limit else _count
-        return FirstPage(find(shape, admitted, wanted_by(plan)), {}, is_kept=False)
+        return FirstPageQuery(find(shape, admitted, make_filter_condition(plan)), {}, is_kept=False)
     if plan.filter is None:
-        return FirstPage(_find_plainly(shape, driver), {}, is_kept=True)
+        return FirstPageQuery(_select_unfiltered_page(shape, driver), {}, is_kept=True)
     filter_shape, values = bind_filter(plan)
-    return FirstPage(_find_filtered(shape, driver, filter_shape), values, is_kept=True)
+    return FirstPageQuery(_select_filtered_page(shape, driver, filter_shape), values, is_kept=True)
 
 
 def _names_own_field(plan: Plan) -> bool:
@@ -76,7 +76,7 @@ class FilterShape:
     on for the values; filters of one shape have the same."""
 
     comparisons: tuple[tuple[str, Operator], ...]
-    is_either: bool
+    is_or: bool
     condition: ColumnElement[bool] = field(compare=False)
 
 
@@ -94,23 +94,23 @@ def bind_filter(plan: Plan) -> tuple[FilterShape, Mapping[str, Any]]:
         values[name] = element.value if to_driver is None else to_driver(element.value)
         return bindparam(name, type_=element.type)
 
-    condition = visitors.replacement_traverse(filter_condition(plan), {}, take_value)
+    condition = visitors.replacement_traverse(compile_filter(plan), {}, take_value)
     comparisons = tuple((clause.field, clause.operator) for clause in clauses(plan.filter))
     return FilterShape(comparisons, isinstance(plan.filter, Or), condition), values
 
 
-@functools.lru_cache(KEPT)
-def _find_plainly(shape: QueryShape, driver: Driver) -> CTE:
-    return _find(shape, admits(shape, driver))
+@functools.lru_cache(STATEMENT_CACHE_SIZE)
+def _select_unfiltered_page(shape: QueryShape, driver: Driver) -> CTE:
+    return _find(shape, make_collection_condition(shape, driver))
 
 
-@functools.lru_cache(KEPT)
-def _find_filtered(shape: QueryShape, driver: Driver, filter_shape: FilterShape) -> CTE:
-    return _find(shape, admits(shape, driver), filter_shape.condition)
+@functools.lru_cache(STATEMENT_CACHE_SIZE)
+def _select_filtered_page(shape: QueryShape, driver: Driver, filter_shape: FilterShape) -> CTE:
+    return _find(shape, make_collection_condition(shape, driver), filter_shape.condition)
 
 
 def _find(shape: QueryShape, *conditions: ColumnElement[bool]) -> CTE:
-    named = [_bare(key).label(f"key_{number}") for number, key in enumerate(order_of(shape))]
+    named = [_strip_direction(key).label(f"key_{number}") for number, key in enumerate(make_sort_keys(shape))]
     matching = select(*named).where(*conditions).cte("matching")
     keys = list(matching.c)
     order = [key.desc() if shape.descending else key.asc() for key in keys]
@@ -126,7 +126,7 @@ def _count(shape: QueryShape, *conditions: ColumnElement[bool]) -> CTE:
     return counted.where(*conditions).cte("found")
 
 
-def _bare(key: Any) -> ColumnElement[Any]:
+def _strip_direction(key: Any) -> ColumnElement[Any]:
     """A sort key without its direction."""
     element: ColumnElement[Any] = key.element
     return element

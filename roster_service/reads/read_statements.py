@@ -11,13 +11,21 @@ from typing import Any
 
 from sqlalchemy import CTE, ColumnElement, FromClause, LargeBinary, Select, bindparam, case, exists, select, true
 
-from roster_service.cache.ordering_statements import ids_of_page
-from roster_service.cache.rendered_records import TextSource, rendered_text, texts_of
+from roster_service.cache.ordering_statements import select_page_ids
+from roster_service.cache.rendered_records import TextSource, select_rendered_text, select_texts
 from roster_service.db.tables import orderings, roster_state
 from roster_service.db.visibility import read_visible_set, select_whole_districts
 from roster_service.query.path_filters import everything
 from roster_service.query.plan import QueryShape
-from roster_service.query.statements import KEPT, RECORD, Driver, admits, key_column, matching, record_json
+from roster_service.query.statements import (
+    RECORD,
+    STATEMENT_CACHE_SIZE,
+    Driver,
+    get_key_column,
+    make_collection_condition,
+    make_record_json,
+    select_ids,
+)
 
 
 def _state() -> CTE:
@@ -29,8 +37,8 @@ def _state() -> CTE:
 STATE_STATEMENT = select(*_state().c)
 
 
-@functools.lru_cache(KEPT)
-def ordered_page_statement(shape: QueryShape, source: TextSource) -> Select[*tuple[Any, ...]]:
+@functools.lru_cache(STATEMENT_CACHE_SIZE)
+def make_ordered_page_statement(shape: QueryShape, source: TextSource) -> Select[*tuple[Any, ...]]:
     """(the state; total, bytes, whether the caller sees whole districts; a JSON text, how many records it has), a row
     for each text of the page, in order: from the ordering bound as `query`.
 
@@ -45,25 +53,25 @@ def ordered_page_statement(shape: QueryShape, source: TextSource) -> Select[*tup
     )
     found = select(orderings.c.id, orderings.c.total, orderings.c.bytes).select_from(state.join(orderings, is_own))
     ordering = found.cte("ordering")
-    ids = ids_of_page(ordering, descending=shape.descending)
+    ids = select_page_ids(ordering, descending=shape.descending)
     sees_districts = case((ordering.c.id.is_(None), exists(select_whole_districts())))
     head = (*state.c, ordering.c.total, ordering.c.bytes, sees_districts)
     return _put_beside(
-        head, state.outerjoin(ordering, true()), texts_of(shape, ids, source, backwards=shape.descending)
+        head, state.outerjoin(ordering, true()), select_texts(shape, ids, source, backwards=shape.descending)
     )
 
 
-def found_page_statement(shape: QueryShape, found: CTE, source: TextSource) -> Select[*tuple[Any, ...]]:
+def make_found_page_statement(shape: QueryShape, found: CTE, source: TextSource) -> Select[*tuple[Any, ...]]:
     """(the state; total; a JSON text, how many records it has), a row for each text of the page, in order: `found`
-    gives the ids and the total. `shape`: as for `ordered_page_statement`."""
+    gives the ids and the total. `shape`: as for `make_ordered_page_statement`."""
     state = _state()
     ids = select(found.c.ids).scalar_subquery()
-    texts = texts_of(shape, ids, source, backwards=False)
+    texts = select_texts(shape, ids, source, backwards=False)
     return _put_beside((*state.c, found.c.total), state.join(found, true()), texts)
 
 
 # All plans with one outline and one way of finding a page have this very statement.
-kept_page_statement = functools.lru_cache(KEPT)(found_page_statement)
+make_shared_page_statement = functools.lru_cache(STATEMENT_CACHE_SIZE)(make_found_page_statement)
 
 
 def _put_beside(
@@ -75,19 +83,21 @@ def _put_beside(
     return rows.order_by(shown.c.number)
 
 
-@functools.lru_cache(KEPT)
-def single_statement(shape: QueryShape, source: TextSource) -> Select[*tuple[Any, ...]]:
+@functools.lru_cache(STATEMENT_CACHE_SIZE)
+def make_record_statement(shape: QueryShape, source: TextSource) -> Select[*tuple[Any, ...]]:
     """(the state; the JSON text of the record whose sourcedId is bound as `path_sourcedId`, or NULL)."""
     state = _state()
     table = shape.view.record.table
     if source is TextSource.LIVE:
-        record = select(record_json(shape).label("body"))
-        record = record.select_from(table).where(key_column(shape) == RECORD, admits(shape, Driver.FILTER))
+        record = select(make_record_json(shape).label("body"))
+        record = record.select_from(table).where(
+            get_key_column(shape) == RECORD, make_collection_condition(shape, Driver.FILTER)
+        )
     else:
-        record = rendered_text(shape.view, RECORD)
+        record = select_rendered_text(shape.view, RECORD)
         if shape.path_filter is not everything:
             # Whether the path means it is a question to the record.
-            meant = matching(shape, key_column(shape) == RECORD, shape.path_filter(shape.view.rights))
+            meant = select_ids(shape, get_key_column(shape) == RECORD, shape.path_filter(shape.view.rights))
             record = record.where(exists(meant))
     body = record.subquery("record").c.body
     return select(*state.c, body).select_from(state.outerjoin(body.table, true()))

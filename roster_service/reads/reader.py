@@ -13,20 +13,20 @@ from typing import Any
 
 from roster_service.access.roster_state import RosterState
 from roster_service.cache.orderings import Orderings
-from roster_service.cache.rendered_records import text_sources
+from roster_service.cache.rendered_records import list_text_sources
 from roster_service.db.round_trip import Call, RoundTrips
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.plan import Plan, QueryShape
 from roster_service.query.request import AuthorizedRequest
 from roster_service.query.statements import is_narrow
-from roster_service.reads.first_page import find_first_page
+from roster_service.reads.first_page import make_first_page_query
 from roster_service.reads.page import Page
 from roster_service.reads.read_statements import (
     STATE_STATEMENT,
-    found_page_statement,
-    kept_page_statement,
-    ordered_page_statement,
-    single_statement,
+    make_found_page_statement,
+    make_ordered_page_statement,
+    make_record_statement,
+    make_shared_page_statement,
 )
 
 _STATE = Call(STATE_STATEMENT, {})
@@ -63,8 +63,8 @@ class Reader:
     def read_record(self, request: AuthorizedRequest) -> ReadRecord:
         """The record that the path of the request names. Raises as `admit`."""
         shape = request.plan.shape
-        for source in text_sources(shape):
-            (row,) = self._fetch(request, Call(single_statement(shape, source), request.values))
+        for source in list_text_sources(shape):
+            (row,) = self._fetch(request, Call(make_record_statement(shape, source), request.values))
             if row[4] is not None:
                 break
         return ReadRecord(_read_state(row), row[4])
@@ -80,7 +80,7 @@ class Reader:
             return ReadPage(known.state, known.page)
         if plan.offset == 0 and known.total is None:
             found = self._find(request, sees_districts=known.sees_districts)
-            self._orderings.note_total(request, found.page.total)
+            self._orderings.store_total(request, found.page.total)
             return found
         if self._orderings.make(request):
             known = self._read_ordered(request)
@@ -91,8 +91,8 @@ class Reader:
 
     def _read_ordered(self, request: AuthorizedRequest) -> _Ordered:
         plan = request.plan
-        for source in text_sources(plan.shape):
-            statement = ordered_page_statement(_without_sort(plan.shape), source)
+        for source in list_text_sources(plan.shape):
+            statement = make_ordered_page_statement(_without_sort(plan.shape), source)
             rows = self._fetch(request, Call(statement, request.values))
             state, (total, size, sees_districts) = _read_state(rows[0]), rows[0][4:7]
             if total is None:
@@ -108,14 +108,14 @@ class Reader:
     def _find(self, request: AuthorizedRequest, *, sees_districts: bool) -> ReadPage:
         """The page without an ordering."""
         plan = request.plan
-        first = find_first_page(plan, sees_districts=sees_districts)
+        first = make_first_page_query(plan, sees_districts=sees_districts)
         values = {**request.values, **first.values}
-        for source in text_sources(plan.shape):
+        for source in list_text_sources(plan.shape):
             if first.is_kept:
-                statement = kept_page_statement(_without_sort(plan.shape), first.found, source)
+                statement = make_shared_page_statement(_without_sort(plan.shape), first.found, source)
                 rows = self._fetch(request, Call(statement, values))
             else:
-                statement = found_page_statement(_without_sort(plan.shape), first.found, source)
+                statement = make_found_page_statement(_without_sort(plan.shape), first.found, source)
                 rows = self._round_trips.fetch_once(request.admission, statement, values)
             state = _read_state(rows[0])
             page = _join(rows, 5, rows[0][4])

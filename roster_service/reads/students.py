@@ -23,7 +23,7 @@ from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.plan import Plan, QueryShape, make_resource_view
 from roster_service.query.request import AuthorizedRequest
 from roster_service.reads.reader import Reader, ReadPage
-from roster_service.schemas.flags import Flag
+from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.students import PLAIN_FIELDS, Student
 
 
@@ -55,7 +55,9 @@ def find_students(reader: Reader, engine: Engine, holder: KeyHolder, params: Stu
         "requested_schools": params.schools,
         "requested_since": params.modified_since,
     }
-    path_values["requested_districts"] = _find_districts(engine, admission, {**path_values, "vendor_id": holder.vendor_id})
+    path_values["requested_districts"] = _find_districts(
+        engine, admission, {**path_values, "vendor_id": holder.vendor_id}
+    )
     return reader.read_page(AuthorizedRequest(make_students_plan(params), holder.vendor_id, admission, path_values))
 
 
@@ -63,24 +65,24 @@ def _find_districts(engine: Engine, admission: Call, values: dict[str, Any]) -> 
     """The districts that are asked for, once it is clear that the vendor sees them, and the schools that it names."""
     with engine.connect() as connection:
         connection.execute(admission.statement, admission.values)
-        values["requested_districts"] = list(connection.scalars(_district_statement(), values))
+        values["requested_districts"] = list(connection.scalars(_make_district_statement(), values))
         if not values["requested_districts"]:
             raise _refuse("the district of `districtlea` is not granted to you")
         if values["requested_schools"] is not None:
-            found = connection.execute(_school_statement(), values).scalar_one()
+            found = connection.execute(_make_school_count_statement(), values).scalar_one()
             if found < len(set(values["requested_schools"])):
                 raise _refuse("not every school of `schools` is granted to you in this district")
     return list(values["requested_districts"])
 
 
 def _make_rights(params: StudentsParams) -> ContentRights:
-    return ContentRights(guardians=Flag.CONTACTS in params.include, metadata=frozenset())
+    return ContentRights(guardians=PermissionFlag.CONTACTS in params.include, metadata=frozenset())
 
 
 def make_students_plan(params: StudentsParams) -> Plan:
     """The plan of a wish that is allowed."""
     rights = _make_rights(params)
-    fields = PLAIN_FIELDS + tuple(flag.value for flag in Flag if flag in params.include)
+    fields = PLAIN_FIELDS + tuple(flag.value for flag in PermissionFlag if flag in params.include)
     shape = QueryShape(make_resource_view(Student, rights), _requested_students, None, False, fields)
     return Plan(shape, path_ids=(), filter=None, limit=params.limit, offset=params.offset, notices=())
 
@@ -96,7 +98,7 @@ def _refuse(description: str) -> RefusedRequestError:
 
 
 @functools.cache
-def _district_statement() -> Select[str]:
+def _make_district_statement() -> Select[str]:
     """The districts with the identifier that is asked for, as far as the vendor sees them. Two districts of two feeds
     may have one identifier; whoever was granted both asks for both."""
     org = tables.orgs
@@ -105,7 +107,7 @@ def _district_statement() -> Select[str]:
 
 
 @functools.cache
-def _school_statement() -> Select[int]:
+def _make_school_count_statement() -> Select[int]:
     """How many of the schools that are asked for the vendor sees in these districts."""
     org = tables.orgs
     return select(func.count(distinct(org.c.sourced_id))).where(

@@ -10,7 +10,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from roster_service.errors import BUSY_RETRY_SECONDS, Problem, RefusedRequestError
 from roster_service.rostering.endpoints import ENDPOINTS
-from roster_service.rostering.openapi import document, make_api
+from roster_service.rostering.openapi import describe_endpoint, make_api
 from roster_service.rostering.operations import Operation
 from roster_service.rostering.status_info import STATUS_INFO, make_failure
 from roster_service.schemas.versions import V1P2, VERSIONS
@@ -30,7 +30,7 @@ def register_rostering(app: Flask, services: Services) -> None:
     for version in VERSIONS:
         blueprint = Blueprint(version.prefix, __name__, url_prefix=version.root, description=version.title)
         for endpoint in ENDPOINTS:
-            described = document(endpoint, version, services.limits)
+            described = describe_endpoint(endpoint, version, services.limits)
             view = blueprint.doc(**described)(
                 make_rostering_view(Operation(endpoint, version, services.limits), services)
             )

@@ -12,7 +12,7 @@ from enum import Enum
 
 from roster_service.access.scopes import ScopeName
 from roster_service.cache.warm_up import Listing
-from roster_service.query import path_filters as path_filters
+from roster_service.query import path_filters
 from roster_service.query.path_filters import PathFilter
 from roster_service.schemas.versions import (
     ACADEMIC_SESSIONS,
@@ -35,7 +35,7 @@ class Access(Enum):
     DEMOGRAPHICS = (ScopeName.DEMOGRAPHICS,)
 
 
-class Shape(Enum):
+class Cardinality(Enum):
     """What a path answers with."""
 
     COLLECTION = "collection"
@@ -49,7 +49,7 @@ class Endpoint:
     path: str
     resource: Resource
     access: Access
-    shape: Shape
+    cardinality: Cardinality
     path_filter: PathFilter
     summary: str
 
@@ -62,28 +62,28 @@ class Endpoint:
     def name(self) -> str:
         """A name for the operation: `schools_classes_students`, `users_one`."""
         words = [word for word in self.path.split("/") if word and not word.startswith("{")]
-        return "_".join(words + (["one"] if self.shape is Shape.SINGLE else []))
+        return "_".join(words + (["one"] if self.cardinality is Cardinality.SINGLE else []))
 
 
-def _listed(
+def _make_listed(
     path: str, one: str, resource: Resource, path_filter: PathFilter, summary: str, access: Access
 ) -> tuple[Endpoint, Endpoint]:
     """A collection and the single record below it."""
     return (
-        Endpoint(path, resource, access, Shape.COLLECTION, path_filter, summary),
-        Endpoint(f"{path}/{{sourcedId}}", resource, access, Shape.SINGLE, path_filter, one),
+        Endpoint(path, resource, access, Cardinality.COLLECTION, path_filter, summary),
+        Endpoint(f"{path}/{{sourcedId}}", resource, access, Cardinality.SINGLE, path_filter, one),
     )
 
 
-def _nested(path: str, resource: Resource, path_filter: PathFilter, summary: str) -> Endpoint:
-    return Endpoint(path, resource, Access.FULL, Shape.COLLECTION, path_filter, summary)
+def _make_nested(path: str, resource: Resource, path_filter: PathFilter, summary: str) -> Endpoint:
+    return Endpoint(path, resource, Access.FULL, Cardinality.COLLECTION, path_filter, summary)
 
 
 def list_listings() -> Iterator[Listing]:
     """The collections without a parent, in each version: what is worth making ready for callers."""
     for version in VERSIONS:
         for row in ENDPOINTS:
-            if row.shape is Shape.COLLECTION and not row.ids:
+            if row.cardinality is Cardinality.COLLECTION and not row.ids:
                 scopes = frozenset(row.access.value)
                 yield Listing(version.prefix, scopes, version.records[row.resource], row.path_filter)
 
@@ -92,9 +92,9 @@ _STUDENTS = path_filters.users_with_role("student")
 _TEACHERS = path_filters.users_with_role("teacher")
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    *_listed("/orgs", "one organization", ORGS, path_filters.everything, "all organizations", Access.CORE),
-    *_listed("/schools", "one school", ORGS, path_filters.schools, "orgs of type school", Access.CORE),
-    *_listed(
+    *_make_listed("/orgs", "one organization", ORGS, path_filters.everything, "all organizations", Access.CORE),
+    *_make_listed("/schools", "one school", ORGS, path_filters.schools, "orgs of type school", Access.CORE),
+    *_make_listed(
         "/academicSessions",
         "one academic session",
         ACADEMIC_SESSIONS,
@@ -102,10 +102,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "all academic sessions",
         Access.CORE,
     ),
-    *_listed(
+    *_make_listed(
         "/terms", "one term", ACADEMIC_SESSIONS, path_filters.terms, "sessions of type term or semester", Access.CORE
     ),
-    *_listed(
+    *_make_listed(
         "/gradingPeriods",
         "one grading period",
         ACADEMIC_SESSIONS,
@@ -113,38 +113,38 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "sessions of type gradingPeriod",
         Access.CORE,
     ),
-    _nested("/schools/{schoolId}/terms", ACADEMIC_SESSIONS, path_filters.terms_of_school, "terms of a school"),
-    _nested(
+    _make_nested("/schools/{schoolId}/terms", ACADEMIC_SESSIONS, path_filters.terms_of_school, "terms of a school"),
+    _make_nested(
         "/terms/{termId}/gradingPeriods",
         ACADEMIC_SESSIONS,
         path_filters.grading_periods_of_term,
         "grading periods in a term",
     ),
-    *_listed("/courses", "one course", COURSES, path_filters.everything, "all courses", Access.CORE),
-    _nested("/schools/{schoolId}/courses", COURSES, path_filters.courses_of_school, "courses of a school"),
-    *_listed("/classes", "one class", CLASSES, path_filters.everything, "all classes", Access.CORE),
-    _nested("/courses/{courseId}/classes", CLASSES, path_filters.classes_of_course, "classes of a course"),
-    _nested("/schools/{schoolId}/classes", CLASSES, path_filters.classes_of_school, "classes of a school"),
-    _nested("/terms/{termId}/classes", CLASSES, path_filters.classes_of_term, "classes of a term"),
-    _nested(
+    *_make_listed("/courses", "one course", COURSES, path_filters.everything, "all courses", Access.CORE),
+    _make_nested("/schools/{schoolId}/courses", COURSES, path_filters.courses_of_school, "courses of a school"),
+    *_make_listed("/classes", "one class", CLASSES, path_filters.everything, "all classes", Access.CORE),
+    _make_nested("/courses/{courseId}/classes", CLASSES, path_filters.classes_of_course, "classes of a course"),
+    _make_nested("/schools/{schoolId}/classes", CLASSES, path_filters.classes_of_school, "classes of a school"),
+    _make_nested("/terms/{termId}/classes", CLASSES, path_filters.classes_of_term, "classes of a term"),
+    _make_nested(
         "/students/{studentId}/classes",
         CLASSES,
         path_filters.classes_of_user("studentId", "student"),
         "classes a student is enrolled in",
     ),
-    _nested(
+    _make_nested(
         "/teachers/{teacherId}/classes",
         CLASSES,
         path_filters.classes_of_user("teacherId", "teacher"),
         "classes a teacher teaches",
     ),
-    _nested(
+    _make_nested(
         "/users/{userId}/classes",
         CLASSES,
         path_filters.classes_of_user("userId", None),
         "classes a user is associated with",
     ),
-    *_listed(
+    *_make_listed(
         "/users",
         "one user",
         USERS,
@@ -152,35 +152,41 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "all users (guardians need the guardians scope)",
         Access.CORE,
     ),
-    *_listed("/students", "one student", USERS, _STUDENTS, "users with role student", Access.CORE),
-    *_listed("/teachers", "one teacher", USERS, _TEACHERS, "users with role teacher", Access.CORE),
-    _nested("/schools/{schoolId}/students", USERS, path_filters.users_of_school("student"), "students at a school"),
-    _nested("/schools/{schoolId}/teachers", USERS, path_filters.users_of_school("teacher"), "teachers at a school"),
-    _nested("/classes/{classId}/students", USERS, path_filters.users_of_class("student"), "students in a class"),
-    _nested("/classes/{classId}/teachers", USERS, path_filters.users_of_class("teacher"), "teachers of a class"),
-    _nested(
+    *_make_listed("/students", "one student", USERS, _STUDENTS, "users with role student", Access.CORE),
+    *_make_listed("/teachers", "one teacher", USERS, _TEACHERS, "users with role teacher", Access.CORE),
+    _make_nested(
+        "/schools/{schoolId}/students", USERS, path_filters.users_of_school("student"), "students at a school"
+    ),
+    _make_nested(
+        "/schools/{schoolId}/teachers", USERS, path_filters.users_of_school("teacher"), "teachers at a school"
+    ),
+    _make_nested("/classes/{classId}/students", USERS, path_filters.users_of_class("student"), "students in a class"),
+    _make_nested("/classes/{classId}/teachers", USERS, path_filters.users_of_class("teacher"), "teachers of a class"),
+    _make_nested(
         "/schools/{schoolId}/classes/{classId}/students",
         USERS,
         path_filters.users_of_class_of_school("student"),
         "students in a class within a school",
     ),
-    _nested(
+    _make_nested(
         "/schools/{schoolId}/classes/{classId}/teachers",
         USERS,
         path_filters.users_of_class_of_school("teacher"),
         "teachers of a class within a school",
     ),
-    *_listed("/enrollments", "one enrollment", ENROLLMENTS, path_filters.everything, "all enrollments", Access.CORE),
-    _nested(
+    *_make_listed(
+        "/enrollments", "one enrollment", ENROLLMENTS, path_filters.everything, "all enrollments", Access.CORE
+    ),
+    _make_nested(
         "/schools/{schoolId}/enrollments", ENROLLMENTS, path_filters.enrollments_of_school, "enrollments at a school"
     ),
-    _nested(
+    _make_nested(
         "/schools/{schoolId}/classes/{classId}/enrollments",
         ENROLLMENTS,
         path_filters.enrollments_of_class_of_school,
         "enrollments of a class within a school",
     ),
-    *_listed(
+    *_make_listed(
         "/demographics",
         "one demographic record",
         DEMOGRAPHICS,

@@ -10,8 +10,8 @@ from flask_smorest import Api
 from roster_service import __version__
 from roster_service.access.scopes import EXPLANATIONS, TOKEN_PATH
 from roster_service.query.params import FILTER, LIMIT, Limits, Parameter
-from roster_service.rostering.endpoints import Endpoint, Shape
-from roster_service.rostering.operations import parameters_of
+from roster_service.rostering.endpoints import Cardinality, Endpoint
+from roster_service.rostering.operations import list_parameters
 from roster_service.rostering.status_info import StatusInfo, StatusInfoSet
 from roster_service.schemas.versions import Version
 
@@ -89,9 +89,9 @@ def make_api(app: Flask, version: Version) -> RosteringApi:
     return api
 
 
-def document(endpoint: Endpoint, version: Version, limits: Limits) -> dict[str, Any]:
+def describe_endpoint(endpoint: Endpoint, version: Version, limits: Limits) -> dict[str, Any]:
     """What the document says of an endpoint."""
-    collection = endpoint.shape is Shape.COLLECTION
+    collection = endpoint.cardinality is Cardinality.COLLECTION
     headers = STATE_HEADERS | (COLLECTION_HEADERS if collection else {})
     content = {"application/json": {"schema": make_envelope(endpoint, version)}}
     responses: dict[str, Any] = {
@@ -110,7 +110,7 @@ def document(endpoint: Endpoint, version: Version, limits: Limits) -> dict[str, 
         "operationId": endpoint.name,
         "tags": [endpoint.resource.plural],
         "security": [{"oauth2": [f"{version.prefix}/{name}"]} for name in endpoint.access.value],
-        "parameters": [_document_parameter(parameter, limits) for parameter in parameters_of(endpoint)],
+        "parameters": [_document_parameter(parameter, limits) for parameter in list_parameters(endpoint)],
         "responses": responses,
     }
 
@@ -120,7 +120,7 @@ def make_envelope(endpoint: Endpoint, version: Version) -> dict[str, Any]:
     record = version.records[endpoint.resource]
     # Whoever asks for some `fields` gets those and no others, required ones included.
     shown: dict[str, Any] = {"anyOf": [record, record(partial=True)]}
-    if endpoint.shape is Shape.COLLECTION:
+    if endpoint.cardinality is Cardinality.COLLECTION:
         key, value = endpoint.resource.plural, {"type": "array", "items": shown}
     else:
         key, value = endpoint.resource.singular, shown

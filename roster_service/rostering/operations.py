@@ -22,7 +22,7 @@ from roster_service.query.params import (
 from roster_service.query.plan import Plan, make_plan
 from roster_service.query.request import AuthorizedRequest
 from roster_service.reads.page import Page, put_root
-from roster_service.rostering.endpoints import Endpoint, Shape
+from roster_service.rostering.endpoints import Cardinality, Endpoint
 from roster_service.rostering.headers import make_etag, make_links
 from roster_service.rostering.status_info import make_warning
 from roster_service.schemas.versions import Version
@@ -69,7 +69,7 @@ class PlannedRequest:
         return self.address.root_url + self.operation.version.root
 
     @property
-    def to_read(self) -> AuthorizedRequest:
+    def authorized_request(self) -> AuthorizedRequest:
         """What is read from the roster."""
         return AuthorizedRequest(self.plan, self.token.vendor_id, self.token.admission, {})
 
@@ -83,7 +83,7 @@ class PlannedRequest:
 
 
 @dataclass(frozen=True)
-class Records:
+class AnswerBody:
     """The body of an answer, how many records it has, and the headers that come of them."""
 
     body: bytes
@@ -98,13 +98,13 @@ class Operation:
         self.endpoint = endpoint
         self.version = version
         self._record = version.records[endpoint.resource]
-        self._parameters = parameters_of(endpoint)
+        self._parameters = list_parameters(endpoint)
         self._limits = limits
 
     @property
     def is_collection(self) -> bool:
         """Whether the answer is a page of records, not a single one."""
-        return self.endpoint.shape is Shape.COLLECTION
+        return self.endpoint.cardinality is Cardinality.COLLECTION
 
     def plan(self, token: AccessToken, address: Address, path_ids: Mapping[str, str]) -> PlannedRequest:
         """What is asked, where the token allows it. Raises RefusedRequestError for the version of the token, its
@@ -128,12 +128,12 @@ class Operation:
             raise RefusedRequestError(Problem.SCOPE, f"the token lacks the scope for this path: {wanted}")
 
 
-def parameters_of(endpoint: Endpoint) -> tuple[Parameter, ...]:
+def list_parameters(endpoint: Endpoint) -> tuple[Parameter, ...]:
     """The query parameters that an endpoint takes."""
-    return COLLECTION_PARAMETERS if endpoint.shape is Shape.COLLECTION else SINGLE_PARAMETERS
+    return COLLECTION_PARAMETERS if endpoint.cardinality is Cardinality.COLLECTION else SINGLE_PARAMETERS
 
 
-def show_page(planned: PlannedRequest, page: Page) -> Records:
+def show_page(planned: PlannedRequest, page: Page) -> AnswerBody:
     """The answer with a page of a collection."""
     plan = planned.plan
     headers = {"X-Total-Count": str(page.total)}
@@ -141,16 +141,16 @@ def show_page(planned: PlannedRequest, page: Page) -> Records:
     if links:
         headers["Link"] = links
     head = f'{{"{planned.operation.endpoint.resource.plural}":['
-    return Records(page.encode(head, "]" + _end(planned), planned.base_url), page.records, headers)
+    return AnswerBody(page.encode(head, "]" + _end(planned), planned.base_url), page.records, headers)
 
 
-def show_record(planned: PlannedRequest, text: str | None) -> Records:
+def show_record(planned: PlannedRequest, text: str | None) -> AnswerBody:
     """The answer with a single record. Raises RefusedRequestError (UNKNOWN_RECORD) where there is none."""
     key = planned.operation.endpoint.resource.singular
     if text is None:
         wanted = dict(planned.plan.path_ids)["sourcedId"][:255]
         raise RefusedRequestError(Problem.UNKNOWN_RECORD, f"there is no {key} {wanted!r}")
-    return Records(f'{{"{key}":{put_root(text, planned.base_url)}{_end(planned)}'.encode(), 1, {})
+    return AnswerBody(f'{{"{key}":{put_root(text, planned.base_url)}{_end(planned)}'.encode(), 1, {})
 
 
 def _end(planned: PlannedRequest) -> str:

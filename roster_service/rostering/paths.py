@@ -54,12 +54,12 @@ class IdConverter(BaseConverter):
         return quote(str(value), safe="")
 
 
-def raw_path(environ: WSGIEnvironment) -> str:
+def read_raw_path(environ: WSGIEnvironment) -> str:
     """The path of a request as an answer shows it."""
-    return show_raw(str(environ[RAW_PATH]))
+    return format_raw_path(str(environ[RAW_PATH]))
 
 
-def show_raw(sent: str) -> str:
+def format_raw_path(sent: str) -> str:
     """A path as it was sent, percent-encoded; its commas too, because clients split `Link` on commas. Without the one
     slash that may end it, so that links and tags are the same with it and without it."""
     return sent.removesuffix("/").replace(",", "%2C")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Flag(StrEnum):
+class PermissionFlag(StrEnum):
     """A flag; its value is also the word of `include` that needs it."""
 
     DEMOGRAPHICS = "demographics"

@@ -287,7 +287,7 @@ class ObjectList(_Many, fields.List[Any]):
 
     def __init__(self, schema: type[Schema], rows: Rows, **options: Any) -> None:
         super().__init__(cls_or_instance=fields.Nested(schema), **options)
-        self.members = roster_fields(schema)
+        self.members = list_roster_fields(schema)
         self.rows = rows
         # What a filter may name follows from the members.
         self.filter_types = None
@@ -312,7 +312,7 @@ class Unserved(fields.List[Any], RosterField):
         return json_text.nothing()
 
 
-def roster_fields(schema: type[Schema]) -> Mapping[str, RosterField]:
+def list_roster_fields(schema: type[Schema]) -> Mapping[str, RosterField]:
     """The fields of a schema by wire name, in the order in which they are shown."""
     return {
         member.data_key or name: member for name, member in schema().fields.items() if isinstance(member, RosterField)

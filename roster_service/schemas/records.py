@@ -61,7 +61,7 @@ def make_base_fields(table: Table) -> tuple[Text, Token, Instant]:
     )
 
 
-def shown_with(kind: MetadataOf) -> Callable[[ContentRights], ColumnElement[bool] | None]:
+def show_with_scope(kind: MetadataOf) -> Callable[[ContentRights], ColumnElement[bool] | None]:
     """Metadata that one scope shows on every record of its table."""
     return lambda rights: true() if kind in rights.metadata else None
 
@@ -78,7 +78,7 @@ class OrgRecord(Record):
     table = tables.orgs
 
     sourcedId, status, dateLastModified = make_base_fields(tables.orgs)
-    metadata = Metadata(_orgs.metadata, shown_with(MetadataOf.ORGS))
+    metadata = Metadata(_orgs.metadata, show_with_scope(MetadataOf.ORGS))
     name = Text(_orgs.name, required=True)
     parent = Ref(ORG, _orgs.parent_id, visible=lambda org_id, _rights: org_id_is_visible(org_id))
     children = RefList(
@@ -247,7 +247,7 @@ class DemographicsRecord(Record):
     table = tables.demographics
 
     sourcedId, status, dateLastModified = make_base_fields(tables.demographics)
-    metadata = Metadata(_demographics.metadata, shown_with(MetadataOf.DEMOGRAPHICS))
+    metadata = Metadata(_demographics.metadata, show_with_scope(MetadataOf.DEMOGRAPHICS))
     birthDate = Day(_demographics.birth_date)
     americanIndianOrAlaskaNative = Flag(_demographics.american_indian_or_alaska_native)
     asian = Flag(_demographics.asian)

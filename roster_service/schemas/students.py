@@ -17,7 +17,7 @@ from roster_service.db import json_text, tables
 from roster_service.db.visibility import ContentRights, has_row, role_is_visible, row_is_visible
 from roster_service.db.vocabulary import GUARDIAN_ROLES, STATUS, USER_ROLES
 from roster_service.schemas import v1p2
-from roster_service.schemas.flags import Flag as Permission
+from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.kinds import (
     Day,
     Flag,
@@ -29,14 +29,14 @@ from roster_service.schemas.kinds import (
     Text,
     TextList,
     Token,
-    roster_fields,
+    list_roster_fields,
 )
 from roster_service.schemas.records import Record, make_base_fields
 
 _users = tables.users.c
 
 
-class Part(fields.Nested, RosterField):
+class NestedObject(fields.Nested, RosterField):
     """An object inside a record: of the record's own row, or of the one other row that `row` picks."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Part(fields.Nested, RosterField):
         **options: Any,
     ) -> None:
         super().__init__(schema, **options)
-        self.members = roster_fields(schema)
+        self.members = list_roster_fields(schema)
         self.row = row
         # Nothing here is filtered: the interface has no filter.
         self.filter_types = {}
@@ -65,7 +65,7 @@ class Part(fields.Nested, RosterField):
         raise LookupError("the vendor interface has no filter")
 
 
-def requested_lea() -> BindParameter[str]:
+def bind_requested_lea() -> BindParameter[str]:
     """The bound identifier of the district that is asked for."""
     return bindparam("requested_lea", type_=SqlText)
 
@@ -243,10 +243,10 @@ class StudentEnrollment(StrictSchema):
     beginDate = Day(_enrollment.c.begin_date)
     endDate = Day(_enrollment.c.end_date)
     school = Text(_enrollment.c.school_id, required=True)
-    class_ = Part(
+    class_ = NestedObject(
         StudentClass, (_class, lambda _rights: _class.c.sourced_id == _enrollment.c.class_id), data_key="class"
     )
-    course = Part(StudentCourse, (_course, _course_of_the_class))
+    course = NestedObject(StudentCourse, (_course, _course_of_the_class))
     terms = ObjectList(
         StudentTerm,
         Rows(
@@ -287,16 +287,16 @@ class Student(Record):
     preferredLastName = Text(_users.preferred_last_name)
     email = Text(_users.email)
     grades = TextList(_users.grades)
-    districtlea = Text(cast(requested_lea(), SqlText), required=True)
+    districtlea = Text(cast(bind_requested_lea(), SqlText), required=True)
     schools = ObjectList(StudentSchool, Rows(_schools, (_school.c.sourced_id,)))
-    demographics = Part(
+    demographics = NestedObject(
         StudentDemographics,
         (tables.demographics, lambda _rights: tables.demographics.c.sourced_id == _users.sourced_id),
     )
-    contacts = Part(Contacts)
+    contacts = NestedObject(Contacts)
     enrollments = ObjectList(StudentEnrollment, Rows(_enrollments, (_enrollment.c.sourced_id,)))
 
 
 # What a request may include; the other fields every student has.
-INCLUDES = tuple(flag.value for flag in Permission)
-PLAIN_FIELDS = tuple(name for name in roster_fields(Student) if name not in INCLUDES)
+INCLUDES = tuple(flag.value for flag in PermissionFlag)
+PLAIN_FIELDS = tuple(name for name in list_roster_fields(Student) if name not in INCLUDES)

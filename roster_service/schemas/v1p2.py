@@ -33,7 +33,7 @@ from roster_service.schemas.kinds import (
 )
 
 
-def never_absent(text: ColumnElement[str]) -> ColumnElement[str]:
+def replace_absent(text: ColumnElement[str]) -> ColumnElement[str]:
     """The text, or an empty one: 1.2 requires a member that the CSV files may leave out."""
     return func.coalesce(text, "", type_=SqlText)
 
@@ -42,7 +42,7 @@ class Org(records.OrgRecord):
     """An org of 1.2."""
 
     type = Token(tables.orgs.c.type, ORG_TYPES, required=True)
-    identifier = Text(never_absent(tables.orgs.c.identifier), required=True)
+    identifier = Text(replace_absent(tables.orgs.c.identifier), required=True)
 
 
 class AcademicSession(records.AcademicSessionRecord):
@@ -54,7 +54,7 @@ class AcademicSession(records.AcademicSessionRecord):
 class Course(records.CourseRecord):
     """A course of 1.2."""
 
-    courseCode = Text(never_absent(tables.courses.c.course_code), required=True)
+    courseCode = Text(replace_absent(tables.courses.c.course_code), required=True)
 
 
 class Class(records.ClassRecord):

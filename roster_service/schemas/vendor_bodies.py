@@ -10,12 +10,12 @@ from marshmallow import ValidationError, fields, validate
 from roster_service.schemas.kinds import StrictSchema
 from roster_service.schemas.students import INCLUDES, Student
 
-STUDENTS_MOST = 5000
-STUDENTS_DEFAULT = 100
-SCHOOLS_MOST = 1000
-TEXT_MOST = 256
+MAX_STUDENTS = 5000
+DEFAULT_STUDENTS = 100
+MAX_SCHOOLS = 1000
+MAX_TEXT_LENGTH = 256
 # The largest that PostgreSQL takes.
-OFFSET_MOST = 2**63 - 1
+MAX_STUDENTS_OFFSET = 2**63 - 1
 EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
@@ -31,10 +31,10 @@ def require_storable(text: str) -> None:
 
 def make_text(**options: Any) -> fields.String:
     """A text of a request."""
-    return fields.String(validate=[validate.Length(1, TEXT_MOST), require_storable], **options)
+    return fields.String(validate=[validate.Length(1, MAX_TEXT_LENGTH), require_storable], **options)
 
 
-class Instant(fields.AwareDateTime):
+class RequestInstant(fields.AwareDateTime):
     """An instant with a time zone, read into UTC: PostgreSQL does not take every zone that can be written."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> datetime:
@@ -68,10 +68,10 @@ class StudentsRequest(StrictSchema):
     districtlea = make_text(required=True, metadata={"description": "The district's identifier"})
     schools = fields.List(
         make_text(),
-        validate=validate.Length(1, SCHOOLS_MOST),
+        validate=validate.Length(1, MAX_SCHOOLS),
         metadata={"description": "Only students of these schools of the district, by sourcedId"},
     )
-    modifiedSince = Instant(
+    modifiedSince = RequestInstant(
         format="iso",
         attribute="modified_since",
         metadata={"description": "Only records changed at or after this instant, which has a time zone"},
@@ -80,8 +80,8 @@ class StudentsRequest(StrictSchema):
         fields.String(validate=validate.OneOf(INCLUDES)),
         metadata={"description": "What to add to each student; each word needs the permission flag of its name"},
     )
-    limit = fields.Integer(strict=True, load_default=STUDENTS_DEFAULT, validate=validate.Range(1, STUDENTS_MOST))
-    offset = fields.Integer(strict=True, load_default=0, validate=validate.Range(0, OFFSET_MOST))
+    limit = fields.Integer(strict=True, load_default=DEFAULT_STUDENTS, validate=validate.Range(1, MAX_STUDENTS))
+    offset = fields.Integer(strict=True, load_default=0, validate=validate.Range(0, MAX_STUDENTS_OFFSET))
 
 
 class StudentsAnswer(StrictSchema):

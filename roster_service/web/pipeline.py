@@ -18,15 +18,15 @@ from roster_service.query.params import Limits
 from roster_service.reads.reader import Reader
 from roster_service.rostering.operations import (
     Address,
+    AnswerBody,
     Operation,
     PlannedRequest,
-    Records,
     describe_request,
     read_bearer,
     show_page,
     show_record,
 )
-from roster_service.rostering.paths import raw_path
+from roster_service.rostering.paths import read_raw_path
 from roster_service.web.request_facts import set_disclosure, set_requesting_vendor
 
 
@@ -76,7 +76,7 @@ def _refuse_token_first(services: Services, token: AccessToken) -> Iterator[None
 def read_address(services: Services) -> Address:
     """Returns the address of the request, on the public URL if there is one, else on the URL of the request."""
     root = services.public_url or request.host_url.rstrip("/")
-    return Address(root, raw_path(request.environ), read_query_string())
+    return Address(root, read_raw_path(request.environ), read_query_string())
 
 
 def read_query_string() -> str:
@@ -90,15 +90,15 @@ def _has_tag() -> bool:
     return bool(request.if_none_match) and not request.if_none_match.star_tag
 
 
-def _read(services: Services, planned: PlannedRequest) -> tuple[RosterState, Records]:
+def _read(services: Services, planned: PlannedRequest) -> tuple[RosterState, AnswerBody]:
     if planned.operation.is_collection:
-        page = services.reader.read_page(planned.to_read)
+        page = services.reader.read_page(planned.authorized_request)
         return page.state, show_page(planned, page.page)
-    record = services.reader.read_record(planned.to_read)
+    record = services.reader.read_record(planned.authorized_request)
     return record.state, show_record(planned, record.text)
 
 
-def _respond(planned: PlannedRequest, state: RosterState, records: Records) -> Response:
+def _respond(planned: PlannedRequest, state: RosterState, records: AnswerBody) -> Response:
     if request.if_none_match.star_tag:
         return _respond_unchanged(planned, state)
     response = Response(records.body, mimetype="application/json")
@@ -114,4 +114,4 @@ def _respond_unchanged(planned: PlannedRequest, state: RosterState) -> Response:
 
 def describe_this_request() -> str:
     """Returns the method and address of the request, for the text of an error."""
-    return describe_request(request.method, raw_path(request.environ), read_query_string())
+    return describe_request(request.method, read_raw_path(request.environ), read_query_string())

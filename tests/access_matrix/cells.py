@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from roster_service.rostering.endpoints import ENDPOINTS, Endpoint, Shape
+from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint
 from tests.contract import evaluation
 from tests.contract.client import (
     CORE,
@@ -139,7 +139,9 @@ def make_cells() -> Iterator[Cell]:
 
 def _ask(caller: Caller, endpoint: Endpoint) -> Iterator[Cell]:
     draw = random.Random(f"{caller} {endpoint.path}")
-    questions = _ask_single if endpoint.shape is Shape.SINGLE else _ask_nested if endpoint.ids else _ask_list
+    questions = (
+        _ask_single if endpoint.cardinality is Cardinality.SINGLE else _ask_nested if endpoint.ids else _ask_list
+    )
     cells = questions(caller, endpoint, draw)
     if opens(SCOPE_SETS[caller.scopes], endpoint.path):
         yield from cells
@@ -335,7 +337,7 @@ def expect(cell: Cell) -> Outcome:
         asked = query["fields"].split(",")
         minor = None if set(asked) <= set(tops) else "invalid_selection_field"
         records = [{name: value for name, value in record.items() if name in asked} for record in records]
-    if cell.endpoint.shape is Shape.SINGLE:
+    if cell.endpoint.cardinality is Cardinality.SINGLE:
         wanted = dict(cell.ids)["sourcedId"]
         found = [record for record in records if record["sourcedId"] == wanted]
         return Outcome(200, minor, collection.singular, found) if found else Outcome(404, "unknownobject")

@@ -59,7 +59,7 @@ def take_away(patch: pytest.MonkeyPatch, locks: Locks, keys: Keys) -> None:
     Renditions are found by their `keys`, the same as with both locks: what is taken away would be part of another one,
     and no rendered record would be read.
     """
-    patch.setattr(rendered_records, "key_of", lambda view: keys[view.record, view.rights])
+    patch.setattr(rendered_records, "make_rendition_key", lambda view: keys[view.record, view.rights])
     if not locks.first:
         open_query_filter(patch)
     if not locks.second:

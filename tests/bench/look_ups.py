@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from sqlalchemy import text
 
-from roster_service.rostering.endpoints import ENDPOINTS, Shape
+from roster_service.rostering.endpoints import ENDPOINTS, Cardinality
 from roster_service.schemas.versions import V1P1
 from tests.bench.place import Place
 from tests.bench.report import Result
@@ -52,7 +52,7 @@ SINGLE = "/users/{userId}"
 def list_kinds() -> Iterator[str]:
     """The 17 nested paths and the look-ups, as addresses with names in braces."""
     for endpoint in ENDPOINTS:
-        if endpoint.shape is Shape.COLLECTION and endpoint.ids:
+        if endpoint.cardinality is Cardinality.COLLECTION and endpoint.ids:
             yield f"{endpoint.path}?limit=100"
     for path, comparisons in LOOK_UPS.items():
         for comparison in comparisons:

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, event, func, select, text
 from roster_service.access.credentials.signing_keys import KeyRing, ensure_signing_key
 from roster_service.access.credentials.token_cache import TokenReader
 from roster_service.app import create_app
-from roster_service.cache.ordering_statements import positions
+from roster_service.cache.ordering_statements import select_positions
 from roster_service.cache.warm_up import Listing
 from roster_service.db.engine import make_engine
 from roster_service.db.round_trip import Call, RoundTrips
@@ -199,7 +199,7 @@ def test_an_ordering_reads_the_rows_of_its_table(
     params = Params(limit=1, offset=1, filter=wanted, sort=None, descending=False, fields=None)
     plan = make_plan(params, listing.record, token.rights, listing.path_filter, {})
     request = AuthorizedRequest(plan, token.vendor_id, token.admission, {})
-    statement = positions(plan, sees_districts=vendor == "district")
+    statement = select_positions(plan, sees_districts=vendor == "district")
     with observed.app.extensions["roster_engine"].connect() as connection:
         connection.execute(token.admission.statement, token.admission.values)
         every = connection.scalar(select(func.count()).select_from(listing.record.table))

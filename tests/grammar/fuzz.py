@@ -13,7 +13,7 @@ from typing import TypeVar
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from oneroster_filter import Expr, FilterError, Operator, check, clauses, parse, to_text
-from oneroster_filter.parser import _remembered
+from oneroster_filter.parser import _parse_cached
 from oneroster_filter.refusals import REFUSALS
 from oneroster_filter.syntax_refusals import SYNTAX_REFUSALS
 
@@ -238,7 +238,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _timed(text: str) -> float:
-    _remembered.cache_clear()
+    _parse_cached.cache_clear()
     started = time.perf_counter()
     read(text)
     return (time.perf_counter() - started) * 1000

@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 from oneroster_filter import And, Clause, Expr, LimitError, Operator, Or, all_of, any_of, clauses, parse
-from oneroster_filter.parser import LONGEST_REMEMBERED, REMEMBERED, _remembered
+from oneroster_filter.parser import CACHED_TEXTS, LONGEST_CACHED_TEXT, _parse_cached
 
 
 def eq(field: str, value: str) -> Clause:
@@ -134,7 +134,7 @@ def test_a_repeated_text_is_not_read_again() -> None:
     assert parse("a='remembered'") is parse("a='remembered'")
 
 
-@pytest.mark.parametrize(("length", "remembered"), [(LONGEST_REMEMBERED, True), (LONGEST_REMEMBERED + 1, False)])
+@pytest.mark.parametrize(("length", "remembered"), [(LONGEST_CACHED_TEXT, True), (LONGEST_CACHED_TEXT + 1, False)])
 def test_a_long_text_is_not_remembered(length: int, remembered: bool) -> None:
     text = f"a='{'x' * (length - 4)}'"
     first, again = parse(text), parse(text)
@@ -143,10 +143,10 @@ def test_a_long_text_is_not_remembered(length: int, remembered: bool) -> None:
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    for number in range(2 * REMEMBERED):
+    for number in range(2 * CACHED_TEXTS):
         parse(f"a='{number}'")
 
-    assert _remembered.cache_info().currsize == REMEMBERED
+    assert _parse_cached.cache_info().currsize == CACHED_TEXTS
 
 
 def test_what_is_remembered_for_one_limit_does_not_answer_for_another() -> None:
@@ -160,7 +160,7 @@ def test_threads_may_read_at_once() -> None:
     texts = [f"a='{number % 50}' AND b='{number % 7}'" for number in range(2_000)]
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
-    _remembered.cache_clear()
+    _parse_cached.cache_clear()
     try:
         with ThreadPoolExecutor(8) as pool:
             read = list(pool.map(parse, texts))

@@ -17,7 +17,7 @@ from oneroster_filter import (
     check,
     parse,
 )
-from oneroster_filter.errors import WINDOW
+from oneroster_filter.errors import CARET_WINDOW
 from oneroster_filter.refusals import LONGEST_SHOWN, REFUSALS
 from oneroster_filter.syntax_refusals import SYNTAX_REFUSALS, ClausePart
 
@@ -111,7 +111,7 @@ def test_the_caret_line_of_a_long_text_is_a_window() -> None:
     shown, caret = error.caret.split("\n")
     assert shown.startswith("...")
     assert shown.endswith("...")
-    assert len(shown) == WINDOW + 6
+    assert len(shown) == CARET_WINDOW + 6
     assert shown[caret.index("^") :].startswith("and")
 
 

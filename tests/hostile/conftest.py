@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from roster_service.access import vendors
 from roster_service.db import tables
-from roster_service.schemas.flags import Flag
+from roster_service.schemas.flags import PermissionFlag
 from tests.contract.conftest import Served, client, make_served, roster, served
 from tests.contract.test_bearer import sign
 from tests.vendor.client import Account, VendorClient, add_account
@@ -23,7 +23,10 @@ __all__ = ["client", "make_served", "roster", "served", "sign"]
 def account(served: Served, request: pytest.FixtureRequest) -> Account:
     """A vendor of the vendor interface, with every right there is; another for each module, for some fail to log in."""
     made = add_account(
-        served.engine, request.module.__name__.rpartition(".")[2], {"spr-district": (), "shv-district": ()}, tuple(Flag)
+        served.engine,
+        request.module.__name__.rpartition(".")[2],
+        {"spr-district": (), "shv-district": ()},
+        tuple(PermissionFlag),
     )
     with served.engine.begin() as connection:
         vendors.change_allowance(connection, made.email, PLENTY)

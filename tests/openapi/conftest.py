@@ -15,7 +15,7 @@ from schemathesis.schemas import BaseSchema
 
 from roster_service.app import create_app
 from roster_service.db.engine import make_engine
-from roster_service.schemas.flags import Flag
+from roster_service.schemas.flags import PermissionFlag
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
 from tests.conftest import Tally, close_app
@@ -54,7 +54,7 @@ def doors(make_database: Callable[[], str], tally: Tally) -> Iterator[Doors]:
         credentials = add_vendor(connection, "both", GRANTS["both"])
     app = create_app(Settings(secret_key=SECRET_KEY), url)
     client, vendor = RosterClient(app, {"both": credentials}), VendorClient(app)
-    account = VendorDoor(app, vendor, engine, url).add(grants=dict(GRANTS["both"]), flags=tuple(Flag))
+    account = VendorDoor(app, vendor, engine, url).add(grants=dict(GRANTS["both"]), flags=tuple(PermissionFlag))
     headers = {version: {"Authorization": f"Bearer {client.token(version)}"} for version in VERSIONS}
     headers["v1"] = {"x-api-key": account.api_key, "Authorization": f"Bearer {vendor.token(account)}"}
     # The library reads a body as it is sent.

@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from roster_service.access import vendors
 from roster_service.access.credentials.access_token import AccessToken
-from roster_service.cache.orderings import Orderings, evict
+from roster_service.cache.orderings import Orderings, evict_orderings
 from roster_service.db import tables
 from roster_service.db.tables import ordering_chunks, orderings
 from roster_service.errors import Problem, RefusedRequestError
@@ -401,7 +401,7 @@ def test_orderings_of_older_rosters_are_neither_read_nor_kept(
         with writing.begin() as other:
             change_roster(other)
     with writing.begin() as connection:
-        evict(connection, 10**9)
+        evict_orderings(connection, 10**9)
     assert [questioner.count_rows(table) for table in (orderings, ordering_chunks)] == [0, 0]
 
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine, Select, func, select, text, true, upd
 from roster_service import publication
 from roster_service.access import vendors
 from roster_service.access.credentials.signing_keys import ensure_signing_key
-from roster_service.cache.rendered_records import key_of, rendered_text, whole_json
+from roster_service.cache.rendered_records import make_full_json, make_rendition_key, select_rendered_text
 from roster_service.cache.required_orgs import has_rendered_records
 from roster_service.db import tables
 from roster_service.db.tables import rendered_records, renditions
@@ -92,12 +92,12 @@ def read_texts(connection: Connection, statement: Select[str, str], vendor_id: i
 def live_texts(view: ResourceView) -> Select[str, str]:
     """What is made live for the bound vendor."""
     table = view.record.table
-    return select(table.c.sourced_id, whole_json(view)).where(row_is_visible(table, table, view.rights))
+    return select(table.c.sourced_id, make_full_json(view)).where(row_is_visible(table, table, view.rights))
 
 
 def rendered_texts(view: ResourceView, *conditions: object) -> Select[str, str]:
     """The rendered records of a view, as far as row-level security shows them."""
-    rendition = select(renditions.c.id).where(renditions.c.key == key_of(view)).scalar_subquery()
+    rendition = select(renditions.c.id).where(renditions.c.key == make_rendition_key(view)).scalar_subquery()
     own = select(rendered_records.c.sourced_id, rendered_records.c.body)
     return own.where(rendered_records.c.rendition_id == rendition, *conditions)  # type: ignore[arg-type]
 
@@ -169,7 +169,7 @@ def test_rendered_records_are_the_live_ones_whatever_syncs_bring(reading: Questi
     with reading.owner.begin() as connection:
         ensure_signing_key(connection, SECRET_KEY)
         add_vendor(connection, "looks", [], list_scopes("v1p2"))
-    views = {key_of(look.view): look.view for night in nights for look in night.looks}
+    views = {make_rendition_key(look.view): look.view for night in nights for look in night.looks}
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         # All that a client could ask for takes longer, and tells no more.
         patch.setattr(publication, "list_resource_views", lambda *_: list(views.values()))
@@ -239,7 +239,7 @@ def test_a_single_record_is_read_rendered(questioner: Questioner, district: str)
         token = add_vendor(connection, "a", [district])
         key = tables.users.c.sourced_id
         for sourced_id, text_of in read_texts(connection, live_texts(view), token.vendor_id).items():
-            own = rendered_text(view, select(key).where(key == sourced_id).scalar_subquery())
+            own = select_rendered_text(view, select(key).where(key == sourced_id).scalar_subquery())
             assert connection.scalar(own, {"vendor_id": token.vendor_id}) == text_of
             break
         other = add_vendor(connection, "b", [])
@@ -254,5 +254,8 @@ def test_views_that_differ_in_nothing_share_a_rendition() -> None:
         "enrollments",
         "demographics",
     }
-    assert len({key_of(make_resource_view(V1P2.records[ENROLLMENTS], rights)) for rights in every_sight()}) == 1
-    assert len({key_of(make_resource_view(V1P2.records[USERS], rights)) for rights in every_sight()}) == 8
+    assert (
+        len({make_rendition_key(make_resource_view(V1P2.records[ENROLLMENTS], rights)) for rights in every_sight()})
+        == 1
+    )
+    assert len({make_rendition_key(make_resource_view(V1P2.records[USERS], rights)) for rights in every_sight()}) == 8

@@ -16,9 +16,9 @@ from roster_service.access import vendors
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.cache import renditions as rendering
-from roster_service.cache.rendered_records import has_rendition, key_of, whole_json
+from roster_service.cache.rendered_records import has_rendition, make_full_json, make_rendition_key
 from roster_service.cache.renditions import refresh_renditions
-from roster_service.cache.required_orgs import district_of, required_orgs_of
+from roster_service.cache.required_orgs import find_required_orgs, select_common_district
 from roster_service.cache.warm_up import list_resource_views
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
@@ -58,7 +58,7 @@ class Rendered:
 
 def read_rendered(connection: Connection, view: ResourceView) -> dict[str, Rendered] | None:
     """The rendered records of a view by their ids; None where it has no rendition, or one that is not kept."""
-    known = select(renditions).where(renditions.c.key == key_of(view))
+    known = select(renditions).where(renditions.c.key == make_rendition_key(view))
     rendition = connection.execute(known).one_or_none()
     own = select(rendered_records).where(rendered_records.c.rendition_id == (rendition.id if rendition else None))
     rows = connection.execute(own).all()
@@ -76,20 +76,21 @@ def read_rendered(connection: Connection, view: ResourceView) -> dict[str, Rende
 def make_rendered(connection: Connection, view: ResourceView) -> dict[str, Rendered]:
     """The records that should be rendered, made anew of the roster."""
     table = view.record.table
-    required = required_orgs_of(table, view.rights)
+    required = find_required_orgs(table, view.rights)
     made = (
         select(
             table.c.sourced_id,
             required.orgs.label("orgs"),
             required.guardians.label("guardians"),
-            whole_json(view).label("body"),
+            make_full_json(view).label("body"),
         )
         .where(required.condition)
         .offset(0)
         .subquery()
     )
     rows = connection.execute(
-        select(made, district_of(made.c.orgs).label("district")), {"vendor_id": RENDERER, "base_url": HREF_ROOT}
+        select(made, select_common_district(made.c.orgs).label("district")),
+        {"vendor_id": RENDERER, "base_url": HREF_ROOT},
     )
     return {row.sourced_id: Rendered(row.body, frozenset(row.orgs), row.district, row.guardians) for row in rows}
 
@@ -97,7 +98,7 @@ def make_rendered(connection: Connection, view: ResourceView) -> dict[str, Rende
 def read_live(connection: Connection, view: ResourceView) -> dict[str, str]:
     """The live text of each record that is visible to who sees every org."""
     table = view.record.table
-    shown = select(table.c.sourced_id, whole_json(view)).where(row_is_visible(table, table, view.rights))
+    shown = select(table.c.sourced_id, make_full_json(view)).where(row_is_visible(table, table, view.rights))
     return {row[0]: row[1] for row in connection.execute(shown, {"vendor_id": RENDERER, "base_url": HREF_ROOT})}
 
 
@@ -106,7 +107,9 @@ def assert_renditions_are_right(engine: Engine) -> dict[str, dict[str, Rendered]
     and what is live is rendered. The records by the keys of their renditions."""
     found: dict[str, dict[str, Rendered]] = {}
     with engine.connect() as connection:
-        views = {key_of(view): view for view in list_resource_views(connection, LISTINGS) if has_rendition(view)}
+        views = {
+            make_rendition_key(view): view for view in list_resource_views(connection, LISTINGS) if has_rendition(view)
+        }
         assert set(connection.scalars(select(renditions.c.key))) == set(views)
         for key, view in views.items():
             rendered, live = read_rendered(connection, view), read_live(connection, view)
@@ -448,7 +451,7 @@ def refresh(engine: Engine, most_bytes: int, views: list[ResourceView]) -> dict[
 
 
 def test_what_does_not_fit_is_not_kept_until_there_is_room(roster: Engine) -> None:
-    users, enrollments = map(key_of, VIEWS)
+    users, enrollments = map(make_rendition_key, VIEWS)
     whole = refresh(roster, MUCH, VIEWS)
     assert all(is_kept and size and records for is_kept, size, records in whole.values())
     room = whole[users][1] + whole[enrollments][1]

@@ -11,19 +11,25 @@ from oneroster_filter import Kind
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql import ClauseElement
 
-from roster_service.cache.ordering_statements import keeping_statement, positions
-from roster_service.cache.rendered_records import TextSource, text_sources
+from roster_service.cache.ordering_statements import make_ordering_statement, select_positions
+from roster_service.cache.rendered_records import TextSource, list_text_sources
 from roster_service.db.visibility import ContentRights, MetadataOf
 from roster_service.query.params import Params
 from roster_service.query.path_filters import everything
 from roster_service.query.plan import Plan, make_plan
-from roster_service.query.statements import Driver, admits, matching, record_json, wanted_by
-from roster_service.reads.first_page import bind_filter, find_first_page
+from roster_service.query.statements import (
+    Driver,
+    make_collection_condition,
+    make_filter_condition,
+    make_record_json,
+    select_ids,
+)
+from roster_service.reads.first_page import bind_filter, make_first_page_query
 from roster_service.reads.read_statements import (
-    found_page_statement,
-    kept_page_statement,
-    ordered_page_statement,
-    single_statement,
+    make_found_page_statement,
+    make_ordered_page_statement,
+    make_record_statement,
+    make_shared_page_statement,
 )
 from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
 from roster_service.schemas import v1p1, v1p2
@@ -68,13 +74,15 @@ def condition(sql: str) -> str:
 
 def matching_of(made: Plan) -> ClauseElement:
     """The ids of the records of a plan's collection."""
-    return matching(made.shape, admits(made.shape, Driver.VISIBILITY), wanted_by(made))
+    return select_ids(made.shape, make_collection_condition(made.shape, Driver.VISIBILITY), make_filter_condition(made))
 
 
 def page_of(made: Plan, *, sees_districts: bool = True) -> ClauseElement:
     """A page of live texts, found in one pass."""
     unsorted = dataclasses.replace(made.shape, sort=None)
-    return found_page_statement(unsorted, find_first_page(made, sees_districts=sees_districts).found, TextSource.LIVE)
+    return make_found_page_statement(
+        unsorted, make_first_page_query(made, sees_districts=sees_districts).found, TextSource.LIVE
+    )
 
 
 def test_all_orgs_are_those_that_are_visible() -> None:
@@ -143,26 +151,26 @@ def test_every_path_is_limited_to_the_vendor(endpoint: Endpoint, version: Versio
     for rights in (NOTHING, ALL):
         made = make_plan(params(filter="sourcedId!='x'"), record, rights, endpoint.path_filter, ids)
         shape = made.shape
-        finding = [find_first_page(made, sees_districts=sees).found for sees in (False, True)]
-        ordering = [positions(made, sees_districts=sees) for sees in (False, True)]
+        finding = [make_first_page_query(made, sees_districts=sees).found for sees in (False, True)]
+        ordering = [select_positions(made, sees_districts=sees) for sees in (False, True)]
         for statement in (matching_of(made), *ordering):
             assert_limited(statement, record, 1)
-        for source in text_sources(shape):
+        for source in list_text_sources(shape):
             is_live = source is TextSource.LIVE
             for found in finding:
-                assert_limited(found_page_statement(shape, found, source), record, 1 + is_live)
-            assert_limited(ordered_page_statement(shape, source), record, int(is_live))
+                assert_limited(make_found_page_statement(shape, found, source), record, 1 + is_live)
+            assert_limited(make_ordered_page_statement(shape, source), record, int(is_live))
             is_asked = is_live or endpoint.path_filter is not everything
-            assert_limited(single_statement(shape, source), record, int(is_asked))
+            assert_limited(make_record_statement(shape, source), record, int(is_asked))
 
 
 @RECORDS
 def test_a_rendered_record_is_limited_to_the_vendor_by_what_it_requires(record: type[Record]) -> None:
     for rights in (NOTHING, ALL):
         shape = plan(record, rights).shape
-        if TextSource.RENDERED not in text_sources(shape):
+        if TextSource.RENDERED not in list_text_sources(shape):
             continue
-        for statement in (single_statement, ordered_page_statement):
+        for statement in (make_record_statement, make_ordered_page_statement):
             sql, _ = compile_sql(statement(shape, TextSource.RENDERED))
             assert "rendered_records.required_orgs <@ array((SELECT visible_orgs" in sql
             assert sql.count("rendered_records.rendition_id = (SELECT renditions.id") == 1
@@ -174,10 +182,10 @@ def test_rendered_records_have_all_fields_of_the_resources_that_are_many() -> No
         record.table.name
         for version in VERSIONS
         for record in version.records.values()
-        if TextSource.RENDERED in text_sources(plan(record).shape)
+        if TextSource.RENDERED in list_text_sources(plan(record).shape)
     }
     assert many == {"users", "classes", "enrollments", "demographics"}
-    assert text_sources(plan(v1p2.User, fields=("email",)).shape) == (TextSource.LIVE,)
+    assert list_text_sources(plan(v1p2.User, fields=("email",)).shape) == (TextSource.LIVE,)
 
 
 @RECORDS
@@ -187,7 +195,7 @@ def test_every_filter_and_sort_is_tied_to_its_own_record(record: type[Record]) -
         path = name.replace("*", "key")
         made = plan(record, ALL, filter=f"{path}!='{values[kind.kind.value]}'", sort=path)
         assert_limited(page_of(made), record, 2)
-        assert_limited(keeping_statement(made, sees_districts=False), record, 1)
+        assert_limited(make_ordering_statement(made, sees_districts=False), record, 1)
 
 
 @RECORDS
@@ -197,12 +205,12 @@ def test_plans_that_differ_in_values_share_the_statement_of_their_first_page(rec
         plan(record, filter=f"sourcedId='{value}' AND status!='{value}'")
         for value in ("planted", "x'y".replace("'", "''"))
     )
-    first = find_first_page(one, sees_districts=True)
-    assert find_first_page(other, sees_districts=False).found is first.found
+    first = make_first_page_query(one, sees_districts=True)
+    assert make_first_page_query(other, sees_districts=False).found is first.found
     assert first.is_kept
     assert dict(first.values) == {"filter_0": "planted", "filter_1": "planted"}
-    statement = kept_page_statement(one.shape, first.found, TextSource.LIVE)
-    assert kept_page_statement(other.shape, first.found, TextSource.LIVE) is statement
+    statement = make_shared_page_statement(one.shape, first.found, TextSource.LIVE)
+    assert make_shared_page_statement(other.shape, first.found, TextSource.LIVE) is statement
     sql, bound = compile_sql(statement)
     assert "planted" not in f"{sql}{bound}"
     assert {"filter_0", "filter_1"} <= set(bound)
@@ -220,7 +228,7 @@ def test_plans_that_differ_in_values_share_the_statement_of_their_first_page(rec
 )
 def test_a_broad_filter_is_planned_with_its_values(text: str, path_ids: dict[str, str]) -> None:
     broad = make_plan(params(filter=text), v1p2.User, NOTHING, everything, path_ids)
-    assert not find_first_page(broad, sees_districts=True).is_kept
+    assert not make_first_page_query(broad, sees_districts=True).is_kept
 
 
 @RECORDS
@@ -267,7 +275,7 @@ def assert_limited(statement: ClauseElement, record: type[Record], bare: int) ->
 )
 def test_values_are_bound_and_never_part_of_the_text(record: type[Record], text: str) -> None:
     quoted = NASTY.replace("'", "''")
-    for statement in (page_of, matching_of, functools.partial(keeping_statement, sees_districts=True)):
+    for statement in (page_of, matching_of, functools.partial(make_ordering_statement, sees_districts=True)):
         sql, bound = compile_sql(statement(plan(record, ALL, filter=text.replace("{}", quoted))))
         assert "DROP" not in sql
         assert any("DROP TABLE users" in str(value) for value in bound.values())
@@ -307,29 +315,29 @@ def test_a_page_binds_its_window_and_its_addresses() -> None:
 def test_a_page_is_in_the_order_that_is_asked_for(sort: str | None, order: list[str], descending: bool) -> None:
     """All keys go one way. An ordering is kept in ascending order, whichever way is asked for first."""
     made = plan(v1p1.Org, sort=sort, descending=descending)
-    sql, _ = compile_sql(find_first_page(made, sees_districts=True).found.select())
+    sql, _ = compile_sql(make_first_page_query(made, sees_districts=True).found.select())
     way = "DESC" if descending else "ASC"
     keys = [f"matching.key_{number} {way}" for number in range(len(order))]
     assert f"ORDER BY {', '.join(keys)} LIMIT" in sql
     named = ", ".join(f"{key} AS key_{number}" for number, key in enumerate(order))
     assert f"SELECT {named} FROM orgs" in sql
-    kept, _ = compile_sql(positions(made, sees_districts=True))
+    kept, _ = compile_sql(select_positions(made, sees_districts=True))
     assert f"row_number() OVER (ORDER BY {', '.join(f'{key} ASC' for key in order)})" in kept
 
 
 def test_who_only_counts_has_no_order_made() -> None:
     """In one pass nothing is sorted; an ordering that is made all the same is the one that others share."""
     made = plan(v1p1.Org, sort="name", limit=0)
-    found, _ = compile_sql(find_first_page(made, sees_districts=True).found.select())
+    found, _ = compile_sql(make_first_page_query(made, sees_districts=True).found.select())
     assert "ORDER BY" not in found
-    kept, _ = compile_sql(positions(made, sees_districts=True))
-    assert kept == compile_sql(positions(plan(v1p1.Org), sees_districts=True))[0]
+    kept, _ = compile_sql(select_positions(made, sees_districts=True))
+    assert kept == compile_sql(select_positions(plan(v1p1.Org), sees_districts=True))[0]
 
 
 def test_a_single_record_is_looked_for_by_its_id() -> None:
     shape = plan(v1p1.User).shape
     for source, key in ((TextSource.LIVE, "users.sourced_id"), (TextSource.RENDERED, "rendered_records.sourced_id")):
-        sql, bound = compile_sql(single_statement(shape, source))
+        sql, bound = compile_sql(make_record_statement(shape, source))
         assert f"{key} = %(path_sourcedId)s" in sql
         assert "path_sourcedId" in bound
 
@@ -354,14 +362,14 @@ def test_guardians_and_metadata_are_in_the_statement_where_they_are_in_sight(
 @pytest.mark.parametrize("source", TextSource)
 def test_a_statement_without_a_filter_is_made_once(source: TextSource) -> None:
     made = plan(v1p1.User).shape
-    for statement in (ordered_page_statement, single_statement):
+    for statement in (make_ordered_page_statement, make_record_statement):
         assert statement(made, source) is statement(plan(v1p1.User, limit=3, offset=7).shape, source)
         assert statement(made, source) is not statement(plan(v1p1.User, ALL).shape, source)
     backwards = plan(v1p1.User, descending=True).shape
-    assert ordered_page_statement(made, source) is not ordered_page_statement(backwards, source)
+    assert make_ordered_page_statement(made, source) is not make_ordered_page_statement(backwards, source)
 
 
 @RECORDS
 def test_the_text_of_a_record_is_made_once(record: type[Record]) -> None:
-    assert record_json(plan(record).shape) is record_json(plan(record, limit=3).shape)
-    assert record_json(plan(record).shape) is not record_json(plan(record, fields=("sourcedId",)).shape)
+    assert make_record_json(plan(record).shape) is make_record_json(plan(record, limit=3).shape)
+    assert make_record_json(plan(record).shape) is not make_record_json(plan(record, fields=("sourcedId",)).shape)

@@ -9,7 +9,7 @@ from sqlalchemy import Engine, Table, insert, update
 
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.scopes import CONTENT_SCOPES, Scope, ScopeName, make_content_rights
-from roster_service.cache.rendered_records import has_rendition, key_of
+from roster_service.cache.rendered_records import has_rendition, make_rendition_key
 from roster_service.cache.warm_up import WarmUp, list_resource_views, make_orderings
 from roster_service.db import tables
 from roster_service.db.tables import ordering_chunks, orderings
@@ -108,7 +108,9 @@ def list_keys(writing: Engine) -> list[str]:
     """The keys of the renditions that registered clients can ask for, in their order."""
     with writing.connect() as connection:
         return list(
-            dict.fromkeys(key_of(view) for view in list_resource_views(connection, LISTINGS) if has_rendition(view))
+            dict.fromkeys(
+                make_rendition_key(view) for view in list_resource_views(connection, LISTINGS) if has_rendition(view)
+            )
         )
 
 

@@ -9,7 +9,7 @@ import pytest
 from roster_service.access.scopes import ScopeName
 from roster_service.errors import Problem
 from roster_service.query.plan import Notice
-from roster_service.rostering.endpoints import ENDPOINTS, Access, Endpoint, Shape
+from roster_service.rostering.endpoints import ENDPOINTS, Access, Cardinality, Endpoint
 from roster_service.rostering.status_info import STATUS_INFO, make_failure, make_warning
 from roster_service.vendor.responses import FAILURES
 
@@ -45,8 +45,8 @@ def test_names_of_operations_are_unique() -> None:
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.path)
 def test_shape_and_access_follow_from_the_path(endpoint: Endpoint) -> None:
     """One record where the path ends in `{sourcedId}`; the full scope for everything below a parent."""
-    assert (endpoint.shape is Shape.SINGLE) is endpoint.path.endswith("/{sourcedId}")
-    nested = endpoint.path.count("/") > 1 and endpoint.shape is Shape.COLLECTION
+    assert (endpoint.cardinality is Cardinality.SINGLE) is endpoint.path.endswith("/{sourcedId}")
+    nested = endpoint.path.count("/") > 1 and endpoint.cardinality is Cardinality.COLLECTION
     if endpoint.path.startswith("/demographics"):
         assert endpoint.access is Access.DEMOGRAPHICS
     else:
@@ -63,7 +63,11 @@ def test_a_row_without_access_does_not_construct() -> None:
     row = ENDPOINTS[0]
     with pytest.raises(TypeError, match="access"):
         Endpoint(  # type: ignore[call-arg]
-            path=row.path, resource=row.resource, shape=row.shape, path_filter=row.path_filter, summary=row.summary
+            path=row.path,
+            resource=row.resource,
+            cardinality=row.cardinality,
+            path_filter=row.path_filter,
+            summary=row.summary,
         )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from roster_service.rostering.paths import EncodedIds, IdConverter, raw_path
+from roster_service.rostering.paths import EncodedIds, IdConverter, read_raw_path
 
 # What was sent -> the path that routing sees (still encoded once), and the path for links.
 SENT = [
@@ -43,7 +43,7 @@ def run(environ: dict[str, Any]) -> dict[str, Any]:
 def test_a_segment_keeps_its_own_slashes(variable: str, sent: str, routed: str, shown: str) -> None:
     seen = run({variable: sent, "PATH_INFO": "whatever"})
     assert seen["PATH_INFO"] == routed
-    assert raw_path(seen) == shown
+    assert read_raw_path(seen) == shown
 
 
 def test_below_a_prefix_the_prefix_is_not_part_of_the_path() -> None:
@@ -54,7 +54,7 @@ def test_below_a_prefix_the_prefix_is_not_part_of_the_path() -> None:
 def test_a_server_that_does_not_tell_what_was_sent_is_taken_at_its_word() -> None:
     seen = run({"PATH_INFO": "/a/b c%,\u00c3\u00a9"})
     assert seen["PATH_INFO"] == "/a/b c%25,\u00c3\u00a9"
-    assert raw_path(seen) == "/a/b%20c%25%2C%C3%A9"
+    assert read_raw_path(seen) == "/a/b%20c%25%2C%C3%A9"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from sqlalchemy.dialects import postgresql
 
 from roster_service.db.visibility import ContentRights, MetadataOf
 from roster_service.schemas import v1p1, v1p2
-from roster_service.schemas.kinds import ORG, Day, Flag, Instant, Metadata, Ref, Text, TextList, roster_fields
+from roster_service.schemas.kinds import ORG, Day, Flag, Instant, Metadata, Ref, Text, TextList, list_roster_fields
 from roster_service.schemas.records import Record
 from roster_service.schemas.versions import VERSIONS
 
@@ -27,14 +27,14 @@ RECORDS = pytest.mark.parametrize(
 @RECORDS
 def test_every_member_of_a_record_is_a_roster_field(record: type[Record]) -> None:
     """A plain marshmallow field would be documented and never served."""
-    assert len(roster_fields(record)) == len(record().fields)
-    assert list(roster_fields(record))[:3] == ["sourcedId", "status", "dateLastModified"]
+    assert len(list_roster_fields(record)) == len(record().fields)
+    assert list(list_roster_fields(record))[:3] == ["sourcedId", "status", "dateLastModified"]
 
 
 @RECORDS
 def test_no_record_has_a_password(record: type[Record]) -> None:
     assert not [name for name in field_types(record()) if "password" in name.lower()]
-    assert "password" not in roster_fields(record)
+    assert "password" not in list_roster_fields(record)
 
 
 def test_both_versions_have_the_same_resources() -> None:
@@ -81,7 +81,7 @@ def test_a_filter_knows_this_name_as_this_type(record: type[Record], name: str, 
 @RECORDS
 def test_everything_that_a_filter_may_name_has_sql(record: type[Record]) -> None:
     rights = ContentRights(guardians=True, metadata=frozenset(MetadataOf))
-    fields = roster_fields(record)
+    fields = list_roster_fields(record)
     for path in field_types(record()):
         name, _, rest = path.partition(".")
         assert fields[name].source(rest, rights) is not None
@@ -90,7 +90,7 @@ def test_everything_that_a_filter_may_name_has_sql(record: type[Record]) -> None
 @RECORDS
 def test_every_field_makes_a_json_text(record: type[Record]) -> None:
     rights = ContentRights(guardians=True, metadata=frozenset(MetadataOf))
-    for name, field in roster_fields(record).items():
+    for name, field in list_roster_fields(record).items():
         assert str(field.json(rights).compile(dialect=postgresql.dialect())), name
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from roster_service.access import vendors
 from roster_service.cli.vendor_access import create_login
-from roster_service.schemas.flags import Flag
+from roster_service.schemas.flags import PermissionFlag
 from tests.contract.document import FORMATS, read_json
 
 RATE_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
@@ -33,7 +33,10 @@ class Account:
 
 
 def add_account(
-    engine: Engine, name: str, grants: Mapping[str, tuple[str, ...]] | None = None, flags: tuple[Flag, ...] = ()
+    engine: Engine,
+    name: str,
+    grants: Mapping[str, tuple[str, ...]] | None = None,
+    flags: tuple[PermissionFlag, ...] = (),
 ) -> Account:
     """A vendor with these grants and flags."""
     email = f"{name}@vendors.example"

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from roster_service.schemas.flags import Flag
+from roster_service.schemas.flags import PermissionFlag
 from tests.vendor.client import Account, VendorClient
 from tests.vendor.conftest import Served
 
 SPRINGFIELD, SHELBYVILLE = "17-0042", "17-0077"
-ALL_FLAGS = tuple(Flag)
+ALL_FLAGS = tuple(PermissionFlag)
 # Ids and names that nobody may meet who was not granted what they belong to.
 OF_SPRINGFIELD_HIGH = ("spr-high", "Springfield High", "spr-student-3", "spr-student-4", "spr-student-5", "17-0042-02")
 OF_SHELBYVILLE = ("shv-", "Shelbyville", "North School", "O’Brien")
@@ -59,7 +59,9 @@ def test_a_vendor_sees_what_it_was_granted(
     account = served.add(grants=grants, flags=ALL_FLAGS)
     token = client.token(account)
     for lea, total in totals.items():
-        answer = client.students(account, token, {"districtlea": lea, "include": [flag.value for flag in Flag]})
+        answer = client.students(
+            account, token, {"districtlea": lea, "include": [flag.value for flag in PermissionFlag]}
+        )
         if total is None:
             assert answer.outcome == (403, "no-privilege")
         else:
@@ -86,7 +88,7 @@ REFUSED: list[Any] = [
     pytest.param({"schools": ["shv-north"]}, id="a school of another district"),
     pytest.param({"schools": ["nowhere"]}, id="no such school"),
     pytest.param({"schools": ["spr-district"]}, id="a district as a school"),
-    *(pytest.param({"include": [flag.value]}, id=f"{flag.value} without its flag") for flag in Flag),
+    *(pytest.param({"include": [flag.value]}, id=f"{flag.value} without its flag") for flag in PermissionFlag),
 ]
 
 
@@ -105,13 +107,13 @@ def test_a_district_that_is_not_granted_and_one_that_does_not_exist_have_one_ans
 
 
 def test_one_flag_does_not_open_another(served: Served, client: VendorClient) -> None:
-    account = served.add(grants={"spr-district": ()}, flags=(Flag.CONTACTS,))
+    account = served.add(grants={"spr-district": ()}, flags=(PermissionFlag.CONTACTS,))
     token = client.token(account)
     outcomes = {
         flag: client.students(account, token, {"districtlea": SPRINGFIELD, "include": [flag.value]}).status
-        for flag in Flag
+        for flag in PermissionFlag
     }
-    assert outcomes == {Flag.CONTACTS: 200, Flag.DEMOGRAPHICS: 403, Flag.ENROLLMENTS: 403}
+    assert outcomes == {PermissionFlag.CONTACTS: 200, PermissionFlag.DEMOGRAPHICS: 403, PermissionFlag.ENROLLMENTS: 403}
 
 
 def test_schools_outside_the_grant_are_left_out_of_a_student(client: VendorClient, elementary: Account) -> None:

@@ -14,7 +14,7 @@ from roster_service.access.access_log.reports import read_access_log, read_usage
 from roster_service.access.access_log.writer import AccessLog, Disclosure, Entry, mask_filter
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db.tables import audit
-from roster_service.schemas.flags import Flag
+from roster_service.schemas.flags import PermissionFlag
 from tests.vendor.client import Account, VendorClient
 from tests.vendor.conftest import Served
 
@@ -24,7 +24,7 @@ LEA = "17-0042"
 @pytest.fixture
 def account(served: Served) -> Account:
     """A vendor who may have everything of Springfield."""
-    return served.add(grants={"spr-district": ()}, flags=tuple(Flag))
+    return served.add(grants={"spr-district": ()}, flags=tuple(PermissionFlag))
 
 
 @pytest.fixture

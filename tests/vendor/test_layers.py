@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from roster_service.app import create_app
 from roster_service.db import tables
-from roster_service.schemas.flags import Flag
+from roster_service.schemas.flags import PermissionFlag
 from roster_service.settings import Settings
 from tests.access_matrix.locks import Locks, forget_statements, open_query_filter, open_row_level_security
 from tests.conftest import close_app
@@ -21,7 +21,7 @@ from tests.vendor.client import Account, VendorClient
 from tests.vendor.conftest import Served
 from tests.vendor.test_grants import ALL_FLAGS, SHAPES, SHELBYVILLE, SPRINGFIELD
 
-INCLUDES = ((), tuple(flag.value for flag in Flag))
+INCLUDES = ((), tuple(flag.value for flag in PermissionFlag))
 WINDOWS = ({"limit": 100}, {"limit": 2, "offset": 2})
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from roster_service.access import vendors
 from roster_service.access.credentials.api_keys import rotate_key
-from roster_service.schemas.flags import Flag
+from roster_service.schemas.flags import PermissionFlag
 from tests.vendor.client import Account, VendorClient
 from tests.vendor.conftest import Served
 
@@ -23,7 +23,7 @@ PATHS = ["/v1/login", "/v1/students"]
 def account(served: Served) -> Account:
     """A vendor who may see a district and a school of another, with one flag."""
     grants = {"spr-district": (), "shv-district": ("shv-north",)}
-    return served.add(grants=grants, flags=(Flag.CONTACTS,))
+    return served.add(grants=grants, flags=(PermissionFlag.CONTACTS,))
 
 
 def test_the_token_says_what_the_vendor_may_see_for_24_hours(client: VendorClient, account: Account) -> None:

@@ -20,7 +20,7 @@ from roster_service.access.credentials.api_keys import rotate_key
 from roster_service.access.credentials.passwords import set_password
 from roster_service.access.credentials.signing_keys import KeyRing, add_signing_key
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.schemas.flags import Flag
+from roster_service.schemas.flags import PermissionFlag
 from tests.contract.conftest import SECRET_KEY
 from tests.vendor.client import Account, VendorClient
 from tests.vendor.conftest import Served
@@ -184,7 +184,7 @@ def test_a_token_with_another_vendor_s_key(served: Served, client: VendorClient,
 CHANGES: list[Any] = [
     pytest.param(lambda on, own: vendors.grant(on, own.email, "shv-district", []), True, id="a grant more"),
     pytest.param(lambda on, own: vendors.revoke(on, own.email, "spr-district"), True, id="a grant less"),
-    pytest.param(lambda on, own: vendors.change_flags(on, own.email, add=[Flag.CONTACTS]), True, id="a flag"),
+    pytest.param(lambda on, own: vendors.change_flags(on, own.email, add=[PermissionFlag.CONTACTS]), True, id="a flag"),
     pytest.param(lambda on, own: vendors.set_vendor_enabled(on, own.email, enabled=False), False, id="disabled"),
 ]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from roster_service.schemas.flags import Flag
+from roster_service.schemas.flags import PermissionFlag
 from tests.vendor.client import Account, VendorClient
 from tests.vendor.conftest import Served
 
@@ -18,7 +18,7 @@ BOTH: dict[str, tuple[str, ...]] = {"spr-district": (), "shv-district": ()}
 @pytest.fixture(scope="module")
 def account(served: Served) -> Account:
     """A vendor who may have everything."""
-    return served.add(grants=BOTH, flags=tuple(Flag))
+    return served.add(grants=BOTH, flags=tuple(PermissionFlag))
 
 
 @pytest.fixture(scope="module")
