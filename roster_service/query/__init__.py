@@ -1,1 +1,1 @@
-"""From a query string to records: params (the wish), plan (checked), statements (SQL), run (the page)."""
+"""From a query string to SQL: params (parsed), plan (checked against the schema), request (authorized), statements."""

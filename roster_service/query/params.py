@@ -1,7 +1,7 @@
-"""The query string, read into a wish: what the caller asks for, in our own words, not yet held against any schema.
+"""Reads a query string into `Params`: typed values that are not yet checked against any schema.
 
-Each parameter is a row: its name, its reader, and its part of the OpenAPI document. Unknown and repeated parameters
-are refused; `fields` alone may be repeated, as generated clients do.
+Each parameter is a row: its name, its reader, and its part of the OpenAPI document. The service refuses unknown and
+repeated parameters; only `fields` may be repeated, because generated clients do so.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 
 from roster_service.errors import Problem, RefusedRequestError
 
-# Characters. A key of `metadata` is a name as well; all fields of a record together take less than 500.
+# In characters. A sort may name a key of `metadata`; the names of all fields of a record take less than 500.
 LONGEST_SORT = 512
 LONGEST_FIELDS = 4096
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The bounds of a request: page size when none is named, largest page size, longest filter in characters."""
+    """The bounds of a request: default page size, largest page size, longest filter in characters."""
 
     default_limit: int
     max_limit: int
@@ -29,7 +29,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Params:
-    """What a caller asks for. `fields`: the names as they were given, or None for all."""
+    """The query parameters of a request, with defaults filled in.
+
+    `limit` and `offset` count records. `fields`: the names as the caller wrote them, or None for all fields.
+    """
 
     limit: int
     offset: int
@@ -39,29 +42,29 @@ class Params:
     fields: tuple[str, ...] | None
 
 
-def refuse(name: str, trouble: str) -> RefusedRequestError:
-    """The refusal of a parameter's value."""
-    return RefusedRequestError(Problem.PARAMETER, f"the parameter `{name}` {trouble}")
+def refuse(name: str, reason: str) -> RefusedRequestError:
+    """Makes the error for a parameter's value; `reason` continues the sentence "the parameter `name`"."""
+    return RefusedRequestError(Problem.PARAMETER, f"the parameter `{name}` {reason}")
 
 
 def _read_number(name: str, text: str, most: int) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise refuse(name, f"must be a whole number in digits alone, not {text[:40]!r}")
+        raise refuse(name, f"must be a whole number of ASCII digits, not {text[:40]!r}")
     number = int(text) if len(text) < 20 else most + 1
     if number > most:
         raise refuse(name, f"is at most {most}; {text[:20]} is more")
     return number
 
 
-# The largest offset that PostgreSQL takes.
+# The largest offset that PostgreSQL accepts.
 MAX_OFFSET = 2**63 - 1
 
 
 def _require_length(name: str, texts: Sequence[str], longest: int) -> None:
-    """Refuses a parameter whose texts have more characters together than it takes."""
+    """Raises RefusedRequestError where the texts together have more than `longest` characters."""
     length = sum(map(len, texts))
     if length > longest:
-        raise refuse(name, f"has {length} characters; at most {longest} are taken")
+        raise refuse(name, f"has {length} characters; the maximum is {longest}")
 
 
 def _read_limit(texts: Sequence[str], limits: Limits) -> int:
@@ -75,7 +78,7 @@ def _read_offset(texts: Sequence[str], _limits: Limits) -> int:
 def _read_filter(texts: Sequence[str], limits: Limits) -> str | None:
     if len(texts[0]) > limits.filter_length:
         raise RefusedRequestError(
-            Problem.FILTER, f"the filter has {len(texts[0])} characters; at most {limits.filter_length} are taken"
+            Problem.FILTER, f"the filter has {len(texts[0])} characters; the maximum is {limits.filter_length}"
         )
     return texts[0] or None
 
@@ -95,13 +98,16 @@ def _read_fields(texts: Sequence[str], _limits: Limits) -> tuple[str, ...]:
     _require_length("fields", texts, LONGEST_FIELDS)
     names = tuple(name.strip(" ") for text in texts for name in text.split(","))
     if not all(names):
-        raise RefusedRequestError(Problem.BLANK_SELECTION, "the parameter `fields` has a blank name in it")
+        raise RefusedRequestError(Problem.BLANK_SELECTION, "the parameter `fields` contains a blank name")
     return names
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One query parameter: how its texts are read, and how the OpenAPI document describes it."""
+    """One query parameter: the function that reads its texts, and its description in the OpenAPI document.
+
+    `read` takes all texts given for the parameter, and raises RefusedRequestError.
+    """
 
     name: str
     read: Callable[[Sequence[str], Limits], Any]
@@ -114,13 +120,13 @@ LIMIT = Parameter(
     "limit",
     _read_limit,
     {"type": "integer", "minimum": 0},
-    "Page size. 0 gives no records, and the count in `X-Total-Count`.",
+    "Page size. 0 returns no records, only the count in `X-Total-Count`.",
 )
 OFFSET = Parameter(
     "offset",
     _read_offset,
     {"type": "integer", "minimum": 0, "maximum": MAX_OFFSET, "default": 0},
-    "How many records to skip. Past the end: an empty page, and the right `X-Total-Count`.",
+    "How many records to skip. Past the end, the page is empty and `X-Total-Count` is still correct.",
 )
 FILTER = Parameter(
     "filter",
@@ -133,16 +139,16 @@ SORT = Parameter(
     "sort",
     _read_sort,
     {"type": "string", "maxLength": LONGEST_SORT},
-    "The field to sort by; ties, and records without a sort, go by `sourcedId`. An unknown field is ignored, "
-    "with a warning.",
+    "The field to sort by; `sourcedId` breaks ties, and is the order without `sort`. The service ignores an unknown "
+    "field, with a warning.",
 )
 ORDER_BY = Parameter("orderBy", _read_order, {"type": "string", "enum": ["asc", "desc"]}, "The direction of the sort.")
 FIELDS = Parameter(
     "fields",
     _read_fields,
     {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "[^, ]"}},
-    f"The fields to return, as a comma list of at most {LONGEST_FIELDS} characters. Unknown names are ignored, with a "
-    "warning.",
+    f"The fields to return, comma-separated, at most {LONGEST_FIELDS} characters. The service ignores unknown names, "
+    "with a warning.",
     repeatable=True,
 )
 
@@ -151,10 +157,10 @@ SINGLE_PARAMETERS = (FIELDS,)
 
 
 def read_params(pairs: Sequence[tuple[str, str]], parameters: Sequence[Parameter], limits: Limits) -> Params:
-    """Read the decoded (name, text) pairs of a query string.
+    """Reads the decoded (name, text) pairs of a query string.
 
-    `parameters` are those that the endpoint takes. Raises RefusedRequestError for an unknown or repeated parameter,
-    for a value that its parameter does not take, and for a character that no text can hold.
+    `parameters`: those that the endpoint takes. Raises RefusedRequestError for an unknown or repeated parameter, for a
+    value that its parameter does not take, and for a NUL, which PostgreSQL cannot store.
     """
     known = {parameter.name: parameter for parameter in parameters}
     given: dict[str, list[str]] = {}
@@ -166,7 +172,7 @@ def read_params(pairs: Sequence[tuple[str, str]], parameters: Sequence[Parameter
     values: dict[str, Any] = {}
     for name, texts in given.items():
         if len(texts) > 1 and not known[name].repeatable:
-            raise refuse(name, f"is given {len(texts)} times; once is enough")
+            raise refuse(name, f"occurs {len(texts)} times; it may occur once")
         values[name] = known[name].read(texts, limits)
     return Params(
         limit=values.get("limit", limits.default_limit),
@@ -187,4 +193,4 @@ def _refuse_unknown(name: str, known: Sequence[str]) -> RefusedRequestError:
 def _refuse_bad_text(name: str, text: str) -> None:
     if "\x00" in text:
         problem = Problem.FILTER if name == FILTER.name else Problem.PARAMETER
-        raise RefusedRequestError(problem, f"the parameter `{name}` has a NUL in it, which no value can hold")
+        raise RefusedRequestError(problem, f"the parameter `{name}` contains a NUL, which no value can hold")

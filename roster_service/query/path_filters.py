@@ -1,8 +1,8 @@
-"""Which records each path means: conditions on the resource's table, with the ids of the path bound.
+"""Path filters: for each path, the SQL condition on the resource's table that selects its records.
 
-Membership counts while it lasts: a student whose enrollment is `tobedeleted` is in no class any more, though both
-records can still be read by themselves. A parent that does not exist, is of another kind, or is hidden from the
-caller has no members.
+The ids of the path are bound parameters. Membership ends with its enrollment: a student whose enrollment is
+`tobedeleted` is in no class, although both records can still be read by themselves. A parent that does not exist, is of
+another type, or is hidden from the caller has no members.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from roster_service.db.visibility import (
 )
 from roster_service.db.vocabulary import TERM_TYPES
 
-# The condition that picks a path's records, below what the caller may see and above what the caller filters.
+# Given the caller's content rights, the condition that selects the records of a path. Statements join it by AND with
+# the conditions of visibility and with the caller's own filter.
 PathFilter = Callable[[ContentRights], ColumnElement[bool]]
 
 _orgs = tables.orgs.c
@@ -35,7 +36,7 @@ _enrollments = tables.enrollments.c
 
 
 def bind_path_id(name: str) -> BindParameter[str]:
-    """The bound id that the path names `{name}`."""
+    """Returns the bound parameter for the id that the path calls `{name}`."""
     return bindparam(f"path_{name}", type_=Text)
 
 
@@ -77,7 +78,10 @@ def users_with_role(role: str) -> PathFilter:
 
 
 def _is_school(org_id: ColumnElement[str]) -> ColumnElement[bool]:
-    """Whether this is a school that the caller may see: below another's there is nothing, not even what they share."""
+    """Whether the id is that of a school that the caller may see.
+
+    Without this condition, a path below a hidden school would return the records that it shares with visible schools.
+    """
     school = tables.orgs.alias()
     return of_each_row(
         has_row(school, school.c.sourced_id == org_id, school.c.type == "school", org_is_visible(school))
@@ -97,7 +101,7 @@ def _is_term(session_id: ColumnElement[str], rights: ContentRights) -> ColumnEle
 
 
 def terms_of_school(rights: ContentRights) -> ColumnElement[bool]:
-    """The terms in which a school's classes are taught, and those right above or below such a session."""
+    """The terms among the sessions of a school's active classes, and among their parents and children."""
     taught, link, used = tables.classes.alias(), tables.class_terms.alias(), tables.academic_sessions.alias()
     of_school = (
         select(link.c.session_id)
@@ -120,7 +124,7 @@ def grading_periods_of_term(rights: ContentRights) -> ColumnElement[bool]:
 
 
 def courses_of_school(rights: ContentRights) -> ColumnElement[bool]:
-    """The courses that a school offers itself or teaches a class of."""
+    """The courses that a school offers itself, and those of its active classes."""
     taught, offered = tables.classes.alias(), tables.courses.alias()
     ids = union(
         select(offered.c.sourced_id).where(offered.c.org_id == SCHOOL),
@@ -130,7 +134,7 @@ def courses_of_school(rights: ContentRights) -> ColumnElement[bool]:
 
 
 def _is_taught_at_school(taught: FromClause, rights: ContentRights) -> ColumnElement[bool]:
-    """Whether a row of classes is an active class of the school of the path that the caller may see."""
+    """Whether `taught`, a row of classes, is an active class of the path's school, and visible to the caller."""
     return (
         (taught.c.school_id == SCHOOL)
         & (taught.c.status == "active")
@@ -156,20 +160,23 @@ def classes_of_term(rights: ContentRights) -> ColumnElement[bool]:
 
 
 def classes_of_user(parameter: str, role: str | None) -> PathFilter:
-    """The classes in which the user of the path is enrolled, in `role` or in any."""
+    """The classes in which the user of the path is enrolled: with `role`, or with any role where `role` is None.
+
+    `parameter`: the name that the path gives to the user's id.
+    """
 
     def select_classes(rights: ContentRights) -> ColumnElement[bool]:
         enrolled = tables.enrollments.alias()
         of_user = select(enrolled.c.class_id).where(
-            enrolled.c.user_id == bind_path_id(parameter), _holds(enrolled, role, rights)
+            enrolled.c.user_id == bind_path_id(parameter), _is_active_enrollment(enrolled, role, rights)
         )
         return _classes.sourced_id.in_(of_user)
 
     return select_classes
 
 
-def _holds(enrolled: FromClause, role: str | None, rights: ContentRights) -> ColumnElement[bool]:
-    """Whether an enrollment counts: active, visible, and in the role that is asked for."""
+def _is_active_enrollment(enrolled: FromClause, role: str | None, rights: ContentRights) -> ColumnElement[bool]:
+    """Whether an enrollment is active and visible, and has the role (any role, where `role` is None)."""
     condition = (enrolled.c.status == "active") & of_each_row(row_is_visible(tables.enrollments, enrolled, rights))
     return condition if role is None else condition & (enrolled.c.role == role)
 
@@ -188,11 +195,13 @@ def users_of_school(role: str) -> PathFilter:
 
 
 def users_of_class(role: str) -> PathFilter:
-    """The users enrolled in a class in a role."""
+    """The users with an active, visible enrollment in a class with this role."""
 
     def select_users(rights: ContentRights) -> ColumnElement[bool]:
         enrolled = tables.enrollments.alias()
-        of_class = select(enrolled.c.user_id).where(enrolled.c.class_id == CLASS, _holds(enrolled, role, rights))
+        of_class = select(enrolled.c.user_id).where(
+            enrolled.c.class_id == CLASS, _is_active_enrollment(enrolled, role, rights)
+        )
         return _users.sourced_id.in_(of_class)
 
     return select_users
@@ -205,7 +214,7 @@ def _class_is_of_school() -> ColumnElement[bool]:
 
 
 def users_of_class_of_school(role: str) -> PathFilter:
-    """The users enrolled in a class in a role, where the class is the school's."""
+    """As `users_of_class`; no users where the class belongs to another school than the path's."""
     of_class = users_of_class(role)
     return lambda rights: _class_is_of_school() & of_class(rights)
 
@@ -216,5 +225,5 @@ def enrollments_of_school(_rights: ContentRights) -> ColumnElement[bool]:
 
 
 def enrollments_of_class_of_school(_rights: ContentRights) -> ColumnElement[bool]:
-    """The enrollments of a class, where the class is the school's."""
+    """The enrollments of a class; none where the class belongs to another school than the path's."""
     return _class_is_of_school() & (_enrollments.class_id == CLASS)

@@ -1,7 +1,7 @@
-"""The wish, held against the schema: every name resolved, every value typed, nothing unknown left.
+"""Plans: query parameters checked against the schema. A plan has resolved names and typed values, and nothing unknown.
 
-Made without a connection. What the caller may see is part of the plan, so a name that is hidden from the caller is
-an unknown name here, and no later step can forget it.
+Making a plan needs no connection. The plan contains the caller's content rights, so a name that is hidden from the
+caller is an unknown name already here, and no later step has to check it again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BARE_OFFSET = re.compile(r"'[^']*\d \d\d:?\d\d'")
 
 @dataclass(frozen=True)
 class Notice:
-    """Something in the wish that was ignored, and said so beside the answer."""
+    """A parameter value that the service ignored; the response reports it as a warning."""
 
     problem: Problem
     description: str
@@ -35,9 +35,9 @@ class Notice:
 
 @dataclass(frozen=True, eq=False)
 class ResourceView:
-    """A record type as one caller sees it: the fields that exist for them, and what a filter may name.
+    """A record type as seen with certain content rights: the visible fields, and the names that a filter may use.
 
-    There is one view per record type and sight (`make_resource_view`), so views are told apart by identity.
+    `make_resource_view` makes one view for each record type and set of content rights, so views compare by identity.
     """
 
     record: type[Record]
@@ -48,7 +48,7 @@ class ResourceView:
 
 @functools.cache
 def make_resource_view(record: type[Record], rights: ContentRights) -> ResourceView:
-    """The view of a record type for a sight. A field that the sight hides altogether is not in it."""
+    """Returns the view of a record type with these content rights, without the fields that they hide altogether."""
     fields = list_roster_fields(record)
     hidden = [name for name, field in fields.items() if isinstance(field, Metadata) and field.is_hidden(rights)]
     shown = {name: field for name, field in fields.items() if name not in hidden}
@@ -57,7 +57,10 @@ def make_resource_view(record: type[Record], rights: ContentRights) -> ResourceV
 
 @dataclass(frozen=True)
 class QueryShape:
-    """The part of a plan that shapes its statements, whatever the values: statements are kept by it."""
+    """The part of a plan that decides the text of its statements, without the bound values.
+
+    It is the key under which the service caches statements.
+    """
 
     view: ResourceView
     path_filter: PathFilter
@@ -68,7 +71,7 @@ class QueryShape:
 
 @dataclass(frozen=True)
 class Plan:
-    """A request that can be run: everything in it is known, typed and allowed."""
+    """A checked request. `path_ids`: (name, id) pairs from the path. `limit` and `offset` count records."""
 
     shape: QueryShape
     path_ids: tuple[tuple[str, str], ...]
@@ -81,10 +84,10 @@ class Plan:
 def make_plan(
     params: Params, record: type[Record], rights: ContentRights, path_filter: PathFilter, path_ids: Mapping[str, str]
 ) -> Plan:
-    """Hold a wish against the record type as the caller sees it.
+    """Checks the parameters against the record type as these content rights show it.
 
-    Raises RefusedRequestError (FILTER) for a filter that cannot be parsed, names an unknown field, or compares a
-    field with what it is not. An unknown `sort` or `fields` name becomes a warning, as the standard wants.
+    Raises RefusedRequestError (FILTER) for a filter that cannot be parsed, names an unknown field, or compares a field
+    with a value of another type. An unknown name in `sort` or `fields` becomes a notice, as the standard requires.
     """
     view = make_resource_view(record, rights)
     sort, sort_notices = _check_sort(params.sort, view)
@@ -107,24 +110,24 @@ def _check_filter(text: str, view: ResourceView) -> TypedExpr:
 
 
 def _describe(error: FilterError, text: str) -> str:
-    place = "" if error.column is None else f" at column {error.column + 1} of the filter"
+    position = "" if error.column is None else f" at column {error.column + 1} of the filter"
     hint = f"; {error.hint}" if error.hint else ""
     if not isinstance(error, UnknownFieldError) and _BARE_OFFSET.search(text):
         hint += "; a `+` in a URL must be written %2B"
-    return f"{error.message}{place}{hint}"
+    return f"{error.message}{position}{hint}"
 
 
 def _check_sort(name: str | None, view: ResourceView) -> tuple[str | None, tuple[Notice, ...]]:
     if name is None or is_sortable(name, view.filter_types):
         return name, ()
-    trouble = (
-        f"`sort` names {name[:80]!r}, which is no field to sort by{_hint(name, view.filter_types)}; it was ignored"
+    description = (
+        f"`sort` names {name[:80]!r}, which is not a sortable field{_hint(name, view.filter_types)}; it was ignored"
     )
-    return None, (Notice(Problem.SORT_FIELD, trouble),)
+    return None, (Notice(Problem.SORT_FIELD, description),)
 
 
 def is_sortable(name: str, types: FieldTypes) -> bool:
-    """Whether records can be ordered by this name: it has one value a record."""
+    """Whether records can be sorted by the field `name`: a known field with one value per record."""
     kind = types.find(name)
     return kind is not None and not kind.many and kind.kind is not Kind.TEXTS
 
@@ -138,8 +141,8 @@ def _check_fields(names: tuple[str, ...] | None, view: ResourceView) -> tuple[tu
     if not unknown:
         return chosen, ()
     listed = ", ".join(f"{name[:80]!r}{_hint(name, every)}" for name in unknown[:5])
-    outcome = "they were ignored" if chosen else "none was known, so all fields are returned"
-    notice = Notice(Problem.SELECTION_FIELD, f"`fields` names what is no field: {listed}; {outcome}")
+    outcome = "they were ignored" if chosen else "no name is known, so all fields are returned"
+    notice = Notice(Problem.SELECTION_FIELD, f"`fields` has unknown names: {listed}; {outcome}")
     return chosen or every, (notice,)
 
 

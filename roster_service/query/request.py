@@ -1,4 +1,4 @@
-"""An authorized request: a plan, who asks, and what its statements are bound to."""
+"""Authorized requests: a plan, the vendor that sends it, and the values that are bound to its statements."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from roster_service.query.statements import (
 
 @dataclass(frozen=True)
 class AuthorizedRequest:
-    """A plan of a vendor's request.
+    """A plan together with the vendor on whose behalf it is read.
 
-    `admission` admits the vendor in the transaction of the read. `path_values`: the values that the plan's path filter
-    is bound to, beside the ids of the path.
+    `admission`: the call that admits the vendor in the transaction of the read. `path_values`: bound values of the
+    plan's path filter, beside the ids of the path.
     """
 
     plan: Plan
@@ -39,11 +39,11 @@ class AuthorizedRequest:
 
     @cached_property
     def values(self) -> dict[str, Any]:
-        """What the statements of the plan are bound to."""
+        """The values bound to the statements of the plan, by parameter name."""
         return {
             "vendor_id": self.vendor_id,
             "base_url": HREF_ROOT,
-            # No text in PostgreSQL has a NUL, so no record has such an id.
+            # No text in PostgreSQL contains a NUL, so no record has such an id; NULL equals none.
             **{f"path_{name}": None if "\x00" in value else value for name, value in self.plan.path_ids},
             **self.path_values,
             "page_limit": self.plan.limit,
@@ -53,8 +53,11 @@ class AuthorizedRequest:
 
     @cached_property
     def query_hash(self) -> bytes:
-        """A hash of all that decides which records the collection has, and in which order, but for the revision and
-        the orgs that the vendor sees: pages of one query share an ordering."""
+        """The hash that identifies the ordering of the plan's collection, so that all pages of a query share it.
+
+        It covers everything that decides the records and their order, except the revision and the vendor's visible
+        orgs: these are columns of their own in the key of an ordering.
+        """
         plan, shape = self.plan, make_ordering_shape(self.plan)
         path_values = {
             name: sorted(value) if isinstance(value, list) else value for name, value in self.path_values.items()
@@ -64,23 +67,25 @@ class AuthorizedRequest:
 
 
 def make_ordering_shape(plan: Plan) -> QueryShape:
-    """The part of a plan's outline that decides its ordering: neither the direction nor the fields."""
+    """Returns the query shape of a plan's ordering: without direction and fields, which do not change the ordering."""
     shape = dataclasses.replace(plan.shape, descending=False, fields=())
-    # Who only counts asks for no order.
+    # A request with limit 0 only counts, so the sort does not matter.
     return shape if plan.limit else dataclasses.replace(shape, sort=None)
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def _hash_shape(shape: QueryShape) -> bytes:
-    """A hash of the statement without a filter, which says everything of an outline: nothing that changes it can be
-    forgotten."""
+    """Returns a hash of the compiled statement for the shape, without the filter.
+
+    The compiled text contains everything that a shape changes, so no part of the shape can be missing from the hash.
+    """
     ids = select_ids(shape, make_collection_condition(shape, Driver.VISIBILITY)).order_by(*make_sort_keys(shape))
     compiled = ids.compile(dialect=postgresql.dialect())  # type: ignore[no-untyped-call]
     return hashlib.sha256(repr((str(compiled), sorted(compiled.params.items()))).encode()).digest()
 
 
 def _describe_filter(plan: Plan) -> object:
-    """The filter as it was typed, and what decides which values it is held against: its SQL follows from these."""
+    """Returns everything that the filter's SQL depends on: the typed filter, the record type, the content rights."""
     if plan.filter is None:
         return None
     view = plan.shape.view

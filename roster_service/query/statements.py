@@ -1,7 +1,7 @@
-"""The parts of statements that follow from a plan: what it means, what it filters, what it sorts by, what it shows.
+"""The parts of SQL statements that follow from a plan: conditions, filter, sort keys, JSON text of a record.
 
-The caller's filter and sort stand above the conditions of visibility, never beside them: they are joined by AND
-around the whole filter, so that an OR inside it cannot reach past them.
+Statements join the conditions of visibility by AND to the caller's whole filter, in parentheses, so that an OR inside
+the filter cannot bypass them.
 """
 
 from __future__ import annotations
@@ -29,31 +29,32 @@ from roster_service.query.plan import Plan, QueryShape, ResourceView
 from roster_service.schemas.kinds import Source
 
 RECORD = bind_path_id("sourcedId")
-# Stands in texts for the root of refs, which each request has its own of. JSON writes this character as an escape, so
-# no text has it otherwise.
+# The placeholder in JSON texts for the root of hrefs, which differs between requests. JSON escapes this character, so
+# no text contains it for another reason.
 HREF_ROOT = "\x01"
 
-# Building a statement costs more than running it: those without a filter, nearly all, are built once.
+# The size of each cache of statements and of their parts. Building a statement costs more than running it, so the
+# service builds the statements without a filter, which are nearly all, only once.
 STATEMENT_CACHE_SIZE = 512
 
 
 def select_ids(shape: QueryShape, *conditions: ColumnElement[bool]) -> Select[str]:
-    """The ids of the records of an outline's table where the conditions hold."""
+    """Returns the SELECT of the ids of the shape's table where all conditions hold."""
     return select(get_key_column(shape)).where(*conditions)
 
 
 def make_filter_condition(plan: Plan) -> ColumnElement[bool]:
-    """The filter of a plan as a condition; true where it has none."""
+    """Returns the filter of a plan as a condition; `true` where the plan has no filter."""
     return true() if plan.filter is None else compile_filter(plan)
 
 
 def get_key_column(shape: QueryShape) -> ColumnElement[str]:
-    """The sourcedId."""
+    """Returns the sourcedId column of the shape's table."""
     return shape.view.record.table.c.sourced_id
 
 
 def make_record_json(shape: QueryShape) -> ColumnElement[str]:
-    """The JSON text of a record, with the fields that are wanted."""
+    """Returns the expression of a record's JSON text, with the fields of the shape."""
     return _record_json(shape.view, shape.fields)
 
 
@@ -63,22 +64,22 @@ def _record_json(view: ResourceView, fields: tuple[str, ...]) -> ColumnElement[s
 
 
 class Driver(Enum):
-    """Where PostgreSQL begins to look for the records of a collection.
+    """The condition with which PostgreSQL begins to look for the records of a collection.
 
-    The conditions are the same for all drivers. They differ in form, and the form decides the plan: a condition that is
-    asked of each row (`of_each_row`) never comes first.
+    The conditions are the same for all drivers. Only their form differs, and the form decides the plan of PostgreSQL:
+    it never begins with a condition that it evaluates for each row (`of_each_row`).
     """
 
-    # What the caller may see: nothing else says which records are few.
+    # The visible orgs: neither the path nor the filter is selective.
     VISIBILITY = "visibility"
-    # The parent that the path names: the enrollments of one class.
+    # The parent in the path, such as the class whose enrollments are read.
     PATH = "path"
-    # The filter: it compares an indexed column for equality, or the caller may see nearly all rows.
+    # The filter: it compares an indexed column for equality, or the caller sees nearly all rows.
     FILTER = "filter"
 
 
 def find_driver(plan: Plan) -> Driver:
-    """Where a plan's statements begin, as far as the plan alone says."""
+    """Returns the driver for a plan, as far as the plan alone decides it."""
     if plan.path_ids:
         return Driver.PATH
     is_selective = plan.filter is not None and _is_selective(plan.shape.view, plan.filter)
@@ -86,12 +87,12 @@ def find_driver(plan: Plan) -> Driver:
 
 
 def is_narrow(plan: Plan) -> bool:
-    """Whether the path or the filter leaves few records."""
+    """Whether the path or the filter is selective, so that few records are left."""
     return find_driver(plan) is not Driver.VISIBILITY
 
 
 def _is_selective(view: ResourceView, typed: TypedExpr) -> bool:
-    """Whether a filter leaves few records: it compares a text that an index begins with for equality."""
+    """Whether a filter leaves few records: it requires that the first column of an index equals a text."""
     indexed = _leading_columns(view.record.table)
 
     def is_equality(clause: TypedClause) -> bool:
@@ -104,22 +105,26 @@ def _is_selective(view: ResourceView, typed: TypedExpr) -> bool:
 
 @functools.cache
 def _leading_columns(table: Table) -> frozenset[Any]:
-    """The columns that an index of the table begins with."""
+    """Returns the first column of each index of the table, including the primary key."""
     indexes = (tuple(index.columns) for index in table.indexes)
     return frozenset(columns[0] for columns in (tuple(table.primary_key), *indexes))
 
 
 def make_collection_condition(shape: QueryShape, driver: Driver) -> ColumnElement[bool]:
-    """What the caller may see, and what the path means: below whatever the caller filters."""
+    """Returns the condition for the records that the path selects and the caller may see, before any filter."""
     return _make_collection_condition(shape.view.record.table, shape.view.rights, shape.path_filter, driver)
 
 
 def choose_collection_condition(plan: Plan, *, sees_districts: bool) -> ColumnElement[bool]:
-    """The same, in the form that costs least for a plan. `sees_districts`: whether the caller sees whole districts."""
+    """Returns the same condition in the cheapest form for a plan.
+
+    `sees_districts`: whether the caller sees whole districts.
+    """
     driver = find_driver(plan)
-    # Who sees whole districts sees nearly all rows: to ask of each row costs less than a join with all that is visible.
-    is_searched = driver is Driver.VISIBILITY and sees_districts
-    return make_collection_condition(plan.shape, Driver.FILTER if is_searched else driver)
+    # A caller with whole districts sees nearly all rows, so a check of each row costs less than a join with the visible
+    # orgs.
+    checks_each_row = driver is Driver.VISIBILITY and sees_districts
+    return make_collection_condition(plan.shape, Driver.FILTER if checks_each_row else driver)
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
@@ -137,16 +142,17 @@ def _make_collection_condition(
 
 
 def compile_filter(plan: Plan) -> ColumnElement[bool]:
-    """The filter of a plan as a condition, its values bound in it."""
+    """Returns the filter of a plan as a condition with bound values. Raises TypeError where the plan has no filter."""
     if plan.filter is None:
         raise TypeError("the plan has no filter")
     find = functools.partial(find_source, plan.shape.view)
-    # A function of `db/sql`, which row-level security need not come before.
+    # `contains_folded` (db/sql) is made of leakproof functions, so PostgreSQL may evaluate it before the policies of
+    # row-level security.
     return sqlalchemy_where(plan.filter, find, contains=func.contains_folded).self_group()
 
 
 def make_sort_keys(shape: QueryShape) -> list[ColumnElement[Any]]:
-    """What the records are sorted by: last the sourcedId, which no two share."""
+    """Returns the sort keys of a shape; the last one is the sourcedId, which is unique."""
     keys: list[ColumnElement[Any]] = [get_key_column(shape)]
     if shape.sort is not None and shape.sort != "sourcedId":
         source = find_source(shape.view, shape.sort)
@@ -157,11 +163,11 @@ def make_sort_keys(shape: QueryShape) -> list[ColumnElement[Any]]:
 
 
 def has_dotted_sort(shape: QueryShape) -> bool:
-    """Whether a caller's own words stand in the statements: a sort on `metadata` names what the caller likes."""
+    """Whether the sort is a dotted name. The caller invents names below `metadata`, so they fill no cache."""
     return shape.sort is not None and "." in shape.sort
 
 
 def find_source(view: ResourceView, path: str) -> Source:
-    """The SQL behind a full path that the plan's check admitted."""
+    """Returns the SQL expression for a dotted field name that the plan has already checked."""
     name, _, rest = path.partition(".")
     return view.fields[name].source(rest, view.rights)
