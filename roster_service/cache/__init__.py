@@ -1,1 +1,1 @@
-"""What the database keeps so that pages are fast: orderings and rendered records."""
+"""Derived data that the database stores to serve pages fast: orderings and rendered records."""

@@ -1,7 +1,7 @@
-"""The statements of orderings: one that makes an ordering in one pass, and one that gives the ids of a page of it.
+"""The statements of orderings: one makes an ordering in one pass, one selects the ids of a page.
 
-An ordering is kept in ascending order, `sourcedId` last: descending is the same backwards, absent values and ties
-included.
+The database stores each ordering in ascending order, with `sourcedId` as the last key. The descending order is exactly
+its reverse, including absent values and ties, so both directions share one ordering.
 """
 
 from __future__ import annotations
@@ -22,17 +22,20 @@ from roster_service.query.statements import (
     select_ids,
 )
 
-# How many ids a chunk has. A page of the usual size reads one or two.
+# Ids in one chunk. A page of the usual size reads one or two chunks.
 CHUNK_SIZE = 1000
 
 ORDERING_ID = bindparam("ordering_id", type_=BigInteger)
-# Cast, because PostgreSQL cannot tell what the sum of two parameters is.
+# The casts are needed because PostgreSQL cannot infer the type of a sum of two parameters.
 LIMIT = cast(bindparam("page_limit"), BigInteger)
 OFFSET = cast(bindparam("page_offset"), BigInteger)
 
 
 def select_positions(plan: Plan, *, sees_districts: bool) -> Select[str, int]:
-    """(id, position) of every record of the plan's ordering; positions count from 0."""
+    """Returns the SELECT of (id, position) for every record of the plan's ordering; positions count from 0.
+
+    `sees_districts`: whether the caller sees whole districts.
+    """
     shape = make_ordering_shape(plan)
     position = func.row_number().over(order_by=make_sort_keys(shape)) - 1
     return select_ids(
@@ -41,8 +44,11 @@ def select_positions(plan: Plan, *, sees_districts: bool) -> Select[str, int]:
 
 
 def make_ordering_statement(plan: Plan, *, sees_districts: bool) -> Select[*tuple[Any, ...]]:
-    """Keeps the ids of the plan's ordering under the id bound as `ordering_id`, in one pass; gives (their number, their
-    bytes, the revision of the roster)."""
+    """Returns the statement that stores the ids of the plan's ordering in chunks, in one pass.
+
+    The id of the ordering is bound as `ordering_id`. The statement gives one row: (number of ids, bytes of the chunks,
+    revision of the roster). `sees_districts`: whether the caller sees whole districts.
+    """
     found = select_positions(plan, sees_districts=sees_districts).subquery("found")
     identifier, position = found.c
     number = cast(func.div(position, CHUNK_SIZE), Integer)
@@ -67,8 +73,10 @@ def make_ordering_statement(plan: Plan, *, sees_districts: bool) -> Select[*tupl
 
 
 def select_page_ids(ordering: FromClause, *, descending: bool) -> ColumnElement[Any]:
-    """The list of the ids of the page bound as `page_limit` and `page_offset`, in ascending order. `ordering`: a row
-    with `id` and `total`, or none."""
+    """Returns the array of the ids of the page that is bound as `page_limit` and `page_offset`, in ascending order.
+
+    `ordering`: one row with `id` and `total`, or no row. `descending`: whether the page counts from the end.
+    """
     total = ordering.c.total
     first = func.least(OFFSET, total)
     last = first + func.least(LIMIT, total - first)

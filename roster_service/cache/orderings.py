@@ -1,7 +1,8 @@
-"""Orderings: the order of a collection, made once for each revision and shared by all workers and all vendors who see
-the same orgs, so that a page costs the same at any depth and its count costs nothing.
+"""Orderings: the sorted ids of a collection, stored once for each revision.
 
-The roster changes by a sync alone, so what was found once holds until the next one.
+All workers, and all vendors with the same visible orgs, share an ordering. A page therefore costs the same at any
+offset, and its count costs nothing. Only a sync or a purge changes the roster, so an ordering is valid for its whole
+revision.
 """
 
 from __future__ import annotations
@@ -19,30 +20,30 @@ from roster_service.db.tables import ordering_chunks, orderings, roster_state
 from roster_service.db.visibility import read_visible_set, select_whole_districts
 from roster_service.query.request import AuthorizedRequest
 
-# What a worker may add before it has the bounds checked.
+# How many orderings, and how many bytes of chunks, a worker adds before it evicts orderings beyond the bounds.
 UNCHECKED_ORDERINGS = 100
 UNCHECKED_BYTES = 2**20
-# How many orderings are kept in all; of one vendor, half of it.
+# The most orderings of all vendors together; one vendor may have half of them.
 MAX_ORDERINGS = 10_000
 
 _log = logging.getLogger(__name__)
 
 
 class Orderings:
-    """Makes orderings, for one worker."""
+    """Makes the orderings of one worker and stores them."""
 
     def __init__(self, engine: Engine, megabytes: int) -> None:
-        """`engine`: of the serving role, and it may write (`make_ordering_engine`). `megabytes`: what all orderings
-        together may take; those of one vendor, half of it."""
+        """`engine`: of the serving role, with the right to write (`make_ordering_engine`). `megabytes`: the most that
+        all orderings together may take; those of one vendor may take half of it."""
         self._engine = engine
         self._most_bytes = megabytes * 10**6
         self._lock = threading.Lock()
-        # So that the first one has older revisions removed.
+        # Starts at the bound, so that the first ordering already evicts those of older revisions.
         self._unchecked_orderings = UNCHECKED_ORDERINGS
         self._unchecked_bytes = 0
 
     def store_total(self, request: AuthorizedRequest, total: int) -> None:
-        """Keeps the count of a collection, for every worker."""
+        """Stores the count of a collection, without its order, for every worker. A database failure is only logged."""
         try:
             with self._engine.begin() as connection:
                 _admit(connection, request)
@@ -52,11 +53,14 @@ class Orderings:
             _report(error)
 
     def make(self, request: AuthorizedRequest) -> bool:
-        """Makes the ordering of the request's collection, unless another worker has. False where the roster changed
-        meanwhile, or where the database takes nothing."""
+        """Makes the ordering of the request's collection, unless another worker has made it.
+
+        Returns whether the ordering is stored: False where the roster changed meanwhile, or where the database refused
+        the writes.
+        """
         try:
             with self._engine.connect() as connection, connection.begin() as transaction:
-                # Of all workers that want it now, one makes it; the others wait, and find it.
+                # Of all workers that want this ordering now, one makes it. The others wait for the lock and find it.
                 lock = int.from_bytes(request.query_hash[:8], signed=True)
                 connection.execute(select(func.pg_advisory_xact_lock(lock)))
                 _admit(connection, request)
@@ -88,7 +92,7 @@ class Orderings:
         return True
 
     def _evict_when_due(self, connection: Connection, size: int) -> None:
-        """Has the bounds checked, once in a while."""
+        """Evicts orderings once enough were added since the last time. `size`: bytes of the new ordering."""
         with self._lock:
             self._unchecked_orderings += 1
             self._unchecked_bytes += size
@@ -99,8 +103,11 @@ class Orderings:
 
 
 def evict_orderings(connection: Connection, most_bytes: int) -> None:
-    """Removes the orderings of older revisions, and beyond the bounds those that were made first; the newest of each
-    vendor stays. Nothing is done while another worker is at it."""
+    """Removes the orderings of older revisions and, beyond the bounds, the oldest ones.
+
+    The newest ordering of each vendor stays. The call does nothing while another worker evicts.
+    `most_bytes`: the bound for all orderings together.
+    """
     connection.execute(select(func.evict_orderings(most_bytes, MAX_ORDERINGS)))
 
 
@@ -109,12 +116,14 @@ def _admit(connection: Connection, request: AuthorizedRequest) -> None:
 
 
 def _make_row(request: AuthorizedRequest, total: int) -> postgresql.Insert:
-    """The row of an ordering that is not kept yet. Without an admission it breaks a constraint."""
+    """Returns the INSERT of an ordering whose ids are not stored yet. Without an admission it violates a constraint."""
     revision = select(roster_state.c.revision).scalar_subquery()
     row = {"query": request.query_hash, "visible_set": read_visible_set(), "revision": revision}
     return insert(orderings).values(**row, vendor_id=request.vendor_id, total=total, bytes=0)
 
 
 def _report(error: SQLAlchemyError) -> None:
-    """Pages are right without any ordering, and slow; whoever runs the service has to hear of it."""
-    _log.warning("orderings cannot be kept, so pages are counted and sorted each time: %s", type(error).__name__)
+    """Logs the failure: without orderings, pages are correct but slow, and the operator has to know."""
+    _log.warning(
+        "orderings cannot be stored, so every request counts and sorts its collection: %s", type(error).__name__
+    )

@@ -1,9 +1,9 @@
-"""The JSON texts of records: rendered ones, which a page costs the reading of, or made live from the records.
+"""The statements that read the JSON texts of records: stored (rendered records), or made live from the tables.
 
-A rendered record is right for each caller to whom its required orgs are granted (`required_orgs.py`);
-it passes both layers of visibility by itself. Whoever misses one makes the texts of the same records live.
+A rendered record is correct for each caller to whom its required orgs are granted (`required_orgs.py`); both layers of
+visibility check this. Where a rendered record is missing or not visible, the request makes the texts of the page live.
 
-The root of refs, which each request has its own of, is not in a text: `HREF_ROOT` stands in its place.
+The root of hrefs differs between requests, so the texts have the placeholder `HREF_ROOT` in its place.
 """
 
 from __future__ import annotations
@@ -32,39 +32,42 @@ from roster_service.query.statements import (
 )
 from roster_service.schemas.versions import VERSIONS
 
-# So many texts are joined by the database: fewer rows to carry, and none that is large.
+# The database joins this many texts into one row: fewer rows to transfer, and no row is large.
 BATCH_SIZE = 100
-# Students of the vendor interface are put together for each request, and are not among them.
+# The records of the rostering interface. The students of the vendor interface are never rendered in advance.
 _RECORDS = frozenset(record for version in VERSIONS for record in version.records.values())
 
 
 class TextSource(Enum):
-    """Where the texts of an answer come from."""
+    """The source of the JSON texts of a response."""
 
     RENDERED = "rendered records"
     LIVE = "the records themselves"
 
 
 def has_rendition(view: ResourceView) -> bool:
-    """Whether records of a view are rendered; those of small collections are not."""
+    """Whether the service renders the records of a view; it does not for small collections."""
     return view.record in _RECORDS and has_rendered_records(view.record.table)
 
 
 def list_text_sources(shape: QueryShape) -> tuple[TextSource, ...]:
-    """Where the texts of an outline are looked for, in this order. Rendered records have all fields of their view."""
+    """Returns the sources to try for a shape, in order. Rendered records always have all fields of their view."""
     is_whole = has_rendition(shape.view) and shape.fields == tuple(shape.view.fields)
     return (TextSource.RENDERED, TextSource.LIVE) if is_whole else (TextSource.LIVE,)
 
 
 def make_full_json(view: ResourceView) -> ColumnElement[str]:
-    """The JSON text of a record with all fields of its view."""
+    """Returns the expression of a record's JSON text with all fields of its view."""
     return json_text.object_json((name, field.json(view.rights)) for name, field in view.fields.items())
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def make_rendition_key(view: ResourceView) -> str:
-    """The key of a view's rendition: a hash of the expressions that its records are rendered by, so that nothing which
-    changes a text can be forgotten. Views that differ in none of these share a rendition."""
+    """Returns the key of a view's rendition: a hash of the SQL that renders its records.
+
+    The SQL contains everything that changes a text, so nothing can be missing from the key. Views with the same SQL
+    share a rendition.
+    """
     required = find_required_orgs(view.record.table, view.rights)
     made = select(make_full_json(view), required.orgs, required.guardians, required.condition)
     return hashlib.sha256(prepare(made).text.encode()).hexdigest()
@@ -73,13 +76,13 @@ def make_rendition_key(view: ResourceView) -> str:
 def select_texts(
     shape: QueryShape, ids: ColumnElement[Any], source: TextSource, *, backwards: bool
 ) -> Select[str, int, int]:
-    """(JSON texts, joined by commas; how many; the number of the row) of up to `BATCH_SIZE` records in each row,
-    for the records whose ids are in the list `ids`. `backwards`: from the end of the list.
+    """Returns the SELECT of (JSON texts joined by commas, number of texts, number of the row).
 
-    The ids are those of records that the path means. That the caller may see them is asked again, of the rendered
-    record or of the record itself; what is not visible, or not rendered, is left out.
+    Each row has up to `BATCH_SIZE` records. `ids`: the array of the records' ids, which the path has selected.
+    `backwards`: whether the texts are in the reverse order of `ids`. The statement checks visibility again, on the
+    rendered record or on the record itself. It leaves out records that are not visible or not rendered.
     """
-    # Evaluated once; and no CTE, so that it may lie beside what the ids come from.
+    # OFFSET 0 makes PostgreSQL evaluate the array once. It is no CTE, so that it can be beside the source of the ids.
     listed = select(type_coerce(ids, CTexts).label("ids")).offset(0).subquery("listed")
     starts = (
         func.generate_series(0, func.cardinality(listed.c.ids) - 1, BATCH_SIZE)
@@ -114,7 +117,7 @@ def select_texts(
 
 
 def select_rendered_text(view: ResourceView, sourced_id: ColumnElement[str]) -> Select[str]:
-    """The rendered text of one record; no row where there is none that the caller may see."""
+    """Returns the SELECT of a record's rendered text; it gives no row where none is visible to the caller."""
     return select(rendered_records.c.body).where(rendered_records.c.sourced_id == sourced_id, _is_visible(view))
 
 

@@ -1,8 +1,7 @@
-"""Brings renditions up to the roster that a transaction is about to commit. What changed is rendered in that
-transaction, so a rendered record is never of another roster than the one that it is read with.
+"""Updates renditions in the transaction that changes the roster.
 
-This is for the owner of the tables: the role that serves can neither write rendered records nor read the records of all
-vendors.
+A reader therefore never sees a rendered record of another revision than the roster that it reads. These functions need
+the owner of the tables: the serving role can neither write rendered records nor read the records of all vendors.
 """
 
 from __future__ import annotations
@@ -44,18 +43,18 @@ from roster_service.query.plan import ResourceView
 from roster_service.query.statements import HREF_ROOT, STATEMENT_CACHE_SIZE
 
 CHUNK_RECORDS = 5000
-# Beside the text itself, by measurement: the row's head, its id twice, what it requires, the index.
+# Bytes of a rendered record beside its text, as measured: row header, the id twice, required orgs, index.
 ROW_BYTES = 300
 _RENDITION = bindparam("rendition", type_=Integer)
 _ANALYZE = text(f"ANALYZE {rendered_records.name}")
 
 
 def refresh_renditions(connection: Connection, views: Iterable[ResourceView], most_bytes: int) -> None:
-    """Renders what has changed of the views, and all of those that are new; other renditions are removed.
+    """Renders the changed records of the views, and all records of new views. Removes the renditions of other views.
 
-    All renditions together take `most_bytes` at most: the first ones come first, and one that does not fit is not kept,
-    so its records are made live. The connection is the transaction that changes the roster, and no other one does so
-    meanwhile; the rows of visible orgs that are rendered with are those of the new roster.
+    `most_bytes`: the bound for all renditions together. Earlier views have precedence; the service does not store a
+    rendition that does not fit, and makes its records live. The connection has the transaction that changes the roster,
+    no other transaction changes it meanwhile, and the visible orgs of the renderer are already those of the new roster.
     """
     wanted = _find_keys(views) if most_bytes else {}
     for other in connection.scalars(select(renditions.c.id).where(renditions.c.key.not_in(list(wanted)))).all():
@@ -65,14 +64,14 @@ def refresh_renditions(connection: Connection, views: Iterable[ResourceView], mo
 
 
 def add_renditions(connection: Connection, views: Iterable[ResourceView], most_bytes: int) -> None:
-    """Renders the views that are new, as `refresh_renditions`; the others stay as they are."""
+    """Renders the views that have no rendition, as `refresh_renditions` does. Existing renditions stay as they are."""
     known = dict(connection.execute(select(renditions.c.key, renditions.c.bytes)).all())
     new = {key: view for key, view in _find_keys(views).items() if key not in known} if most_bytes else {}
     _refresh_all(connection, new, most_bytes - sum(known.values()))
 
 
 def _find_keys(views: Iterable[ResourceView]) -> dict[str, ResourceView]:
-    """The views that have renditions, by the key of the rendition, in their order."""
+    """Returns the views whose records are rendered, by the key of their rendition, in the given order."""
     return {make_rendition_key(view): view for view in views if has_rendition(view)}
 
 
@@ -85,8 +84,10 @@ def _refresh_all(connection: Connection, views: Mapping[str, ResourceView], room
 
 
 def _refresh(connection: Connection, key: str, view: ResourceView, state: Mapping[str, Any], room: int) -> int:
-    """Brings one rendition up to the roster; returns the bytes that it takes. `state`: what the rendition says of the
-    roster that it is of."""
+    """Updates one rendition; returns its bytes, 0 where it does not fit into `room` bytes.
+
+    `state`: the columns of the rendition that identify its roster (`as_of`, `dependency_hash`).
+    """
     known = connection.execute(select(renditions).where(renditions.c.key == key)).one_or_none()
     if known is None:
         added = insert(renditions).values(key=key, is_kept=True, bytes=0, **state)
@@ -111,16 +112,16 @@ def _empty(connection: Connection, number: int) -> None:
 
 
 def _render_changed(connection: Connection, view: ResourceView, rendition: Row[Any]) -> int:
-    """Renders the records that may be others since the rendition was refreshed; returns by how many bytes it grew."""
-    asked = {"rendition": rendition.id, "since": rendition.as_of}
-    gone = sum(connection.scalar(statement, asked) or 0 for statement in _make_removal_statements(view))
-    return _render(connection, view, _select_unrendered_ids(view), asked) - gone
+    """Renders again the records that may have changed since the rendition; returns by how many bytes it grew."""
+    values = {"rendition": rendition.id, "since": rendition.as_of}
+    removed_bytes = sum(connection.scalar(statement, values) or 0 for statement in _make_removal_statements(view))
+    return _render(connection, view, _select_unrendered_ids(view), values) - removed_bytes
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def _make_removal_statements(view: ResourceView) -> tuple[Select[int], ...]:
-    """What removes the rendered records that may be others since the instant `since`, or whose record is gone; each
-    gives the bytes that it has freed."""
+    """Returns the statements that remove rendered records: those that may have changed since the instant `since`, and
+    those whose record does not exist any more. Each statement gives the bytes that it has freed."""
     record = view.record.table.alias()
     changed = select_changed_ids(view.record.table, bindparam("since", type_=Stamp))
     is_there = select(record.c.sourced_id).where(record.c.sourced_id == rendered_records.c.sourced_id).exists()
@@ -132,7 +133,7 @@ def _make_removal_statements(view: ResourceView) -> tuple[Select[int], ...]:
 
 
 def _select_unrendered_ids(view: ResourceView) -> Select[str]:
-    """The ids of the records that are not rendered."""
+    """Returns the SELECT of the ids of records that have no rendered record."""
     key = view.record.table.alias().c.sourced_id
     own = select(rendered_records.c.sourced_id).where(
         rendered_records.c.rendition_id == _RENDITION, rendered_records.c.sourced_id == key
@@ -141,19 +142,19 @@ def _select_unrendered_ids(view: ResourceView) -> Select[str]:
 
 
 def _render_all(connection: Connection, view: ResourceView, number: int, room: int) -> int:
-    """Renders every record, chunk by chunk until the room is full; returns the bytes."""
+    """Renders every record in chunks, and stops when more than `room` bytes are used; returns the bytes."""
     key = view.record.table.alias().c.sourced_id
     after = bindparam("after", type_=CText)
     chunk = select(key).where(key > after).order_by(key).limit(CHUNK_RECORDS)
-    asked: dict[str, Any] = {"rendition": number, "after": ""}
+    values: dict[str, Any] = {"rendition": number, "after": ""}
     size = 0
     while size <= room:
-        ids = connection.scalars(chunk, asked).all()
+        ids = connection.scalars(chunk, values).all()
         if not ids:
             break
-        size += _render(connection, view, _LISTED, {**asked, "ids": list(ids)})
-        asked["after"] = ids[-1]
-    # Statements that were planned while there were none would go on reading all of them.
+        size += _render(connection, view, _LISTED, {**values, "ids": list(ids)})
+        values["after"] = ids[-1]
+    # Without fresh statistics, plans from when the table was empty would go on reading the whole table.
     connection.execute(_ANALYZE)
     return size
 
@@ -161,13 +162,13 @@ def _render_all(connection: Connection, view: ResourceView, number: int, room: i
 _LISTED = select(func.unnest(bindparam("ids", type_=CTexts), type_=CText))
 
 
-def _render(connection: Connection, view: ResourceView, chosen: Select[str], asked: dict[str, Any]) -> int:
-    """Renders the chosen records; returns their bytes."""
-    values = {**asked, "vendor_id": RENDERER, "base_url": HREF_ROOT}
-    return connection.scalar(_return_bytes(_make_render_statement(view, chosen)), values) or 0
+def _render(connection: Connection, view: ResourceView, ids: Select[str], values: dict[str, Any]) -> int:
+    """Renders the records with these ids; returns their bytes. `values`: the bound values of `ids`, and `rendition`."""
+    bound = {**values, "vendor_id": RENDERER, "base_url": HREF_ROOT}
+    return connection.scalar(_return_bytes(_make_render_statement(view, ids)), bound) or 0
 
 
-def _make_render_statement(view: ResourceView, chosen: Select[str]) -> Insert:
+def _make_render_statement(view: ResourceView, ids: Select[str]) -> Insert:
     table = view.record.table
     required = find_required_orgs(table, view.rights)
     made = (
@@ -177,9 +178,9 @@ def _make_render_statement(view: ResourceView, chosen: Select[str]) -> Insert:
             required.guardians.label("requires_guardians"),
             make_full_json(view).label("body"),
         )
-        .where(table.c.sourced_id == any_(func.array(chosen.correlate(None).scalar_subquery())), required.condition)
+        .where(table.c.sourced_id == any_(func.array(ids.correlate(None).scalar_subquery())), required.condition)
         .order_by(table.c.sourced_id)
-        # Of its own: the list of orgs is made once.
+        # OFFSET 0 keeps this subquery separate, so that PostgreSQL computes the array of orgs once.
         .offset(literal(0))
         .subquery("made")
     )
@@ -191,7 +192,7 @@ def _make_render_statement(view: ResourceView, chosen: Select[str]) -> Insert:
 
 
 def _return_bytes(change: Insert | Delete) -> Select[int]:
-    """The change, and the bytes of the rendered records that it is about."""
+    """Returns the statement that makes the change and gives the bytes of the changed rendered records."""
     done = change.returning((func.octet_length(rendered_records.c.body) + ROW_BYTES).label("size")).cte("done")
     total: ColumnElement[int] = func.sum(done.c.size)
     return select(func.coalesce(total, 0))

@@ -1,16 +1,15 @@
-"""What a rendered record depends on: which orgs a caller must have been granted for the text of a record to be what the
-caller would get of it, and which records have to be made anew when others changed.
+"""The dependencies of rendered records: the orgs that a caller must be granted, and the records to render again.
 
-A text is made as for a caller who was granted every org. It is the same for each caller who was granted all the orgs
-that it requires: every condition of visibility behind the text (roster_service/db/visibility.py) holds for both, or for
-neither, because it asks for one of these orgs.
+The service renders a text as for a caller with every org. The text is the same for each caller to whom all required
+orgs are granted: every condition of visibility behind the text (roster_service/db/visibility.py) depends on one of
+these orgs, so it has the same result for both callers. The required orgs are:
 
-- A user: the orgs of all roles that are shown, the primary org, and for each agent who is shown one org of theirs.
-- A class: its school, whose feed brings the sessions; a class with a session of another feed is not rendered.
-- An enrollment: its school, its class's school, and one org at which its user has a role.
-- Demographics: one org at which the user has a role.
+- user: the orgs of all visible roles, the primary org, and for each visible agent one org of the agent's roles;
+- class: its school, whose feed has the sessions (a class with a session of another feed is not rendered);
+- enrollment: its school, the school of its class, and one org at which its user has a role;
+- demographics: one org at which the user has a role.
 
-What nobody can see is not rendered.
+Records that no caller can see are not rendered.
 """
 
 from __future__ import annotations
@@ -48,8 +47,11 @@ from roster_service.db.vocabulary import GUARDIAN_ROLES
 
 @dataclass(frozen=True)
 class RequiredOrgs:
-    """Of the rendered records of one table: the list of orgs, whether the right to see guardians is required too, and
-    which records are rendered."""
+    """SQL expressions over the records of one table.
+
+    `orgs`: the array of required orgs. `guardians`: whether the guardians scope is required too. `condition`: whether
+    the record is rendered at all.
+    """
 
     orgs: ColumnElement[Any]
     guardians: ColumnElement[bool]
@@ -57,23 +59,26 @@ class RequiredOrgs:
 
 
 def find_required_orgs(table: Table, rights: ContentRights) -> RequiredOrgs:
-    """What the rendered records of a table require. KeyError for a table that has none."""
+    """Returns what the rendered records of a table require. Raises KeyError for a table without rendered records."""
     return _REQUIRED[table](rights)
 
 
 def has_rendered_records(table: Table) -> bool:
-    """Whether records of the table are rendered: those of small collections are not."""
+    """Whether the service renders the records of the table; it does not for small collections."""
     return table in _REQUIRED
 
 
 def select_changed_ids(table: Table, since: ColumnElement[Any]) -> CompoundSelect[str]:
-    """The ids of the records whose text or required orgs may be others than at the instant `since`, by the stamps of
-    all that they depend on. Orgs and sessions are looked at by `read_dependency_hash`."""
+    """Returns the SELECT of the ids of records whose text or required orgs may have changed since the instant `since`.
+
+    It compares `dateLastModified` of all records that a text depends on, except orgs and sessions: for these,
+    `read_dependency_hash` detects changes.
+    """
     return union(*(found(since) for found in _CHANGED[table]))
 
 
-# What a text depends on beside stamps: which orgs there are and in which district each lies, which feed brings which
-# session.
+# Dependencies of a text that no `dateLastModified` shows: the orgs that exist, their feeds and districts, and the feed
+# of each session.
 _DEPENDENCIES = text("""
     SELECT md5(concat(
         (SELECT string_agg(jsonb_build_array(sourced_id, feed_id, district_id)::text, ' ' ORDER BY sourced_id)
@@ -85,26 +90,26 @@ _DEPENDENCIES = text("""
 
 
 def read_dependency_hash(connection: Connection) -> str:
-    """The hash of what rendered records depend on without a stamp of their own saying so."""
+    """Returns the hash of those dependencies of rendered records whose changes no `dateLastModified` shows."""
     return str(connection.execute(_DEPENDENCIES).scalar_one())
 
 
 # --- the records -------------------------------------------------------------------------------------------------
 
 
-def _org(org_id: ColumnElement[Any]) -> ColumnElement[bool]:
-    """Whether there is such an org: at one that there is not, nobody sees anything."""
+def _org_exists(org_id: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Whether the org exists. No caller sees anything at an org that does not exist."""
     org = tables.orgs.alias()
     return has_row(org, org.c.sourced_id == org_id)
 
 
 def _may_be_visible(role: FromClause, *, guardians: bool) -> ColumnElement[bool]:
-    """Whether a role is shown to callers who were granted its org."""
-    shown = _org(role.c.org_id)
+    """Whether a caller to whom the role's org is granted sees the role. `guardians`: with the guardians scope."""
+    shown = _org_exists(role.c.org_id)
     return shown if guardians else shown & role.c.role.not_in(GUARDIAN_ROLES)
 
 
-def _users(rights: ContentRights) -> RequiredOrgs:
+def _require_for_users(rights: ContentRights) -> RequiredOrgs:
     user, guardians = tables.users.c, rights.guardians
     own, known, held, agent = (
         tables.user_roles.alias(),
@@ -122,7 +127,7 @@ def _users(rights: ContentRights) -> RequiredOrgs:
     of_agent = (
         select(held.c.org_id)
         .where(held.c.user_id == agent.c.agent_id, _may_be_visible(held, guardians=guardians))
-        # One that is required anyway, if there is any.
+        # Preferably an org that the user's own roles require anyway.
         .order_by(beside.desc(), held.c.org_id)
         .limit(1)
         .correlate(agent, tables.users)
@@ -130,14 +135,14 @@ def _users(rights: ContentRights) -> RequiredOrgs:
     )
     ids = union(
         select(own.c.org_id).where(is_own).correlate(tables.users),
-        select(user.primary_org_id).where(_org(user.primary_org_id)).correlate(tables.users),
+        select(user.primary_org_id).where(_org_exists(user.primary_org_id)).correlate(tables.users),
         select(of_agent).select_from(agent).where(agent.c.user_id == user.sourced_id, of_agent.is_not(None)),
     )
     orgs = func.array(ids.scalar_subquery(), type_=CTexts)
     return RequiredOrgs(orgs, literal(guardians), has_row(own, is_own))
 
 
-def _classes(_rights: ContentRights) -> RequiredOrgs:
+def _require_for_classes(_rights: ContentRights) -> RequiredOrgs:
     taught = tables.classes.c
     school, link, session = tables.orgs.alias(), tables.class_terms.alias(), tables.academic_sessions.alias()
     foreign = exists(
@@ -153,9 +158,13 @@ def _classes(_rights: ContentRights) -> RequiredOrgs:
     )
 
 
-def _of_user(user_id: ColumnElement[str], *near: ColumnElement[Any]) -> tuple[ColumnElement[str], ColumnElement[bool]]:
-    """(an org at which the user has a role, whether it takes the right to see guardians): one that does not if there is
-    any, and then one of `near`."""
+def _pick_role_org(
+    user_id: ColumnElement[str], *near: ColumnElement[Any]
+) -> tuple[ColumnElement[str], ColumnElement[bool]]:
+    """Returns (an org at which the user has a role, whether that role needs the guardians scope).
+
+    Prefers a role that does not need the scope, and then an org that is one of `near`.
+    """
     held, plain = tables.user_roles.alias(), tables.user_roles.alias()
     is_guardian = held.c.role.in_(GUARDIAN_ROLES)
     order = [is_guardian, *(() if not near else (held.c.org_id.not_in(near),)), held.c.org_id]
@@ -170,7 +179,7 @@ def _of_user(user_id: ColumnElement[str], *near: ColumnElement[Any]) -> tuple[Co
     return org_id, ~has_row(plain, plain.c.user_id == user_id, _may_be_visible(plain, guardians=False))
 
 
-def _enrollments(_rights: ContentRights) -> RequiredOrgs:
+def _require_for_enrollments(_rights: ContentRights) -> RequiredOrgs:
     enrolled, taught = tables.enrollments.c, tables.classes.alias()
     school_of_class = (
         select(taught.c.school_id)
@@ -178,24 +187,24 @@ def _enrollments(_rights: ContentRights) -> RequiredOrgs:
         .correlate_except(taught)
         .scalar_subquery()
     )
-    org_id, guardians = _of_user(enrolled.user_id, enrolled.school_id, school_of_class)
+    org_id, guardians = _pick_role_org(enrolled.user_id, enrolled.school_id, school_of_class)
     return RequiredOrgs(
         array([enrolled.school_id, school_of_class, org_id], type_=tables.CText),
         guardians,
-        and_(_org(enrolled.school_id), _org(school_of_class), org_id.is_not(None)),
+        and_(_org_exists(enrolled.school_id), _org_exists(school_of_class), org_id.is_not(None)),
     )
 
 
-def _demographics(_rights: ContentRights) -> RequiredOrgs:
-    org_id, guardians = _of_user(tables.demographics.c.sourced_id)
+def _require_for_demographics(_rights: ContentRights) -> RequiredOrgs:
+    org_id, guardians = _pick_role_org(tables.demographics.c.sourced_id)
     return RequiredOrgs(array([org_id], type_=tables.CText), guardians, org_id.is_not(None))
 
 
 _REQUIRED: Mapping[Table, Callable[[ContentRights], RequiredOrgs]] = {
-    tables.users: _users,
-    tables.classes: _classes,
-    tables.enrollments: _enrollments,
-    tables.demographics: _demographics,
+    tables.users: _require_for_users,
+    tables.classes: _require_for_classes,
+    tables.enrollments: _require_for_enrollments,
+    tables.demographics: _require_for_demographics,
 }
 
 
@@ -204,13 +213,16 @@ _REQUIRED: Mapping[Table, Callable[[ContentRights], RequiredOrgs]] = {
 _Changed = Callable[[ColumnElement[Any]], Select[str]]
 
 
-def _own(table: Table) -> _Changed:
-    """The records that changed themselves; a change of the parts of a record is one of the record."""
+def _select_changed(table: Table) -> _Changed:
+    """Selects the records that changed themselves. A change of a record's parts also changes the record's stamp."""
     return lambda since: select(table.c.sourced_id).where(table.c.date_last_modified > since)
 
 
-def _through(named: Column[str], other: Table) -> _Changed:
-    """The records that name, in the column `named`, another one that changed; a part names for its owner."""
+def _select_referring_to_changed(named: Column[str], other: Table) -> _Changed:
+    """Selects the records whose column `named` refers to a changed record of `other`.
+
+    In a table of parts, such as agents, the first column is the id of the owner, which is selected.
+    """
     table = named.table
     owner = next(iter(table.c))
     return lambda since: select(owner).join_from(
@@ -219,22 +231,25 @@ def _through(named: Column[str], other: Table) -> _Changed:
 
 
 _CHANGED: Mapping[Table, tuple[_Changed, ...]] = {
-    tables.users: (_own(tables.users), _through(tables.user_agents.c.agent_id, tables.users)),
-    tables.classes: (_own(tables.classes),),
+    tables.users: (
+        _select_changed(tables.users),
+        _select_referring_to_changed(tables.user_agents.c.agent_id, tables.users),
+    ),
+    tables.classes: (_select_changed(tables.classes),),
     tables.enrollments: (
-        _own(tables.enrollments),
-        _through(tables.enrollments.c.user_id, tables.users),
-        _through(tables.enrollments.c.class_id, tables.classes),
+        _select_changed(tables.enrollments),
+        _select_referring_to_changed(tables.enrollments.c.user_id, tables.users),
+        _select_referring_to_changed(tables.enrollments.c.class_id, tables.classes),
     ),
     tables.demographics: (
-        _own(tables.demographics),
-        _through(tables.demographics.c.sourced_id, tables.users),
+        _select_changed(tables.demographics),
+        _select_referring_to_changed(tables.demographics.c.sourced_id, tables.users),
     ),
 }
 
 
 def select_common_district(orgs: ColumnElement[Any]) -> ColumnElement[str]:
-    """The district that all orgs of the list lie in; NULL where there is no such one."""
+    """Returns the district that all orgs of the array belong to; NULL where they have no common district."""
     org = tables.orgs.alias()
     district = org.c.district_id
     first, last = func.min(district, type_=tables.CText), func.max(district, type_=tables.CText)

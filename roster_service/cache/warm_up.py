@@ -1,5 +1,7 @@
-"""What registered clients can ask for, so that it is ready before they do: the whole collections, and how their records
-look to them."""
+"""Warm-up: makes the orderings of whole collections for registered clients, and lists the resource views they can use.
+
+The service thus has orderings and renditions ready before a client sends its first request after a sync.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,12 @@ from roster_service.query.plan import ResourceView, make_plan, make_resource_vie
 from roster_service.query.request import AuthorizedRequest
 from roster_service.schemas.records import Record
 
-_PARAMS = Params(limit=1, offset=0, filter=None, sort=None, descending=False, fields=None)
+_WHOLE_COLLECTION = Params(limit=1, offset=0, filter=None, sort=None, descending=False, fields=None)
 
 
 @dataclass(frozen=True)
 class Listing:
-    """A collection without a parent: the version of its scopes, any one of which opens it, and its records."""
+    """A collection without a parent. `version`: the prefix of its scopes; any one of `scopes` allows it."""
 
     version: str
     scopes: frozenset[ScopeName]
@@ -35,7 +37,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class WarmUp:
-    """How many orderings are kept, and how many were left because the time was up or the roster changed."""
+    """How many orderings are stored, and how many were left out because the time was up or the roster changed."""
 
     kept: int
     left: int
@@ -44,10 +46,11 @@ class WarmUp:
 def make_orderings(
     engine: Engine, ordering_engine: Engine, listings: Iterable[Listing], *, megabytes: int, seconds: float
 ) -> WarmUp:
-    """Makes the plain ordering of every listing for every enabled client, once for those who see the same.
+    """Makes the unfiltered, unsorted ordering of every listing for every enabled client.
 
-    `engine`: of the tables' owner. `ordering_engine`: of `make_ordering_engine`. `megabytes`: what all orderings may
-    take; `seconds`: after this time no further one is begun.
+    Clients that see the same records share one ordering. `engine`: of the tables' owner. `ordering_engine`: from
+    `make_ordering_engine`. `megabytes`: the bound for all orderings together. `seconds`: no ordering is begun after
+    this time.
     """
     end = time.monotonic() + seconds
     with engine.begin() as connection:
@@ -67,18 +70,19 @@ def make_orderings(
 
 
 def list_resource_views(connection: Connection, listings: Iterable[Listing]) -> list[ResourceView]:
-    """How records look to the clients that are registered: all views that a token of theirs can ask for, those with all
-    scopes of a client first."""
+    """Returns all views that a token of a registered client can use, those with all scopes of a client first."""
     tokens = [token for token, _ in _list_tokens(connection)]
     full = [_list_token_views(token.version, token.scope_names, listings) for token in tokens]
     fewer = [
-        _list_token_views(token.version, names, listings) for token in tokens for names in _narrow(token.scope_names)
+        _list_token_views(token.version, names, listings)
+        for token in tokens
+        for names in _list_narrower_scopes(token.scope_names)
     ]
     return list(dict.fromkeys(chain(*full, *fewer)))
 
 
-def _narrow(names: frozenset[ScopeName]) -> Iterator[frozenset[ScopeName]]:
-    """The scopes of a client without some of those that show or hide what is inside records."""
+def _list_narrower_scopes(names: frozenset[ScopeName]) -> Iterator[frozenset[ScopeName]]:
+    """Yields the sets of scopes without one or more of the content scopes, which decide the content rights."""
     content = sorted(names & CONTENT_SCOPES)
     for number in range(len(content), 0, -1):
         for left_out in combinations(content, number):
@@ -86,17 +90,17 @@ def _narrow(names: frozenset[ScopeName]) -> Iterator[frozenset[ScopeName]]:
 
 
 def _list_token_views(version: str, names: frozenset[ScopeName], listings: Iterable[Listing]) -> Iterator[ResourceView]:
-    for listing in _list_open(version, names, listings):
+    for listing in _list_allowed(version, names, listings):
         yield make_resource_view(listing.record, make_content_rights(names))
 
 
-def _list_open(version: str, names: frozenset[ScopeName], listings: Iterable[Listing]) -> Iterator[Listing]:
-    """The listings that these scopes of a version open."""
+def _list_allowed(version: str, names: frozenset[ScopeName], listings: Iterable[Listing]) -> Iterator[Listing]:
+    """Yields the listings of a version that these scopes allow."""
     return (listing for listing in listings if listing.version == version and names & listing.scopes)
 
 
 def _list_tokens(connection: Connection) -> list[tuple[AccessToken, str]]:
-    """A token with all scopes of a version for every enabled client, and the hash of the orgs that it sees."""
+    """Returns (token, hash of its visible orgs) for each enabled client and version, with all its scopes."""
     key_id = connection.scalar(select(signing_keys.c.key_id).where(signing_keys.c.retired_at.is_(None)).limit(1))
     found = (
         select(oauth_clients, vendors.c.grant_version, vendors.c.visibility_key, vendors.c.visible_set)
@@ -123,6 +127,6 @@ def _list_tokens(connection: Connection) -> list[tuple[AccessToken, str]]:
 
 
 def _list_requests(token: AccessToken, listings: Iterable[Listing]) -> Iterator[AuthorizedRequest]:
-    for listing in _list_open(token.version, token.scope_names, listings):
-        plan = make_plan(_PARAMS, listing.record, token.rights, listing.path_filter, {})
+    for listing in _list_allowed(token.version, token.scope_names, listings):
+        plan = make_plan(_WHOLE_COLLECTION, listing.record, token.rights, listing.path_filter, {})
         yield AuthorizedRequest(plan, token.vendor_id, token.admission, {})

@@ -146,8 +146,8 @@ def compile_filter(plan: Plan) -> ColumnElement[bool]:
     if plan.filter is None:
         raise TypeError("the plan has no filter")
     find = functools.partial(find_source, plan.shape.view)
-    # `contains_folded` (db/sql) is made of leakproof functions, so PostgreSQL may evaluate it before the policies of
-    # row-level security.
+    # `contains_folded` (db/sql) can be leakproof: PostgreSQL may then evaluate it before the policies of row-level
+    # security.
     return sqlalchemy_where(plan.filter, find, contains=func.contains_folded).self_group()
 
 

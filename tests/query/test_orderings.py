@@ -490,7 +490,7 @@ def test_a_database_that_takes_nothing_still_gives_pages(
     questioner.close()
     warned = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert warned
-    assert all(record.getMessage().startswith("orderings cannot be kept") for record in warned)
+    assert all(record.getMessage().startswith("orderings cannot be stored") for record in warned)
 
 
 def test_a_row_that_was_changed_by_hand_is_not_shown(questioner: Questioner, writing: Engine, of_all: Ask) -> None:
