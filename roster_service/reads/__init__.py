@@ -1,1 +1,1 @@
-"""What an authorized request gets: pages and records, in one message to the database."""
+"""Reads pages and single records for authorized requests, usually in one round trip to the database."""

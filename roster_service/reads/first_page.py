@@ -1,7 +1,7 @@
-"""A page whose ordering is not kept: its ids and the count of its collection, found in one pass.
+"""First-page queries: the ids of a page without a stored ordering, and the count of its collection, in one pass.
 
-Planning such a statement takes PostgreSQL longer than running it where few records are left. So plans that differ in
-values alone share one statement, which each connection plans once.
+Where few records are left, PostgreSQL takes longer to plan such a statement than to run it. Plans that differ only in
+their values therefore share one statement, which each connection plans once.
 """
 
 from __future__ import annotations
@@ -36,44 +36,48 @@ from roster_service.query.statements import (
 
 @dataclass(frozen=True)
 class FirstPageQuery:
-    """What finds a page: the row (list of its ids in their order, number of all records of the collection) for the page
-    bound as `page_limit` and `page_offset`.
+    """The CTE that finds the page bound as `page_limit` and `page_offset`.
 
-    `values`: what is bound beside the values of the request. `is_kept`: all plans that differ in values alone have
-    this very object, so that PostgreSQL may plan its statement once.
+    `found`: one row with `ids` (array of the page's ids, in order) and `total` (number of records of the collection).
+    `values`: bound values beside those of the request. `is_shared`: whether all plans that differ only in their values
+    get the same `found` object, so that each connection can plan its statement once.
     """
 
     found: CTE
     values: Mapping[str, Any]
-    is_kept: bool
+    is_shared: bool
 
 
 def make_first_page_query(plan: Plan, *, sees_districts: bool) -> FirstPageQuery:
-    """How a page of a plan is found. `sees_districts`: whether the caller sees whole districts.
+    """Returns the query that finds a page of a plan. `sees_districts`: whether the caller sees whole districts.
 
-    What does not say which records are few is planned with its values: how many it leaves depends on them.
+    A query that neither path nor filter makes selective is not shared: PostgreSQL plans it with its values, because
+    the number of records that are left depends on them.
     """
     shape, driver = dataclasses.replace(plan.shape, fields=()), find_driver(plan)
-    if driver is Driver.VISIBILITY or has_dotted_sort(shape) or _names_own_field(plan):
+    if driver is Driver.VISIBILITY or has_dotted_sort(shape) or _names_metadata_key(plan):
         admitted = choose_collection_condition(plan, sees_districts=sees_districts)
-        find = _find if plan.limit else _count
-        return FirstPageQuery(find(shape, admitted, make_filter_condition(plan)), {}, is_kept=False)
+        make = _select_page if plan.limit else _select_count
+        return FirstPageQuery(make(shape, admitted, make_filter_condition(plan)), {}, is_shared=False)
     if plan.filter is None:
-        return FirstPageQuery(_select_unfiltered_page(shape, driver), {}, is_kept=True)
+        return FirstPageQuery(_select_unfiltered_page(shape, driver), {}, is_shared=True)
     filter_shape, values = bind_filter(plan)
-    return FirstPageQuery(_select_filtered_page(shape, driver, filter_shape), values, is_kept=True)
+    return FirstPageQuery(_select_filtered_page(shape, driver, filter_shape), values, is_shared=True)
 
 
-def _names_own_field(plan: Plan) -> bool:
-    """Whether the filter names a key of `metadata`: the caller's own word, which nothing keeps."""
+def _names_metadata_key(plan: Plan) -> bool:
+    """Whether the filter names a key of `metadata`. The caller invents these names, so they must fill no cache."""
     known = plan.shape.view.filter_types
     return plan.filter is not None and any(clause.field not in known for clause in clauses(plan.filter))
 
 
 @dataclass(frozen=True)
 class FilterShape:
-    """What the SQL of a filter depends on beside its values. `condition`: that SQL, with `filter_0`, `filter_1` and so
-    on for the values; filters of one shape have the same."""
+    """The part of a filter that decides its SQL, without the values.
+
+    `comparisons`: (field, operator) of each clause. `is_or`: whether OR joins the clauses. `condition`: the SQL, with
+    `filter_0`, `filter_1` and so on as bound values; it is equal for all filters of one shape.
+    """
 
     comparisons: tuple[tuple[str, Operator], ...]
     is_or: bool
@@ -81,12 +85,15 @@ class FilterShape:
 
 
 def bind_filter(plan: Plan) -> tuple[FilterShape, Mapping[str, Any]]:
-    """The filter of a plan apart from its values, and these by name, as the driver takes them."""
+    """Separates the filter of a plan into its shape and its values, by name, as the driver takes them.
+
+    Raises TypeError where the plan has no filter.
+    """
     if plan.filter is None:
         raise TypeError("the plan has no filter")
     values: dict[str, Any] = {}
 
-    def take_value(element: Any, **_: Any) -> BindParameter[Any] | None:
+    def replace_value(element: Any, **_: Any) -> BindParameter[Any] | None:
         if not isinstance(element, FilterValue):
             return None
         name = f"filter_{len(values)}"
@@ -94,22 +101,22 @@ def bind_filter(plan: Plan) -> tuple[FilterShape, Mapping[str, Any]]:
         values[name] = element.value if to_driver is None else to_driver(element.value)
         return bindparam(name, type_=element.type)
 
-    condition = visitors.replacement_traverse(compile_filter(plan), {}, take_value)
+    condition = visitors.replacement_traverse(compile_filter(plan), {}, replace_value)
     comparisons = tuple((clause.field, clause.operator) for clause in clauses(plan.filter))
     return FilterShape(comparisons, isinstance(plan.filter, Or), condition), values
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def _select_unfiltered_page(shape: QueryShape, driver: Driver) -> CTE:
-    return _find(shape, make_collection_condition(shape, driver))
+    return _select_page(shape, make_collection_condition(shape, driver))
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def _select_filtered_page(shape: QueryShape, driver: Driver, filter_shape: FilterShape) -> CTE:
-    return _find(shape, make_collection_condition(shape, driver), filter_shape.condition)
+    return _select_page(shape, make_collection_condition(shape, driver), filter_shape.condition)
 
 
-def _find(shape: QueryShape, *conditions: ColumnElement[bool]) -> CTE:
+def _select_page(shape: QueryShape, *conditions: ColumnElement[bool]) -> CTE:
     named = [_strip_direction(key).label(f"key_{number}") for number, key in enumerate(make_sort_keys(shape))]
     matching = select(*named).where(*conditions).cte("matching")
     keys = list(matching.c)
@@ -119,14 +126,14 @@ def _find(shape: QueryShape, *conditions: ColumnElement[bool]) -> CTE:
     return select(func.array(ids.scalar_subquery(), type_=CTexts).label("ids"), total.label("total")).cte("found")
 
 
-def _count(shape: QueryShape, *conditions: ColumnElement[bool]) -> CTE:
-    """Without a page, for who only counts."""
+def _select_count(shape: QueryShape, *conditions: ColumnElement[bool]) -> CTE:
+    """Returns the CTE for a request with limit 0, which only counts: `ids` is empty."""
     none: ColumnElement[Any] = cast(array([]), CTexts)
     counted = select(none.label("ids"), func.count().label("total")).select_from(shape.view.record.table)
     return counted.where(*conditions).cte("found")
 
 
 def _strip_direction(key: Any) -> ColumnElement[Any]:
-    """A sort key without its direction."""
+    """Returns a sort key without its direction."""
     element: ColumnElement[Any] = key.element
     return element

@@ -1,4 +1,4 @@
-"""What a read gives: a page of records, or one record, as JSON texts."""
+"""The results of reads: JSON texts of records, and their encoding into the body of a response."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from roster_service.query.statements import HREF_ROOT
 
 @dataclass(frozen=True)
 class Page:
-    """The records of a page as JSON texts, one or several joined by commas in each piece; how many they are, and how
-    many there are on all pages.
+    """The records of a page as JSON texts.
 
-    Where a ref begins, `HREF_ROOT` stands for the root that it is built on.
+    `pieces`: each has one record, or several joined by commas; `HREF_ROOT` stands for the root of the hrefs. `records`:
+    the number of records in `pieces`. `total`: the number of records on all pages.
     """
 
     pieces: Sequence[str]
@@ -22,10 +22,10 @@ class Page:
     total: int
 
     def encode(self, head: str, tail: str, base_url: str) -> bytes:
-        """The records, joined by commas, between `head` and `tail`, with refs that are built on `base_url`.
+        """Returns the records, joined by commas, between `head` and `tail`, with hrefs below `base_url`, as UTF-8.
 
-        A page can have many megabytes: each piece is small enough to stay near the processor, and the whole is put
-        together once.
+        A page can have many megabytes. The replacement and the encoding work on one piece at a time, which fits into
+        the processor's cache, and the whole body is joined once.
         """
         root = _escape(base_url)
         made = [piece.replace(HREF_ROOT, root).encode() for piece in self.pieces] or [b""]
@@ -35,10 +35,10 @@ class Page:
 
 
 def put_root(text: str, base_url: str) -> str:
-    """The text of a record, with refs that are built on `base_url`."""
+    """Returns the JSON text of a record with hrefs below `base_url`."""
     return text.replace(HREF_ROOT, _escape(base_url))
 
 
 def _escape(text: str) -> str:
-    """As a part of a JSON string: a Host header can hold what JSON must escape."""
+    """Escapes a text for use inside a JSON string. A Host header can have characters that JSON must escape."""
     return json.dumps(text)[1:-1]

@@ -1,7 +1,7 @@
-"""The statements that read for an admitted caller: each gives the state of the roster, and beside it what was found.
+"""The statements that read for an admitted caller: each gives the state of the roster together with the records.
 
-They run in one message after the admission, so one row is always there: with `visible_set`, which is NULL where the
-admission was refused, and then nothing else is to be believed.
+They run in the same round trip as the admission, so they always give at least one row. Its `visible_set` is NULL where
+the database refused the admission; the other columns then mean nothing.
 """
 
 from __future__ import annotations
@@ -28,24 +28,25 @@ from roster_service.query.statements import (
 )
 
 
-def _state() -> CTE:
+def _make_state_cte() -> CTE:
     state = roster_state.c
     columns = (read_visible_set().label("visible_set"), state.revision, state.as_of, state.deletions_since)
     return select(*columns).cte("state")
 
 
-STATE_STATEMENT = select(*_state().c)
+STATE_STATEMENT = select(*_make_state_cte().c)
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def make_ordered_page_statement(shape: QueryShape, source: TextSource) -> Select[*tuple[Any, ...]]:
-    """(the state; total, bytes, whether the caller sees whole districts; a JSON text, how many records it has), a row
-    for each text of the page, in order: from the ordering bound as `query`.
+    """Returns the statement that reads a page from the ordering whose hash is bound as `query`.
 
-    `bytes` is 0 where the collection was counted and its order is not kept; total is NULL where nothing is known of
-    it, and only then the next column says anything. `shape`: without its sort, of which nothing is in the statement.
+    Columns: the state (4), total, bytes, whether the caller sees whole districts, JSON text, number of records in it.
+    There is one row for each text, in the order of the page. `bytes` is 0 where only the count is stored. `total` is
+    NULL where nothing is stored; only then does the next column have a value. `shape`: without its sort, which the
+    statement does not depend on.
     """
-    state = _state()
+    state = _make_state_cte()
     is_own = (
         (orderings.c.query == bindparam("query", type_=LargeBinary))
         & (orderings.c.visible_set == state.c.visible_set)
@@ -62,22 +63,25 @@ def make_ordered_page_statement(shape: QueryShape, source: TextSource) -> Select
 
 
 def make_found_page_statement(shape: QueryShape, found: CTE, source: TextSource) -> Select[*tuple[Any, ...]]:
-    """(the state; total; a JSON text, how many records it has), a row for each text of the page, in order: `found`
-    gives the ids and the total. `shape`: as for `make_ordered_page_statement`."""
-    state = _state()
+    """Returns the statement that reads the page whose ids and total are in `found`.
+
+    Columns: the state (4), total, JSON text, number of records in it. There is one row for each text, in the order of
+    the page. `shape`: as for `make_ordered_page_statement`.
+    """
+    state = _make_state_cte()
     ids = select(found.c.ids).scalar_subquery()
     texts = select_texts(shape, ids, source, backwards=False)
     return _put_beside((*state.c, found.c.total), state.join(found, true()), texts)
 
 
-# All plans with one outline and one way of finding a page have this very statement.
+# Returns the same statement object for equal arguments, so that each connection plans it once.
 make_shared_page_statement = functools.lru_cache(STATEMENT_CACHE_SIZE)(make_found_page_statement)
 
 
 def _put_beside(
     head: tuple[ColumnElement[Any], ...], source: FromClause, texts: Select[str, int, int]
 ) -> Select[*tuple[Any, ...]]:
-    """The head in each row, and the texts one by one; one row without a text where there is none."""
+    """Returns rows of `head` and one text each, in order; one row with NULL as text where there are no texts."""
     shown = texts.subquery("shown")
     rows = select(*head, shown.c.body, shown.c.records).select_from(source.outerjoin(shown, true()))
     return rows.order_by(shown.c.number)
@@ -85,8 +89,11 @@ def _put_beside(
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def make_record_statement(shape: QueryShape, source: TextSource) -> Select[*tuple[Any, ...]]:
-    """(the state; the JSON text of the record whose sourcedId is bound as `path_sourcedId`, or NULL)."""
-    state = _state()
+    """Returns the statement that reads the record whose sourcedId is bound as `path_sourcedId`.
+
+    It gives one row: the state (4), and the JSON text or NULL.
+    """
+    state = _make_state_cte()
     table = shape.view.record.table
     if source is TextSource.LIVE:
         record = select(make_record_json(shape).label("body"))
@@ -96,8 +103,8 @@ def make_record_statement(shape: QueryShape, source: TextSource) -> Select[*tupl
     else:
         record = select_rendered_text(shape.view, RECORD)
         if shape.path_filter is not everything:
-            # Whether the path means it is a question to the record.
-            meant = select_ids(shape, get_key_column(shape) == RECORD, shape.path_filter(shape.view.rights))
-            record = record.where(exists(meant))
+            # Rendered records do not have the columns that the path filter needs.
+            selected = select_ids(shape, get_key_column(shape) == RECORD, shape.path_filter(shape.view.rights))
+            record = record.where(exists(selected))
     body = record.subquery("record").c.body
     return select(*state.c, body).select_from(state.outerjoin(body.table, true()))

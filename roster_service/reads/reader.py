@@ -1,7 +1,8 @@
-"""Reads what an authorized request asks for: one message admits the caller, and gives what it found.
+"""Reads pages and records for authorized requests: one round trip admits the caller and reads.
 
-A page is read from its ordering, where one is kept. A first page that is not kept is found in one pass together with
-its count, and nothing is written but the count: many callers go no further. Who asks for more has the ordering made.
+The reader reads a page from its ordering, where one is stored. Otherwise it finds a first page and the count in one
+pass and stores only the count, because many callers read no further page. The next request for the collection makes
+the ordering.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _STATE = Call(STATE_STATEMENT, {})
 
 @dataclass(frozen=True)
 class ReadPage:
-    """A page, and the state of the roster that it was read from."""
+    """A page, and the state of the roster from which it was read."""
 
     state: RosterState
     page: Page
@@ -42,26 +43,29 @@ class ReadPage:
 
 @dataclass(frozen=True)
 class ReadRecord:
-    """The JSON text of a record, None where there is none that the caller may see, and the state of the roster."""
+    """The JSON text of a record (None where no visible record has the id), and the state of the roster."""
 
     state: RosterState
     text: str | None
 
 
 class Reader:
-    """Reads for the callers of one worker."""
+    """Reads pages and records for the requests of one worker."""
 
     def __init__(self, round_trips: RoundTrips, orderings: Orderings) -> None:
         self._round_trips = round_trips
         self._orderings = orderings
 
     def admit(self, admission: Call) -> RosterState:
-        """The state of the roster, for a caller who is admitted. Raises RefusedRequestError (BAD_TOKEN) for others."""
+        """Admits the caller and returns the state of the roster.
+
+        Raises RefusedRequestError (BAD_TOKEN) where the database does not admit the caller.
+        """
         (row,) = self._round_trips.fetch_last(admission, _STATE)
         return _read_state(row)
 
     def read_record(self, request: AuthorizedRequest) -> ReadRecord:
-        """The record that the path of the request names. Raises as `admit`."""
+        """Reads the record that the path of the request names. Raises as `admit`."""
         shape = request.plan.shape
         for source in list_text_sources(shape):
             (row,) = self._fetch(request, Call(make_record_statement(shape, source), request.values))
@@ -70,48 +74,48 @@ class Reader:
         return ReadRecord(_read_state(row), row[4])
 
     def read_page(self, request: AuthorizedRequest) -> ReadPage:
-        """The page that the request asks for. Raises as `admit`."""
+        """Reads the requested page. Raises as `admit`."""
         plan = request.plan
         if plan.offset == 0 and is_narrow(plan):
-            # Finding few records costs less than asking whether their order is kept.
-            return self._find(request, sees_districts=False)
-        known = self._read_ordered(request)
-        if known.page is not None:
-            return ReadPage(known.state, known.page)
-        if plan.offset == 0 and known.total is None:
-            found = self._find(request, sees_districts=known.sees_districts)
+            # Finding few records costs less than looking for their ordering.
+            return self._find_page(request, sees_districts=False)
+        stored = self._read_ordered(request)
+        if stored.page is not None:
+            return ReadPage(stored.state, stored.page)
+        if plan.offset == 0 and stored.total is None:
+            found = self._find_page(request, sees_districts=stored.sees_districts)
             self._orderings.store_total(request, found.page.total)
             return found
         if self._orderings.make(request):
-            known = self._read_ordered(request)
-            if known.page is not None:
-                return ReadPage(known.state, known.page)
-        # The database takes no writes, or the roster changes all the time.
-        return self._find(request, sees_districts=known.sees_districts)
+            stored = self._read_ordered(request)
+            if stored.page is not None:
+                return ReadPage(stored.state, stored.page)
+        # The database refuses writes, or the roster changes all the time.
+        return self._find_page(request, sees_districts=stored.sees_districts)
 
-    def _read_ordered(self, request: AuthorizedRequest) -> _Ordered:
+    def _read_ordered(self, request: AuthorizedRequest) -> _StoredCollection:
         plan = request.plan
         for source in list_text_sources(plan.shape):
             statement = make_ordered_page_statement(_without_sort(plan.shape), source)
             rows = self._fetch(request, Call(statement, request.values))
             state, (total, size, sees_districts) = _read_state(rows[0]), rows[0][4:7]
             if total is None:
-                return _Ordered(state, None, None, sees_districts)
+                return _StoredCollection(state, None, None, sees_districts)
             expected = _count_expected(plan, total)
             page = _join(rows, 7, total)
             if page.records == expected:
-                return _Ordered(state, page, total, sees_districts=False)
+                return _StoredCollection(state, page, total, sees_districts=False)
             if not size:
                 break
-        return _Ordered(state, None, total, sees_districts=False)
+        return _StoredCollection(state, None, total, sees_districts=False)
 
-    def _find(self, request: AuthorizedRequest, *, sees_districts: bool) -> ReadPage:
-        """The page without an ordering."""
+    def _find_page(self, request: AuthorizedRequest, *, sees_districts: bool) -> ReadPage:
+        """Reads the page without an ordering."""
         plan = request.plan
         first = make_first_page_query(plan, sees_districts=sees_districts)
         values = {**request.values, **first.values}
         for source in list_text_sources(plan.shape):
-            if first.is_kept:
+            if first.is_shared:
                 statement = make_shared_page_statement(_without_sort(plan.shape), first.found, source)
                 rows = self._fetch(request, Call(statement, values))
             else:
@@ -128,9 +132,12 @@ class Reader:
 
 
 @dataclass(frozen=True)
-class _Ordered:
-    """What is known of a collection: its total, the page where its order is kept, and whether the caller sees whole
-    districts where nothing is known."""
+class _StoredCollection:
+    """The stored facts of a collection.
+
+    `total`: None where nothing is stored. `page`: None where the order is not stored. `sees_districts`: whether the
+    caller sees whole districts; it is only set where `total` is None.
+    """
 
     state: RosterState
     page: Page | None
@@ -143,17 +150,17 @@ def _without_sort(shape: QueryShape) -> QueryShape:
 
 
 def _count_expected(plan: Plan, total: int) -> int:
-    """How many records the page has."""
+    """Returns the number of records that the page must have."""
     return max(0, min(plan.limit, total - plan.offset))
 
 
 def _join(rows: Sequence[tuple[Any, ...]], text: int, total: int) -> Page:
-    """The page of rows whose columns `text` and the next one are a JSON text and its number of records, or NULL."""
+    """Returns the page of these rows. Column `text` is a JSON text or NULL, and the next one its number of records."""
     shown = [row[text : text + 2] for row in rows if row[text] is not None]
     return Page([body for body, _ in shown], sum(records for _, records in shown), total)
 
 
 def _read_state(row: tuple[Any, ...]) -> RosterState:
     if row[0] is None:
-        raise RefusedRequestError(Problem.BAD_TOKEN, "the access token is no longer valid; get a new one")
+        raise RefusedRequestError(Problem.BAD_TOKEN, "the access token is no longer valid; request a new one")
     return RosterState(*row[1:4])

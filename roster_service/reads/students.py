@@ -1,7 +1,7 @@
-"""The students query of the vendor interface: the same plan and statements as a collection of the rostering interface.
+"""The students query of the vendor interface, with the plan and statements of a rostering collection.
 
-What is asked for is held against the vendor's grants first. A district or school that does not exist and one that
-is not granted are refused with the same words.
+The query first checks the requested district and schools against the vendor's grants. The error is the same for an org
+that does not exist and one that is not granted, so it does not reveal which orgs exist.
 """
 
 from __future__ import annotations
@@ -29,7 +29,11 @@ from roster_service.schemas.students import PLAIN_FIELDS, Student
 
 @dataclass(frozen=True, kw_only=True)
 class StudentsParams:
-    """What a vendor asks for, in the words of the request."""
+    """The parameters of a students query, with the names of the request body.
+
+    `limit` and `offset` count students. `schools`: sourcedIds, or None for the whole district. `include`: values of
+    `PermissionFlag`.
+    """
 
     districtlea: str
     limit: int
@@ -45,8 +49,10 @@ _REQUESTED_SINCE = cast(bindparam("requested_since"), Stamp)
 
 
 def find_students(reader: Reader, engine: Engine, holder: KeyHolder, params: StudentsParams) -> ReadPage:
-    """The page of students. `engine`: of the serving role. RefusedRequestError (PRIVILEGE) where the vendor may not
-    have what it asks for."""
+    """Reads the page of students. `engine`: of the serving role.
+
+    Raises RefusedRequestError (PRIVILEGE) where the vendor lacks a permission flag or a grant for the request.
+    """
     _require_flags(holder, params)
     rights = _make_rights(params)
     admission = holder.admit(guardians=rights.guardians)
@@ -62,7 +68,10 @@ def find_students(reader: Reader, engine: Engine, holder: KeyHolder, params: Stu
 
 
 def _find_districts(engine: Engine, admission: Call, values: dict[str, Any]) -> list[str]:
-    """The districts that are asked for, once it is clear that the vendor sees them, and the schools that it names."""
+    """Returns the ids of the requested districts that the vendor may see.
+
+    Raises RefusedRequestError (PRIVILEGE) where there is none, or where a requested school is not granted.
+    """
     with engine.connect() as connection:
         connection.execute(admission.statement, admission.values)
         values["requested_districts"] = list(connection.scalars(_make_district_statement(), values))
@@ -80,7 +89,7 @@ def _make_rights(params: StudentsParams) -> ContentRights:
 
 
 def make_students_plan(params: StudentsParams) -> Plan:
-    """The plan of a wish that is allowed."""
+    """Returns the plan of a students query that the vendor is allowed to make."""
     rights = _make_rights(params)
     fields = PLAIN_FIELDS + tuple(flag.value for flag in PermissionFlag if flag in params.include)
     shape = QueryShape(make_resource_view(Student, rights), _requested_students, None, False, fields)
@@ -90,7 +99,7 @@ def make_students_plan(params: StudentsParams) -> Plan:
 def _require_flags(holder: KeyHolder, params: StudentsParams) -> None:
     missing = [word for word in dict.fromkeys(params.include) if word not in holder.flags]
     if missing:
-        raise _refuse(f"to `include` {', '.join(missing)} you need the permission flag of that name")
+        raise _refuse(f"`include` needs the permission flag of the same name for: {', '.join(missing)}")
 
 
 def _refuse(description: str) -> RefusedRequestError:
@@ -99,8 +108,10 @@ def _refuse(description: str) -> RefusedRequestError:
 
 @functools.cache
 def _make_district_statement() -> Select[str]:
-    """The districts with the identifier that is asked for, as far as the vendor sees them. Two districts of two feeds
-    may have one identifier; whoever was granted both asks for both."""
+    """Selects the visible districts with the requested identifier.
+
+    Districts of two feeds may have the same identifier. A vendor with grants for both gets the students of both.
+    """
     org = tables.orgs
     named = (org.c.type == "district") & (org.c.identifier == bindparam("requested_lea"))
     return select(org.c.sourced_id).where(named, org_is_visible(org))
@@ -108,7 +119,7 @@ def _make_district_statement() -> Select[str]:
 
 @functools.cache
 def _make_school_count_statement() -> Select[int]:
-    """How many of the schools that are asked for the vendor sees in these districts."""
+    """Counts the requested schools that belong to the requested districts and are granted to the vendor."""
     org = tables.orgs
     return select(func.count(distinct(org.c.sourced_id))).where(
         org.c.type == "school",
@@ -119,9 +130,12 @@ def _make_school_count_statement() -> Select[int]:
 
 
 def _requested_students(rights: ContentRights) -> ColumnElement[bool]:
-    """Who has a visible role as a student in the asked district, at an asked school where some are named."""
+    """The path filter: users with a visible student role at an org of the requested districts.
+
+    Where the request names schools, only roles at these schools count.
+    """
     role, org = tables.user_roles.alias(), tables.orgs.alias()
-    path_values = select(org.c.sourced_id).where(
+    requested_orgs = select(org.c.sourced_id).where(
         org.c.district_id == any_(_REQUESTED_DISTRICTS),
         or_(_REQUESTED_SCHOOLS.is_(None), org.c.sourced_id == any_(_REQUESTED_SCHOOLS)),
     )
@@ -129,7 +143,7 @@ def _requested_students(rights: ContentRights) -> ColumnElement[bool]:
         role,
         role.c.user_id == tables.users.c.sourced_id,
         role.c.role == "student",
-        role.c.org_id.in_(path_values),
+        role.c.org_id.in_(requested_orgs),
         role_is_visible(role, rights),
     )
     return is_student & or_(_REQUESTED_SINCE.is_(None), tables.users.c.date_last_modified >= _REQUESTED_SINCE)
