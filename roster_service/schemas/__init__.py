@@ -1,1 +1,1 @@
-"""The wire format, declared once: marshmallow schemas whose fields know the SQL that their values come from."""
+"""The wire format, declared once: marshmallow schemas whose fields know the SQL expressions of their values."""

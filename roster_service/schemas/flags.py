@@ -1,4 +1,4 @@
-"""The permission flags of a vendor: what it may have beside the plain student record."""
+"""Permission flags: which parts beside the plain student record a vendor may read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class PermissionFlag(StrEnum):
-    """A flag; its value is also the word of `include` that needs it."""
+    """A permission flag. Its value is also the word in `include` that requires it."""
 
     DEMOGRAPHICS = "demographics"
     CONTACTS = "contacts"

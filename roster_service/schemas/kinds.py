@@ -1,12 +1,12 @@
-"""The kinds of wire field.
+"""The kinds of wire fields.
 
-Each kind subclasses a marshmallow field, which gives the OpenAPI model, and adds where its value comes from:
+Each kind subclasses a marshmallow field, which gives the OpenAPI model, and adds the SQL of its value:
 
-- `json(rights)`: the SQL expression of its JSON text, NULL where the value is left out;
-- `filter_types`: what a filter may name, by path relative to the field ("" is the field itself), and of which type;
-- `source(path, rights)`: the SQL expression behind such a path, or a Through for a path into a list.
+- `json(rights)`: the SQL expression of its JSON text, NULL where the record has no value;
+- `filter_types`: the type of each name that a filter may use, relative to the field ("" is the field itself);
+- `source(path, rights)`: the SQL expression for such a name, or a Through for a name inside a list.
 
-So the model that is documented, the names that `filter`, `sort` and `fields` take, and the SQL follow from one line.
+One line of a schema thus decides the documented model, the names for `filter`, `sort` and `fields`, and the SQL.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from roster_service.db import json_text
 from roster_service.db.visibility import ContentRights
 from roster_service.db.vocabulary import Narrowing, Vocabulary
 
-# A column or expression; or a function of the caller's sight, where what is shown depends on who looks.
+# A column or expression, or a function of the caller's content rights that returns one.
 Value = ColumnElement[Any] | Callable[[ContentRights], ColumnElement[Any]]
 Source = ColumnElement[Any] | Through
 
@@ -34,29 +34,29 @@ ITSELF = ""
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a child table that belong to a record: the condition that picks them, and their order."""
+    """The rows of a child table that belong to a record: the condition that selects them, and their sort keys."""
 
     condition: Callable[[ContentRights], ColumnElement[bool]]
     order: tuple[ColumnElement[Any], ...]
 
 
 class RosterField(fields.Field[Any]):
-    """What every kind has. `value` gives the SQL expression of one value; kinds of a list replace it."""
+    """The base class of all kinds."""
 
-    # What a filter may name, relative to the field; None where that follows from the field's own schema.
+    # The type of each name that a filter may use, relative to the field; None where the field's own schema decides.
     filter_types: Mapping[str, FieldType] | None
 
     def json(self, rights: ContentRights) -> ColumnElement[str]:
-        """The JSON text of the value; NULL where it is absent."""
+        """Returns the expression of the value's JSON text, NULL where the value is absent."""
         raise NotImplementedError
 
     def source(self, path: str, rights: ContentRights) -> Source:
-        """What a filter compares at `path`, one of `filter_types`."""
+        """Returns the expression that a filter compares for `path`, a name of `filter_types`."""
         raise NotImplementedError
 
 
 class _Plain(RosterField):
-    """A kind with one value, made into JSON by `to_json` and filtered as `kind`."""
+    """A kind with one value: `to_json` makes its JSON text, and `kind` is its type in filters."""
 
     kind: Kind
     to_json: Callable[[ColumnElement[Any]], ColumnElement[str]]
@@ -67,7 +67,7 @@ class _Plain(RosterField):
         self.filter_types = {ITSELF: FieldType(self.kind)}
 
     def expression(self, rights: ContentRights) -> ColumnElement[Any]:
-        """The SQL expression of the value."""
+        """Returns the SQL expression of the value."""
         return self.value if isinstance(self.value, ColumnElement) else self.value(rights)
 
     def json(self, rights: ContentRights) -> ColumnElement[str]:
@@ -85,7 +85,7 @@ class Text(_Plain, fields.String):
 
 
 class Token(Text):
-    """A word of a vocabulary; with a Narrowing, the stored word said in a smaller vocabulary."""
+    """A word of a vocabulary. A Narrowing maps the stored word to a smaller vocabulary."""
 
     def __init__(self, value: Value, words: Vocabulary | Narrowing, **options: Any) -> None:
         vocabulary = words.vocabulary if isinstance(words, Narrowing) else words
@@ -123,7 +123,7 @@ class Day(_Plain, fields.Date):
 
 
 class TextList(_Plain, fields.List[Any]):
-    """A list of texts, stored as an array; an empty one is stored as NULL and left out."""
+    """A list of texts, stored as an array. An empty list is stored as NULL, and the record omits it."""
 
     kind = Kind.TEXTS
     to_json = staticmethod(json_text.stored_json)
@@ -133,13 +133,16 @@ class TextList(_Plain, fields.List[Any]):
 
 
 class Address(Text, fields.Url):
-    """The absolute address of a record that has no endpoint of its own: a fragment of one that has."""
+    """The absolute URL of a record without an endpoint of its own: the URL of another record with a fragment.
+
+    `path` and `identifier` give the URL of the other record, and `fragment` the id inside it.
+    """
 
     def __init__(self, path: str, identifier: ColumnElement[Any], fragment: ColumnElement[Any], **options: Any) -> None:
         super().__init__(identifier, **options)
         self.path = path
         self.fragment = fragment
-        # An address depends on where the service is reached, so there is nothing to compare it with.
+        # A URL depends on the host name of the request, so a filter cannot compare it.
         self.filter_types = {}
 
     def json(self, rights: ContentRights) -> ColumnElement[str]:
@@ -149,7 +152,11 @@ class Address(Text, fields.Url):
 
 
 class Metadata(fields.Dict, RosterField):
-    """The free-form object, shown and filtered only where `visible(rights)` gives a condition that holds."""
+    """The free-form object `metadata`.
+
+    `visible(rights)` returns the condition under which a record's metadata is visible and can be filtered, or None
+    where the content rights hide the metadata of all records.
+    """
 
     def __init__(
         self, column: ColumnElement[Any], visible: Callable[[ContentRights], ColumnElement[bool] | None], **options: Any
@@ -160,13 +167,13 @@ class Metadata(fields.Dict, RosterField):
         self.filter_types = {"*": FieldType(Kind.TEXT)}
 
     def is_hidden(self, rights: ContentRights) -> bool:
-        """Whether this caller sees no metadata here, whatever the record: then the field does not exist at all."""
+        """Whether these content rights hide the metadata of all records; the view then has no such field."""
         return self.visible(rights) is None
 
     def _shown(self, rights: ContentRights, value: ColumnElement[Any]) -> ColumnElement[Any]:
         condition = self.visible(rights)
         if condition is None:
-            raise LookupError("metadata is not visible to this caller")
+            raise LookupError("these content rights hide the metadata")
         return json_text.only_if(condition, value)
 
     def json(self, rights: ContentRights) -> ColumnElement[str]:
@@ -178,7 +185,7 @@ class Metadata(fields.Dict, RosterField):
 
 @dataclass(frozen=True)
 class RefKind:
-    """A kind of reference: its `type`, and the path of the endpoint that its `href` leads to."""
+    """A kind of reference: its `type`, and the path of the endpoint in its `href`."""
 
     type: str
     path: str
@@ -193,7 +200,7 @@ RESOURCE = RefKind("resource", "resources")
 
 
 def make_ref_schema(kind: RefKind) -> type[Schema]:
-    """The GUIDRef model of one kind, whose `type` is a constant."""
+    """Returns the GUIDRef model of one kind, whose `type` is a constant."""
     members: dict[str, fields.Field[Any]] = {
         "href": fields.Url(required=True),
         "sourcedId": fields.String(required=True),
@@ -204,7 +211,7 @@ def make_ref_schema(kind: RefKind) -> type[Schema]:
 
 
 class StrictSchema(Schema):
-    """A model that admits no other members: `additionalProperties: false` in the OpenAPI document."""
+    """A model that rejects unknown members: `additionalProperties: false` in the OpenAPI document."""
 
     class Meta:
         unknown = "raise"
@@ -216,8 +223,8 @@ _REF_SCHEMAS = {kind: make_ref_schema(kind) for kind in (ORG, ACADEMIC_SESSION, 
 class Ref(fields.Nested, RosterField):
     """A reference to one record.
 
-    `visible(id, rights)`: the condition that the caller may fetch that record; None says that whoever sees this
-    record sees that one. There is no default: leaving it out would leak an id.
+    `visible(id, rights)` returns the condition that the caller may read the referenced record. None states that every
+    caller who sees this record sees that one too. The argument has no default, because forgetting it would leak an id.
     """
 
     def __init__(
@@ -266,7 +273,7 @@ class _Many(RosterField):
 
 
 class RefList(_Many, fields.List[Any]):
-    """References to several records; `rows` picks only those that the caller may fetch."""
+    """References to several records. `rows` must select only those that the caller may read."""
 
     def __init__(self, kind: RefKind, identifier: ColumnElement[Any], rows: Rows, **options: Any) -> None:
         super().__init__(cls_or_instance=fields.Nested(_REF_SCHEMAS[kind]), **options)
@@ -283,13 +290,13 @@ class RefList(_Many, fields.List[Any]):
 
 
 class ObjectList(_Many, fields.List[Any]):
-    """Objects with a schema of their own, whose fields read the rows of a child table."""
+    """A list of objects with a schema of their own, whose fields read the rows of a child table."""
 
     def __init__(self, schema: type[Schema], rows: Rows, **options: Any) -> None:
         super().__init__(cls_or_instance=fields.Nested(schema), **options)
         self.members = list_roster_fields(schema)
         self.rows = rows
-        # What a filter may name follows from the members.
+        # None: the names for filters follow from the members.
         self.filter_types = None
 
     def json(self, rights: ContentRights) -> ColumnElement[str]:
@@ -302,7 +309,7 @@ class ObjectList(_Many, fields.List[Any]):
 
 
 class Unserved(fields.List[Any], RosterField):
-    """A list that the standard has and this service has nothing for: always left out, not filterable."""
+    """A list that the standard defines and this service has no data for: records omit it, filters cannot name it."""
 
     def __init__(self, kind: RefKind, **options: Any) -> None:
         super().__init__(fields.Nested(_REF_SCHEMAS[kind]), **options)
@@ -313,7 +320,7 @@ class Unserved(fields.List[Any], RosterField):
 
 
 def list_roster_fields(schema: type[Schema]) -> Mapping[str, RosterField]:
-    """The fields of a schema by wire name, in the order in which they are shown."""
+    """Returns the fields of a schema by wire name, in the order of the JSON text."""
     return {
         member.data_key or name: member for name, member in schema().fields.items() if isinstance(member, RosterField)
     }

@@ -1,6 +1,7 @@
-"""What the resources have in common in both versions; `v1p1` and `v1p2` add the fields in which they differ.
+"""The fields that both versions of a resource share; `v1p1` and `v1p2` add the fields in which they differ.
 
-The attribute names are the wire's own (camelCase). Each line is the only place that says which column a field shows.
+The attribute names are those of the wire format (camelCase). Each line is the only place that connects a field with its
+column.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Record(StrictSchema):
 
 
 def make_base_fields(table: Table) -> tuple[Text, Token, Instant]:
-    """The fields that every resource begins with: sourcedId, status, dateLastModified."""
+    """Returns the first fields of every resource: sourcedId, status, dateLastModified."""
     return (
         Text(table.c.sourced_id, required=True),
         Token(table.c.status, STATUS, required=True),
@@ -62,7 +63,7 @@ def make_base_fields(table: Table) -> tuple[Text, Token, Instant]:
 
 
 def show_with_scope(kind: MetadataOf) -> Callable[[ContentRights], ColumnElement[bool] | None]:
-    """Metadata that one scope shows on every record of its table."""
+    """Returns the `visible` function of metadata that one scope shows on all records of a table."""
     return lambda rights: true() if kind in rights.metadata else None
 
 
@@ -180,7 +181,7 @@ class ClassRecord(Record):
 
 _users = tables.users.c
 _agents = tables.user_agents.c
-# The entries of a stored list of objects, as rows.
+# The entries of the stored list of objects, as rows.
 _user_id_entry = entries(_users.user_ids, "user_id_entry")
 
 
@@ -192,7 +193,7 @@ class UserId(StrictSchema):
 
 
 class UserRecord(Record):
-    """A person: student, teacher, guardian, administrator. Passwords are never stored, so there is no such field."""
+    """A person: student, teacher, guardian, administrator. There is no password field: the service stores none."""
 
     table = tables.users
 
@@ -224,7 +225,7 @@ _enrollments = tables.enrollments.c
 
 
 class EnrollmentRecord(Record):
-    """A user's place in a class."""
+    """The enrollment of a user in a class."""
 
     table = tables.enrollments
 

@@ -1,7 +1,7 @@
-"""The student record of the vendor interface: the words of OneRoster 1.2, flattened around one student.
+"""The student record of the vendor interface: the terms of OneRoster 1.2, nested in one student.
 
-It is made like a record of the rostering interface. What needs a permission flag is a field of its own, which a
-request includes or does not.
+The service makes it like a record of the rostering interface. Each part that needs a permission flag is a field of its
+own, which a request can include.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ _users = tables.users.c
 
 
 class NestedObject(fields.Nested, RosterField):
-    """An object inside a record: of the record's own row, or of the one other row that `row` picks."""
+    """An object inside a record, made from the record's own row or from one row of another table.
+
+    `row`: the other table, and the condition that selects its row.
+    """
 
     def __init__(
         self,
@@ -48,11 +51,11 @@ class NestedObject(fields.Nested, RosterField):
         super().__init__(schema, **options)
         self.members = list_roster_fields(schema)
         self.row = row
-        # Nothing here is filtered: the interface has no filter.
+        # The vendor interface has no filter.
         self.filter_types = {}
 
     def json(self, rights: ContentRights) -> ColumnElement[str]:
-        """The JSON text of the object; NULL where there is no such row."""
+        """Returns the expression of the object's JSON text, NULL where there is no such row."""
         made = json_text.object_json((name, member.json(rights)) for name, member in self.members.items())
         if self.row is None:
             return made
@@ -61,12 +64,12 @@ class NestedObject(fields.Nested, RosterField):
         return chosen.correlate_except(table).scalar_subquery()
 
     def source(self, path: str, rights: ContentRights) -> Source:
-        """Nothing."""
+        """Raises LookupError."""
         raise LookupError("the vendor interface has no filter")
 
 
 def bind_requested_lea() -> BindParameter[str]:
-    """The bound identifier of the district that is asked for."""
+    """Returns the bound parameter for the identifier of the requested district."""
     return bindparam("requested_lea", type_=SqlText)
 
 
@@ -113,7 +116,7 @@ class StudentDemographics(v1p2.Demographics):
     """The demographics of the student."""
 
     class Meta(v1p2.Demographics.Meta):
-        """Without what the student's own record says."""
+        """Excludes the fields that the student record has itself."""
 
         exclude = ("sourcedId", "status", "dateLastModified", "metadata")
 
@@ -124,7 +127,7 @@ _guardian_role = tables.user_roles.alias("guardian_role")
 
 
 def _is_guardian(rights: ContentRights) -> ColumnElement[bool]:
-    """A visible role as a guardian: without the right to see guardians, there is none."""
+    """Whether the role is a visible guardian role. Without the guardians scope no role is."""
     return (
         (_guardian_role.c.user_id == _guardian.c.sourced_id)
         & _guardian_role.c.role.in_(GUARDIAN_ROLES)
@@ -133,7 +136,7 @@ def _is_guardian(rights: ContentRights) -> ColumnElement[bool]:
 
 
 class Guardian(StrictSchema):
-    """A guardian, parent or relative whom the export names as the student's agent."""
+    """A guardian, parent or relative who is the student's agent in the export."""
 
     sourcedId = Text(_guardian.c.sourced_id, required=True)
     status = Token(_guardian.c.status, STATUS, required=True)
@@ -165,7 +168,7 @@ def _guardians(rights: ContentRights) -> ColumnElement[bool]:
 
 
 class Contacts(StrictSchema):
-    """How to reach the student, and who else is to be reached."""
+    """The contact data of the student, and the student's guardians."""
 
     phone = Text(_users.phone)
     sms = Text(_users.sms)
@@ -220,7 +223,7 @@ class StudentTeacher(StrictSchema):
     email = Text(_teacher.c.email)
 
 
-def _course_of_the_class(_rights: ContentRights) -> ColumnElement[bool]:
+def _is_course_of_class(_rights: ContentRights) -> ColumnElement[bool]:
     of_class = select(_class.c.course_id).where(_class.c.sourced_id == _enrollment.c.class_id)
     return _course.c.sourced_id == of_class.correlate_except(_class).scalar_subquery()
 
@@ -246,7 +249,7 @@ class StudentEnrollment(StrictSchema):
     class_ = NestedObject(
         StudentClass, (_class, lambda _rights: _class.c.sourced_id == _enrollment.c.class_id), data_key="class"
     )
-    course = NestedObject(StudentCourse, (_course, _course_of_the_class))
+    course = NestedObject(StudentCourse, (_course, _is_course_of_class))
     terms = ObjectList(
         StudentTerm,
         Rows(
@@ -297,6 +300,6 @@ class Student(Record):
     enrollments = ObjectList(StudentEnrollment, Rows(_enrollments, (_enrollment.c.sourced_id,)))
 
 
-# What a request may include; the other fields every student has.
+# The fields that need to be included, and those of every student.
 INCLUDES = tuple(flag.value for flag in PermissionFlag)
 PLAIN_FIELDS = tuple(name for name in list_roster_fields(Student) if name not in INCLUDES)

@@ -1,4 +1,4 @@
-"""The records of OneRoster 1.1: its smaller vocabularies, and one role and a list of orgs on a user."""
+"""The records of OneRoster 1.1: smaller vocabularies, and users with one role and a list of orgs."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Class(records.ClassRecord):
 _role = tables.user_roles.c
 
 
-def _preference(role: ReadOnlyColumnCollection[str, Any]) -> tuple[ColumnElement[Any], ...]:
-    """The order in which a user's roles stand for the one role of 1.1: at the primary org, then primary, then first."""
+def _make_preference_keys(role: ReadOnlyColumnCollection[str, Any]) -> tuple[ColumnElement[Any], ...]:
+    """Returns the sort keys that choose the role of 1.1: at the primary org, then role type primary, then the first."""
     return (
         (role.org_id == tables.users.c.primary_org_id).desc().nulls_last(),
         role.role_type,
@@ -59,24 +59,27 @@ def _preference(role: ReadOnlyColumnCollection[str, Any]) -> tuple[ColumnElement
 
 
 def _single_role(rights: ContentRights) -> ColumnElement[str]:
-    """The one role that 1.1 has room for: of the roles that the caller may see, the preferred one."""
+    """Returns the user's role in 1.1, which has only one: the preferred role of those that the caller may see."""
     role = tables.user_roles.alias()
     return (
         select(NARROW_USER_ROLE.narrow(role.c.role))
         .where(role.c.user_id == tables.users.c.sourced_id, role_is_visible(role, rights))
-        .order_by(*_preference(role.c))
+        .order_by(*_make_preference_keys(role.c))
         .limit(1)
-        # It also stands inside the subquery of `orgs`, two levels below `users`.
+        # The subquery of `orgs` also contains this expression, two levels below `users`.
         .correlate_except(role)
         .scalar_subquery()
     )
 
 
-def _orgs_of_the_role(rights: ContentRights) -> ColumnElement[bool]:
-    """The roles that are said like the single one, once per org: 1.1 reads `role` and `orgs` as one statement."""
+def _is_in_orgs(rights: ContentRights) -> ColumnElement[bool]:
+    """The roles that 1.1 maps to the same word as the user's single role, one for each org.
+
+    In 1.1, `orgs` are the orgs at which the user has `role`.
+    """
     twin = tables.user_roles.alias()
-    said_alike = NARROW_USER_ROLE.narrow(_role.role) == _single_role(rights)
-    earlier_twin = has_row(
+    has_same_word = NARROW_USER_ROLE.narrow(_role.role) == _single_role(rights)
+    has_earlier_twin = has_row(
         twin,
         twin.c.user_id == _role.user_id,
         twin.c.org_id == _role.org_id,
@@ -86,8 +89,8 @@ def _orgs_of_the_role(rights: ContentRights) -> ColumnElement[bool]:
     return (
         (_role.user_id == tables.users.c.sourced_id)
         & role_is_visible(tables.user_roles, rights)
-        & said_alike
-        & ~earlier_twin
+        & has_same_word
+        & ~has_earlier_twin
     )
 
 
@@ -96,7 +99,7 @@ class User(records.UserRecord):
 
     username = Text(tables.users.c.username, required=True)
     role = Token(_single_role, NARROW_USER_ROLE.vocabulary, required=True)
-    orgs = RefList(ORG, _role.org_id, Rows(_orgs_of_the_role, _preference(_role)), required=True)
+    orgs = RefList(ORG, _role.org_id, Rows(_is_in_orgs, _make_preference_keys(_role)), required=True)
 
 
 class Enrollment(records.EnrollmentRecord):

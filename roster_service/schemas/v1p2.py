@@ -1,4 +1,4 @@
-"""The records of OneRoster 1.2: extensible vocabularies, several roles a user, profiles, two more required texts."""
+"""The records of OneRoster 1.2: extensible vocabularies, several roles per user, profiles, two more required texts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from roster_service.schemas.kinds import (
 
 
 def replace_absent(text: ColumnElement[str]) -> ColumnElement[str]:
-    """The text, or an empty one: 1.2 requires a member that the CSV files may leave out."""
+    """Returns the text, or an empty text for NULL: 1.2 requires a member that the CSV files may omit."""
     return func.coalesce(text, "", type_=SqlText)
 
 
@@ -72,7 +72,7 @@ class Role(StrictSchema):
 
     roleType = Token(_role.role_type, ROLE_TYPES, required=True)
     role = Token(_role.role, USER_ROLES, required=True)
-    # Only roles at orgs that the caller may see are shown.
+    # `_visible_roles` selects only roles at orgs that the caller may see.
     org = Ref(ORG, _role.org_id, visible=None, required=True)
     userProfile = Address("users", _role.user_id, _role.profile_id)
     beginDate = Day(_role.begin_date)
@@ -84,14 +84,14 @@ _credential = entries(_profile.credentials, "credential")
 
 
 class Credential(StrictSchema):
-    """A user name at an application. The service never stores the password."""
+    """A user name in an application. The service never stores the password."""
 
     type = Text(member(_credential, "type"), required=True)
     username = Text(member(_credential, "username"), required=True)
 
 
 class UserProfile(StrictSchema):
-    """A user's account at a vendor's application."""
+    """A user's account in an application of a vendor."""
 
     profileId = Address("users", _profile.user_id, _profile.profile_id, required=True)
     profileType = Text(_profile.profile_type, required=True)

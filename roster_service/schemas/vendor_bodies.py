@@ -1,4 +1,4 @@
-"""What the vendor interface takes and gives, beside the students themselves."""
+"""The request and response bodies of the vendor interface, except the student record."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ MAX_STUDENTS = 5000
 DEFAULT_STUDENTS = 100
 MAX_SCHOOLS = 1000
 MAX_TEXT_LENGTH = 256
-# The largest that PostgreSQL takes.
+# The largest offset that PostgreSQL accepts.
 MAX_STUDENTS_OFFSET = 2**63 - 1
 EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 def require_storable(text: str) -> None:
-    """ValidationError for a text that no database can hold: a NUL, half of a surrogate pair."""
+    """Raises ValidationError for a text that PostgreSQL cannot store: with a NUL or half a surrogate pair."""
     if "\x00" in text:
-        raise ValidationError("Has a NUL in it.")
+        raise ValidationError("Contains a NUL.")
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -30,19 +30,19 @@ def require_storable(text: str) -> None:
 
 
 def make_text(**options: Any) -> fields.String:
-    """A text of a request."""
+    """Returns the field of a text in a request body: 1 to `MAX_TEXT_LENGTH` characters."""
     return fields.String(validate=[validate.Length(1, MAX_TEXT_LENGTH), require_storable], **options)
 
 
 class RequestInstant(fields.AwareDateTime):
-    """An instant with a time zone, read into UTC: PostgreSQL does not take every zone that can be written."""
+    """An instant with a time zone, converted to UTC, because PostgreSQL does not accept every valid offset."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> datetime:
         moment = super()._deserialize(value, attr, data, **options)
         try:
             return moment.astimezone(UTC)
         except OverflowError:
-            # Before the first instant there is, or after the last one.
+            # In UTC, the instant is before the first or after the last that Python can represent.
             return EARLIEST if moment.year == 1 else LATEST
 
 
@@ -54,7 +54,7 @@ class LoginRequest(StrictSchema):
 
 
 class LoginAnswer(StrictSchema):
-    """A permission token (PJWT) and how long it lasts."""
+    """A permission token (PJWT) and its lifetime; `expiresIn` is in seconds."""
 
     token = fields.String(required=True)
     tokenType = fields.String(required=True, validate=validate.OneOf(("Bearer",)))
@@ -63,7 +63,7 @@ class LoginAnswer(StrictSchema):
 
 
 class StudentsRequest(StrictSchema):
-    """Which students, and what of them."""
+    """A students query: which students, which parts of them, and which page."""
 
     districtlea = make_text(required=True, metadata={"description": "The district's identifier"})
     schools = fields.List(
@@ -74,18 +74,18 @@ class StudentsRequest(StrictSchema):
     modifiedSince = RequestInstant(
         format="iso",
         attribute="modified_since",
-        metadata={"description": "Only records changed at or after this instant, which has a time zone"},
+        metadata={"description": "Only records changed at or after this instant, which must have a time zone"},
     )
     include = fields.List(
         fields.String(validate=validate.OneOf(INCLUDES)),
-        metadata={"description": "What to add to each student; each word needs the permission flag of its name"},
+        metadata={"description": "Parts to add to each student; each needs the permission flag of the same name"},
     )
     limit = fields.Integer(strict=True, load_default=DEFAULT_STUDENTS, validate=validate.Range(1, MAX_STUDENTS))
     offset = fields.Integer(strict=True, load_default=0, validate=validate.Range(0, MAX_STUDENTS_OFFSET))
 
 
 class StudentsAnswer(StrictSchema):
-    """A page of students, by sourcedId. `nextOffset` is there while there are more."""
+    """A page of students in the order of sourcedId. `nextOffset` is present while more students follow."""
 
     students = fields.List(fields.Nested(Student), required=True)
     total = fields.Integer(required=True)
@@ -95,7 +95,7 @@ class StudentsAnswer(StrictSchema):
 
 
 class Failure(StrictSchema):
-    """Why a request is refused."""
+    """The reason why the service refused a request."""
 
     code = fields.String(required=True)
     message = fields.String(required=True)

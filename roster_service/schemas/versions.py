@@ -1,4 +1,4 @@
-"""The two versions of the rostering interface, and the resources that both have."""
+"""The two versions of the rostering interface, and the resources of both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roster_service.schemas.records import Record
 
 @dataclass(frozen=True)
 class Resource:
-    """A resource: the keys around a collection of records and around a single one."""
+    """A resource: the JSON key of a collection of its records, and that of a single record."""
 
     plural: str
     singular: str
@@ -28,7 +28,7 @@ DEMOGRAPHICS = Resource("demographics", "demographics")
 
 @dataclass(frozen=True, eq=False)
 class Version:
-    """A version: the prefix of its scopes, its name for people, the root of its paths, and its records."""
+    """A version: the prefix of its scopes, its display name, the root of its paths, and its record types."""
 
     prefix: str
     title: str
