@@ -1,1 +1,1 @@
-"""The rostering interface over HTTP: 41 paths in each of two versions, from one table of rows."""
+"""The rostering interface over HTTP: 41 paths in each of two versions, from one table of endpoints."""

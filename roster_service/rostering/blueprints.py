@@ -1,4 +1,4 @@
-"""The blueprint of a version: its 41 paths from the rows, its document, and the refusals that come before routing."""
+"""The Flask blueprint of each version: its 41 paths, its OpenAPI document, and the refusals before routing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from roster_service.rostering.status_info import STATUS_INFO, make_failure
 from roster_service.schemas.versions import V1P2, VERSIONS
 from roster_service.web.pipeline import Services, answer, describe_this_request
 
-# Where 1.2 says that a provider serves its own document.
+# The path at which OneRoster 1.2 requires a provider to serve its OpenAPI document.
 DISCOVERY_PATHS = {V1P2: "/discovery/onerosterv1p2rostersservice_openapi3_v1p0.json"}
 CHALLENGES = {
     Problem.NO_TOKEN: 'Bearer realm="roster"',
@@ -25,7 +25,7 @@ CHALLENGES = {
 
 
 def register_rostering(app: Flask, services: Services) -> None:
-    """Registers both versions."""
+    """Registers both versions of the rostering interface on the application."""
     app.before_request(refuse_other_methods)
     for version in VERSIONS:
         blueprint = Blueprint(version.prefix, __name__, url_prefix=version.root, description=version.title)
@@ -35,7 +35,7 @@ def register_rostering(app: Flask, services: Services) -> None:
                 make_rostering_view(Operation(endpoint, version, services.limits), services)
             )
             rule = endpoint.path.replace("{", "<id:").replace("}", ">")
-            # A trailing slash is taken as if it were not there, without a redirect.
+            # The service accepts a trailing slash without a redirect.
             blueprint.add_url_rule(rule, endpoint=endpoint.name, view_func=view, methods=["GET"], strict_slashes=False)
         api = make_api(app, version)
         api.register_blueprint(blueprint)
@@ -48,7 +48,7 @@ def register_rostering(app: Flask, services: Services) -> None:
 
 
 def make_rostering_view(operation: Operation, services: Services) -> Callable[..., Response]:
-    """The view function of an operation; it takes the ids of the path by name."""
+    """Returns the Flask view function of an operation; it takes the ids of the path as keyword arguments."""
 
     def view(**path_ids: str) -> Response:
         return answer(operation, services, path_ids)
@@ -58,29 +58,31 @@ def make_rostering_view(operation: Operation, services: Services) -> Callable[..
 
 
 def is_rostering(path: str) -> bool:
-    """Whether an address belongs to this interface, known path or not."""
+    """Whether a path belongs to the rostering interface, even if no endpoint has it."""
     return any(path == version.root or path.startswith(version.root + "/") for version in VERSIONS)
 
 
 def refuse_other_methods() -> None:
-    """Anything but GET is refused with 400, before the token and the path are looked at."""
+    """Refuses every method except GET with 400, before the service checks the token and the path."""
     if request.method != "GET" and is_rostering(request.path):
-        raise RefusedRequestError(Problem.METHOD, f"this interface is read-only: GET, not {request.method[:20]}")
+        raise RefusedRequestError(
+            Problem.METHOD, f"this interface is read-only and accepts only GET, not {request.method[:20]}"
+        )
 
 
 def to_problem(error: HTTPException) -> RefusedRequestError:
-    """What an error of the framework means here."""
+    """Converts an error of Flask or Werkzeug into a refusal of this interface."""
     if isinstance(error, NotFound):
         return RefusedRequestError(Problem.UNKNOWN_PATH, "there is no such path")
     if isinstance(error, MethodNotAllowed):
-        return RefusedRequestError(Problem.METHOD, "this interface is read-only: GET alone")
+        return RefusedRequestError(Problem.METHOD, "this interface is read-only and accepts only GET")
     if error.code is not None and error.code < 500:
         return RefusedRequestError(Problem.PARAMETER, error.description or "the request cannot be read")
     return RefusedRequestError(Problem.INTERNAL, "the service failed")
 
 
 def answer_refusal(error: RefusedRequestError) -> Response:
-    """The one place where a refusal of this interface becomes an answer."""
+    """Makes the response for a refusal; all refusals of this interface pass through here."""
     response = Response(
         make_failure(error.problem, error.description, describe_this_request()),
         status=STATUS_INFO[error.problem][0],

@@ -1,6 +1,6 @@
-"""The 41 paths of the rostering interface, one row each; both versions serve the same rows.
+"""The 41 endpoints of the rostering interface, one row each; both versions serve the same rows.
 
-A row without an access class does not construct, and each row says whether it is one record or a collection.
+`access` and `cardinality` have no default, so every row has to state them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from roster_service.schemas.versions import (
 
 
 class Access(Enum):
-    """Which scopes open a path: any one of them will do."""
+    """The scopes that allow an endpoint; a token needs any one of them."""
 
     CORE = (ScopeName.CORE, ScopeName.FULL)
     FULL = (ScopeName.FULL,)
@@ -36,7 +36,7 @@ class Access(Enum):
 
 
 class Cardinality(Enum):
-    """What a path answers with."""
+    """Whether an endpoint returns a page of a collection or a single record."""
 
     COLLECTION = "collection"
     SINGLE = "single"
@@ -44,7 +44,10 @@ class Cardinality(Enum):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A path below the root of a version, the resource that it returns, and who may ask for which of its records."""
+    """A path below the root of a version, with its resource, scopes, cardinality and path filter.
+
+    `summary`: the text for the OpenAPI document.
+    """
 
     path: str
     resource: Resource
@@ -55,12 +58,12 @@ class Endpoint:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The names of the ids in the path."""
+        """Returns the names of the ids in the path, in order."""
         return tuple(re.findall(r"\{(\w+)\}", self.path))
 
     @property
     def name(self) -> str:
-        """A name for the operation: `schools_classes_students`, `users_one`."""
+        """Returns the name of the operation: `schools_classes_students`, `users_one`."""
         words = [word for word in self.path.split("/") if word and not word.startswith("{")]
         return "_".join(words + (["one"] if self.cardinality is Cardinality.SINGLE else []))
 
@@ -68,7 +71,7 @@ class Endpoint:
 def _make_listed(
     path: str, one: str, resource: Resource, path_filter: PathFilter, summary: str, access: Access
 ) -> tuple[Endpoint, Endpoint]:
-    """A collection and the single record below it."""
+    """Returns the endpoints of a collection and of a single record of it. `one`: the summary of the latter."""
     return (
         Endpoint(path, resource, access, Cardinality.COLLECTION, path_filter, summary),
         Endpoint(f"{path}/{{sourcedId}}", resource, access, Cardinality.SINGLE, path_filter, one),
@@ -80,7 +83,7 @@ def _make_nested(path: str, resource: Resource, path_filter: PathFilter, summary
 
 
 def list_listings() -> Iterator[Listing]:
-    """The collections without a parent, in each version: what is worth making ready for callers."""
+    """Yields the collections without a parent in each version, which the warm-up prepares."""
     for version in VERSIONS:
         for row in ENDPOINTS:
             if row.cardinality is Cardinality.COLLECTION and not row.ids:

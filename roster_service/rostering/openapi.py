@@ -1,4 +1,4 @@
-"""The OpenAPI document of a version: made from the same rows, schemas and parameters that serve the requests."""
+"""The OpenAPI document of a version, made from the endpoints, schemas and parameters that serve the requests."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from roster_service.rostering.status_info import StatusInfo, StatusInfoSet
 from roster_service.schemas.versions import Version
 
 COLLECTION_HEADERS: dict[str, Any] = {
-    "X-Total-Count": {"description": "Records on all pages together", "schema": {"type": "integer"}},
+    "X-Total-Count": {"description": "Number of records on all pages", "schema": {"type": "integer"}},
     "Link": {"description": "next, last, first, prev (RFC 8288)", "schema": {"type": "string"}},
 }
 STATE_HEADERS: dict[str, Any] = {
     "X-Roster-Revision": {
-        "description": "Changes when a sync changed something",
+        "description": "Changes when a sync changes the roster",
         "schema": {"type": "integer"},
     },
     "X-Roster-As-Of": {
-        "description": "The instant to use in the next `dateLastModified>`",
+        "description": "The instant for the next `dateLastModified>`",
         "schema": {"type": "string", "format": "date-time"},
     },
     "X-Roster-Deletions-Since": {
-        "description": "Tombstones older than this are purged",
+        "description": "Tombstones older than this may be purged",
         "schema": {"type": "string", "format": "date-time"},
     },
     "ETag": {"description": "For `If-None-Match`", "schema": {"type": "string"}},
@@ -38,26 +38,26 @@ RETRY_HEADERS: dict[str, Any] = {
     "Retry-After": {"description": "Seconds after which to try again", "schema": {"type": "integer"}}
 }
 FAILURES = {
-    400: "The method, the version prefix, a parameter or the filter is refused",
-    401: "No token, or one that is not valid any more",
+    400: "The method, the version prefix, a parameter or the filter is not accepted",
+    401: "No token, or one that is no longer valid",
     403: "The token lacks the scope",
-    404: "No such record, or none that the caller may see",
-    500: "A fault of the service",
-    503: "The database is busy or away; try again",
+    404: "No such record, or the caller may not see it",
+    500: "The service failed",
+    503: "The database is busy or unavailable; try again",
 }
 
 
 class RosteringApi(Api):  # type: ignore[misc]  # flask-smorest has no types
-    """A document of its own for each version; the application's error handlers stay the only ones."""
+    """The OpenAPI document of one version, without the error handlers of flask-smorest."""
 
     ERROR_SCHEMA = StatusInfo
 
     def _register_error_handlers(self) -> None:
-        """None: flask-smorest's would answer for the whole application, in another shape."""
+        """Registers nothing: flask-smorest's handlers would change the error bodies of the whole application."""
 
 
 def make_api(app: Flask, version: Version) -> RosteringApi:
-    """The document of a version, served at `<root>/openapi.json`, and at the standard's discovery path."""
+    """Returns the API of a version, which serves its document at `<root>/openapi.json`."""
     prefix = f"{version.prefix.upper()}_"
     app.config |= {
         f"{prefix}API_TITLE": f"Roster Service: {version.title}",
@@ -83,14 +83,14 @@ def make_api(app: Flask, version: Version) -> RosteringApi:
         },
     )
     for record in version.records.values():
-        # Named here, because the document would otherwise make up a name for the second model of one schema.
+        # Without explicit names, apispec would invent a name for the second model of one schema.
         api.spec.components.schema(record.__name__, schema=record)
         api.spec.components.schema(f"{record.__name__}Selection", schema=record(partial=True))
     return api
 
 
 def describe_endpoint(endpoint: Endpoint, version: Version, limits: Limits) -> dict[str, Any]:
-    """What the document says of an endpoint."""
+    """Returns the OpenAPI operation object of an endpoint."""
     collection = endpoint.cardinality is Cardinality.COLLECTION
     headers = STATE_HEADERS | (COLLECTION_HEADERS if collection else {})
     content = {"application/json": {"schema": make_envelope(endpoint, version)}}
@@ -116,9 +116,9 @@ def describe_endpoint(endpoint: Endpoint, version: Version, limits: Limits) -> d
 
 
 def make_envelope(endpoint: Endpoint, version: Version) -> dict[str, Any]:
-    """The model of an answer: one key for the records, and the envelope of warnings where there are any."""
+    """Returns the model of a response: one key for the records, and an optional `statusInfoSet` for warnings."""
     record = version.records[endpoint.resource]
-    # Whoever asks for some `fields` gets those and no others, required ones included.
+    # With `fields`, a record has only the requested fields, so even required ones may be missing.
     shown: dict[str, Any] = {"anyOf": [record, record(partial=True)]}
     if endpoint.cardinality is Cardinality.COLLECTION:
         key, value = endpoint.resource.plural, {"type": "array", "items": shown}

@@ -1,6 +1,6 @@
-"""An operation is a path in a version: from a token and an address to a plan, and from records to the answer.
+"""Operations: an endpoint in a version makes a plan from a token and an address, and a response body from records.
 
-No framework here: `roster_service.web.pipeline` puts these steps in order.
+This module knows no web framework: `roster_service.web.pipeline` calls these steps in order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Pairs = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Address:
-    """The address of a request. `root_url`: what refs and links are built on; `path`: as it was sent."""
+    """The address of a request. `root_url`: the root of hrefs and links. `path`, `query`: as the client sent them."""
 
     root_url: str
     path: str
@@ -42,19 +42,21 @@ class Address:
 
     @property
     def plain(self) -> str:
-        """The absolute address without its query."""
+        """Returns the absolute URL without its query."""
         return self.root_url + self.path
 
     @property
     def tagged(self) -> str:
-        """The absolute address as an entity tag has it."""
+        """Returns the absolute URL with its query, from which the entity tag is made."""
         return f"{self.plain}?{self.query}"
 
 
 @dataclass(frozen=True)
 class PlannedRequest:
-    """A request that its token allows: what is asked, by whom, and the plan of its answer. `pairs`: of its query;
-    `filter`: as it was sent."""
+    """A request that its token allows, with its plan.
+
+    `pairs`: the decoded query. `filter`: the text of the filter as the client sent it.
+    """
 
     operation: Operation
     token: AccessToken
@@ -65,26 +67,26 @@ class PlannedRequest:
 
     @property
     def base_url(self) -> str:
-        """The root that refs are built on."""
+        """Returns the root of the hrefs in the response."""
         return self.address.root_url + self.operation.version.root
 
     @property
     def authorized_request(self) -> AuthorizedRequest:
-        """What is read from the roster."""
+        """Returns the authorized request that the reader takes."""
         return AuthorizedRequest(self.plan, self.token.vendor_id, self.token.admission, {})
 
     def make_tag(self, state: RosterState) -> str:
-        """The entity tag of the answer, from a roster in this state."""
+        """Returns the entity tag of the response for a roster in this state."""
         return make_etag(self.token, state, self.address.tagged)
 
     def make_headers(self, state: RosterState) -> dict[str, str]:
-        """What an answer with or without records says of itself."""
+        """Returns the headers of a 200 or 304 response for a roster in this state."""
         return {**make_state_headers(state), "ETag": f'"{self.make_tag(state)}"', "Cache-Control": "no-store"}
 
 
 @dataclass(frozen=True)
 class AnswerBody:
-    """The body of an answer, how many records it has, and the headers that come of them."""
+    """The body of a response, the number of its records, and the headers that depend on them."""
 
     body: bytes
     number: int
@@ -92,7 +94,7 @@ class AnswerBody:
 
 
 class Operation:
-    """A path in a version. `limits`: the bounds of its parameters."""
+    """An endpoint in a version. `limits`: the bounds of its parameters."""
 
     def __init__(self, endpoint: Endpoint, version: Version, limits: Limits) -> None:
         self.endpoint = endpoint
@@ -103,12 +105,14 @@ class Operation:
 
     @property
     def is_collection(self) -> bool:
-        """Whether the answer is a page of records, not a single one."""
+        """Whether the response has a page of records, not a single one."""
         return self.endpoint.cardinality is Cardinality.COLLECTION
 
     def plan(self, token: AccessToken, address: Address, path_ids: Mapping[str, str]) -> PlannedRequest:
-        """What is asked, where the token allows it. Raises RefusedRequestError for the version of the token, its
-        scopes, and the parameters, in this order."""
+        """Checks the token and the query, and returns the planned request.
+
+        Raises RefusedRequestError for the version of the token, its scopes, and the parameters, in this order.
+        """
         self._require_scope(token)
         pairs = _read_query(address.query)
         params = read_params(pairs, self._parameters, self._limits)
@@ -120,8 +124,8 @@ class Operation:
         if token.version != version:
             raise RefusedRequestError(
                 Problem.VERSION,
-                f"the token's scopes are for {token.version} and the address is for {version}; "
-                "get a token for the version that you call",
+                f"the token's scopes are for {token.version} and the path is for {version}; "
+                f"request a token with scopes for {version}",
             )
         if not token.scope_names.intersection(self.endpoint.access.value):
             wanted = " or ".join(f"{version}/{name}" for name in self.endpoint.access.value)
@@ -129,12 +133,12 @@ class Operation:
 
 
 def list_parameters(endpoint: Endpoint) -> tuple[Parameter, ...]:
-    """The query parameters that an endpoint takes."""
+    """Returns the query parameters that an endpoint accepts."""
     return COLLECTION_PARAMETERS if endpoint.cardinality is Cardinality.COLLECTION else SINGLE_PARAMETERS
 
 
 def show_page(planned: PlannedRequest, page: Page) -> AnswerBody:
-    """The answer with a page of a collection."""
+    """Returns the body and headers for a page of a collection."""
     plan = planned.plan
     headers = {"X-Total-Count": str(page.total)}
     links = make_links(planned.address.plain, planned.pairs, plan.limit, plan.offset, page.total)
@@ -145,7 +149,7 @@ def show_page(planned: PlannedRequest, page: Page) -> AnswerBody:
 
 
 def show_record(planned: PlannedRequest, text: str | None) -> AnswerBody:
-    """The answer with a single record. Raises RefusedRequestError (UNKNOWN_RECORD) where there is none."""
+    """Returns the body for a single record. Raises RefusedRequestError (UNKNOWN_RECORD) where `text` is None."""
     key = planned.operation.endpoint.resource.singular
     if text is None:
         wanted = dict(planned.plan.path_ids)["sourcedId"][:255]
@@ -154,7 +158,7 @@ def show_record(planned: PlannedRequest, text: str | None) -> AnswerBody:
 
 
 def _end(planned: PlannedRequest) -> str:
-    """The end of the body, with what was ignored of the request beside the records."""
+    """Returns the end of the body, with a `statusInfoSet` where the service ignored a part of the request."""
     if not planned.plan.notices:
         return "}"
     request = describe_request("GET", planned.address.path, planned.address.query)
@@ -162,12 +166,12 @@ def _end(planned: PlannedRequest) -> str:
 
 
 def describe_request(method: str, path: str, query: str) -> str:
-    """The method and address of a request, for the text of an error."""
+    """Returns the method and address of a request for the text of an error, cut to 500 characters."""
     return f"{method} {path}{'?' if query else ''}{query}"[:500]
 
 
 def read_bearer(authorization: str) -> str:
-    """The token of an `Authorization` header. Raises RefusedRequestError where it has none."""
+    """Returns the token of an `Authorization` header. Raises RefusedRequestError (NO_TOKEN) where it has none."""
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise RefusedRequestError(Problem.NO_TOKEN, "the request has no `Authorization: Bearer` header")

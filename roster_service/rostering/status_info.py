@@ -1,4 +1,4 @@
-"""The one envelope of errors and warnings: `statusInfoSet`, and the table of its codes."""
+"""The envelope of errors and warnings, `statusInfoSet`, and the table of its codes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roster_service.errors import Problem
 from roster_service.query.plan import Notice
 from roster_service.schemas.kinds import StrictSchema
 
-# Problem -> (HTTP status, imsx_codeMinor). The specification names the first; the standard's words fill the rest.
+# Problem -> (HTTP status, imsx_codeMinor): from the specification of the service, and otherwise the standard's codes.
 STATUS_INFO: dict[Problem, tuple[int, str]] = {
     Problem.METHOD: (400, "invaliddata"),
     Problem.NO_TOKEN: (401, "unauthorisedrequest"),
@@ -34,7 +34,7 @@ CODES_MINOR = tuple(dict.fromkeys(minor for _, minor in STATUS_INFO.values()))
 
 
 class StatusInfoSet(StrictSchema):
-    """What went wrong, or was ignored."""
+    """The error of a request, or the parts of it that the service ignored."""
 
     imsx_codeMajor = fields.String(required=True, validate=validate.OneOf(("success", "failure")))
     imsx_severity = fields.String(required=True, validate=validate.OneOf(("warning", "error")))
@@ -43,7 +43,7 @@ class StatusInfoSet(StrictSchema):
 
 
 class StatusInfo(StrictSchema):
-    """The envelope around it."""
+    """The body of an error response."""
 
     statusInfoSet = fields.Nested(StatusInfoSet, required=True)
 
@@ -59,11 +59,11 @@ def _make(major: str, severity: str, minor: str, description: str) -> str:
 
 
 def make_failure(problem: Problem, description: str, request: str) -> str:
-    """The body of a refusal; `request` is the method and the address that were refused."""
+    """Returns the JSON body of a refusal. `request`: method and address of the refused request."""
     return _make("failure", "error", STATUS_INFO[problem][1], f"{description} (in {request})")
 
 
 def make_warning(notices: Sequence[Notice], request: str) -> str:
-    """The envelope of what was ignored; of several notices, the first one gives the code."""
+    """Returns the JSON envelope of a warning. The first notice gives the code."""
     description = "; ".join(notice.description for notice in notices)
     return _make("success", "warning", STATUS_INFO[notices[0].problem][1], f"{description} (in {request})")
