@@ -1,7 +1,7 @@
 """OneRoster filter expressions: parse them, check them against types, and run them as SQL or on plain records.
 
-Everything public is a name of this package. The names of `SQLALCHEMY` are imported when they are first used, so that
-the package works without SQLAlchemy.
+All public names are in this package. It imports the names of `SQLALCHEMY` when they are first used, so that it works
+without SQLAlchemy.
 """
 
 from importlib import import_module
@@ -49,7 +49,7 @@ SQLALCHEMY = {
     "folded": "sql_constructs",
     "sqlalchemy_where": "sql_where",
 }
-"""The names that need SQLAlchemy, each with its module. They are not in `__all__`, which has to work without it."""
+"""The names that need SQLAlchemy, each with its module. They are not in `__all__`, so `import *` works without it."""
 
 
 def __getattr__(name: str) -> Any:

@@ -43,7 +43,7 @@ class F:
         return self._clause(Operator.LESS_OR_EQUAL, value)
 
     def contains(self, value: Plain) -> Clause:
-        """The clause that is written `~`: a text contains the value whatever its case, a list holds any item of it."""
+        """Return the `~` clause: a text contains the value, ignoring case, or a list contains any item of the value."""
         return self._clause(Operator.CONTAINS, value)
 
     def _clause(self, operator: Operator, value: Plain) -> Clause:
@@ -51,18 +51,18 @@ class F:
 
 
 def write_value(value: Plain) -> str:
-    """Write a value as a filter has it between its quotes.
+    """Write a value as it appears between the quotes of a filter.
 
     Args:
-        value: A text; True or False; a datetime with a time zone, which is cut to the millisecond; a date; or a
+        value: A text; True or False; a datetime with a time zone, which is truncated to the millisecond; a date; or a
             sequence of texts, the items of a list.
 
     Returns:
         The text.
 
     Raises:
-        ExpressionError: There is no text for the value: a datetime without a time zone (it might mean any moment), an
-            item with a comma or with a space at an end, or a type that is none of these.
+        ExpressionError: The value has no text: a datetime without a time zone (which instant it means is unknown), an
+            empty list, an empty item, an item with a comma or with a space at either end, or a value of another type.
     """
     if isinstance(value, str):
         return value

@@ -1,4 +1,4 @@
-"""Expression to checked expression: every field known, every operator taken, every value read."""
+"""Checks an expression against field types: every field exists and has the operator, and every value is readable."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from oneroster_filter.values import UnreadableError, Value, read_value
 
 @dataclass(frozen=True, slots=True)
 class TypedClause:
-    """One comparison whose field, operator and value are known to fit.
+    """One comparison whose field, operator and value fit together.
 
     Args:
         field: The field, with its dots.
-        type: What it is.
-        operator: How it is compared.
-        value: What it is compared with: a str, a bool, a `Span`, a date or a tuple of str, by `type.kind`.
-        path: The names that lead to the field; the key below an open prefix is one name, dots and all.
+        type: The type of the field.
+        operator: The operator of the comparison.
+        value: The value to compare with: a str, a bool, a `Span`, a date or a tuple of str, depending on `type.kind`.
+        path: The names that lead to the field. The key below an open prefix is one name, including its dots.
     """
 
     field: str
@@ -38,20 +38,20 @@ TypedExpr: TypeAlias = TypedClause | And[TypedClause] | Or[TypedClause]
 
 
 def check(expr: Expr, types: TypesSource) -> TypedExpr:
-    """Give an expression its meaning for one sort of records, or say why it has none.
+    """Check an expression against the field types of a kind of record.
 
     Args:
         expr: What `parse` returned, or what was built with `F`.
-        types: The fields there are: a mapping from dotted name to `FieldType` or `Kind`, a marshmallow schema (class or
-            instance), a dataclass, or a TypedDict. Where one is used often, give the `FieldTypes` made of it by
-            `field_types`.
+        types: The fields of a record: a mapping from dotted name to `FieldType` or `Kind`, a marshmallow schema (class
+            or instance), a dataclass, or a TypedDict. For repeated use, pass the `FieldTypes` that `field_types` makes
+            of it.
 
     Returns:
-        The same tree, of `TypedClause`s: frozen, hashable, comparable.
+        The same tree, with a `TypedClause` for each clause: frozen, hashable, comparable.
 
     Raises:
         UnknownFieldError: A field is not among the types.
-        OperatorError: A field is compared in a way its kind is not.
+        OperatorError: The kind of a field does not have the operator.
         FilterValueError: A value cannot be read as the kind of its field.
     """
     known = types if isinstance(types, FieldTypes) else field_types(types)
@@ -89,7 +89,7 @@ def _check_clause(clause: Clause, types: FieldTypes) -> TypedClause:
 
 
 def _refuse(clause: Clause, code: str, part: str, **facts: Any) -> FilterError:
-    """The error of a clause, with its place in the text it was read from, or in its own text where it was built."""
+    """Make the error of a clause. Its column refers to the parsed text, or to the clause's own text if it was built."""
     position = clause.position or find_position(clause)
     return refuse(
         code,

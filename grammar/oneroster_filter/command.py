@@ -1,4 +1,4 @@
-"""The command `python -m oneroster_filter`: try a filter, see what it means, run it on a CSV file."""
+"""The command `python -m oneroster_filter`: parse a filter, explain it, or run it on a CSV file."""
 
 import argparse
 import csv
@@ -20,26 +20,26 @@ from oneroster_filter.text import to_text
 from oneroster_filter.values import Span
 
 DIALECTS = ("postgresql", "sqlite", "mysql")
-"""The names in `sql_explain.DIALECTS`, said again because that module needs SQLAlchemy."""
+"""The names of `sql_explain.DIALECTS`, repeated because that module needs SQLAlchemy."""
 
 REFUSED = 2
-"""The exit code for a filter, a file or a record that cannot be taken; argparse has the same for its own."""
+"""The exit code for a refused filter, file or record. argparse uses the same code for wrong arguments."""
 
 
 class InputError(Exception):
-    """A file that is not what it should be; the message says how."""
+    """A file that cannot be read or has unexpected contents; the message says why."""
 
 
 def main(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
     """Run the command.
 
     Args:
-        arguments: What stands after the command's name.
-        output: Where the answer goes.
-        errors: Where complaints go, and the count of the rows.
+        arguments: The arguments after the command's name.
+        output: The stream for results.
+        errors: The stream for error messages and for the count of the rows.
 
     Returns:
-        The exit code: 0, or 2 where something was refused.
+        The exit code: 0, or 2 where the filter, a file or a record was refused.
     """
     options = _options().parse_args(arguments)
     try:
@@ -64,8 +64,8 @@ def _options() -> argparse.ArgumentParser:
         "--csv", metavar="FILE", help="print the rows of this file that match (- is the standard input)"
     )
     parser.add_argument("--explain", action="store_true", help="print the tree of the filter, and its SQL")
-    parser.add_argument("--dialect", choices=DIALECTS, default=DIALECTS[0], help="whose SQL to print")
-    parser.add_argument("--max-clauses", type=int, default=MAX_CLAUSES, help="how many clauses to take")
+    parser.add_argument("--dialect", choices=DIALECTS, default=DIALECTS[0], help="the SQL dialect to print")
+    parser.add_argument("--max-clauses", type=int, default=MAX_CLAUSES, help="the most clauses to accept")
     return parser
 
 
@@ -84,7 +84,7 @@ def _run(options: argparse.Namespace, output: TextIO, errors: TextIO) -> None:
 
 
 def explain(typed: TypedExpr, dialect: str) -> Iterator[str]:
-    """Yield the lines that show a checked expression: its tree, then its SQL where SQLAlchemy is installed."""
+    """Yield the lines of an explanation: the tree of the expression, then its SQL if SQLAlchemy is installed."""
     yield from format_tree(typed, "")
     try:
         from oneroster_filter.sql_explain import format_sql
@@ -108,7 +108,7 @@ def format_tree(expr: TypedExpr, indent: str) -> Iterator[str]:
 
 
 def make_text_types(names: Iterable[str]) -> FieldTypes:
-    """The types of fields about which nothing is known."""
+    """Return field types that make every named field a text."""
     return FieldTypes(dict.fromkeys(names, Kind.TEXT))
 
 
@@ -144,11 +144,12 @@ def print_matching(expr: Expr, types: FieldTypes | None, file: TextIO, output: T
     Args:
         expr: The filter.
         types: The types of the columns; None where every column is text.
-        file: The CSV file. An empty cell is absent; a cell of a list, or of many values, has commas between its items.
-        output: Where the rows go.
+        file: The CSV file. An empty cell is an absent value. In a cell of a list or of a field with many values, commas
+            separate the items.
+        output: The stream for the rows.
 
     Returns:
-        How many rows matched, and how many there were.
+        The number of matching rows, and the number of all rows.
 
     Raises:
         FilterError: The filter does not fit the types.
@@ -186,7 +187,7 @@ def _cell(cell: str, is_list: bool) -> str | list[str] | None:
 
 @contextmanager
 def open_input(path: str) -> Iterator[TextIO]:
-    """A text file open for reading, whose faults are an `InputError`; `-` is the standard input."""
+    """Open a text file for reading; `-` is the standard input. Raises InputError where it cannot be read."""
     with ExitStack() as stack:
         try:
             file = sys.stdin if path == "-" else stack.enter_context(Path(path).open(encoding="utf-8-sig", newline=""))

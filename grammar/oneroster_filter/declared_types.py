@@ -1,6 +1,6 @@
-"""Field types from what a program declares anyway: a mapping, a marshmallow schema, a dataclass or a TypedDict.
+"""Makes field types from existing declarations: a mapping, a marshmallow schema, a dataclass or a TypedDict.
 
-A declaration that no kind fits (a number, a function) gives no field: a filter that names it is refused.
+A member that no kind fits (a number, a function) gives no field type, so a filter that names it is refused.
 """
 
 import sys
@@ -42,19 +42,19 @@ SCALARS: tuple[tuple[type, Kind], ...] = (
     (datetime, Kind.INSTANT),
     (date, Kind.DAY),
 )
-"""The kinds of Python types; the first that is a superclass counts, so datetime stands before date."""
+"""The kinds of Python types. The first superclass in this order decides, so datetime is before date."""
 
 
 def field_types(source: TypesSource) -> FieldTypes:
-    """Make the field types of a declaration, once, for any number of calls of `check`.
+    """Make the field types of a declaration, for any number of calls of `check`.
 
     Args:
         source: A mapping from dotted name to `FieldType` or `Kind`; a marshmallow schema, class or instance, whose
-            fields may say their own types (see `marshmallow_types.types_of_schema`); a dataclass; or a TypedDict.
-            Fields have the names they have outside: a marshmallow field's `data_key`, else the attribute's name.
+            fields may declare their own types (see `marshmallow_types.types_of_schema`); a dataclass; or a TypedDict.
+            A field has its external name: the `data_key` of a marshmallow field, else the name of the attribute.
 
     Returns:
-        The field types: immutable, hashable. Those of a class are remembered.
+        The field types: immutable, hashable. Those of a class are cached.
 
     Raises:
         TypeError: The source is none of these.
@@ -67,7 +67,7 @@ def field_types(source: TypesSource) -> FieldTypes:
 
 
 def _of_declaration(source: Any) -> FieldTypes:
-    # Nothing can be a schema before marshmallow was imported; whoever has none installed needs none.
+    # A schema exists only if the caller has imported marshmallow, so this package works without it.
     marshmallow = sys.modules.get("marshmallow")
     if marshmallow and (isinstance(source, marshmallow.Schema) or _is_subclass(source, marshmallow.Schema)):
         from oneroster_filter.marshmallow_types import types_of_schema
@@ -98,7 +98,7 @@ def _of_record(record: type, path: tuple[type, ...]) -> dict[str, FieldType]:
 
 
 def _of_annotation(annotation: Any, path: tuple[type, ...]) -> RelativeTypes:
-    """The types of one annotation; none at all where no kind fits."""
+    """Return the types of one annotation; an empty mapping where no kind fits."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         present = [argument for argument in arguments if argument is not NoneType]

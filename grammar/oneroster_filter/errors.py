@@ -1,24 +1,24 @@
-"""What the library refuses with: one tree, errors that carry facts and know nothing of HTTP.
+"""The exceptions of the library: one class tree, with facts as attributes and without knowledge of HTTP.
 
-A class says what to do about an error; `code` says exactly which refusal it is (the rows of `refusals.py`).
+The class of an error tells a program how to handle it; `code` identifies the exact refusal (a row of `refusals.py`).
 """
 
 from typing import Any
 
 CARET_WINDOW = 72
-"""The caret line shows this much of a long text around the place that is wrong."""
+"""The number of characters of a long text that `caret` shows around the error."""
 
 
 class FilterError(Exception):
-    """A filter that cannot be taken, with everything known about why.
+    """A refused filter, with all known facts about the reason.
 
     Args:
-        code: Which refusal this is: the code of a row of `refusals.REFUSALS`.
+        code: The refusal: the code of a row of `refusals.REFUSALS` or `syntax_refusals.SYNTAX_REFUSALS`.
         message: One line that says what is wrong.
         text: The filter's text, where there is one.
-        column: Where in the text it is wrong: an offset, counted from 0.
-        expected: What could have stood there, in words.
-        hint: How to mend it.
+        column: The position of the error in the text: an offset, counted from 0.
+        expected: What the text could have at this position, in words.
+        hint: How to correct the filter.
         field: The field concerned, as written.
         operator: The operator concerned, as written.
         value: The value concerned, without its quotes.
@@ -53,19 +53,19 @@ class FilterError(Exception):
 
     @property
     def caret(self) -> str | None:
-        """Two lines: the text (cut to a window when long), and a caret below the place that is wrong."""
+        """Two lines: the text (an excerpt of it, if it is long), and a caret below the error. None without a column."""
         if self.text is None or self.column is None:
             return None
         start = max(0, self.column - CARET_WINDOW // 2)
         end = start + CARET_WINDOW
         before = "..." if start else ""
         after = "..." if end < len(self.text) else ""
-        # A control character would move the caret, or the reader's terminal.
+        # A control character would shift the caret or control the reader's terminal.
         shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in self.text[start:end])
         return f"{before}{shown}{after}\n{' ' * (len(before) + self.column - start)}^"
 
     def as_dict(self) -> dict[str, Any]:
-        """The facts as plain values, for logs and for answers; what is not known is left out."""
+        """The known facts as plain values, for logs and responses."""
         facts = {"code": self.code, "message": self.message} | self.__dict__
         return {name: value for name, value in facts.items() if value not in (None, ())}
 
@@ -85,15 +85,15 @@ class FilterSyntaxError(FilterError):
 
 
 class LimitError(FilterError):
-    """The text is longer, or has more clauses, than the caller allows."""
+    """The text is longer, or has more clauses, than the caller of `parse` allows."""
 
 
 class UnknownFieldError(FilterError):
-    """The filter names a field that there is not; `suggestion` is the nearest there is."""
+    """The filter names an unknown field; `suggestion` is the nearest known name."""
 
 
 class OperatorError(FilterError):
-    """The operator is not one that the kind of the field takes; `expected` lists those it takes."""
+    """The kind of the field does not have the operator; `expected` lists the operators that it has."""
 
 
 class FilterValueError(FilterError):
@@ -101,14 +101,14 @@ class FilterValueError(FilterError):
 
 
 class ExpressionError(FilterError):
-    """An expression built in code that the language has no text for."""
+    """An expression built in code that no text of the language can express."""
 
 
 class ColumnError(LookupError):
-    """The caller's columns do not fit the caller's types: a fault of the program, never of the filter's author.
+    """The columns do not fit the field types: an error in the program, never in the filter.
 
     Args:
-        field: The field as the filter names it.
+        field: The name of the field, as in the filter.
         message: What does not fit.
     """
 
@@ -122,10 +122,10 @@ class ColumnError(LookupError):
 
 
 class RecordError(ValueError):
-    """A record holds a value that cannot be read as the kind its field is declared to have.
+    """A record has a value that cannot be read as the declared kind of its field.
 
     Args:
-        field: The field as the filter names it.
+        field: The name of the field, as in the filter.
         message: What is wrong with the value.
         value: The value found.
     """

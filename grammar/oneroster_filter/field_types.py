@@ -1,4 +1,4 @@
-"""What kind each field is of: the knowledge that turns a filter that reads well into one that means something."""
+"""Field types: the kind of each field, by which `check` gives a parsed filter its meaning."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ ANY_KEY: Final = "*"
 """The last name of an open prefix: `metadata.*` is any name below `metadata`."""
 
 MAX_CLASS_REPEATS: Final = 2
-"""How often one class may be on the path to a field: a class that contains itself is read one level deep."""
+"""How often one class may occur on the path to a field: a class that contains itself is read one level deep."""
 
 LONGEST_MISSPELLING: Final = 64
-"""Longer names get no suggestion: nobody misspells so much, and looking for the nearest name takes time."""
+"""Longer names, in characters, get no suggestion: they are no misspellings, and the search takes time."""
 
 
 class Kind(Enum):
-    """What the values of a field are, each valued as the command and the type files name it.
+    """The kind of a field's values. The value of each member is its name in type files.
 
-    The rostering resources have no numbers: what looks like one (a school year, a grade) is text.
+    There is no number kind, because the rostering resources have no numbers: a school year or a grade is text.
     """
 
     TEXT = "text"
@@ -34,9 +34,9 @@ class FieldType:
     """The type of a field.
 
     Args:
-        kind: What one value is.
-        many: The field is reached through a list (`roles.role`): a record has any number of values, and a comparison
-            holds where it holds for any of them.
+        kind: The kind of one value.
+        many: Whether the path to the field goes through a list (`roles.role`). A record then has any number of values,
+            and a comparison is true if it is true for any of them.
     """
 
     kind: Kind
@@ -44,11 +44,11 @@ class FieldType:
 
 
 class FieldTypes(Mapping[str, FieldType]):
-    """The fields that a filter may name: an immutable mapping, hashable, to be made once and kept.
+    """The fields that a filter may name: an immutable, hashable mapping. Make it once and keep it.
 
     Args:
-        types: Types by field name. A name ending in `.*` is an open prefix: any name below it. A bare `Kind` stands
-            for `FieldType(kind)`.
+        types: Types by field name. A name ending in `.*` is an open prefix: it allows any name below it. A bare `Kind`
+            means `FieldType(kind)`.
     """
 
     __slots__ = ("_deepest", "_hash", "_types")
@@ -58,8 +58,8 @@ class FieldTypes(Mapping[str, FieldType]):
             name: type_ if isinstance(type_, FieldType) else FieldType(type_) for name, type_ in types.items()
         }
         self._hash = hash(frozenset(self._types.items()))
-        # How many names lead to the open prefix with the most of them. Further names of a field are not looked at: a
-        # caller chooses how many there are, and each look joins all of those before it.
+        # The number of names in the longest open prefix. `path` tries no longer ones: the author of a filter
+        # decides the number of names, and each try joins all names before it, so trying all would take quadratic time.
         self._deepest = max((name.count(".") for name in self._types if name.endswith(f".{ANY_KEY}")), default=0)
 
     def __getitem__(self, name: str) -> FieldType:
@@ -78,25 +78,25 @@ class FieldTypes(Mapping[str, FieldType]):
         return f"FieldTypes({self._types!r})"
 
     def find(self, field: str) -> FieldType | None:
-        """The type of a field as a filter names it.
+        """Find the type of a field.
 
         Args:
             field: The field, with its dots.
 
         Returns:
-            Its type, by its own name or by an open prefix; None where there is no such field.
+            Its type, by its own name or by an open prefix; None for an unknown field.
         """
         return self._types.get(field) or self._types.get(".".join((*self.path(field)[:-1], ANY_KEY)))
 
     def path(self, field: str) -> tuple[str, ...]:
-        """The names that lead to a field.
+        """Split a field into the names that lead to it.
 
         Args:
             field: The field, with its dots.
 
         Returns:
-            One name for each dot and one more; but what stands below an open prefix is one name, dots and all, because
-            keys of free-form objects have dots of their own (`metadata.lunch.plan` is the key `lunch.plan`).
+            The names between the dots. The rest below an open prefix is one name, because keys of free-form objects may
+            have dots of their own (`metadata.lunch.plan` is the key `lunch.plan` of `metadata`).
         """
         names = tuple(field.split("."))
         if field not in self._types:
@@ -106,13 +106,13 @@ class FieldTypes(Mapping[str, FieldType]):
         return names
 
     def nearest(self, field: str) -> str | None:
-        """The known name that an unknown one was probably meant to be.
+        """Find the known name that the author of an unknown name probably meant.
 
         Args:
             field: An unknown field.
 
         Returns:
-            A known name, or None where none is near.
+            A known name, or None where none is similar.
         """
         if len(field) > LONGEST_MISSPELLING:
             return None
@@ -121,7 +121,7 @@ class FieldTypes(Mapping[str, FieldType]):
         return known[near[0]] if near else None
 
     def below(self, field: str) -> list[str]:
-        """The known names that reach into a field: `class.sourcedId` for `class`.
+        """Find the known names below a field: `class.sourcedId` for `class`.
 
         Args:
             field: A field, with its dots.
@@ -133,15 +133,15 @@ class FieldTypes(Mapping[str, FieldType]):
 
 
 RelativeTypes: TypeAlias = Mapping[str, FieldType]
-"""The types that one declaration gives, by names relative to it; the empty name is the declared thing itself."""
+"""The types of one declaration, by names relative to it. The empty name is the declaration itself."""
 
 
 def prefix_names(name: str, types: RelativeTypes) -> dict[str, FieldType]:
-    """The same types, seen from one level further up.
+    """Prefix the names of types with the name of the field that contains them.
 
     Args:
-        name: What the level above calls the declared thing.
-        types: Its types.
+        name: The name of the containing field.
+        types: The types, by names relative to this field.
 
     Returns:
         The types, by names that begin with `name`.
@@ -150,7 +150,7 @@ def prefix_names(name: str, types: RelativeTypes) -> dict[str, FieldType]:
 
 
 def make_list_types(types: RelativeTypes) -> dict[str, FieldType]:
-    """The types of a list of such things: a list of texts is one value, of its own kind; of others there are many.
+    """Make the types of a list. A list of texts is one value of kind TEXTS; any other list has many values.
 
     Args:
         types: The types of one item.

@@ -1,7 +1,7 @@
-"""Text to tokens, by one regular expression made of the terminals of `filter.lark`.
+"""A lexer for Lark: one regular expression, made of the terminals of `filter.lark`.
 
-Lark's own lexers count lines and keep a scanner for every state of the parser; a filter has one line and five
-terminals, so this one does half the work. It never fails: what is no token becomes one that the parser expects nowhere.
+Lark's own lexers count lines and keep a scanner for each state of the parser. A filter has one line and five terminals,
+so this lexer does half the work. It never fails: other text becomes UNKNOWN tokens, which the parser never expects.
 """
 
 import re
@@ -12,14 +12,14 @@ from lark.common import LexerConf
 from lark.lexer import Lexer
 
 UNKNOWN = "UNKNOWN"
-"""The type of the token that stands for text which is no token."""
+"""The type of a token for a character that begins no terminal."""
 
 
 class FilterLexer(Lexer):
     """A lexer for Lark.
 
     Args:
-        conf: The terminals of the grammar, and which of them are ignored.
+        conf: The terminals of the grammar, and the names of the ignored ones.
     """
 
     def __init__(self, conf: LexerConf) -> None:
@@ -29,7 +29,7 @@ class FilterLexer(Lexer):
         names = [terminal.name for terminal in ranked if terminal.name in patterns]
         tokens = "|".join(f"({patterns[name]})" for name in names)
         self._names = ("", *names, UNKNOWN)
-        # The end is matched too, so that spaces before it are passed over once and not from each of them again.
+        # The pattern matches the end too. Otherwise the search would retry from each of the spaces before the end.
         self._find = re.compile(rf"(?:{ignored})?+(?:{tokens}|([\s\S])|\Z)").finditer
 
     def lex(self, text: str) -> Iterator[Token]:  # type: ignore[override]
@@ -39,7 +39,7 @@ class FilterLexer(Lexer):
             text: The text of a filter.
 
         Returns:
-            The tokens, each with its `start_pos`; no line is counted.
+            The tokens, each with its `start_pos`, but without line numbers.
         """
         names = self._names
         for match in self._find(text):

@@ -1,6 +1,6 @@
-"""Field types from marshmallow schemas: what the wire format declares is what a filter may name."""
+"""Makes field types from marshmallow schemas, so that filters can name the fields of the wire format."""
 
-# Annotations stay text: `Field` takes no parameter in marshmallow 3.
+# Annotations are not evaluated, because `Field` takes no type parameter in marshmallow 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -24,15 +24,15 @@ Path = tuple[type[Schema], ...]
 def types_of_schema(schema: Schema | type[Schema]) -> dict[str, FieldType]:
     """Read the types of a schema's fields.
 
-    A field says its own types by an attribute `filter_types`, a mapping from relative dotted names to `FieldType`: the
-    empty name is the field itself, and an empty mapping means that it cannot be filtered by. The others are known by
-    their class (`FIELDS`); of a class that is not there, and of what is never shown (`load_only`), there is no type.
+    A field can declare its types in an attribute `filter_types`, a mapping from relative dotted names to `FieldType`.
+    There the empty name is the field itself, and an empty mapping means that filters cannot name the field. Other
+    fields get their types by their class (`FIELDS`). Fields of an unlisted class, and `load_only` fields, have no type.
 
     Args:
-        schema: A schema; of an instance, `only` and `exclude` count.
+        schema: A schema, class or instance. `only` and `exclude` of an instance are respected.
 
     Returns:
-        Types by dotted name, each part of it a `data_key` where the field has one.
+        Types by dotted name. Each part of a name is the field's `data_key`, or else its attribute name.
     """
     return _types(schema() if isinstance(schema, type) else schema, ())
 
@@ -95,4 +95,4 @@ FIELDS: tuple[tuple[type[fields.Field[Any]], Callable[[Any, Path], RelativeTypes
     (fields.List, _list),
     (fields.Mapping, _open),
 )
-"""The types of a field by its class; the first class that it is an instance of counts."""
+"""The reader of types for each class of field. The first class that matches decides."""

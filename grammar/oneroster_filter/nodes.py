@@ -1,7 +1,7 @@
-"""The values an expression is made of: frozen, hashable, comparable.
+"""The nodes of an expression tree: frozen, hashable, comparable.
 
-The language has no parentheses, so every expression is an `Or` of `And`s of clauses, or less. The nodes hold any number
-of operands rather than two: nothing nests deeper, and each expression has one tree and one text.
+The language has no parentheses, so every expression is a clause, an `And` of clauses, or an `Or` of clauses and `And`s.
+Nodes have any number of operands rather than two, so no tree is deeper, and each expression has one tree and one text.
 """
 
 import re
@@ -14,11 +14,11 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar, cast
 from oneroster_filter.refusals import refuse
 
 FIELD_NAME = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
-"""A field as it is written: names joined by dots. The terminal FIELD of `filter.lark` says the same."""
+"""The syntax of a field: names joined by dots. It must equal the terminal FIELD of `filter.lark`."""
 
 
 class Operator(Enum):
-    """The seven predicates of the standard, each valued as it is written."""
+    """The seven predicates of the standard. The value of each member is its symbol."""
 
     EQUAL = "="
     NOT_EQUAL = "!="
@@ -30,7 +30,7 @@ class Operator(Enum):
 
 
 class Position(NamedTuple):
-    """Where a clause stood: the whole text, and the offset of each part in it, counted from 0."""
+    """The position of a clause: the whole text, and the offset of each part in it, counted from 0."""
 
     text: str
     field: int
@@ -39,7 +39,7 @@ class Position(NamedTuple):
 
 
 class Joined:
-    """What every node of an unchecked expression can do: be joined to others by `&` and `|`."""
+    """The base class of the nodes of an unchecked expression, which `&` and `|` join."""
 
     __slots__ = ()
 
@@ -52,17 +52,17 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Clause(Joined):
-    """One comparison, as it is written: nothing is known yet of what kind the field is.
+    """One comparison as it is written, before its field is known.
 
     Args:
         field: The field, with its dots: `class.sourcedId`.
-        operator: How it is compared.
-        value: What it is compared with, without quotes.
-        position: Where it was read; it takes no part in comparing or hashing.
+        operator: The operator.
+        value: The value to compare with, without quotes.
+        position: The position in the parsed text; comparison and hash ignore it.
 
     Raises:
-        ExpressionError: The field is not a name.
-        FilterSyntaxError: The value holds a NUL, or half a surrogate pair.
+        ExpressionError: The field is not a valid name.
+        FilterSyntaxError: The value contains a NUL, or half of a surrogate pair.
     """
 
     field: str
@@ -87,13 +87,13 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class And(Joined, Generic[Leaf]):
-    """True where every operand is.
+    """True if every operand is true.
 
     Args:
         operands: Two clauses or more, in the order in which they are written.
 
     Raises:
-        ExpressionError: Fewer than two, or an operand that is not a clause.
+        ExpressionError: There are fewer than two operands, or one is not a clause.
     """
 
     operands: tuple[Leaf, ...]
@@ -104,13 +104,13 @@ class And(Joined, Generic[Leaf]):
 
 @dataclass(frozen=True, slots=True)
 class Or(Joined, Generic[Leaf]):
-    """True where any operand is.
+    """True if any operand is true.
 
     Args:
         operands: Two clauses or `And`s, or more, in the order in which they are written.
 
     Raises:
-        ExpressionError: Fewer than two, or an operand that is itself an `Or`.
+        ExpressionError: There are fewer than two operands, or one is an `Or`.
     """
 
     operands: tuple[Leaf | And[Leaf], ...]
@@ -120,23 +120,23 @@ class Or(Joined, Generic[Leaf]):
 
 
 Tree: TypeAlias = Leaf | And[Leaf] | Or[Leaf]
-"""The shape of an expression, whatever its clauses are."""
+"""The shape of an expression with any type of clauses."""
 
 Expr: TypeAlias = Clause | And[Clause] | Or[Clause]
 """What `parse` returns."""
 
 
 def all_of(*operands: Tree[Leaf]) -> Leaf | And[Leaf]:
-    """Join by AND; operands that are joined by AND already become part of one `And`.
+    """Join expressions by AND. Operands that are an `And` become part of one `And`.
 
     Args:
         operands: One or more expressions.
 
     Returns:
-        The `And`, or the operand itself where there is only one.
+        The `And`, or the operand itself if there is only one.
 
     Raises:
-        ExpressionError: An operand is an `Or`: the language has no parentheses to keep it together.
+        ExpressionError: An operand is an `Or`, for which the language would need parentheses; or there is no operand.
     """
     flat: list[Leaf] = []
     for operand in operands:
@@ -147,16 +147,16 @@ def all_of(*operands: Tree[Leaf]) -> Leaf | And[Leaf]:
 
 
 def any_of(*operands: Tree[Leaf]) -> Tree[Leaf]:
-    """Join by OR; operands that are joined by OR already become part of one `Or`.
+    """Join expressions by OR. Operands that are an `Or` become part of one `Or`.
 
     Args:
         operands: One or more expressions.
 
     Returns:
-        The `Or`, or the operand itself where there is only one.
+        The `Or`, or the operand itself if there is only one.
 
     Raises:
-        ExpressionError: No operand at all.
+        ExpressionError: There is no operand.
     """
     flat: list[Leaf | And[Leaf]] = []
     for operand in operands:
@@ -170,16 +170,16 @@ def fold_tree(
     every: Callable[[Sequence[Result]], Result],
     some: Callable[[Sequence[Result]], Result],
 ) -> Result:
-    """Turn an expression into something else, from its clauses upwards.
+    """Convert an expression into something else, from the clauses upwards.
 
     Args:
-        expr: An expression, or a checked one.
-        leaf: What a clause becomes.
-        every: What the operands of an `And` become together.
-        some: What the operands of an `Or` become together.
+        expr: An expression, checked or not.
+        leaf: Converts a clause.
+        every: Combines the converted operands of an `And`.
+        some: Combines the converted operands of an `Or`.
 
     Returns:
-        What the whole expression became.
+        The converted expression.
     """
     if isinstance(expr, Or):
         return some([fold_tree(operand, leaf, every, some) for operand in expr.operands])
@@ -189,13 +189,13 @@ def fold_tree(
 
 
 def clauses(expr: Tree[Leaf]) -> tuple[Leaf, ...]:
-    """Every clause of an expression, checked or not, in the order in which they are written.
+    """List the clauses of an expression in the order in which they are written.
 
     Args:
-        expr: An expression.
+        expr: An expression, checked or not.
 
     Returns:
-        Its clauses, one at least.
+        Its clauses, at least one.
     """
     if isinstance(expr, (And, Or)):
         return tuple(clause for operand in expr.operands for clause in clauses(operand))
@@ -203,13 +203,13 @@ def clauses(expr: Tree[Leaf]) -> tuple[Leaf, ...]:
 
 
 def refuse_bad_characters(text: str) -> None:
-    """Refuse what a database or a network cannot carry.
+    """Refuse characters that databases cannot store or UTF-8 cannot encode.
 
     Args:
         text: The text of a filter, or of one value.
 
     Raises:
-        FilterSyntaxError: A NUL character, or half a surrogate pair.
+        FilterSyntaxError: The text contains a NUL character, or half of a surrogate pair.
     """
     if "\0" in text:
         raise refuse("nul", column=text.index("\0"), text=text)

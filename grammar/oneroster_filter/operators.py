@@ -1,4 +1,4 @@
-"""Which operators each kind of field takes, and what kinds are called."""
+"""The operators of each kind of field, and the names of kinds in messages."""
 
 from oneroster_filter.field_types import Kind
 from oneroster_filter.nodes import Operator
@@ -14,8 +14,8 @@ OPERATORS: dict[Kind, tuple[Operator, ...]] = {
     Kind.DAY: EQUALITY + ORDER,
     Kind.TEXTS: EQUALITY + CONTAINS,
 }
-"""The operators of each kind. The SQL and the plain predicate have a row for each of them, except for `!=`, which is
-everywhere the negation of `=`."""
+"""The operators of each kind. `sql_where` and `predicate` have a row for each of them; the predicate has none for `!=`,
+because it is always the negation of `=`."""
 
 KIND_NAMES: dict[Kind, str] = {
     Kind.TEXT: "text",
@@ -24,4 +24,4 @@ KIND_NAMES: dict[Kind, str] = {
     Kind.DAY: "a day",
     Kind.TEXTS: "a list",
 }
-"""How messages name a kind."""
+"""The names of kinds in messages."""

@@ -1,6 +1,6 @@
-"""Text to expression: Lark reads `filter.lark`, and what it cannot read is explained by `syntax_refusals.py`.
+"""Parses filters: Lark with the grammar `filter.lark`. `syntax_refusals.py` explains texts that it cannot parse.
 
-Tokens are fed to the parser one by one, so that a clause too many ends the reading at once, however long the text.
+The parser gets the tokens one by one, so that it stops at the first clause beyond the limit, however long the text is.
 """
 
 from functools import lru_cache
@@ -14,16 +14,16 @@ from oneroster_filter.refusals import refuse
 from oneroster_filter.syntax_refusals import ClausePart, explain
 
 MAX_LENGTH = 4096
-"""The longest filter taken by default: what fits in a URL anywhere, and many times what people write."""
+"""The default limit in characters: it fits into a URL everywhere, and is many times what people write."""
 
 MAX_CLAUSES = 2
-"""The most clauses taken by default: what the standard promises."""
+"""The default limit of clauses: the number that the standard defines."""
 
 CACHED_TEXTS = 1024
-"""How many texts `parse` remembers: the filters of an ordinary day, in a few megabytes at worst."""
+"""The number of texts that `parse` caches: the filters of an ordinary day, in at most a few megabytes."""
 
 LONGEST_CACHED_TEXT = 512
-"""Longer texts are read each time: they are few, and whoever sends them chooses how much would be remembered."""
+"""The longest text to cache, in characters. Longer texts are rare, and would let a client fill the memory."""
 
 _LARK = Lark.open_from_package(__package__, "filter.lark", start="any_of", parser="lalr", lexer=FilterLexer)
 _PARTS = {
@@ -38,46 +38,46 @@ _OPERATORS = {operator.value: operator for operator in Operator}
 
 
 def parse(text: str, *, max_length: int = MAX_LENGTH, max_clauses: int = MAX_CLAUSES) -> Expr:
-    """Read a filter. Nothing is known yet of the fields: see `check`.
+    """Parse a filter. `check` then checks its fields, operators and values.
 
-    The latest texts of up to `LONGEST_CACHED_TEXT` characters are remembered, for all threads together, so that reading
-    one again costs next to nothing.
+    All threads share a cache of the latest texts of up to `LONGEST_CACHED_TEXT` characters, so that parsing one again
+    costs almost nothing.
 
     Args:
         text: The filter, percent-decoded: `status='active' AND role='teacher'`.
-        max_length: The most characters to take.
-        max_clauses: The most clauses to take. With more than two, AND binds tighter than OR.
+        max_length: The most characters to accept.
+        max_clauses: The most clauses to accept. With more than two, AND binds tighter than OR.
 
     Returns:
-        A `Clause`, an `And` or an `Or`: frozen, hashable, and equal for texts that differ in spaces only.
+        A `Clause`, an `And` or an `Or`: frozen, hashable, and equal for texts that differ only in spaces.
 
     Raises:
         FilterSyntaxError: The text is not in the language.
-        LimitError: It is longer, or has more clauses, than is taken.
+        LimitError: The text is longer, or has more clauses, than accepted.
     """
     if not isinstance(text, str):
         raise refuse("not-text", found=type(text).__name__)
-    read_text = _parse_cached if len(text) <= LONGEST_CACHED_TEXT else parse_uncached
-    return read_text(text, max_length, max_clauses)
+    parse_text = _parse_cached if len(text) <= LONGEST_CACHED_TEXT else parse_uncached
+    return parse_text(text, max_length, max_clauses)
 
 
 def parse_uncached(text: str, max_length: int, max_clauses: int) -> Expr:
-    """Read a filter without remembering it; see `parse`."""
+    """Parse a filter without the cache; see `parse`."""
     if len(text) > max_length:
         raise refuse("too-long", text=text, column=max_length, length=len(text), limit=max_length)
     refuse_bad_characters(text)
-    reading = _LARK.parse_interactive(text)
-    left = max_clauses
+    parsing = _LARK.parse_interactive(text)
+    clauses_left = max_clauses
     token = None
     try:
-        for token in reading.iter_parse():
+        for token in parsing.iter_parse():
             if token.type in _JOINS:
-                left -= 1
-                if not left:
+                clauses_left -= 1
+                if not clauses_left:
                     raise refuse("too-many-clauses", text=text, column=token.start_pos, limit=max_clauses)
-        tree = reading.feed_eof(token)  # type: ignore[no-untyped-call]
+        tree = parsing.feed_eof(token)  # type: ignore[no-untyped-call]
     except UnexpectedToken as error:
-        # Lark gives the end of the text the position of the token before it.
+        # Lark gives the end token the position of the last token.
         column = len(text) if error.token.type == "$END" else error.token.start_pos or 0
         part = next(_PARTS[terminal] for terminal in error.expected if terminal in _PARTS)
         raise explain(text, part, column) from None

@@ -1,4 +1,4 @@
-"""Checked expression to plain function: the same meaning without a database."""
+"""Compiles a checked expression to a Python function, with the same meaning as its SQL."""
 
 import json
 import operator
@@ -18,19 +18,18 @@ Test: TypeAlias = Callable[[Record], bool]
 
 
 def predicate(typed: TypedExpr) -> Test:
-    """Compile a checked expression to a function that says whether a record satisfies it.
+    """Compile a checked expression to a function that returns whether a record satisfies it.
 
     Args:
         typed: What `check` returned.
 
     Returns:
-        A function of one record: a mapping as JSON would give it. A dotted field is an entry of that very name, or is
-        reached through nested mappings and lists. Values are as the wire writes them ("true",
-        "2026-11-21T02:00:00.000Z") or as Python does (True, a datetime, a date); a datetime without a time zone is in
-        UTC. None and what is missing are absent. The function raises `RecordError` for a value that is not of its
-        field's kind.
+        A function of one record, a mapping such as JSON gives. A dotted field is an entry with exactly this name, or a
+        path through nested mappings and lists. Values are in the wire format ("true", "2026-11-21T02:00:00.000Z") or
+        Python objects (True, a datetime, a date); a datetime without a time zone is in UTC. None and missing entries
+        are absent values. The function raises `RecordError` for a value that is not of its field's kind.
     """
-    return fold_tree(typed, _clause_test, _every, _some)
+    return fold_tree(typed, _compile_clause, _every, _some)
 
 
 def _every(tests: Sequence[Test]) -> Test:
@@ -41,32 +40,32 @@ def _some(tests: Sequence[Test]) -> Test:
     return lambda record: any(test(record) for test in tests)
 
 
-def _clause_test(clause: TypedClause) -> Test:
+def _compile_clause(clause: TypedClause) -> Test:
     negated = clause.operator is Operator.NOT_EQUAL
     holds = COMPARISONS[clause.type.kind, Operator.EQUAL if negated else clause.operator]
     read = READERS[clause.type.kind]
 
     def test(record: Record) -> bool:
         flat = clause.field in record
-        found = _reach(record[clause.field] if flat else record, () if flat else clause.path, clause)
+        found = _find_values(record[clause.field] if flat else record, () if flat else clause.path, clause)
         return negated != any(holds(_read(read, value, clause.field), clause.value) for value in found)
 
     return test
 
 
-def _reach(value: Any, path: tuple[str, ...], clause: TypedClause) -> Iterator[Any]:
-    """Every value at the end of a path; nothing where the way or the value is absent."""
+def _find_values(value: Any, path: tuple[str, ...], clause: TypedClause) -> Iterator[Any]:
+    """Yield every value at the end of a path; none where the value or a step of the path is absent."""
     if value is None:
         return
     if clause.type.many and isinstance(value, LIST_TYPES) and (path or not _is_one_value(value, clause.type.kind)):
         for item in value:
-            yield from _reach(item, path, clause)
+            yield from _find_values(item, path, clause)
     elif not path:
         yield value
     elif isinstance(value, Mapping):
-        yield from _reach(value.get(path[0]), path[1:], clause)
+        yield from _find_values(value.get(path[0]), path[1:], clause)
     else:
-        raise RecordError(clause.field, f"{path[0]} is looked for in what is not an object", value)
+        raise RecordError(clause.field, f"{path[0]} cannot be found in a value that is not an object", value)
 
 
 def _is_one_value(value: Any, kind: Kind) -> bool:
@@ -83,11 +82,11 @@ def _read(read: Callable[[Any], Any], value: Any, field: str) -> Any:
 def _text(value: Any) -> str:
     if isinstance(value, (bool, int, float)):
         return json.dumps(value)
-    return _plain(value)
+    return _require_text(value)
 
 
 def _flag(value: Any) -> bool:
-    return value if isinstance(value, bool) else read_flag(_plain(value))
+    return value if isinstance(value, bool) else read_flag(_require_text(value))
 
 
 def _instant(value: Any) -> datetime:
@@ -95,29 +94,29 @@ def _instant(value: Any) -> datetime:
         return to_utc(value)
     if isinstance(value, date):
         return datetime.combine(value, time(), UTC)
-    return read_instant(_plain(value))
+    return read_instant(_require_text(value))
 
 
 def _day(value: Any) -> date:
     if isinstance(value, date) and not isinstance(value, datetime):
         return value
-    return read_day(_plain(value))
+    return read_day(_require_text(value))
 
 
 def _texts(value: Any) -> frozenset[str]:
     if not isinstance(value, LIST_TYPES):
         raise UnreadableError("not-of-kind")
-    return frozenset(_plain(item) for item in value if item is not None)
+    return frozenset(_require_text(item) for item in value if item is not None)
 
 
-def _plain(value: Any) -> str:
+def _require_text(value: Any) -> str:
     if not isinstance(value, str):
         raise UnreadableError("not-of-kind")
     return value
 
 
 LIST_TYPES = (list, tuple, set, frozenset)
-"""What counts as a list in a record."""
+"""The types that are a list in a record."""
 
 READERS: dict[Kind, Callable[[Any], Any]] = {
     Kind.TEXT: _text,
@@ -126,7 +125,7 @@ READERS: dict[Kind, Callable[[Any], Any]] = {
     Kind.DAY: _day,
     Kind.TEXTS: _texts,
 }
-"""How a record's value is read, by kind."""
+"""The reader of a record's value for each kind."""
 
 _IN_ORDER = {
     Operator.EQUAL: operator.eq,
@@ -148,4 +147,4 @@ COMPARISONS: dict[tuple[Kind, Operator], Callable[[Any, Any], bool]] = {
     (Kind.TEXTS, Operator.EQUAL): lambda items, wanted: items.issuperset(wanted),
     (Kind.TEXTS, Operator.CONTAINS): lambda items, wanted: not items.isdisjoint(wanted),
 }
-"""Whether a record's value stands in the relation to the filter's; `!=` is the negation of `=`."""
+"""The comparison of a record's value with the filter's value; `!=` is the negation of `=`."""

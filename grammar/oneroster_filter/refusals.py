@@ -1,7 +1,7 @@
-"""Every reason to refuse a filter, one row each: what it says, how to mend it, and filters that meet it.
+"""The reasons to refuse a filter, one row each: message, hint, and examples of refused filters.
 
-The rows are what `refuse` builds errors from, what the tests run (every example must meet its own row), and what the
-README lists. Adding a refusal is adding a row; those met while reading the text stand in `syntax_refusals.py`.
+`refuse` builds errors from the rows, the tests check that every example leads to its own row, and the README lists the
+codes. To add a refusal, add a row. The refusals of the parser are in `syntax_refusals.py`.
 """
 
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ class Refusal:
 
     Args:
         code: Its name, which never changes.
-        message: What is wrong; facts of the error stand in braces.
-        hint: How to mend it; facts stand in braces here too. A refusal may be raised with a hint of its own instead.
-        error: The class it is raised as.
-        examples: Filters that meet it, checked against the field types of `tests/grammar/samples.py`. A refusal that no
-            text meets by itself (about an expression built in code, or a limit of the caller) has none.
+        message: What is wrong, with facts of the error in braces.
+        hint: How to correct the filter, with facts in braces. The caller of `refuse` can replace it.
+        error: The class of the error.
+        examples: Filters that it refuses, checked against the field types of `tests/grammar/samples.py`. A refusal that
+            no text alone can cause (an expression built in code, a limit of the caller) has none.
     """
 
     code: str
@@ -41,21 +41,21 @@ class Refusal:
 _ROWS = (
     Refusal(
         "not-text",
-        "a filter is text, and this is {found}",
+        "a filter must be a str, not {found}",
         hint="decode bytes as UTF-8 first",
     ),
     Refusal(
         "nul",
-        "a NUL character cannot stand in a filter",
+        "a filter cannot contain a NUL character",
         examples=("a='x\0'", "\0", "a\0='x'", "a='x' AND\0b='y'"),
     ),
     Refusal(
         "not-unicode",
-        "half a surrogate pair cannot stand in a filter",
+        "a filter cannot contain half of a surrogate pair",
         hint="the text was decoded wrongly; a filter is percent-encoded UTF-8",
         examples=("a='\ud800'", "a='\udfff\ud800'"),
     ),
-    Refusal("too-long", "the filter is {length} characters long, and {limit} is the most", error=LimitError),
+    Refusal("too-long", "the filter has {length} characters; the maximum is {limit}", error=LimitError),
     Refusal(
         "too-many-clauses",
         "the filter has more than {limit} clauses",
@@ -81,7 +81,7 @@ _ROWS = (
     ),
     Refusal(
         "operator-not-taken",
-        "{field} is {kind}, which does not take {operator}",
+        "{field} is {kind}, which does not have the operator {operator}",
         error=OperatorError,
         examples=("enabledUser~'true'", "dateLastModified~'2026'", "birthDate~'2010'", "grades>'09'", "grades<='09'"),
     ),
@@ -137,25 +137,25 @@ _ROWS = (
         hint="names of letters A to Z, digits, - and _, joined by single dots",
         error=ExpressionError,
     ),
-    Refusal("no-text-for-value", "there is no way to write {found} as a value", hint="{why}", error=ExpressionError),
+    Refusal("no-text-for-value", "{found} cannot be written as a value", hint="{why}", error=ExpressionError),
     Refusal(
         "or-inside-and",
-        "an OR cannot stand inside an AND",
-        hint="AND binds tighter, and there are no parentheses: write (a & b) | (a & c) for a & (b | c)",
+        "an OR cannot be inside an AND",
+        hint="AND binds tighter, and the language has no parentheses: write (a & b) | (a & c) for a & (b | c)",
         error=ExpressionError,
     ),
-    Refusal("one-operand", "AND and OR join two clauses or more", error=ExpressionError),
-    Refusal("operand-inside", "AND joins clauses only, and OR never another OR", error=ExpressionError),
+    Refusal("one-operand", "AND and OR join at least two clauses", error=ExpressionError),
+    Refusal("operand-inside", "AND joins only clauses, and OR does not join another OR", error=ExpressionError),
 )
 
 REFUSALS = {row.code: row for row in _ROWS}
-"""The refusals that depend on no place in the text, by code."""
+"""The refusals that do not depend on a position in the text, by code."""
 
 LONGEST_SHOWN = 100
-"""A message shows this much of a text that came with the filter."""
+"""The number of characters that a message shows of a text from the filter."""
 
 FACTS = frozenset({"text", "column", "expected", "hint", "field", "operator", "value", "suggestion"})
-"""The facts that an error keeps as attributes; any other only fills the message."""
+"""The facts that an error has as attributes. Other facts only fill the message."""
 
 
 def refuse(code: str, **facts: Any) -> FilterError:
@@ -163,7 +163,7 @@ def refuse(code: str, **facts: Any) -> FilterError:
 
     Args:
         code: The row's code.
-        facts: The attributes of the error, and whatever else the row's message names.
+        facts: The attributes of the error, and the other facts that the message and the hint name.
 
     Returns:
         The error, to be raised.

@@ -1,6 +1,6 @@
-"""The SQL that databases spell differently: text order, case folding and lists.
+"""SQL constructs whose syntax differs between databases: text comparison, case folding and lists.
 
-Each construct is one class, with a row for each dialect in a table of templates. What is not here is SQLAlchemy's own.
+Each construct is one class with a template for each dialect. SQLAlchemy itself provides everything else.
 """
 
 import json
@@ -17,30 +17,30 @@ from sqlalchemy.types import TypeEngine
 from oneroster_filter.folding import DOTTED_I, FINAL_SIGMA, PLAIN_I, SIGMA, fold
 
 FOLD_FUNCTION = "oneroster_fold"
-"""What `fold` is called on a SQLite connection."""
+"""The name of `fold` as a function of a SQLite connection."""
 
 
 class DialectTemplate(FunctionElement[Any]):
-    """An expression that is a template of its operands, one template for each dialect."""
+    """An expression made from its operands by a template, one for each dialect."""
 
     inherit_cache = True
     templates: ClassVar[dict[str, str]]
-    """Templates by the dialect's name; `default` is for every other."""
+    """Templates by the name of the dialect; `default` is for all others."""
 
 
 @compiles(DialectTemplate)
 def _compile_template(element: DialectTemplate, compiler: SQLCompiler, **options: Any) -> str:
-    # A MariaDB server may be reached by the name of MySQL.
+    # The dialect of a connection to MariaDB may be named `mysql`.
     name = "mariadb" if getattr(compiler.dialect, "is_mariadb", False) else compiler.dialect.name
     template = element.templates.get(name, element.templates["default"])
     return template.format(*(compiler.process(operand, **options) for operand in element.clauses))
 
 
 class Exact(DialectTemplate):
-    """A text that equals another only by code point.
+    """A text that is compared for equality by code points.
 
-    PostgreSQL needs no word for it: there every deterministic collation has the equality of the bytes, and naming
-    another collation would keep an index from being used.
+    PostgreSQL needs no COLLATE for this: all its deterministic collations compare bytes for equality, and another
+    collation than the column's would prevent the use of an index.
     """
 
     type = sa.Text()
@@ -54,7 +54,7 @@ class Exact(DialectTemplate):
 
 
 class Ordered(Exact):
-    """A text that is ordered against another by code point."""
+    """A text that is ordered by code points."""
 
     inherit_cache = True
     templates: ClassVar = {**Exact.templates, "postgresql": '({}) COLLATE "C"'}
@@ -64,7 +64,7 @@ _FOLD_TEMPLATE = f"replace(lower(replace({{}}, '{DOTTED_I}', '{PLAIN_I}')), '{FI
 
 
 class Folded(DialectTemplate):
-    """A text folded for `~`: see `folding.py`. Its operands are the text and PostgreSQL's collation, quoted."""
+    """A folded text (see `folding.py`). Its operands are the text and the quoted PostgreSQL collation."""
 
     type = sa.Text()
     inherit_cache = True
@@ -77,7 +77,7 @@ class Folded(DialectTemplate):
 
 
 class HasAll(DialectTemplate):
-    """A list that holds every item of another. Its operands are the column and a bound `TextList`."""
+    """Whether a list contains every item of another. The operands are the column and a bound `TextList`."""
 
     type = sa.Boolean()
     inherit_cache = True
@@ -89,7 +89,7 @@ class HasAll(DialectTemplate):
 
 
 class HasAny(DialectTemplate):
-    """A list that holds an item of another. Its operands are the column and a bound `TextList`."""
+    """Whether a list contains any item of another. The operands are the column and a bound `TextList`."""
 
     type = sa.Boolean()
     inherit_cache = True
@@ -107,37 +107,37 @@ class TextList(sa.TypeDecorator[Sequence[str]]):
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """The type that the database knows."""
+        """Return the type in the database."""
         return dialect.type_descriptor(sa.ARRAY(sa.Text()) if dialect.name == "postgresql" else sa.Text())
 
     def process_bind_param(self, value: Sequence[str] | None, dialect: Dialect) -> Any:
-        """The value that the driver is given."""
+        """Return the value for the driver."""
         items = list(value or ())
         return items if dialect.name == "postgresql" else json.dumps(items)
 
 
 def folded(text: sa.ColumnExpressionArgument[Any], collation: str) -> sa.ColumnElement[str]:
-    """A text as `~` compares it: what an index that shall serve `~` is made on.
+    """Return the folded text, as `~` compares it. Create an index on this expression to make `~` fast.
 
     Args:
         text: A column or another expression.
-        collation: The PostgreSQL collation whose `lower` knows Unicode; other databases need none.
+        collation: The PostgreSQL collation, whose `lower` must know Unicode. Other databases ignore it.
 
     Returns:
-        The expression, the same that `sqlalchemy_where` compares.
+        The expression that `sqlalchemy_where` compares.
     """
     quoted = '"{}"'.format(collation.replace('"', '""'))
     return Folded(text, sa.literal_column(quoted))
 
 
 def add_sqlite_functions(connection: Any, record: object = None) -> None:
-    """Teach a SQLite connection to fold text, which `~` needs there: SQLite's own `lower` knows ASCII only.
+    """Add the function for `~` to a SQLite connection, because SQLite's own `lower` knows only ASCII.
 
-    Listen with it: `sqlalchemy.event.listen(engine, "connect", add_sqlite_functions)`.
+    Use it as a listener: `sqlalchemy.event.listen(engine, "connect", add_sqlite_functions)`.
 
     Args:
         connection: The driver's connection.
-        record: What SQLAlchemy's event gives beside it; not used.
+        record: The second argument of SQLAlchemy's event; not used.
     """
     connection.create_function(FOLD_FUNCTION, 1, _fold_or_null, deterministic=True)
 

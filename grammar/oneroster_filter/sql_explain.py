@@ -1,4 +1,4 @@
-"""The SQL of a filter, for reading: with a column named after each field, and a table after each list."""
+"""The SQL of a filter for people to read, with a column for each field and a table for each list."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +16,7 @@ from oneroster_filter.nodes import clauses
 from oneroster_filter.sql_where import Source, Through, sqlalchemy_where
 
 DIALECTS: dict[str, Callable[..., Dialect]] = {"mysql": MySQLDialect, "postgresql": PGDialect, "sqlite": SQLiteDialect}
-"""The dialects without any driver, whose own marks would only be in the way."""
+"""The dialects without a driver, so that the SQL has no driver-specific placeholders."""
 
 SQL_TYPES: dict[Kind, TypeEngine[Any]] = {
     Kind.TEXT: sa.Text(),
@@ -28,7 +28,7 @@ SQL_TYPES: dict[Kind, TypeEngine[Any]] = {
 
 
 def format_sql(typed: TypedExpr, dialect: str) -> Iterator[str]:
-    """Yield the lines that show a checked expression as SQL: the condition, then what is bound to it.
+    """Yield the lines of a checked expression as SQL: the condition, then its bound values.
 
     Args:
         typed: What `check` returned.

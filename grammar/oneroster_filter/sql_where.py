@@ -1,7 +1,7 @@
-"""Checked expression to SQL condition, as a SQLAlchemy expression.
+"""Compiles a checked expression to a SQL condition, as a SQLAlchemy expression.
 
-Every value is bound, and expressions of the same shape give the same SQL. A comparison is null where the value is
-absent, which in a WHERE counts as false; `!=` is made so that it is true there.
+Every value is bound, and expressions of the same shape give the same SQL. For an absent value a comparison is NULL,
+which WHERE treats as false; `!=` is compiled so that it is true.
 """
 
 import re
@@ -22,21 +22,21 @@ from oneroster_filter.sql_constructs import Exact, HasAll, HasAny, Ordered, Text
 from oneroster_filter.values import Span
 
 ICU_ROOT = "und-x-icu"
-"""The collation that PostgreSQL has wherever it was built with ICU, as all distributions do."""
+"""A collation of every PostgreSQL that is built with ICU, as in all distributions."""
 
 ESCAPE = "/"
-"""The escape character of LIKE patterns: the default, a backslash, is not one on every database."""
+"""The escape character of LIKE patterns. The default, a backslash, does not work on every database."""
 
 Condition: TypeAlias = sa.ColumnElement[bool]
 
 
 @dataclass(frozen=True)
 class Through:
-    """Where the values of a `many` field are: in other rows.
+    """The source of a `many` field, whose values are in other rows.
 
     Args:
         element: The expression of one value: `role.c.role`.
-        wrap: Given a condition on one value, the condition on the record: an EXISTS around it.
+        wrap: Converts a condition on one value into a condition on the record, by an EXISTS around it.
     """
 
     element: sa.ColumnExpressionArgument[Any]
@@ -44,7 +44,7 @@ class Through:
 
 
 class FilterValue(sa.BindParameter[Any]):
-    """A value of a filter, bound in the condition made of it: tells it from the constants of the columns."""
+    """A bound value of a filter. The class tells it from other bound values, such as constants of the columns."""
 
     inherit_cache = True
 
@@ -58,24 +58,24 @@ Comparisons: TypeAlias = Mapping[tuple[Kind, Operator], Comparison]
 def sqlalchemy_where(
     typed: TypedExpr, columns: Columns, *, collation: str = ICU_ROOT, contains: Comparison | None = None
 ) -> Condition:
-    """Compile a checked expression to the condition of a WHERE.
+    """Compile a checked expression to a condition for WHERE.
 
     Args:
         typed: What `check` returned.
-        columns: Where each field is found: a mapping by dotted name, or a function of it, that gives a Core column, an
-            ORM attribute, or any expression of the kind's type (text, boolean, timestamp, date; for a list, an array
-            of text on PostgreSQL and JSON text elsewhere). A timestamp without a time zone holds UTC. For a `many`
-            field, a `Through`.
-        collation: The PostgreSQL collation by which `~` ignores case: one whose `lower` knows Unicode, and which is
-            deterministic. `pg_c_utf8`, from PostgreSQL 17 on, is the fastest. Other databases need none.
-        contains: How `~` asks a text, where a database has a better way than LIKE: given the expression of the text and
-            the value that it shall contain, bound and not folded, the condition. It must fold both as `fold` does.
+        columns: A mapping or a function from the dotted name of a field to its source: a Core column, an ORM attribute,
+            or any expression of the kind's type (text, boolean, timestamp, date; for a list, an array of text on
+            PostgreSQL and JSON text elsewhere). A timestamp without a time zone must be in UTC. The source of a `many`
+            field is a `Through`.
+        collation: The PostgreSQL collation by which `~` ignores case. It must be deterministic, and its `lower` must
+            know Unicode. `pg_c_utf8`, from PostgreSQL 17 on, is the fastest. Other databases ignore it.
+        contains: Makes the condition of `~` on a text, for a database with a better way than LIKE. It gets the
+            expression of the text and the bound, unfolded value, and must fold both as `fold` does.
 
     Returns:
         The condition.
 
     Raises:
-        ColumnError: A field has no column, or a `many` field no `Through`, or another one has.
+        ColumnError: A field has no column, a `many` field has no `Through`, or another field has one.
     """
     find = columns.__getitem__ if isinstance(columns, Mapping) else columns
     comparisons = _comparisons(collation)
@@ -89,7 +89,9 @@ def sqlalchemy_where(
         except KeyError as error:
             raise ColumnError(clause.field, "there is no column for this field") from error
         if isinstance(source, Through) is not clause.type.many:
-            raise ColumnError(clause.field, "a field of many values needs a Through, and no other field does")
+            raise ColumnError(
+                clause.field, "a field with many values needs a Through, and other fields must not have one"
+            )
         if isinstance(source, Through):
             return _through(clause, source, comparisons)
         return comparisons[clause.type.kind, clause.operator](source, clause.value)
@@ -100,7 +102,7 @@ def sqlalchemy_where(
 
 
 def _through(clause: TypedClause, source: Through, comparisons: Comparisons) -> Condition:
-    """Any value may satisfy the comparison; `!=` says that none equals."""
+    """Compile a clause on a `many` field: any value satisfies the comparison, or, for `!=`, no value is equal."""
     if clause.operator is Operator.NOT_EQUAL:
         return sa.not_(source.wrap(comparisons[clause.type.kind, Operator.EQUAL](source.element, clause.value)))
     return source.wrap(comparisons[clause.type.kind, clause.operator](source.element, clause.value))
@@ -119,7 +121,7 @@ def _day(value: date) -> sa.BindParameter[Any]:
 
 
 def _moment(source: Any, value: datetime) -> sa.BindParameter[Any]:
-    """A moment as the column keeps it. Without this, PostgreSQL would compare by the session's time zone."""
+    """Bind an instant in the column's type. Otherwise PostgreSQL would convert it by the session's time zone."""
     zoned = getattr(source.type, "timezone", True)
     return _bound(value if zoned else value.replace(tzinfo=None), sa.DateTime(timezone=zoned))
 
@@ -138,13 +140,13 @@ def _not(comparison: Comparison) -> Comparison:
 
 
 def _pattern(value: str) -> str:
-    """What LIKE calls a text that contains the value; the value's own wildcards are escaped."""
+    """Return the LIKE pattern for texts that contain the value, with the wildcards of the value escaped."""
     return "%" + re.sub(f"[%_{ESCAPE}]", rf"{ESCAPE}\g<0>", value) + "%"
 
 
 @lru_cache(maxsize=64)
 def _comparisons(collation: str) -> Comparisons:
-    """A row for every operator of every kind. Planners estimate `!=` better by IS DISTINCT FROM, where that says it."""
+    """Return the comparison of each kind and operator. For `!=`, planners estimate IS DISTINCT FROM better than NOT."""
     return {
         (Kind.TEXT, Operator.EQUAL): lambda source, value: Exact(source) == _text(value),
         (Kind.TEXT, Operator.NOT_EQUAL): lambda source, value: Exact(source).is_distinct_from(_text(value)),

@@ -1,7 +1,7 @@
-"""Why a text is not in the language: rows of (place, what stands there, what to say), tried in order.
+"""The refusals of the parser: rows of (expected part, pattern of the text found, message), tried in order.
 
-The parser knows only which part of a clause it expected and where it got stuck. The first row of that place whose
-pattern matches the rest of the text explains it; the last row of each place matches anything.
+The parser only knows which part of a clause it expected, and at which position it stopped. The first row of that part
+whose pattern matches there explains the error; the last row of each part matches any text.
 """
 
 import re
@@ -14,7 +14,7 @@ from oneroster_filter.refusals import Refusal, build
 
 
 class ClausePart(Enum):
-    """The part of a clause that was expected, each valued as errors name it."""
+    """The part of a clause that the parser expected. The value is the `expected` attribute of the error."""
 
     FIELD = ("a field name",)
     OPERATOR = tuple(operator.value for operator in Operator)
@@ -27,7 +27,7 @@ class SyntaxRefusal(Refusal):
     """A refusal of the text itself.
 
     Args:
-        pattern: What stands where something else was expected: a regular expression, matched at the place.
+        pattern: A regular expression, matched against the text at the position where the parser stopped.
     """
 
     pattern: str = ""
@@ -44,7 +44,7 @@ SYNTAX_REFUSALS: dict[ClausePart, tuple[SyntaxRefusal, ...]] = {
         SyntaxRefusal(
             "empty",
             "the filter is empty",
-            "leave the parameter out for every record",
+            "omit the parameter to get every record",
             pattern=r"\A *\Z",
             examples=("", "   "),
         ),
@@ -164,7 +164,7 @@ SYNTAX_REFUSALS: dict[ClausePart, tuple[SyntaxRefusal, ...]] = {
         ),
         SyntaxRefusal(
             "unknown-operator",
-            "two operators stand in a row",
+            "there are two operators in a row",
             SYMBOLS,
             pattern=r"[=!<>~]",
             examples=("a=='x'", "a<>'x'", "a=>'x'", "a=<'x'", "a~='x'", "a= ='x'", "a>>'x'"),
@@ -201,7 +201,7 @@ SYNTAX_REFUSALS: dict[ClausePart, tuple[SyntaxRefusal, ...]] = {
         ),
         SyntaxRefusal(
             "join-spaces",
-            "AND and OR stand between spaces",
+            "AND and OR need a space on both sides",
             pattern=r"(?:AND|OR)\b|(?<= )(?:AND|OR)",
             examples=("a='x'AND b='y'", "a='x' AND\tb='y'", "a='x' ANDb='y'", "a='x' OR'y'", "a='x'OR(b='y')"),
         ),
@@ -250,19 +250,19 @@ SYNTAX_REFUSALS: dict[ClausePart, tuple[SyntaxRefusal, ...]] = {
         ),
     ),
 }
-"""The refusals of each place, in the order in which they are tried."""
+"""The refusals of each expected part, in the order in which they are tried."""
 
 _COMPILED = {part: tuple((re.compile(row.pattern), row) for row in rows) for part, rows in SYNTAX_REFUSALS.items()}
 _WORD = re.compile(r"\w{1,24}|.?", re.DOTALL)
 
 
 def explain(text: str, part: ClausePart, column: int) -> FilterError:
-    """Say why a text cannot be read on from a place.
+    """Make the error for a text that the parser cannot read beyond a position.
 
     Args:
         text: The whole text.
-        place: What was expected there.
-        column: Where: an offset, counted from 0.
+        part: The part of a clause that the parser expected.
+        column: The position: an offset, counted from 0.
 
     Returns:
         The error, to be raised.
@@ -273,7 +273,7 @@ def explain(text: str, part: ClausePart, column: int) -> FilterError:
 
 
 def _found(text: str, column: int) -> str:
-    """The word or the character at a place, in a form that shows."""
+    """Return the word or the character at a position, in printable form."""
     word = _WORD.match(text, column)
     found = word[0] if word else ""
     return found if found.isprintable() else f"U+{ord(found):04X}"

@@ -1,4 +1,4 @@
-"""Expression to text: what `parse` would read back as the same expression."""
+"""Writes an expression as text, which `parse` reads as an equal expression."""
 
 from urllib.parse import quote
 
@@ -12,8 +12,8 @@ def to_text(expr: Expr) -> str:
         expr: What `parse` returned, or what was built with `F`.
 
     Returns:
-        The filter, with single spaces around AND and OR and none around operators; `parse` reads it as an equal
-        expression (given room for as many clauses).
+        The filter, with single spaces around AND and OR and none around operators. `parse` reads it as an equal
+        expression, if its limits allow as many clauses and characters.
     """
     return fold_tree(expr, _clause_text, " AND ".join, " OR ".join)
 
@@ -25,13 +25,13 @@ def to_query(expr: Expr) -> str:
         expr: What `parse` returned, or what was built with `F`.
 
     Returns:
-        The filter, percent-encoded as UTF-8, to stand after `filter=` in a query string.
+        The filter, percent-encoded as UTF-8, for use after `filter=` in a query string.
     """
     return quote(to_text(expr), safe="")
 
 
 def find_position(clause: Clause) -> Position:
-    """Where the parts of a clause stand in its own text."""
+    """Return the positions of the parts of a clause in its own text."""
     operator = len(clause.field)
     return Position(_clause_text(clause), 0, operator, operator + len(clause.operator.value))
 

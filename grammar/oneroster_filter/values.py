@@ -1,8 +1,8 @@
-"""Text to value, one reader for each kind.
+"""Reads the values of clauses: one reader for each kind.
 
-Instants are compared as whole milliseconds, the precision that providers show: whatever is finer is cut off, in the
-filter and in the records. Otherwise a record shown with `.123Z` and kept with microseconds would not equal what it
-shows, and would come back with every `dateLastModified>` that names it.
+Instants are compared as whole milliseconds, which is the precision of responses: finer digits are cut off in the filter
+and in the records. Otherwise a record with microseconds would not equal its own `dateLastModified` in responses
+(`.123Z`), and every `dateLastModified>` with that value would return the record again.
 """
 
 import re
@@ -15,10 +15,10 @@ from oneroster_filter.field_types import Kind
 from oneroster_filter.nodes import Operator
 
 MILLISECOND = timedelta(microseconds=999)
-"""From the first to the last microsecond of a millisecond."""
+"""The difference between the first and the last microsecond of a millisecond."""
 
 DAY = timedelta(days=1, microseconds=-1)
-"""From the first to the last microsecond of a day."""
+"""The difference between the first and the last microsecond of a day."""
 
 _DAY_TEXT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _INSTANT_TEXT = re.compile(
@@ -29,7 +29,7 @@ _FLAGS = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time that a filter names: a millisecond, or a day.
+    """The time that an instant in a filter covers: a millisecond or a day.
 
     Args:
         first: Its first microsecond, in UTC.
@@ -44,11 +44,11 @@ class Span:
 
 
 Value: TypeAlias = str | bool | Span | date | tuple[str, ...]
-"""What the value of a checked clause is, by kind: TEXT str, FLAG bool, INSTANT Span, DAY date, TEXTS tuple."""
+"""The value of a checked clause, by kind: TEXT str, FLAG bool, INSTANT Span, DAY date, TEXTS tuple."""
 
 
 class UnreadableError(ValueError):
-    """A text is not a value of the kind; `code` names the refusal."""
+    """A text is not a value of the kind; `code` is that of the refusal."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -56,19 +56,19 @@ class UnreadableError(ValueError):
 
 
 def read_text(text: str) -> str:
-    """Any text is one."""
+    """Return the text itself: every text is a value of kind TEXT."""
     return text
 
 
 def read_flag(text: str) -> bool:
-    """Read `true` or `false`, in lower case as the standard writes them."""
+    """Read `true` or `false`, in lower case as in the standard."""
     if text not in _FLAGS:
         raise UnreadableError("not-a-flag")
     return _FLAGS[text]
 
 
 def read_day(text: str) -> date:
-    """Read `2026-11-21`."""
+    """Read a day: `2026-11-21`."""
     if not _DAY_TEXT.fullmatch(text):
         raise UnreadableError("not-a-day")
     try:
@@ -78,11 +78,12 @@ def read_day(text: str) -> date:
 
 
 def read_instant(text: str) -> datetime:
-    """Read a moment in UTC: `2026-11-21T02:00:00.000Z`, with any offset, or in UTC where none is written; or the first
-    moment of a day.
+    """Read an instant and convert it to UTC: `2026-11-21T02:00:00.000Z`, with any offset, or without one (UTC).
+
+    A day alone gives its first instant.
     """
     try:
-        # Python by itself would read far more: weeks, instants without separators, other digits.
+        # `fromisoformat` alone would accept more: weeks, instants without separators, other digits.
         if _DAY_TEXT.fullmatch(text) or _INSTANT_TEXT.fullmatch(text):
             return to_utc(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
@@ -91,7 +92,7 @@ def read_instant(text: str) -> datetime:
 
 
 def read_span(text: str) -> Span:
-    """Read an instant as its millisecond, or a day as the whole of it."""
+    """Read an instant as its millisecond, or a day as the whole day."""
     moment = read_instant(text)
     if _DAY_TEXT.fullmatch(text):
         return Span(moment, moment + DAY)
@@ -99,7 +100,7 @@ def read_span(text: str) -> Span:
 
 
 def read_texts(text: str) -> tuple[str, ...]:
-    """Read a list: items between commas, without the spaces around them."""
+    """Read a list: items separated by commas, without the spaces around them."""
     items = tuple(item.strip(" ") for item in text.split(","))
     if "" in items:
         raise UnreadableError("empty-item")
@@ -107,12 +108,12 @@ def read_texts(text: str) -> tuple[str, ...]:
 
 
 def to_utc(moment: datetime) -> datetime:
-    """A moment in UTC; one without an offset is in UTC already."""
+    """Convert a datetime to UTC; one without a time zone is in UTC already."""
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def make_millisecond(moment: datetime) -> Span:
-    """The millisecond that a moment is in."""
+    """Return the millisecond that contains the instant."""
     first = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
     return Span(first, first + MILLISECOND)
 
@@ -126,7 +127,7 @@ READERS: dict[Kind, Callable[[str], Value]] = {
 }
 
 FROM_FIRST_INSTANT = frozenset({Operator.GREATER, Operator.GREATER_OR_EQUAL, Operator.LESS})
-"""The operators for which a day alone means its first instant; for the others it means the whole day."""
+"""The operators for which a day alone means its first millisecond. For the others it means the whole day."""
 
 
 def read_value(kind: Kind, operator: Operator, text: str) -> Value:
