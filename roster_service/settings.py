@@ -1,8 +1,8 @@
 """Every setting of the service: a typed field, its default and its help text.
 
 The environment variable of a field is `ROSTER_` and the field's name in capitals. A test compares the settings table of
-the README with these fields. A `ROSTER_` variable without a field is refused, so that a typing error does not silently
-leave the default in place.
+`docs/operators.md` with these fields. A `ROSTER_` variable without a field is refused, so that a typing error does not
+silently leave the default in place.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class ScopeName(StrEnum):
     ORGS_METADATA = "orgs-metadata.readonly"
 
 
-# An explanation of each scope, for the OpenAPI document, the README and the command line.
+# An explanation of each scope, for the OpenAPI document, `docs/vendors.md` and the command line.
 EXPLANATIONS = {
     ScopeName.CORE: "the list and single-record paths, less demographics",
     ScopeName.FULL: "all paths, less demographics",

@@ -1,0 +1,175 @@
+"""Tables of the documentation that repeat rows of the code: each has exactly these rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import click
+
+from roster_service.access.credentials.api_keys import Allowance
+from roster_service.access.scopes import EXPLANATIONS
+from roster_service.access.throttles.limits import fill_allowance
+from roster_service.cli import main
+from roster_service.db import tables, visibility
+from roster_service.db.roles import READABLE, WRITABLE
+from roster_service.query.params import COLLECTION_PARAMETERS
+from roster_service.rostering.endpoints import ENDPOINTS, Shape
+from roster_service.rostering.status_info import STATUS_INFO
+from roster_service.schemas.vendor_bodies import StudentsRequest
+from roster_service.schemas.versions import VERSIONS
+from roster_service.settings import PREFIX, Settings
+from roster_service.vendor.responses import FAILURES
+from sync_scripts.engine.exit_codes import MEANINGS, ExitCode
+from sync_scripts.engine.load import STEPS
+from sync_scripts.formats.tolerated import DEVIATIONS
+from sync_scripts.reading.registry import FAMILIES
+from tests.docs.pages import list_rows, read_page, read_section
+
+ARCHITECTURE, CONFORMANCE = "docs/architecture.md", "docs/conformance.md"
+OPERATORS, SYNC, VENDORS = "docs/operators.md", "docs/sync.md", "docs/vendors.md"
+
+
+def list_commands(group: click.Group, name: str) -> list[str]:
+    """Every command below a group, as it is typed."""
+    found = []
+    for key, command in group.commands.items():
+        found += list_commands(command, f"{name} {key}") if isinstance(command, click.Group) else [f"{name} {key}"]
+    return found
+
+
+def show_default(row: dataclasses.Field[object]) -> str:
+    """The default of a setting, as the table of settings shows it."""
+    if row.name == "workers":
+        return "one per core"
+    return "" if row.default is None else f"`{row.default}`"
+
+
+def list_codes(cell: str) -> list[str]:
+    """The texts in backticks."""
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def test_settings() -> None:
+    expected = [
+        [f"`{PREFIX}{row.name.upper()}`", show_default(row), row.metadata["help"]]
+        for row in dataclasses.fields(Settings)
+    ]
+    assert sorted(list_rows(read_page(OPERATORS), "variable")) == sorted(expected)
+
+
+def test_commands() -> None:
+    rows = [row[0].strip("`") for row in list_rows(read_section(OPERATORS, "Commands"), "command")]
+    expected = list_commands(main, "roster")
+    scripts = [row for row in rows if row.startswith("python -m ")]
+    shown = [" ".join(re.split(r" (?=[A-Z\[-])", row)[0].split()) for row in rows if row not in scripts]
+    assert sorted(shown) == sorted(expected)
+    assert {f"python -m sync_scripts.{name}" for name in ("nightly", "purge", "generate_district")} <= {
+        " ".join(row.split()[:3]) for row in scripts
+    }
+
+
+def test_options_of_commands() -> None:
+    for command, _ in list_rows(read_section(OPERATORS, "Commands"), "command"):
+        words = command.strip("`").split()
+        if words[0] != "roster":
+            continue
+        found: click.Command = main
+        for word in words[1:]:
+            if not isinstance(found, click.Group):
+                break
+            found = found.commands[word]
+        known = {option for parameter in found.params for option in parameter.opts + parameter.secondary_opts}
+        assert set(re.findall(r"--[a-z-]+", command)) <= known, command
+
+
+def test_scopes() -> None:
+    rows = list_rows(read_section(VENDORS, "Scopes"), "name")
+    assert rows == [[f"`{name}`", explanation] for name, explanation in EXPLANATIONS.items()]
+
+
+def test_errors_of_the_rostering_interface() -> None:
+    rows = list_rows(read_section(VENDORS, "Errors"), "status")
+    shown = {(int(status), code) for status, codes, _ in rows for code in list_codes(codes)}
+    assert shown == set(STATUS_INFO.values()) - {(500, "internal_server_error")}
+
+
+def test_errors_of_the_vendor_interface() -> None:
+    rows = list_rows(read_section(VENDORS, "Errors of the vendor interface"), "status")
+    shown = {(int(status), code) for status, codes, _ in rows for code in list_codes(codes)}
+    assert shown == set(FAILURES.values()) - {(500, "internal")}
+
+
+def test_keys_of_a_students_request() -> None:
+    rows = list_rows(read_page(VENDORS), "key of the body")
+    assert sorted(key for row in rows for key in list_codes(row[0])) == sorted(StudentsRequest().fields)
+
+
+def test_parameters() -> None:
+    rows = list_rows(read_section(VENDORS, "Parameters"), "parameter")
+    shown = sorted(name for row in rows for name in list_codes(row[0]))
+    assert shown == sorted(parameter.name for parameter in COLLECTION_PARAMETERS)
+
+
+def test_bounds_of_parameters() -> None:
+    defaults = {field.name: field.default for field in dataclasses.fields(Settings)}
+    assert f"{defaults['default_limit']} by default, at most {defaults['max_limit']:,}" in read_page(VENDORS)
+
+
+def test_limits_of_vendors() -> None:
+    rate, burst, day = fill_allowance(Allowance(None, None, None))
+    limits = " ".join(read_section(VENDORS, "Limits").split())
+    assert f"{rate} requests a second on average, {burst} at once, and {day:,} in 24 hours" in limits
+
+
+def test_roots_and_numbers_of_paths() -> None:
+    rows = list_rows(read_section(VENDORS, "Rostering interface"), "version")
+    assert [(title, list_codes(root)[0]) for title, root, *_ in rows] == [(it.title, it.root) for it in VERSIONS]
+    nested = [endpoint for endpoint in ENDPOINTS if endpoint.shape is Shape.COLLECTION and endpoint.ids]
+    for page, words in (
+        (VENDORS, f"{len(nested)} nested lists"),
+        (VENDORS, f"{len(ENDPOINTS)} paths"),
+        ("README.md", f"{len(ENDPOINTS)} paths"),
+        (CONFORMANCE, f"{len(nested)} nested paths"),
+        (CONFORMANCE, f"{len(ENDPOINTS) - len(nested)} list and single-record paths"),
+    ):
+        assert words in " ".join(read_page(page).split()), (page, words)
+
+
+def test_exit_codes() -> None:
+    rows = list_rows(read_section(SYNC, "Exit codes"), "exit code")
+    assert rows == [[f"{code:d}", f"`{MEANINGS[code][0]}`", MEANINGS[code][1]] for code in ExitCode]
+
+
+def test_tolerated_deviations() -> None:
+    rows = list_rows(read_section(SYNC, "Tolerated deviations"), "deviation")
+    assert [row[0] for row in rows] == [deviation.taken for deviation in DEVIATIONS]
+
+
+def test_formats_and_their_loaders() -> None:
+    rows = list_rows(read_section(SYNC, "Formats"), "format")
+    shown = [(list_codes(name)[0], list_codes(loader)[0]) for name, loader, _ in rows]
+    assert shown == [(family, f"python -m sync_scripts.load_{family}") for family in FAMILIES]
+    commands = [row[0] for row in list_rows(read_section(OPERATORS, "Commands"), "command")]
+    assert all(any(row.startswith(f"`{loader} ") for row in commands) for _, loader in shown)
+
+
+def test_steps_of_a_run() -> None:
+    rows = list_rows(read_section(ARCHITECTURE, "A run of the sync"), "step")
+    shown = [step for row in rows for step in row[0].split(", ")]
+    assert [step for step in shown if step in STEPS] == list(STEPS)
+
+
+def test_layers_of_visibility() -> None:
+    rows = list_rows(read_section(ARCHITECTURE, "Who sees what"), "a row of")
+    shown = [table for row in rows for table in list_codes(row[0])]
+    assert sorted(shown) == sorted(table.name for table in (*READABLE, *WRITABLE))
+    functions = [name for row in rows for name in list_codes(row[1]) if name.endswith(("_visible", "_granted"))]
+    assert len(functions) > 3
+    assert all(hasattr(visibility, name) for name in functions)
+
+
+def test_tables_of_the_data_model() -> None:
+    rows = list_rows(read_section(ARCHITECTURE, "The data model"), "tables")
+    shown = [table for row in rows for table in list_codes(row[0])]
+    assert sorted(shown) == sorted(tables.metadata.tables)
