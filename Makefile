@@ -12,7 +12,7 @@ SPREAD := --numprocesses auto --maxprocesses 4 --dist loadfile
 SOURCES := roster_service sync_scripts grammar tests wsgi.py
 
 .PHONY: help run test check sync check-long style types imports audit alone lock clean
-.PHONY: bench bench-filter bench-sync bench-locks
+.PHONY: bench bench-filter bench-sync bench-locks docs
 
 help: ## List the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -43,7 +43,7 @@ test: $(VENV)/.test ## Run the tests on a real PostgreSQL (the embedded one, or 
 
 check: style types imports audit test ## Style, types, import contracts, known vulnerabilities, tests: what must hold before a commit
 
-check-long: check alone ## All of that, and what takes long: a million inputs to the parser, faults, nights, the whole access matrix, all requests of the OpenAPI documents
+check-long: check alone docs ## All of that, and what takes long: a million inputs to the parser, faults, nights, the whole access matrix, all requests of the OpenAPI documents
 	@$(BIN)/python -W error -m tests.grammar.fuzz 1000000
 	@FAULT_ROUNDS=50 SERVER_FAULT_ROUNDS=10 $(BIN)/python -m pytest tests/faults
 	@SYNC_SEQUENCES=200 $(BIN)/python -m pytest tests/sync/test_sequences.py tests/sync/test_row_fingerprints.py
@@ -88,6 +88,14 @@ bench-locks: $(VENV)/.test ## Measure what row-level security costs, on a distri
 lock: ## Write the lock files anew after a change of setup.cfg; UPGRADE=--upgrade takes the newest version of everything
 	@test -x $(VENV)/lock/bin/uv || { $(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet --disable-pip-version-check uv; }
 	@sh $(LOCKS)/renew.sh $(VENV)/lock/bin/uv $(UPGRADE)
+
+$(VENV)/.docs: $(VENV)/.service
+	@echo "Installing what builds the documentation ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs ## Build the documentation as a site of files in build/docs; a broken link fails
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file docs/site/mkdocs.yml
 
 clean: ## Remove what was installed and built; the data folder stays
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,69 @@
+"""Hooks of mkdocs: the pages of the top level join the site, and links between pages fit both places.
+
+In the repository, a page is linked by its path; on the site, all pages lie in one folder.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[2]
+# The pages outside of `docs`, by their path in the repository, and their names on the site.
+OUTER = {
+    "README.md": "index.md",
+    "grammar/README.md": "library.md",
+    "SECURITY.md": "security.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Takes pages that are not there out of the navigation."""
+    missing = {name for path, name in OUTER.items() if not (ROOT / path).exists()}
+    config.nav = _without(config.nav, missing)
+    return config
+
+
+def _without(nav: Any, missing: set[str]) -> Any:
+    if isinstance(nav, list):
+        return [kept for item in nav if (kept := _without(item, missing)) is not None]
+    if isinstance(nav, dict):
+        kept = {title: _without(item, missing) for title, item in nav.items()}
+        return kept if None not in kept.values() else None
+    return None if nav in missing else nav
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages of the top level."""
+    for path, name in OUTER.items():
+        if (ROOT / path).exists():
+            files.append(File.generated(config, name, abs_src_path=str(ROOT / path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Rewrites the links of a page from paths of the repository to names on the site."""
+    own = next((path for path, name in OUTER.items() if name == page.file.src_uri), f"docs/{page.file.src_uri}")
+    folder = posixpath.dirname(own)
+
+    def rewrite(found: re.Match[str]) -> str:
+        mark, text, target, anchor = found.groups()
+        path = posixpath.normpath(posixpath.join(folder, target))
+        name = OUTER.get(path) or path.removeprefix("docs/")
+        if path in OUTER and not (ROOT / path).exists():
+            return text
+        if path not in OUTER and not path.startswith("docs/"):
+            # A file of the repository that is no page.
+            return text
+        return f"{mark}[{text}]({name}{anchor or ''})"
+
+    return LINK.sub(rewrite, markdown)
