@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 LOCKS := deploy/locks
 # A test file at a time on each core; each has a PostgreSQL of its own, hence no more than four.
 SPREAD := --numprocesses auto --maxprocesses 4 --dist loadfile
-SOURCES := roster_service sync_scripts grammar tests wsgi.py
+SOURCES := roster_service sync_scripts grammar tests docs wsgi.py
 
 .PHONY: help run test check sync check-long style types imports audit alone lock clean
 .PHONY: bench bench-filter bench-sync bench-locks docs

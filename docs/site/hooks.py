@@ -26,6 +26,10 @@ OUTER = {
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)")
 
 
+# A name in running text, not in a block of code, which ends with a line's end.
+NAME = re.compile(r"<code>([^<\n]{16,})</code>")
+
+
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Takes pages that are not there out of the navigation."""
     missing = {name for path, name in OUTER.items() if not (ROOT / path).exists()}
@@ -67,3 +71,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"{mark}[{text}]({name}{anchor or ''})"
 
     return LINK.sub(rewrite, markdown)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Lets long names break after a slash, and the name of a test or a setting after an underscore."""
+
+    def part(found: re.Match[str]) -> str:
+        path, mark, test = found[1].partition("::")
+        path = path.replace("_", "_<wbr>") if path.isupper() else path.replace("/", "/<wbr>")
+        return f"<code>{path}{mark}<wbr>{test.replace('_', '_<wbr>')}</code>"
+
+    return NAME.sub(part, html)

@@ -16,6 +16,7 @@ PACKAGES = ("roster_service", "sync_scripts", "grammar/oneroster_filter")
 # A path without its top folder is below one of these.
 BASES = (ROOT, *(ROOT / name for name in PACKAGES))
 FILE = re.compile(r"[\w./-]+\.(?:py|sql|md|lark|cfg|toml|sh|yml|svg)")
+TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
 MODULE = re.compile(r"\b((?:roster_service|sync_scripts|tests|oneroster_filter)(?:\.\w+)+)")
 # Folders that a path may begin with, so that `queries/plan.py` and `cache/orders` are paths, and `v1p1/NAME` is none.
 FOLDERS = {path.name for base in BASES for path in base.iterdir() if path.is_dir()}
@@ -40,6 +41,12 @@ def exists(path: str) -> bool:
     """Whether a path is one of the project: from its root, from a package, or the end of a path of a file."""
     known = any((base / path).exists() for base in BASES)
     return known or path in TO_COME or any(file.endswith(f"/{path}") for file in list_files())
+
+
+def has_test(name: str) -> bool:
+    """Whether a file of tests, named with its test as pytest names it, has that test."""
+    file, _, test = name.partition("::")
+    return (ROOT / file).is_file() and re.search(rf"^def {test}\(", (ROOT / file).read_text(), re.MULTILINE) is not None
 
 
 def has_module(name: str) -> bool:
@@ -78,6 +85,7 @@ def list_names(pattern: str, path: Path) -> list[str]:
 
 
 PATHS = sorted({(name_page(page), span) for page in TODAY for span in list_spans(page) if is_path(span)})
+TESTS = sorted({(name_page(page), span) for page in TODAY for span in list_spans(page) if TEST.fullmatch(span)})
 MODULES = sorted({(name_page(page), name) for page in TODAY for name in list_names(MODULE.pattern, page)})
 TARGETS = sorted({(name_page(page), name) for page in TODAY for name in list_names(r"\bmake ([a-z][a-z-]*)", page)})
 COMMANDS = sorted(
@@ -88,6 +96,11 @@ COMMANDS = sorted(
 @pytest.mark.parametrize(("page", "path"), PATHS)
 def test_path(page: str, path: str) -> None:
     assert exists(path), page
+
+
+@pytest.mark.parametrize(("page", "name"), TESTS)
+def test_test(page: str, name: str) -> None:
+    assert has_test(name), page
 
 
 @pytest.mark.parametrize(("page", "name"), MODULES)
@@ -107,6 +120,7 @@ def test_roster_command(page: str, words: str) -> None:
 
 def test_enough_is_found() -> None:
     assert len(PATHS) > 100
+    assert len(TESTS) > 20
     assert len(MODULES) > 5
     assert len(TARGETS) > 5
     assert len(COMMANDS) > 30
@@ -150,7 +164,10 @@ def test_a_command_that_is_gone_is_found(words: str, is_there: bool) -> None:
     assert has_command(words.split()) is is_there
 
 
-def test_a_module_and_a_target_that_are_gone_are_found() -> None:
+def test_a_test_a_module_and_a_target_that_are_gone_are_found() -> None:
+    assert has_test("tests/docs/test_names.py::test_path")
+    assert not has_test("tests/docs/test_names.py::test_nothing")
+    assert not has_test("tests/docs/test_nothing.py::test_path")
     assert has_module("sync_scripts.load_oneroster")
     assert not has_module("sync_scripts.load_nothing")
     assert has_target("bench-sync")
