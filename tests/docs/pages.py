@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-# Linked, and written later: the test of this name asks for its removal once the page is there.
-TO_COME = frozenset({"CONTRIBUTING.md"})
 # What stands in them is true of today's tree; the change log also names what is gone.
 TODAY = sorted(
     path

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ALL, ROOT, TO_COME, name_page, read_prose
+from tests.docs.pages import ALL, ROOT, name_page, read_prose
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 LINKS = [(name_page(page), target) for page in ALL for target in LINK.findall(read_prose(page))]
@@ -36,8 +36,6 @@ def find_trouble(page: str, target: str) -> str | None:
     found = ((ROOT / page).parent / path).resolve() if path else ROOT / page
     if not found.is_relative_to(ROOT):
         return "leads out of the project"
-    if name_page(found) in TO_COME:
-        return None
     if not found.exists():
         return "there is no such file"
     if anchor and anchor not in list_anchors(found):
@@ -68,11 +66,6 @@ def test_there_are_links() -> None:
 )
 def test_a_broken_link_is_found(target: str, trouble: str | None) -> None:
     assert find_trouble("docs/architecture.md", target) == trouble
-
-
-@pytest.mark.parametrize("name", sorted(TO_COME))
-def test_a_page_that_is_to_come_is_not_there_yet(name: str) -> None:
-    assert not (ROOT / name).exists(), f"take {name} out of TO_COME"
 
 
 def test_every_page_is_linked_from_the_readme() -> None:

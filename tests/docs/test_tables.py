@@ -14,7 +14,7 @@ from roster_service.cli import main
 from roster_service.db import tables, visibility
 from roster_service.db.roles import READABLE, WRITABLE
 from roster_service.query.params import COLLECTION_PARAMETERS
-from roster_service.rostering.endpoints import ENDPOINTS, Shape
+from roster_service.rostering.endpoints import ENDPOINTS, Cardinality
 from roster_service.rostering.status_info import STATUS_INFO
 from roster_service.schemas.vendor_bodies import StudentsRequest
 from roster_service.schemas.versions import VERSIONS
@@ -125,7 +125,7 @@ def test_limits_of_vendors() -> None:
 def test_roots_and_numbers_of_paths() -> None:
     rows = list_rows(read_section(VENDORS, "Rostering interface"), "version")
     assert [(title, list_codes(root)[0]) for title, root, *_ in rows] == [(it.title, it.root) for it in VERSIONS]
-    nested = [endpoint for endpoint in ENDPOINTS if endpoint.shape is Shape.COLLECTION and endpoint.ids]
+    nested = [endpoint for endpoint in ENDPOINTS if endpoint.cardinality is Cardinality.COLLECTION and endpoint.ids]
     for page, words in (
         (VENDORS, f"{len(nested)} nested lists"),
         (VENDORS, f"{len(ENDPOINTS)} paths"),
