@@ -59,14 +59,14 @@ def check(expr: Expr, types: TypesSource) -> TypedExpr:
     def check_clause(clause: Clause) -> TypedExpr:
         return _check_clause(clause, known)
 
-    return fold_tree(expr, check_clause, _every, _some)
+    return fold_tree(expr, check_clause, _join_all, _join_any)
 
 
-def _every(operands: Sequence[TypedExpr]) -> TypedExpr:
+def _join_all(operands: Sequence[TypedExpr]) -> TypedExpr:
     return all_of(*operands)
 
 
-def _some(operands: Sequence[TypedExpr]) -> TypedExpr:
+def _join_any(operands: Sequence[TypedExpr]) -> TypedExpr:
     return any_of(*operands)
 
 
@@ -77,10 +77,10 @@ def _check_clause(clause: Clause, types: FieldTypes) -> TypedClause:
         suggestion = below[0] if below else types.nearest(clause.field)
         hint = suggestion and f"did you mean {suggestion}?"
         raise _refuse(clause, "unknown-field", "field", hint=hint, suggestion=suggestion)
-    taken = OPERATORS[type_.kind]
+    allowed = OPERATORS[type_.kind]
     kind = KIND_NAMES[type_.kind]
-    if clause.operator not in taken:
-        raise _refuse(clause, "operator-not-taken", "operator", kind=kind, expected=tuple(o.value for o in taken))
+    if clause.operator not in allowed:
+        raise _refuse(clause, "operator-not-taken", "operator", kind=kind, expected=tuple(o.value for o in allowed))
     try:
         value = read_value(type_.kind, clause.operator, clause.value)
     except UnreadableError as error:

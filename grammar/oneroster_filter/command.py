@@ -41,7 +41,7 @@ def main(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
     Returns:
         The exit code: 0, or 2 where the filter, a file or a record was refused.
     """
-    options = _options().parse_args(arguments)
+    options = _make_argument_parser().parse_args(arguments)
     try:
         _run(options, output, errors)
     except (FilterError, InputError) as error:
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
     return 0
 
 
-def _options() -> argparse.ArgumentParser:
+def _make_argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="oneroster_filter", description="Try a OneRoster filter, or run it on a CSV file."
     )
@@ -126,13 +126,13 @@ def read_types(path: str) -> FieldTypes:
     """
     with open_input(path) as file:
         try:
-            return FieldTypes({name: _type_of(entry) for name, entry in json.load(file).items()})
+            return FieldTypes({name: _read_type(entry) for name, entry in json.load(file).items()})
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             kinds = ", ".join(kind.value for kind in Kind)
             raise InputError(f"{path}: not an object of field types (kinds: {kinds}): {error}") from None
 
 
-def _type_of(entry: str | Mapping[str, Any]) -> FieldType:
+def _read_type(entry: str | Mapping[str, Any]) -> FieldType:
     if isinstance(entry, str):
         return FieldType(Kind(entry))
     return FieldType(Kind(entry["kind"]), many=entry.get("many", False) is True)
@@ -169,7 +169,7 @@ def print_matching(expr: Expr, types: FieldTypes | None, file: TextIO, output: T
     writer.writerow(header)
     matched = seen = 0
     for seen, row in enumerate(rows, start=1):
-        record = {name: _cell(cell, name in lists) for name, cell in zip(header, row, strict=False)}
+        record = {name: _read_cell(cell, name in lists) for name, cell in zip(header, row, strict=False)}
         try:
             if test(record):
                 matched += 1
@@ -179,7 +179,7 @@ def print_matching(expr: Expr, types: FieldTypes | None, file: TextIO, output: T
     return matched, seen
 
 
-def _cell(cell: str, is_list: bool) -> str | list[str] | None:
+def _read_cell(cell: str, is_list: bool) -> str | list[str] | None:
     if not is_list:
         return cell or None
     return [item.strip() for item in cell.split(",")] if cell else None

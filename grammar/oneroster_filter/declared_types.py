@@ -50,7 +50,7 @@ def field_types(source: TypesSource) -> FieldTypes:
 
     Args:
         source: A mapping from dotted name to `FieldType` or `Kind`; a marshmallow schema, class or instance, whose
-            fields may declare their own types (see `marshmallow_types.types_of_schema`); a dataclass; or a TypedDict.
+            fields may declare their own types (see `marshmallow_types.read_schema`); a dataclass; or a TypedDict.
             A field has its external name: the `data_key` of a marshmallow field, else the name of the attribute.
 
     Returns:
@@ -63,22 +63,22 @@ def field_types(source: TypesSource) -> FieldTypes:
         return source
     if isinstance(source, Mapping):
         return FieldTypes(source)
-    return _of_class(source) if isinstance(source, type) else _of_declaration(source)
+    return _read_class_cached(source) if isinstance(source, type) else _read_declaration(source)
 
 
-def _of_declaration(source: Any) -> FieldTypes:
+def _read_declaration(source: Any) -> FieldTypes:
     # A schema exists only if the caller has imported marshmallow, so this package works without it.
     marshmallow = sys.modules.get("marshmallow")
     if marshmallow and (isinstance(source, marshmallow.Schema) or _is_subclass(source, marshmallow.Schema)):
-        from oneroster_filter.marshmallow_types import types_of_schema
+        from oneroster_filter.marshmallow_types import read_schema
 
-        return FieldTypes(types_of_schema(source))
+        return FieldTypes(read_schema(source))
     if isinstance(source, type) and _is_record(source):
-        return FieldTypes(_of_record(source, ()))
+        return FieldTypes(_read_record(source, ()))
     raise TypeError(f"field types come from a mapping, a schema, a dataclass or a TypedDict, not from {source!r}")
 
 
-_of_class = lru_cache(maxsize=256)(_of_declaration)
+_read_class_cached = lru_cache(maxsize=256)(_read_declaration)
 
 
 def _is_subclass(source: object, parent: type) -> bool:
@@ -89,27 +89,27 @@ def _is_record(annotation: Any) -> bool:
     return isinstance(annotation, type) and (is_dataclass(annotation) or is_typeddict(annotation))
 
 
-def _of_record(record: type, path: tuple[type, ...]) -> dict[str, FieldType]:
+def _read_record(record: type, path: tuple[type, ...]) -> dict[str, FieldType]:
     path = (*path, record)
     types: dict[str, FieldType] = {}
     for name, annotation in get_type_hints(record).items():
-        types |= prefix_names(name, _of_annotation(annotation, path))
+        types |= prefix_names(name, _read_annotation(annotation, path))
     return types
 
 
-def _of_annotation(annotation: Any, path: tuple[type, ...]) -> RelativeTypes:
+def _read_annotation(annotation: Any, path: tuple[type, ...]) -> RelativeTypes:
     """Return the types of one annotation; an empty mapping where no kind fits."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         present = [argument for argument in arguments if argument is not NoneType]
-        return _of_annotation(present[0], path) if len(present) == 1 else {}
+        return _read_annotation(present[0], path) if len(present) == 1 else {}
     if origin is Literal:
         return {"": FieldType(Kind.TEXT)} if all(isinstance(argument, str) for argument in arguments) else {}
     if _is_record(annotation):
-        return _of_record(annotation, path) if path.count(annotation) < MAX_CLASS_REPEATS else {}
+        return _read_record(annotation, path) if path.count(annotation) < MAX_CLASS_REPEATS else {}
     if _is_subclass(origin, Mapping):
         return {ANY_KEY: FieldType(Kind.TEXT)}
     if arguments and (_is_subclass(origin, SequenceABC) or _is_subclass(origin, SetABC)):
-        return make_list_types(_of_annotation(arguments[0], path))
+        return make_list_types(_read_annotation(arguments[0], path))
     kind = next((kind for type_, kind in SCALARS if _is_subclass(annotation, type_)), None)
     return {"": FieldType(kind)} if kind else {}

@@ -21,7 +21,7 @@ from oneroster_filter.field_types import (
 Path = tuple[type[Schema], ...]
 
 
-def types_of_schema(schema: Schema | type[Schema]) -> dict[str, FieldType]:
+def read_schema(schema: Schema | type[Schema]) -> dict[str, FieldType]:
     """Read the types of a schema's fields.
 
     A field can declare its types in an attribute `filter_types`, a mapping from relative dotted names to `FieldType`.
@@ -34,65 +34,65 @@ def types_of_schema(schema: Schema | type[Schema]) -> dict[str, FieldType]:
     Returns:
         Types by dotted name. Each part of a name is the field's `data_key`, or else its attribute name.
     """
-    return _types(schema() if isinstance(schema, type) else schema, ())
+    return _read_fields(schema() if isinstance(schema, type) else schema, ())
 
 
-def _types(schema: Schema, path: Path) -> dict[str, FieldType]:
+def _read_fields(schema: Schema, path: Path) -> dict[str, FieldType]:
     path = (*path, type(schema))
     types: dict[str, FieldType] = {}
     for name, field in schema.fields.items():
         if not field.load_only:
-            types |= prefix_names(field.data_key or name, _of_field(field, path))
+            types |= prefix_names(field.data_key or name, _read_field(field, path))
     return types
 
 
-def _of_field(field: fields.Field[Any], path: Path) -> RelativeTypes:
+def _read_field(field: fields.Field[Any], path: Path) -> RelativeTypes:
     own: Mapping[str, FieldType] | None = getattr(field, "filter_types", None)
     if own is not None:
         return own
     return next((read(field, path) for class_, read in FIELDS if isinstance(field, class_)), {})
 
 
-def _scalar(kind: Kind) -> Callable[[Any, Path], RelativeTypes]:
+def _make_scalar_reader(kind: Kind) -> Callable[[Any, Path], RelativeTypes]:
     return lambda field, path: {"": FieldType(kind)}
 
 
-def _nothing(field: Any, path: Path) -> RelativeTypes:
+def _read_nothing(field: Any, path: Path) -> RelativeTypes:
     return {}
 
 
-def _open(field: Any, path: Path) -> RelativeTypes:
+def _read_open(field: Any, path: Path) -> RelativeTypes:
     return {ANY_KEY: FieldType(Kind.TEXT)}
 
 
-def _list(field: Any, path: Path) -> RelativeTypes:
-    return make_list_types(_of_field(field.inner, path))
+def _read_list(field: Any, path: Path) -> RelativeTypes:
+    return make_list_types(_read_field(field.inner, path))
 
 
-def _pluck(field: Any, path: Path) -> RelativeTypes:
-    return _one_or_many(field, _of_field(field.schema.fields[field.field_name], path))
+def _read_pluck(field: Any, path: Path) -> RelativeTypes:
+    return _apply_many(field, _read_field(field.schema.fields[field.field_name], path))
 
 
-def _nested(field: Any, path: Path) -> RelativeTypes:
+def _read_nested(field: Any, path: Path) -> RelativeTypes:
     schema = field.schema
-    return _one_or_many(field, _types(schema, path) if path.count(type(schema)) < MAX_CLASS_REPEATS else {})
+    return _apply_many(field, _read_fields(schema, path) if path.count(type(schema)) < MAX_CLASS_REPEATS else {})
 
 
-def _one_or_many(field: Any, types: RelativeTypes) -> RelativeTypes:
+def _apply_many(field: Any, types: RelativeTypes) -> RelativeTypes:
     return make_list_types(types) if field.schema.many else types
 
 
 FIELDS: tuple[tuple[type[fields.Field[Any]], Callable[[Any, Path], RelativeTypes]], ...] = (
-    (fields.String, _scalar(Kind.TEXT)),
-    (fields.UUID, _scalar(Kind.TEXT)),
-    (fields.Enum, _scalar(Kind.TEXT)),
-    (fields.Boolean, _scalar(Kind.FLAG)),
-    (fields.Date, _scalar(Kind.DAY)),
-    (fields.Time, _nothing),  # a DateTime in marshmallow 3
-    (fields.DateTime, _scalar(Kind.INSTANT)),
-    (fields.Pluck, _pluck),
-    (fields.Nested, _nested),
-    (fields.List, _list),
-    (fields.Mapping, _open),
+    (fields.String, _make_scalar_reader(Kind.TEXT)),
+    (fields.UUID, _make_scalar_reader(Kind.TEXT)),
+    (fields.Enum, _make_scalar_reader(Kind.TEXT)),
+    (fields.Boolean, _make_scalar_reader(Kind.FLAG)),
+    (fields.Date, _make_scalar_reader(Kind.DAY)),
+    (fields.Time, _read_nothing),  # a DateTime in marshmallow 3
+    (fields.DateTime, _make_scalar_reader(Kind.INSTANT)),
+    (fields.Pluck, _read_pluck),
+    (fields.Nested, _read_nested),
+    (fields.List, _read_list),
+    (fields.Mapping, _read_open),
 )
 """The reader of types for each class of field. The first class that matches decides."""

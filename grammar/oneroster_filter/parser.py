@@ -81,25 +81,25 @@ def parse_uncached(text: str, max_length: int, max_clauses: int) -> Expr:
         column = len(text) if error.token.type == "$END" else error.token.start_pos or 0
         part = next(_PARTS[terminal] for terminal in error.expected if terminal in _PARTS)
         raise explain(text, part, column) from None
-    return _any_of(tree, text)
+    return _build_or(tree, text)
 
 
 _parse_cached = lru_cache(maxsize=CACHED_TEXTS)(parse_uncached)
 
 
-def _any_of(tree: Tree[Any], text: str) -> Expr:
+def _build_or(tree: Tree[Any], text: str) -> Expr:
     if tree.data == "any_of":
-        return Or(tuple(_all_of(child, text) for child in tree.children))
-    return _all_of(tree, text)
+        return Or(tuple(_build_and(child, text) for child in tree.children))
+    return _build_and(tree, text)
 
 
-def _all_of(tree: Tree[Any], text: str) -> Clause | And[Clause]:
+def _build_and(tree: Tree[Any], text: str) -> Clause | And[Clause]:
     if tree.data == "all_of":
-        return And(tuple([_clause(child, text) for child in tree.children]))
-    return _clause(tree, text)
+        return And(tuple([_build_clause(child, text) for child in tree.children]))
+    return _build_clause(tree, text)
 
 
-def _clause(tree: Tree[Any], text: str) -> Clause:
+def _build_clause(tree: Tree[Any], text: str) -> Clause:
     field, operator, value = cast("list[Any]", tree.children)
     position = Position(text, field.start_pos, operator.start_pos, value.start_pos)
     return Clause(field.value, _OPERATORS[operator.value], value.value[1:-1].replace("''", "'"), position)

@@ -29,14 +29,14 @@ def predicate(typed: TypedExpr) -> Test:
         Python objects (True, a datetime, a date); a datetime without a time zone is in UTC. None and missing entries
         are absent values. The function raises `RecordError` for a value that is not of its field's kind.
     """
-    return fold_tree(typed, _compile_clause, _every, _some)
+    return fold_tree(typed, _compile_clause, _join_all, _join_any)
 
 
-def _every(tests: Sequence[Test]) -> Test:
+def _join_all(tests: Sequence[Test]) -> Test:
     return lambda record: all(test(record) for test in tests)
 
 
-def _some(tests: Sequence[Test]) -> Test:
+def _join_any(tests: Sequence[Test]) -> Test:
     return lambda record: any(test(record) for test in tests)
 
 
@@ -79,17 +79,17 @@ def _read(read: Callable[[Any], Any], value: Any, field: str) -> Any:
         raise RecordError(field, "the record's value is not of the field's kind", value) from None
 
 
-def _text(value: Any) -> str:
+def _read_text(value: Any) -> str:
     if isinstance(value, (bool, int, float)):
         return json.dumps(value)
     return _require_text(value)
 
 
-def _flag(value: Any) -> bool:
+def _read_flag(value: Any) -> bool:
     return value if isinstance(value, bool) else read_flag(_require_text(value))
 
 
-def _instant(value: Any) -> datetime:
+def _read_instant(value: Any) -> datetime:
     if isinstance(value, datetime):
         return to_utc(value)
     if isinstance(value, date):
@@ -97,13 +97,13 @@ def _instant(value: Any) -> datetime:
     return read_instant(_require_text(value))
 
 
-def _day(value: Any) -> date:
+def _read_day(value: Any) -> date:
     if isinstance(value, date) and not isinstance(value, datetime):
         return value
     return read_day(_require_text(value))
 
 
-def _texts(value: Any) -> frozenset[str]:
+def _read_texts(value: Any) -> frozenset[str]:
     if not isinstance(value, LIST_TYPES):
         raise UnreadableError("not-of-kind")
     return frozenset(_require_text(item) for item in value if item is not None)
@@ -119,11 +119,11 @@ LIST_TYPES = (list, tuple, set, frozenset)
 """The types that are a list in a record."""
 
 READERS: dict[Kind, Callable[[Any], Any]] = {
-    Kind.TEXT: _text,
-    Kind.FLAG: _flag,
-    Kind.INSTANT: _instant,
-    Kind.DAY: _day,
-    Kind.TEXTS: _texts,
+    Kind.TEXT: _read_text,
+    Kind.FLAG: _read_flag,
+    Kind.INSTANT: _read_instant,
+    Kind.DAY: _read_day,
+    Kind.TEXTS: _read_texts,
 }
 """The reader of a record's value for each kind."""
 

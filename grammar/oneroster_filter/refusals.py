@@ -173,11 +173,11 @@ def refuse(code: str, **facts: Any) -> FilterError:
 
 def build(row: Refusal, **facts: Any) -> FilterError:
     """Build an error from a row at hand; see `refuse`."""
-    shown = {name: _short(fact) if isinstance(fact, str) else fact for name, fact in facts.items()}
+    shown = {name: _shorten(fact) if isinstance(fact, str) else fact for name, fact in facts.items()}
     hint = facts.get("hint") or (row.hint and row.hint.format_map(shown))
     kept = {name: fact for name, fact in facts.items() if name in FACTS}
     return row.error(row.code, row.message.format_map(shown), **{**kept, "hint": hint})
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."

@@ -34,14 +34,14 @@ def format_sql(typed: TypedExpr, dialect: str) -> Iterator[str]:
         typed: What `check` returned.
         dialect: A name of `DIALECTS`.
     """
-    sources = {clause.field: _source(clause) for clause in clauses(typed)}
+    sources = {clause.field: _make_source(clause) for clause in clauses(typed)}
     where = sqlalchemy_where(typed, sources)
     compiled = where.compile(dialect=DIALECTS[dialect](paramstyle="named"))
     yield from (f"  {line.rstrip()}" for line in str(compiled).splitlines())
     yield from (f"  :{name} = {value!r}" for name, value in compiled.params.items())
 
 
-def _source(clause: TypedClause) -> Source:
+def _make_source(clause: TypedClause) -> Source:
     column: sa.ColumnClause[Any] = sa.column(clause.field, SQL_TYPES[clause.type.kind])
     if not clause.type.many:
         return column

@@ -78,9 +78,9 @@ def sqlalchemy_where(
         ColumnError: A field has no column, a `many` field has no `Through`, or another field has one.
     """
     find = columns.__getitem__ if isinstance(columns, Mapping) else columns
-    comparisons = _comparisons(collation)
+    comparisons = _make_comparisons(collation)
     if contains is not None:
-        own: Comparison = lambda source, value: contains(source, _text(value))  # noqa: E731  (as the others are)
+        own: Comparison = lambda source, value: contains(source, _bind_text(value))  # noqa: E731  (as the others are)
         comparisons = {**comparisons, (Kind.TEXT, Operator.CONTAINS): own}
 
     def compile_clause(clause: TypedClause) -> Condition:
@@ -93,7 +93,7 @@ def sqlalchemy_where(
                 clause.field, "a field with many values needs a Through, and other fields must not have one"
             )
         if isinstance(source, Through):
-            return _through(clause, source, comparisons)
+            return _compile_through(clause, source, comparisons)
         return comparisons[clause.type.kind, clause.operator](source, clause.value)
 
     return fold_tree(
@@ -101,77 +101,77 @@ def sqlalchemy_where(
     )
 
 
-def _through(clause: TypedClause, source: Through, comparisons: Comparisons) -> Condition:
+def _compile_through(clause: TypedClause, source: Through, comparisons: Comparisons) -> Condition:
     """Compile a clause on a `many` field: any value satisfies the comparison, or, for `!=`, no value is equal."""
     if clause.operator is Operator.NOT_EQUAL:
         return sa.not_(source.wrap(comparisons[clause.type.kind, Operator.EQUAL](source.element, clause.value)))
     return source.wrap(comparisons[clause.type.kind, clause.operator](source.element, clause.value))
 
 
-def _bound(value: object, type_: TypeEngine[Any]) -> FilterValue:
+def _bind(value: object, type_: TypeEngine[Any]) -> FilterValue:
     return FilterValue(None, value, type_=type_, unique=True)
 
 
-def _text(value: str) -> sa.BindParameter[Any]:
-    return _bound(value, sa.Text())
+def _bind_text(value: str) -> sa.BindParameter[Any]:
+    return _bind(value, sa.Text())
 
 
-def _day(value: date) -> sa.BindParameter[Any]:
-    return _bound(value, sa.Date())
+def _bind_day(value: date) -> sa.BindParameter[Any]:
+    return _bind(value, sa.Date())
 
 
-def _moment(source: Any, value: datetime) -> sa.BindParameter[Any]:
+def _bind_instant(source: Any, value: datetime) -> sa.BindParameter[Any]:
     """Bind an instant in the column's type. Otherwise PostgreSQL would convert it by the session's time zone."""
     zoned = getattr(source.type, "timezone", True)
-    return _bound(value if zoned else value.replace(tzinfo=None), sa.DateTime(timezone=zoned))
+    return _bind(value if zoned else value.replace(tzinfo=None), sa.DateTime(timezone=zoned))
 
 
-def _within(source: Any, span: Span) -> Condition:
-    condition: Condition = source.between(_moment(source, span.first), _moment(source, span.last))
+def _compare_within(source: Any, span: Span) -> Condition:
+    condition: Condition = source.between(_bind_instant(source, span.first), _bind_instant(source, span.last))
     return condition
 
 
-def _has_all(source: Any, items: tuple[str, ...]) -> Condition:
-    return HasAll(source, _bound(items, TextList()))
+def _compare_has_all(source: Any, items: tuple[str, ...]) -> Condition:
+    return HasAll(source, _bind(items, TextList()))
 
 
-def _not(comparison: Comparison) -> Comparison:
+def _negate(comparison: Comparison) -> Comparison:
     return lambda source, value: sa.not_(sa.func.coalesce(comparison(source, value), sa.false()))
 
 
-def _pattern(value: str) -> str:
+def _make_pattern(value: str) -> str:
     """Return the LIKE pattern for texts that contain the value, with the wildcards of the value escaped."""
     return "%" + re.sub(f"[%_{ESCAPE}]", rf"{ESCAPE}\g<0>", value) + "%"
 
 
 @lru_cache(maxsize=64)
-def _comparisons(collation: str) -> Comparisons:
+def _make_comparisons(collation: str) -> Comparisons:
     """Return the comparison of each kind and operator. For `!=`, planners estimate IS DISTINCT FROM better than NOT."""
     return {
-        (Kind.TEXT, Operator.EQUAL): lambda source, value: Exact(source) == _text(value),
-        (Kind.TEXT, Operator.NOT_EQUAL): lambda source, value: Exact(source).is_distinct_from(_text(value)),
-        (Kind.TEXT, Operator.GREATER): lambda source, value: Ordered(source) > _text(value),
-        (Kind.TEXT, Operator.GREATER_OR_EQUAL): lambda source, value: Ordered(source) >= _text(value),
-        (Kind.TEXT, Operator.LESS): lambda source, value: Ordered(source) < _text(value),
-        (Kind.TEXT, Operator.LESS_OR_EQUAL): lambda source, value: Ordered(source) <= _text(value),
+        (Kind.TEXT, Operator.EQUAL): lambda source, value: Exact(source) == _bind_text(value),
+        (Kind.TEXT, Operator.NOT_EQUAL): lambda source, value: Exact(source).is_distinct_from(_bind_text(value)),
+        (Kind.TEXT, Operator.GREATER): lambda source, value: Ordered(source) > _bind_text(value),
+        (Kind.TEXT, Operator.GREATER_OR_EQUAL): lambda source, value: Ordered(source) >= _bind_text(value),
+        (Kind.TEXT, Operator.LESS): lambda source, value: Ordered(source) < _bind_text(value),
+        (Kind.TEXT, Operator.LESS_OR_EQUAL): lambda source, value: Ordered(source) <= _bind_text(value),
         (Kind.TEXT, Operator.CONTAINS): lambda source, value: folded(source, collation).like(
-            folded(_text(_pattern(value)), collation), escape=ESCAPE
+            folded(_bind_text(_make_pattern(value)), collation), escape=ESCAPE
         ),
-        (Kind.FLAG, Operator.EQUAL): lambda source, value: source == _bound(value, sa.Boolean()),
-        (Kind.FLAG, Operator.NOT_EQUAL): lambda source, value: source.is_distinct_from(_bound(value, sa.Boolean())),
-        (Kind.INSTANT, Operator.EQUAL): _within,
-        (Kind.INSTANT, Operator.NOT_EQUAL): _not(_within),
-        (Kind.INSTANT, Operator.GREATER): lambda source, span: source > _moment(source, span.last),
-        (Kind.INSTANT, Operator.GREATER_OR_EQUAL): lambda source, span: source >= _moment(source, span.first),
-        (Kind.INSTANT, Operator.LESS): lambda source, span: source < _moment(source, span.first),
-        (Kind.INSTANT, Operator.LESS_OR_EQUAL): lambda source, span: source <= _moment(source, span.last),
-        (Kind.DAY, Operator.EQUAL): lambda source, value: source == _day(value),
-        (Kind.DAY, Operator.NOT_EQUAL): lambda source, value: source.is_distinct_from(_day(value)),
-        (Kind.DAY, Operator.GREATER): lambda source, value: source > _day(value),
-        (Kind.DAY, Operator.GREATER_OR_EQUAL): lambda source, value: source >= _day(value),
-        (Kind.DAY, Operator.LESS): lambda source, value: source < _day(value),
-        (Kind.DAY, Operator.LESS_OR_EQUAL): lambda source, value: source <= _day(value),
-        (Kind.TEXTS, Operator.EQUAL): _has_all,
-        (Kind.TEXTS, Operator.NOT_EQUAL): _not(_has_all),
-        (Kind.TEXTS, Operator.CONTAINS): lambda source, items: HasAny(source, _bound(items, TextList())),
+        (Kind.FLAG, Operator.EQUAL): lambda source, value: source == _bind(value, sa.Boolean()),
+        (Kind.FLAG, Operator.NOT_EQUAL): lambda source, value: source.is_distinct_from(_bind(value, sa.Boolean())),
+        (Kind.INSTANT, Operator.EQUAL): _compare_within,
+        (Kind.INSTANT, Operator.NOT_EQUAL): _negate(_compare_within),
+        (Kind.INSTANT, Operator.GREATER): lambda source, span: source > _bind_instant(source, span.last),
+        (Kind.INSTANT, Operator.GREATER_OR_EQUAL): lambda source, span: source >= _bind_instant(source, span.first),
+        (Kind.INSTANT, Operator.LESS): lambda source, span: source < _bind_instant(source, span.first),
+        (Kind.INSTANT, Operator.LESS_OR_EQUAL): lambda source, span: source <= _bind_instant(source, span.last),
+        (Kind.DAY, Operator.EQUAL): lambda source, value: source == _bind_day(value),
+        (Kind.DAY, Operator.NOT_EQUAL): lambda source, value: source.is_distinct_from(_bind_day(value)),
+        (Kind.DAY, Operator.GREATER): lambda source, value: source > _bind_day(value),
+        (Kind.DAY, Operator.GREATER_OR_EQUAL): lambda source, value: source >= _bind_day(value),
+        (Kind.DAY, Operator.LESS): lambda source, value: source < _bind_day(value),
+        (Kind.DAY, Operator.LESS_OR_EQUAL): lambda source, value: source <= _bind_day(value),
+        (Kind.TEXTS, Operator.EQUAL): _compare_has_all,
+        (Kind.TEXTS, Operator.NOT_EQUAL): _negate(_compare_has_all),
+        (Kind.TEXTS, Operator.CONTAINS): lambda source, items: HasAny(source, _bind(items, TextList())),
     }

@@ -269,10 +269,10 @@ def explain(text: str, part: ClausePart, column: int) -> FilterError:
     """
     column = column if text.strip(" ") else 0
     row = next(row for pattern, row in _COMPILED[part] if pattern.match(text, column))
-    return build(row, text=text, column=column, expected=part.value, found=_found(text, column))
+    return build(row, text=text, column=column, expected=part.value, found=_describe_found(text, column))
 
 
-def _found(text: str, column: int) -> str:
+def _describe_found(text: str, column: int) -> str:
     """Return the word or the character at a position, in printable form."""
     word = _WORD.match(text, column)
     found = word[0] if word else ""

@@ -15,7 +15,7 @@ def to_text(expr: Expr) -> str:
         The filter, with single spaces around AND and OR and none around operators. `parse` reads it as an equal
         expression, if its limits allow as many clauses and characters.
     """
-    return fold_tree(expr, _clause_text, " AND ".join, " OR ".join)
+    return fold_tree(expr, _write_clause, " AND ".join, " OR ".join)
 
 
 def to_query(expr: Expr) -> str:
@@ -33,9 +33,9 @@ def to_query(expr: Expr) -> str:
 def find_position(clause: Clause) -> Position:
     """Return the positions of the parts of a clause in its own text."""
     operator = len(clause.field)
-    return Position(_clause_text(clause), 0, operator, operator + len(clause.operator.value))
+    return Position(_write_clause(clause), 0, operator, operator + len(clause.operator.value))
 
 
-def _clause_text(clause: Clause) -> str:
+def _write_clause(clause: Clause) -> str:
     value = clause.value.replace("'", "''")
     return f"{clause.field}{clause.operator.value}'{value}'"

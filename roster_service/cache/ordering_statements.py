@@ -55,21 +55,21 @@ def make_ordering_statement(plan: Plan, *, sees_districts: bool) -> Select[*tupl
     chunks = select(
         ORDERING_ID, number, func.array_agg(aggregate_order_by(identifier, position.asc()), type_=CTexts)
     ).group_by(number)
-    kept = (
+    stored = (
         insert(ordering_chunks)
         .from_select(["ordering_id", "number", "ids"], chunks)
         .returning(
             func.cardinality(ordering_chunks.c.ids).label("length"),
             func.pg_column_size(ordering_chunks.c.ids).label("bytes"),
         )
-        .cte("kept")
+        .cte("stored")
     )
-    sums = select(func.coalesce(func.sum(kept.c.length), 0), func.coalesce(func.sum(kept.c.bytes), 0))
-    kept_sums = sums.subquery("sums")
-    total, size = kept_sums.c
+    sums = select(func.coalesce(func.sum(stored.c.length), 0), func.coalesce(func.sum(stored.c.bytes), 0))
+    stored_sums = sums.subquery("sums")
+    total, size = stored_sums.c
     return select(
         cast(total, BigInteger).label("total"), cast(size, BigInteger).label("bytes"), roster_state.c.revision
-    ).select_from(kept_sums.join(roster_state, true()))
+    ).select_from(stored_sums.join(roster_state, true()))
 
 
 def select_page_ids(ordering: FromClause, *, descending: bool) -> ColumnElement[Any]:

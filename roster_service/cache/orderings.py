@@ -73,17 +73,17 @@ class Orderings:
         return True
 
     def _make(self, connection: Connection, request: AuthorizedRequest) -> bool:
-        taken = _make_row(request, 0).on_conflict_do_update(
+        claim = _make_row(request, 0).on_conflict_do_update(
             index_elements=[orderings.c.query, orderings.c.visible_set, orderings.c.revision],
             set_={"made_at": func.now()},
         )
-        found = connection.execute(taken.returning(orderings.c.id, orderings.c.revision, orderings.c.bytes)).one()
+        found = connection.execute(claim.returning(orderings.c.id, orderings.c.revision, orderings.c.bytes)).one()
         if found.bytes:
             return True
         sees_districts = connection.scalar(select(select_whole_districts().exists()), request.values) or False
         connection.execute(delete(ordering_chunks).where(ordering_chunks.c.ordering_id == found.id))
-        keeping = make_ordering_statement(request.plan, sees_districts=sees_districts)
-        made = connection.execute(keeping, {**request.values, "ordering_id": found.id}).one()
+        statement = make_ordering_statement(request.plan, sees_districts=sees_districts)
+        made = connection.execute(statement, {**request.values, "ordering_id": found.id}).one()
         if made.revision != found.revision:
             return False
         values = {"total": made.total, "bytes": made.bytes}

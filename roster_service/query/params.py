@@ -64,7 +64,7 @@ def _require_length(name: str, texts: Sequence[str], longest: int) -> None:
     """Raises RefusedRequestError where the texts together have more than `longest` characters."""
     length = sum(map(len, texts))
     if length > longest:
-        raise refuse(name, f"has {length} characters; the maximum is {longest}")
+        raise refuse(name, f"has {length} characters; at most {longest} are allowed")
 
 
 def _read_limit(texts: Sequence[str], limits: Limits) -> int:
@@ -78,7 +78,7 @@ def _read_offset(texts: Sequence[str], _limits: Limits) -> int:
 def _read_filter(texts: Sequence[str], limits: Limits) -> str | None:
     if len(texts[0]) > limits.filter_length:
         raise RefusedRequestError(
-            Problem.FILTER, f"the filter has {len(texts[0])} characters; the maximum is {limits.filter_length}"
+            Problem.FILTER, f"the filter has {len(texts[0])} characters; at most {limits.filter_length} are allowed"
         )
     return texts[0] or None
 

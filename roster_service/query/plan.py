@@ -51,8 +51,8 @@ def make_resource_view(record: type[Record], rights: ContentRights) -> ResourceV
     """Returns the view of a record type with these content rights, without the fields that they hide altogether."""
     fields = list_roster_fields(record)
     hidden = [name for name, field in fields.items() if isinstance(field, Metadata) and field.is_hidden(rights)]
-    shown = {name: field for name, field in fields.items() if name not in hidden}
-    return ResourceView(record, rights, shown, field_types(record(exclude=hidden)))
+    visible = {name: field for name, field in fields.items() if name not in hidden}
+    return ResourceView(record, rights, visible, field_types(record(exclude=hidden)))
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _check_sort(name: str | None, view: ResourceView) -> tuple[str | None, tuple
     if name is None or is_sortable(name, view.filter_types):
         return name, ()
     description = (
-        f"`sort` names {name[:80]!r}, which is not a sortable field{_hint(name, view.filter_types)}; it was ignored"
+        f"`sort` names {name[:80]!r}, which is not a sortable field{_suggest(name, view.filter_types)}; it was ignored"
     )
     return None, (Notice(Problem.SORT_FIELD, description),)
 
@@ -140,12 +140,12 @@ def _check_fields(names: tuple[str, ...] | None, view: ResourceView) -> tuple[tu
     chosen = tuple(name for name in every if name in names)
     if not unknown:
         return chosen, ()
-    listed = ", ".join(f"{name[:80]!r}{_hint(name, every)}" for name in unknown[:5])
+    listed = ", ".join(f"{name[:80]!r}{_suggest(name, every)}" for name in unknown[:5])
     outcome = "they were ignored" if chosen else "no name is known, so all fields are returned"
     notice = Notice(Problem.SELECTION_FIELD, f"`fields` has unknown names: {listed}; {outcome}")
     return chosen or every, (notice,)
 
 
-def _hint(name: str, known: Iterable[str]) -> str:
+def _suggest(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, known, 1)
     return f" (did you mean {near[0]!r}?)" if near else ""

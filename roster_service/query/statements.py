@@ -55,11 +55,11 @@ def get_key_column(shape: QueryShape) -> ColumnElement[str]:
 
 def make_record_json(shape: QueryShape) -> ColumnElement[str]:
     """Returns the expression of a record's JSON text, with the fields of the shape."""
-    return _record_json(shape.view, shape.fields)
+    return _make_view_json(shape.view, shape.fields)
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
-def _record_json(view: ResourceView, fields: tuple[str, ...]) -> ColumnElement[str]:
+def _make_view_json(view: ResourceView, fields: tuple[str, ...]) -> ColumnElement[str]:
     return json_text.object_json((name, view.fields[name].json(view.rights)) for name in fields)
 
 
@@ -93,7 +93,7 @@ def is_narrow(plan: Plan) -> bool:
 
 def _is_selective(view: ResourceView, typed: TypedExpr) -> bool:
     """Whether a filter leaves few records: it requires that the first column of an index equals a text."""
-    indexed = _leading_columns(view.record.table)
+    indexed = _list_leading_columns(view.record.table)
 
     def is_equality(clause: TypedClause) -> bool:
         if clause.operator is not Operator.EQUAL or clause.type != FieldType(Kind.TEXT):
@@ -104,7 +104,7 @@ def _is_selective(view: ResourceView, typed: TypedExpr) -> bool:
 
 
 @functools.cache
-def _leading_columns(table: Table) -> frozenset[Any]:
+def _list_leading_columns(table: Table) -> frozenset[Any]:
     """Returns the first column of each index of the table, including the primary key."""
     indexes = (tuple(index.columns) for index in table.indexes)
     return frozenset(columns[0] for columns in (tuple(table.primary_key), *indexes))

@@ -96,7 +96,7 @@ class Reader:
     def _read_ordered(self, request: AuthorizedRequest) -> _StoredCollection:
         plan = request.plan
         for source in list_text_sources(plan.shape):
-            statement = make_ordered_page_statement(_without_sort(plan.shape), source)
+            statement = make_ordered_page_statement(_remove_sort(plan.shape), source)
             rows = self._fetch(request, Call(statement, request.values))
             state, (total, size, sees_districts) = _read_state(rows[0]), rows[0][4:7]
             if total is None:
@@ -116,10 +116,10 @@ class Reader:
         values = {**request.values, **first.values}
         for source in list_text_sources(plan.shape):
             if first.is_shared:
-                statement = make_shared_page_statement(_without_sort(plan.shape), first.found, source)
+                statement = make_shared_page_statement(_remove_sort(plan.shape), first.found, source)
                 rows = self._fetch(request, Call(statement, values))
             else:
-                statement = make_found_page_statement(_without_sort(plan.shape), first.found, source)
+                statement = make_found_page_statement(_remove_sort(plan.shape), first.found, source)
                 rows = self._round_trips.fetch_once(request.admission, statement, values)
             state = _read_state(rows[0])
             page = _join(rows, 5, rows[0][4])
@@ -145,7 +145,7 @@ class _StoredCollection:
     sees_districts: bool
 
 
-def _without_sort(shape: QueryShape) -> QueryShape:
+def _remove_sort(shape: QueryShape) -> QueryShape:
     return dataclasses.replace(shape, sort=None)
 
 

@@ -92,7 +92,7 @@ def make_students_plan(params: StudentsParams) -> Plan:
     """Returns the plan of a students query that the vendor is allowed to make."""
     rights = _make_rights(params)
     fields = PLAIN_FIELDS + tuple(flag.value for flag in PermissionFlag if flag in params.include)
-    shape = QueryShape(make_resource_view(Student, rights), _requested_students, None, False, fields)
+    shape = QueryShape(make_resource_view(Student, rights), _is_requested_student, None, False, fields)
     return Plan(shape, path_ids=(), filter=None, limit=params.limit, offset=params.offset, notices=())
 
 
@@ -129,7 +129,7 @@ def _make_school_count_statement() -> Select[int]:
     )
 
 
-def _requested_students(rights: ContentRights) -> ColumnElement[bool]:
+def _is_requested_student(rights: ContentRights) -> ColumnElement[bool]:
     """The path filter: users with a visible student role at an org of the requested districts.
 
     Where the request names schools, only roles at these schools count.

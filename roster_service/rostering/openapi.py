@@ -110,7 +110,7 @@ def describe_endpoint(endpoint: Endpoint, version: Version, limits: Limits) -> d
         "operationId": endpoint.name,
         "tags": [endpoint.resource.plural],
         "security": [{"oauth2": [f"{version.prefix}/{name}"]} for name in endpoint.access.value],
-        "parameters": [_document_parameter(parameter, limits) for parameter in list_parameters(endpoint)],
+        "parameters": [_describe_parameter(parameter, limits) for parameter in list_parameters(endpoint)],
         "responses": responses,
     }
 
@@ -119,11 +119,11 @@ def make_envelope(endpoint: Endpoint, version: Version) -> dict[str, Any]:
     """Returns the model of a response: one key for the records, and an optional `statusInfoSet` for warnings."""
     record = version.records[endpoint.resource]
     # With `fields`, a record has only the requested fields, so even required ones may be missing.
-    shown: dict[str, Any] = {"anyOf": [record, record(partial=True)]}
+    record_model: dict[str, Any] = {"anyOf": [record, record(partial=True)]}
     if endpoint.cardinality is Cardinality.COLLECTION:
-        key, value = endpoint.resource.plural, {"type": "array", "items": shown}
+        key, value = endpoint.resource.plural, {"type": "array", "items": record_model}
     else:
-        key, value = endpoint.resource.singular, shown
+        key, value = endpoint.resource.singular, record_model
     return {
         "type": "object",
         "required": [key],
@@ -132,7 +132,7 @@ def make_envelope(endpoint: Endpoint, version: Version) -> dict[str, Any]:
     }
 
 
-def _document_parameter(parameter: Parameter, limits: Limits) -> dict[str, Any]:
+def _describe_parameter(parameter: Parameter, limits: Limits) -> dict[str, Any]:
     schema = dict(parameter.schema)
     if parameter is LIMIT:
         schema |= {"default": limits.default_limit, "maximum": limits.max_limit}

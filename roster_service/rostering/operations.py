@@ -145,7 +145,7 @@ def show_page(planned: PlannedRequest, page: Page) -> AnswerBody:
     if links:
         headers["Link"] = links
     head = f'{{"{planned.operation.endpoint.resource.plural}":['
-    return AnswerBody(page.encode(head, "]" + _end(planned), planned.base_url), page.records, headers)
+    return AnswerBody(page.encode(head, "]" + _make_end(planned), planned.base_url), page.records, headers)
 
 
 def show_record(planned: PlannedRequest, text: str | None) -> AnswerBody:
@@ -154,10 +154,10 @@ def show_record(planned: PlannedRequest, text: str | None) -> AnswerBody:
     if text is None:
         wanted = dict(planned.plan.path_ids)["sourcedId"][:255]
         raise RefusedRequestError(Problem.UNKNOWN_RECORD, f"there is no {key} {wanted!r}")
-    return AnswerBody(f'{{"{key}":{put_root(text, planned.base_url)}{_end(planned)}'.encode(), 1, {})
+    return AnswerBody(f'{{"{key}":{put_root(text, planned.base_url)}{_make_end(planned)}'.encode(), 1, {})
 
 
-def _end(planned: PlannedRequest) -> str:
+def _make_end(planned: PlannedRequest) -> str:
     """Returns the end of the body, with a `statusInfoSet` where the service ignored a part of the request."""
     if not planned.plan.notices:
         return "}"

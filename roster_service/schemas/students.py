@@ -78,7 +78,7 @@ def bind_requested_lea() -> BindParameter[str]:
 _school = tables.orgs.alias("student_school")
 
 
-def _student_role_at(org_id: ColumnElement[str], rights: ContentRights, *more: str) -> ColumnElement[bool]:
+def _has_student_role_at(org_id: ColumnElement[str], rights: ContentRights, *more: str) -> ColumnElement[bool]:
     role = tables.user_roles.alias()
     conditions = [role.c.role_type == kind for kind in more]
     return has_row(
@@ -99,14 +99,14 @@ class StudentSchool(StrictSchema):
     name = Text(_school.c.name, required=True)
     primary = Flag(
         lambda rights: func.coalesce(
-            _users.primary_org_id == _school.c.sourced_id, _student_role_at(_school.c.sourced_id, rights, "primary")
+            _users.primary_org_id == _school.c.sourced_id, _has_student_role_at(_school.c.sourced_id, rights, "primary")
         ),
         required=True,
     )
 
 
-def _schools(rights: ContentRights) -> ColumnElement[bool]:
-    return (_school.c.type == "school") & _student_role_at(_school.c.sourced_id, rights)
+def _is_school_of_student(rights: ContentRights) -> ColumnElement[bool]:
+    return (_school.c.type == "school") & _has_student_role_at(_school.c.sourced_id, rights)
 
 
 # --- demographics and contacts -----------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ class Guardian(StrictSchema):
     phone = Text(_guardian.c.phone)
 
 
-def _guardians(rights: ContentRights) -> ColumnElement[bool]:
+def _is_guardian_of_student(rights: ContentRights) -> ColumnElement[bool]:
     return (
         (_agent.c.user_id == _users.sourced_id)
         & (_agent.c.agent_id == _guardian.c.sourced_id)
@@ -172,7 +172,7 @@ class Contacts(StrictSchema):
 
     phone = Text(_users.phone)
     sms = Text(_users.sms)
-    guardians = ObjectList(Guardian, Rows(_guardians, (_agent.c.ordinal,)))
+    guardians = ObjectList(Guardian, Rows(_is_guardian_of_student, (_agent.c.ordinal,)))
 
 
 # --- enrollments -------------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def _is_course_of_class(_rights: ContentRights) -> ColumnElement[bool]:
     return _course.c.sourced_id == of_class.correlate_except(_class).scalar_subquery()
 
 
-def _teachers(rights: ContentRights) -> ColumnElement[bool]:
+def _is_teacher_of_class(rights: ContentRights) -> ColumnElement[bool]:
     return (
         (_teaching.c.class_id == _enrollment.c.class_id)
         & (_teaching.c.role == "teacher")
@@ -261,10 +261,10 @@ class StudentEnrollment(StrictSchema):
             (_class_term.c.ordinal,),
         ),
     )
-    teachers = ObjectList(StudentTeacher, Rows(_teachers, (_teacher.c.sourced_id,)))
+    teachers = ObjectList(StudentTeacher, Rows(_is_teacher_of_class, (_teacher.c.sourced_id,)))
 
 
-def _enrollments(rights: ContentRights) -> ColumnElement[bool]:
+def _is_enrollment_of_student(rights: ContentRights) -> ColumnElement[bool]:
     return (
         (_enrollment.c.user_id == _users.sourced_id)
         & (_enrollment.c.role == "student")
@@ -291,13 +291,13 @@ class Student(Record):
     email = Text(_users.email)
     grades = TextList(_users.grades)
     districtlea = Text(cast(bind_requested_lea(), SqlText), required=True)
-    schools = ObjectList(StudentSchool, Rows(_schools, (_school.c.sourced_id,)))
+    schools = ObjectList(StudentSchool, Rows(_is_school_of_student, (_school.c.sourced_id,)))
     demographics = NestedObject(
         StudentDemographics,
         (tables.demographics, lambda _rights: tables.demographics.c.sourced_id == _users.sourced_id),
     )
     contacts = NestedObject(Contacts)
-    enrollments = ObjectList(StudentEnrollment, Rows(_enrollments, (_enrollment.c.sourced_id,)))
+    enrollments = ObjectList(StudentEnrollment, Rows(_is_enrollment_of_student, (_enrollment.c.sourced_id,)))
 
 
 # The fields that need to be included, and those of every student.

@@ -58,7 +58,7 @@ def _make_preference_keys(role: ReadOnlyColumnCollection[str, Any]) -> tuple[Col
     )
 
 
-def _single_role(rights: ContentRights) -> ColumnElement[str]:
+def _select_single_role(rights: ContentRights) -> ColumnElement[str]:
     """Returns the user's role in 1.1, which has only one: the preferred role of those that the caller may see."""
     role = tables.user_roles.alias()
     return (
@@ -78,7 +78,7 @@ def _is_in_orgs(rights: ContentRights) -> ColumnElement[bool]:
     In 1.1, `orgs` are the orgs at which the user has `role`.
     """
     twin = tables.user_roles.alias()
-    has_same_word = NARROW_USER_ROLE.narrow(_role.role) == _single_role(rights)
+    has_same_word = NARROW_USER_ROLE.narrow(_role.role) == _select_single_role(rights)
     has_earlier_twin = has_row(
         twin,
         twin.c.user_id == _role.user_id,
@@ -98,7 +98,7 @@ class User(records.UserRecord):
     """A user of 1.1."""
 
     username = Text(tables.users.c.username, required=True)
-    role = Token(_single_role, NARROW_USER_ROLE.vocabulary, required=True)
+    role = Token(_select_single_role, NARROW_USER_ROLE.vocabulary, required=True)
     orgs = RefList(ORG, _role.org_id, Rows(_is_in_orgs, _make_preference_keys(_role)), required=True)
 
 

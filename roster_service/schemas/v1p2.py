@@ -72,7 +72,7 @@ class Role(StrictSchema):
 
     roleType = Token(_role.role_type, ROLE_TYPES, required=True)
     role = Token(_role.role, USER_ROLES, required=True)
-    # `_visible_roles` selects only roles at orgs that the caller may see.
+    # `_is_visible_role` selects only roles at orgs that the caller may see.
     org = Ref(ORG, _role.org_id, visible=None, required=True)
     userProfile = Address("users", _role.user_id, _role.profile_id)
     beginDate = Day(_role.begin_date)
@@ -101,7 +101,7 @@ class UserProfile(StrictSchema):
     credentials = ObjectList(Credential, Rows(lambda _rights: true(), (_credential.c.ordinality,)))
 
 
-def _visible_roles(rights: ContentRights) -> ColumnElement[bool]:
+def _is_visible_role(rights: ContentRights) -> ColumnElement[bool]:
     return (_role.user_id == _users.sourced_id) & role_is_visible(tables.user_roles, rights)
 
 
@@ -114,7 +114,7 @@ class User(records.UserRecord):
     preferredMiddleName = Text(_users.preferred_middle_name)
     preferredLastName = Text(_users.preferred_last_name)
     pronouns = Text(_users.pronouns)
-    roles = ObjectList(Role, Rows(_visible_roles, (_role.ordinal,)), required=True)
+    roles = ObjectList(Role, Rows(_is_visible_role, (_role.ordinal,)), required=True)
     userProfiles = ObjectList(
         UserProfile, Rows(lambda _rights: _profile.user_id == _users.sourced_id, (_profile.profile_id,))
     )

@@ -180,7 +180,7 @@ def test_another_collation_is_not_the_same_sql() -> None:
 
 
 def test_every_operator_of_every_kind_has_a_row() -> None:
-    assert set(sql_where_module._comparisons("c")) == {
+    assert set(sql_where_module._make_comparisons("c")) == {
         (kind, operator) for kind, operators in OPERATORS.items() for operator in operators
     }
 

@@ -207,7 +207,7 @@ def test_plans_that_differ_in_values_share_the_statement_of_their_first_page(rec
     )
     first = make_first_page_query(one, sees_districts=True)
     assert make_first_page_query(other, sees_districts=False).found is first.found
-    assert first.is_kept
+    assert first.is_shared
     assert dict(first.values) == {"filter_0": "planted", "filter_1": "planted"}
     statement = make_shared_page_statement(one.shape, first.found, TextSource.LIVE)
     assert make_shared_page_statement(other.shape, first.found, TextSource.LIVE) is statement
@@ -228,7 +228,7 @@ def test_plans_that_differ_in_values_share_the_statement_of_their_first_page(rec
 )
 def test_a_broad_filter_is_planned_with_its_values(text: str, path_ids: dict[str, str]) -> None:
     broad = make_plan(params(filter=text), v1p2.User, NOTHING, everything, path_ids)
-    assert not make_first_page_query(broad, sees_districts=True).is_kept
+    assert not make_first_page_query(broad, sees_districts=True).is_shared
 
 
 @RECORDS
