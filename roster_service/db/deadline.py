@@ -1,7 +1,7 @@
-"""How long the database may work for one request.
+"""The limit on the time that the database works for one request.
 
-PostgreSQL ends a statement that takes too long. A request has several, and would otherwise go on to the next way of
-finding its records after each that was ended: so once its time is up, nothing more is asked of the database for it.
+PostgreSQL ends a statement that takes too long. But a request has several statements, and would try the next one after
+each that was ended. So a request whose time is up begins no further statement.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ _own = threading.local()
 
 
 class OverdueError(SQLAlchemyError):
-    """The time of a request is up: it is treated as the database's own failures are."""
+    """The time of a request is up. It is an SQLAlchemyError, so that callers treat it as a failure of the database."""
 
 
 @contextlib.contextmanager
 def limit_time(seconds: float) -> Iterator[None]:
-    """While the block runs, this thread asks the database for nothing once `seconds` have passed."""
+    """Lets this thread, in the block, begin no statement once `seconds` have passed."""
     _own.end = time.monotonic() + seconds
     try:
         yield
     finally:
-        # What else the thread does is no request's.
+        # Work of the thread outside of a request has no limit.
         del _own.end
 
 
 def require_time_left() -> None:
-    """Raises OverdueError where this thread works for a request whose time is up."""
+    """Raises OverdueError if this thread works for a request whose time is up."""
     end: float | None = getattr(_own, "end", None)
     if end is not None and time.monotonic() > end:
         raise OverdueError("the time of the request is up")
 
 
 def enforce_deadline(engine: Engine) -> None:
-    """Has every new connection and every statement of the engine ask for `require_time_left`."""
+    """Makes every new connection and every statement of the engine call `require_time_left` first."""
 
     def check(*_: Any) -> None:
         require_time_left()

@@ -1,11 +1,11 @@
-"""The embedded PostgreSQL: the default where no database URL is set.
+"""The embedded PostgreSQL server: the default if no database URL is set.
 
-Its cluster is the folder `postgres` of the data folder. Every process that opens it holds a shared lock on a file in
-it, and the last one that closes it stops the server. A process that is killed loses its lock: the server that it leaves
-behind is joined by the next process and stopped by the last.
+Its cluster is the folder `postgres` of the data folder. Every process that uses the server holds a shared lock on a
+file in the cluster, and the last process that closes it stops the server. A process that is killed loses its lock; the
+next process uses the server that it left running.
 
 The server listens on a socket in the cluster's folder, never on the network. Only the cluster's owner and root may
-enter that folder, because everyone who reaches the socket is a superuser of the database.
+enter that folder, because every program that reaches the socket is a superuser of the database.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
-from roster_service.db.postgres_programs import Answer, Programs, find_programs, find_wheel
+from roster_service.db.postgres_programs import Programs, ServerState, find_programs, find_wheel
 from roster_service.errors import DatabaseUnavailableError
 from roster_service.settings import Settings
 
 SUPERUSER = "postgres"
 PORT = 5432
 SOCKET = f".s.PGSQL.{PORT}"
-# The longest path of a socket that every system takes.
+# The longest path of a socket that all systems accept.
 SOCKET_PATH_BYTES = 103
-# The server's own log names neither the statements that fail nor their rows: both have values of the roster.
+# The server's own log contains neither failing statements nor their rows, because both have values of the roster.
 QUIET_OPTIONS = "-c log_min_error_statement=panic -c log_error_verbosity=terse"
 SERVER_OPTIONS = f"-h '' -k . -p {PORT} -c unix_socket_permissions=0700 {QUIET_OPTIONS}"
-# How long other processes may take to start or stop the server; the programs themselves wait as long.
+# The longest wait for another process to start or stop the server; `pg_ctl` waits as long.
 PATIENCE_SECONDS = 60
 
 
-# Told the folder of a cluster that is about to be made; one that raises stops that.
+# Called with the folder of a cluster before it is made; it raises an error to prevent that.
 OnNew = Callable[[Path], None]
 
 
 def refuse_new(cluster: Path) -> None:
-    """Raises DatabaseUnavailableError: a command that is run in another folder than the service's shall not find an
+    """Raises DatabaseUnavailableError, so that a command in another folder than the service's does not make and use an
     empty database there."""
     raise DatabaseUnavailableError(
         f"there is no database in {cluster}: name the service's data folder with ROSTER_HOME, or its own PostgreSQL "
@@ -52,7 +52,7 @@ def refuse_new(cluster: Path) -> None:
 
 @contextlib.contextmanager
 def open_database(settings: Settings, on_new: OnNew = refuse_new) -> Iterator[str]:
-    """Yields the database URL: the one that is set, else that of the embedded server, as `open_embedded`."""
+    """Yields the database URL: of the settings, else of the embedded server, which it starts as `open_embedded`."""
     if settings.database_url is not None:
         yield settings.database_url
         return
@@ -62,14 +62,14 @@ def open_database(settings: Settings, on_new: OnNew = refuse_new) -> Iterator[st
 
 @contextlib.contextmanager
 def open_embedded(home: Path, on_new: OnNew = lambda _cluster: None) -> Iterator[str]:
-    """Starts (or joins) the embedded server whose files lie in `home/postgres`, and yields its URL.
+    """Starts the embedded server with the cluster `home/postgres`, unless it is running, and yields its URL.
 
-    Raises DatabaseUnavailableError where it cannot be started.
+    Raises DatabaseUnavailableError if it cannot start the server.
     """
     with contextlib.ExitStack() as stack:
         cluster = home.resolve() / "postgres"
         try:
-            url = _open(cluster, on_new, stack)
+            url = _open_cluster(cluster, on_new, stack)
         except PermissionError as error:
             raise DatabaseUnavailableError(
                 f"this user may not use {error.filename}: start the service as the user that owns {cluster}, "
@@ -80,21 +80,21 @@ def open_embedded(home: Path, on_new: OnNew = lambda _cluster: None) -> Iterator
         yield url
 
 
-def _open(cluster: Path, on_new: OnNew, stack: contextlib.ExitStack) -> str:
-    # Before anybody is told of a new database.
+def _open_cluster(cluster: Path, on_new: OnNew, stack: contextlib.ExitStack) -> str:
+    # Fails before it announces a new database.
     find_wheel()
     if not has_cluster(cluster):
         on_new(cluster)
-        _make(cluster, find_programs(cluster))
+        _make_cluster(cluster, find_programs(cluster))
     programs = find_programs(cluster)
     host = stack.enter_context(_find_host(cluster))
-    stack.enter_context(_use(cluster, programs, host))
+    stack.enter_context(_share_server(cluster, programs, host))
     url = URL.create("postgresql", SUPERUSER, database=SUPERUSER, query={"host": str(host), "port": str(PORT)})
     return url.render_as_string()
 
 
 def has_cluster(cluster: Path) -> bool:
-    """Whether the folder holds a cluster. Raises PermissionError where it is another user's."""
+    """Returns whether the folder has a cluster. Raises PermissionError if this user may not enter it."""
     try:
         (cluster / "PG_VERSION").stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -102,12 +102,12 @@ def has_cluster(cluster: Path) -> bool:
     return True
 
 
-def _make(cluster: Path, programs: Programs) -> None:
-    """Makes the cluster aside and moves it into place: of two processes, either finds a whole one."""
+def _make_cluster(cluster: Path, programs: Programs) -> None:
+    """Makes the cluster in another folder and renames it, so that no process finds a partial one."""
     cluster.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(dir=cluster.parent, prefix=".postgres-"))
     try:
-        programs.give(unfinished)
+        programs.change_owner(unfinished)
         options = ("--username", SUPERUSER, "--encoding=utf8", "--auth-local=trust", "--auth-host=reject")
         made = programs.run("initdb", unfinished, *options)
         if made.returncode != 0:
@@ -124,8 +124,8 @@ def _make(cluster: Path, programs: Programs) -> None:
 
 @contextlib.contextmanager
 def _find_host(cluster: Path) -> Iterator[Path]:
-    """What clients name as the host: the socket's folder, or a link to it in a folder that only this process's user
-    can enter."""
+    """Yields the host for clients: the socket's folder, or, if its path is too long or has a comma, a link to it in a
+    folder that only the user of this process can enter."""
     if _can_be_host(cluster):
         yield cluster
         return
@@ -145,17 +145,18 @@ def _can_be_host(folder: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _use(cluster: Path, programs: Programs, host: Path) -> Iterator[None]:
-    """Holds a share of the server, which runs as long as anybody does."""
+def _share_server(cluster: Path, programs: Programs, host: Path) -> Iterator[None]:
+    """Holds a shared lock for the block, in which the server runs. The last process that releases its lock stops the
+    server."""
     lock = os.open(cluster / "PG_VERSION", os.O_RDWR)
     try:
-        # Waits for whoever stops the server just now.
+        # Waits for a process that is stopping the server.
         fcntl.flock(lock, fcntl.LOCK_SH)
         try:
             _ensure_running(cluster, programs, host)
             yield
         finally:
-            # The last one gets it; it is refused while others hold a share.
+            # Only the last process gets the exclusive lock; for the others it fails at once.
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 programs.run("pg_ctl", cluster, "stop", "--wait", "--mode=fast")
@@ -164,12 +165,13 @@ def _use(cluster: Path, programs: Programs, host: Path) -> Iterator[None]:
 
 
 def _ensure_running(cluster: Path, programs: Programs, host: Path) -> None:
-    """Returns once the server answers. Others may start it too: PostgreSQL itself lets one of them succeed."""
+    """Starts the server and returns when it accepts connections. Several processes may start it at once: PostgreSQL
+    lets one of them succeed. Raises DatabaseUnavailableError if it does not start."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     claim = cluster / "postmaster.pid"
-    while (answer := programs.ask(host, PORT)) != Answer.ACCEPTS:
+    while (state := programs.read_state(host, PORT)) != ServerState.ACCEPTS:
         was_claimed = claim.exists()
-        if answer != Answer.REJECTS:
+        if state != ServerState.REJECTS:
             started = programs.run("pg_ctl", cluster, "start", "--wait", "--log=log", f"--options={SERVER_OPTIONS}")
             if started.returncode == 0:
                 return

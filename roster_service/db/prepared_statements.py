@@ -1,4 +1,4 @@
-"""Statements that every request runs: compiled once, planned once for each connection, their values still bound.
+"""Prepared statements: compiled once in a process, planned once for each connection, with bound values.
 
 For a statement that finds a few records by key, building its text and planning it costs more than running it. The
 constants of a statement become part of its text. The values that callers bind stay parameters of the prepared
@@ -29,14 +29,14 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from roster_service.errors import RosterServiceError
 
 Statement = Select[*tuple[Any, ...]] | TextClause
-Done = TypeVar("Done")
+Result = TypeVar("Result")
 
-# Statements that a worker keeps the text of, and that a connection keeps the plans of.
+# The bound of the texts that a worker caches, and of the statements that a connection has prepared.
 KEPT_TEXTS = 512
 KEPT_PLANS = 64
 PLANS = "roster_plans"
 
-# A bound value, a list that the statement spells, a percent sign.
+# A bound value, a list that SQLAlchemy expands late, a percent sign.
 _PLACEHOLDER = re.compile(r"%\((?P<value>\w+)\)s|__\[POSTCOMPILE_(?P<list>\w+)\]|%%")
 DIALECT = make_dialect()  # type: ignore[no-untyped-call]
 # The execution option of connections that may prepare.
@@ -44,9 +44,9 @@ _MAY_PREPARE = "roster_may_prepare"
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
-    """The text of a statement with `$1`, `$2` in it, and the names of the values that these stand for; `plain` is the
-    statement in the driver's own format, for sessions that keep no plans."""
+class PreparedStatement:
+    """A statement as PREPARE takes it. `text`: with `$1`, `$2`; `values`: the names of the values that these stand for;
+    `plain`: the statement in the driver's format, for sessions that may not prepare."""
 
     name: str
     text: str
@@ -55,41 +55,44 @@ class Prepared:
 
     @functools.cached_property
     def call(self) -> str:
-        """What runs it, in the driver's own format."""
+        """The EXECUTE statement, in the driver's format."""
         return f"EXECUTE {self.name}" + (f" ({', '.join(['%s'] * len(self.values))})" if self.values else "")
 
 
 @functools.lru_cache(KEPT_TEXTS)
-def prepare(statement: Statement) -> Prepared:
-    """The prepared form of a statement that is kept by its maker: another object is another statement."""
+def prepare(statement: Statement) -> PreparedStatement:
+    """Returns the prepared form of a statement. The cache compares statements by identity, so the caller has to keep
+    the statement object and pass it again."""
     compiled: SQLCompiler = statement.compile(dialect=DIALECT)
-    own = {name: value for name, value in compiled.params.items() if not compiled.binds[name].required}
+    constants = {name: value for name, value in compiled.params.items() if not compiled.binds[name].required}
     numbers: dict[str, int] = {}
 
-    def spell(found: re.Match[str]) -> str | None:
-        """What the statement spells itself, None for a value that is bound."""
+    def quote_constant(found: re.Match[str]) -> str | None:
+        """Returns the text of a constant; None for a value that callers bind."""
         if found["list"]:
-            return ", ".join(_quote(item) for item in own[found["list"]])
+            return ", ".join(_quote(item) for item in constants[found["list"]])
         name = found["value"]
-        return "%" if name is None else _quote(own[name]) if name in own else None
+        return "%" if name is None else _quote(constants[name]) if name in constants else None
 
     def number(found: re.Match[str]) -> str:
-        spelled = spell(found)
-        return f"${numbers.setdefault(found['value'], len(numbers) + 1)}" if spelled is None else spelled
+        constant = quote_constant(found)
+        return f"${numbers.setdefault(found['value'], len(numbers) + 1)}" if constant is None else constant
 
     def keep(found: re.Match[str]) -> str:
-        spelled = spell(found)
-        return found[0] if spelled is None else spelled.replace("%", "%%")
+        constant = quote_constant(found)
+        return found[0] if constant is None else constant.replace("%", "%%")
 
     text = _PLACEHOLDER.sub(number, str(compiled))
-    # One name is one text, in every process: behind a pooler by mistake, no session answers another question.
+    # The name is a hash of the text, so it means the same text in every process: if a pooler hands out the session of
+    # another process by mistake, EXECUTE still runs the right statement.
     name = f"roster_{hashlib.sha256(text.encode()).hexdigest()[:32]}"
-    return Prepared(name, text, tuple(numbers), _PLACEHOLDER.sub(keep, str(compiled)))
+    return PreparedStatement(name, text, tuple(numbers), _PLACEHOLDER.sub(keep, str(compiled)))
 
 
-def allow_preparing(engine: Engine, wanted: bool) -> Engine:
-    """The engine, on the same connections, whose statements `fetch_rows` prepares; or not, where `wanted` is false."""
-    return engine.execution_options(**{_MAY_PREPARE: wanted})
+def allow_preparing(engine: Engine, allowed: bool) -> Engine:
+    """Returns an engine on the same connections for which `fetch_rows` prepares statements, or does not, by
+    `allowed`."""
+    return engine.execution_options(**{_MAY_PREPARE: allowed})
 
 
 def _quote(value: Any) -> str:
@@ -100,13 +103,18 @@ def _quote(value: Any) -> str:
 
 
 def fetch_rows(connection: Connection, statement: Statement, values: Mapping[str, Any]) -> Sequence[Row[Any]]:
-    """The rows of a kept statement. Every value that it wants must be in `values`; others are left aside."""
+    """Returns the rows of a statement, which it prepares if the connection may prepare.
+
+    `values` must have every value that the statement binds; it ignores others. Raises StalePlansError if the plan of
+    the connection was made for another version of the database.
+    """
     if not connection.get_execution_options().get(_MAY_PREPARE, False):
         return connection.execute(statement, values).all()
     wanted = prepare(statement)
-    # In the driver's own format, as whatever stands before the first statement of a transaction.
+    # In the driver's format, with `%` doubled, like the text that the engine puts before the first statement of a
+    # transaction.
     try:
-        plan(wanted, connection.info, lambda text: connection.exec_driver_sql(text.replace("%", "%%"), ()))
+        ensure_prepared(wanted, connection.info, lambda text: connection.exec_driver_sql(text.replace("%", "%%"), ()))
         return connection.exec_driver_sql(wanted.call, tuple(values[name] for name in wanted.values)).all()
     except NotSupportedError as error:
         if not isinstance(error.orig, FeatureNotSupported):
@@ -115,11 +123,11 @@ def fetch_rows(connection: Connection, statement: Statement, values: Mapping[str
 
 
 class StalePlansError(RosterServiceError):
-    """A connection's plans were made for functions or tables that a migration has replaced since."""
+    """The plans of a connection were made for functions or tables that a migration has replaced since."""
 
 
-def retry_with_fresh_plans(engine: Engine, work: Callable[[], Done]) -> Done:
-    """Does the work, and where the plans of its connection are stale, once more on a fresh connection."""
+def retry_with_fresh_plans(engine: Engine, work: Callable[[], Result]) -> Result:
+    """Calls `work`; if it raises StalePlansError, drops the pool's connections and calls it once more."""
     try:
         return work()
     except StalePlansError:
@@ -128,16 +136,17 @@ def retry_with_fresh_plans(engine: Engine, work: Callable[[], Done]) -> Done:
 
 
 def may_prepare(engine: Engine) -> bool:
-    """Whether the statements of its connections may be prepared."""
+    """Returns whether the connections of the engine may prepare statements."""
     return bool(engine.get_execution_options().get(_MAY_PREPARE, False))
 
 
-def plan(wanted: Prepared, info: MutableMapping[Any, Any], run: Callable[[str], object]) -> None:
-    """Has the session plan a statement, unless it has. `info`: what is remembered of the session; `run` runs a
-    statement in it."""
+def ensure_prepared(wanted: PreparedStatement, info: MutableMapping[Any, Any], run: Callable[[str], object]) -> None:
+    """Prepares a statement in a session that has not prepared it yet. Beyond `KEPT_PLANS`, it deallocates the statement
+    that was used longest ago. `info`: the session's own dictionary, which lists its statements; `run`: runs an SQL text
+    in the session."""
     if PLANS not in info:
         info[PLANS] = LRUCache(KEPT_PLANS)
-    plans: LRUCache[str, Prepared] = info[PLANS]
+    plans: LRUCache[str, PreparedStatement] = info[PLANS]
     if plans.get(wanted.name) is not None:
         return
     if len(plans) >= KEPT_PLANS:

@@ -1,7 +1,8 @@
-"""The database roles that the workers log in as: each has the least rights for its task, and can become no other.
+"""The database roles that the workers log in as. Each has only the rights that its task needs, and cannot become
+another role.
 
-A role belongs to a whole server, and several rosters may share one: so the names begin with the database's, and this
-beginning is kept in the database, where a copy or a new name of it finds the roles again.
+PostgreSQL's roles belong to a whole server, which several rosters may share. So the name of a role begins with the name
+of the database. The database stores this base, so that a renamed or copied database still finds its roles.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from roster_service.db import tables
 from roster_service.db.tables import ordering_chunks, orderings, rendered_records, renditions
 from roster_service.errors import DatabaseUnavailableError
 
-# What PostgreSQL keeps of a name, in bytes.
+# The longest name in PostgreSQL, in bytes.
 NAME_BYTES = 63
 
 
 class Role(Enum):
-    """What a role is for."""
+    """The task of a role."""
 
-    # Reads the roster through row-level security, and keeps the orderings of collections.
+    # Reads the roster through row-level security, and makes the orderings of collections.
     SERVING = "serving"
     # Checks the credentials of vendors and clients, and signs tokens.
     ACCOUNTS = "accounts"
@@ -34,29 +35,29 @@ class Role(Enum):
     COUNTERS = "counters"
 
 
-# The tables whose rows row-level security shows to the serving role.
+# The tables that the serving role reads through row-level security.
 READABLE = (*tables.ROSTER_TABLES, *tables.PART_TABLES, rendered_records, tables.visible_orgs)
 WRITABLE = (orderings, ordering_chunks)
 
 
-def _list(found: tuple[Table, ...]) -> str:
-    return ", ".join(table.name for table in found)
+def _join_names(joined: tuple[Table, ...]) -> str:
+    return ", ".join(table.name for table in joined)
 
 
 _COUNTERS = (tables.rate_windows, tables.rate_hits)
 RIGHTS: Mapping[Role, tuple[str, ...]] = {
     Role.SERVING: (
-        f"SELECT ON {_list(READABLE)}",
-        # Where the roster stands, and which renditions there are, nobody has to be kept from.
+        f"SELECT ON {_join_names(READABLE)}",
+        # The state of the roster and the list of renditions are the same for all callers, and hold no personal data.
         "SELECT (revision, as_of, deletions_since) ON roster_state",
         f"SELECT (id, key) ON {renditions.name}",
-        f"SELECT, INSERT, UPDATE, DELETE ON {_list(WRITABLE)}",
+        f"SELECT, INSERT, UPDATE, DELETE ON {_join_names(WRITABLE)}",
         "EXECUTE ON FUNCTION admit_client(text, numeric, numeric, numeric, uuid, text, boolean), "
         "admit_key_holder(bytea, boolean), evict_orderings(bigint, bigint)",
     ),
-    Role.ACCOUNTS: (f"SELECT ON {_list((tables.vendors, tables.oauth_clients, tables.signing_keys))}",),
+    Role.ACCOUNTS: (f"SELECT ON {_join_names((tables.vendors, tables.oauth_clients, tables.signing_keys))}",),
     Role.COUNTERS: (
-        f"SELECT, INSERT, UPDATE, DELETE ON {_list(_COUNTERS)}",
+        f"SELECT, INSERT, UPDATE, DELETE ON {_join_names(_COUNTERS)}",
         f"SELECT, INSERT, UPDATE ON {tables.usage.name}",
         f"INSERT, DELETE, SELECT (at) ON {tables.audit.name}",
     ),
@@ -64,40 +65,41 @@ RIGHTS: Mapping[Role, tuple[str, ...]] = {
 
 
 def name_role(base: str, role: Role) -> str:
-    """The name of a role, by what the names of a database's roles begin with."""
+    """Returns the name of a role. `base`: of `make_role_base`."""
     return f"{base}_{role.value}"
 
 
 def make_role_base(database: str) -> str:
-    """What the names of the roles begin with: the database's name; a long one is cut, and told apart by a hash."""
+    """Returns the base of the names of a database's roles: the database's name. A long name is cut and gets a hash, so
+    that it stays unique."""
     room = NAME_BYTES - max(len(name_role("", role)) for role in Role)
     if len(database.encode()) <= room:
         return database
-    mark = "_" + hashlib.sha256(database.encode()).hexdigest()[:12]
-    return database.encode()[: room - len(mark)].decode(errors="ignore") + mark
+    suffix = "_" + hashlib.sha256(database.encode()).hexdigest()[:12]
+    return database.encode()[: room - len(suffix)].decode(errors="ignore") + suffix
 
 
 def quote_name(name: str) -> str:
-    """A name as a statement has it."""
+    """Returns a name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def find_role(connection: Connection, role: Role) -> str | None:
-    """The name of a role of this database; None where it has no roles yet."""
+    """Returns the name of a role of this database; None if it has no roles yet."""
     base = connection.scalar(select(tables.roster_state.c.role_base))
     return None if base is None else name_role(base, role)
 
 
 def make_role_url(owner_url: str | URL, name: str, password: str | None) -> str:
-    """The URL that logs in as a role, where the owner of the tables logs in with `owner_url`. `password`: as for
+    """Returns the URL that logs in as a role. `owner_url`: logs in as the owner of the tables; `password`: as for
     `find_password`."""
     owner = make_url(owner_url)
     return owner.set(username=name, password=find_password(owner, name, password)).render_as_string(hide_password=False)
 
 
 def make_role_urls(connection: Connection, password: str | None) -> Mapping[Role, str]:
-    """The URLs that log in as the roles of the database of this connection, which is its owner's. `password`: as for
-    `find_password`. Raises DatabaseUnavailableError where the database has no roles yet."""
+    """Returns the URLs that log in as the roles of a database. `connection`: as the owner of its tables; `password`: as
+    for `find_password`. Raises DatabaseUnavailableError if the database has no roles yet."""
     base = connection.scalar(select(tables.roster_state.c.role_base))
     if base is None:
         raise DatabaseUnavailableError("the database has no roles that serve requests; run `roster db upgrade`")
@@ -105,19 +107,20 @@ def make_role_urls(connection: Connection, password: str | None) -> Mapping[Role
 
 
 def find_password(owner: URL, name: str, password: str | None) -> str | None:
-    """The password of a role: the one that the operator has set, else one that follows from the owner's; None where
-    the owner logs in without one. Who knows a role's password learns nothing of the owner's, or of another role's."""
+    """Returns the password of a role: `password`, which the operator has set, else one that is derived from the
+    owner's; None if the owner logs in without a password. The derived password reveals neither the owner's nor another
+    role's."""
     if password is not None or owner.password is None:
         return password
     return hmac.digest(str(owner.password).encode(), f"roster role {name}".encode(), "sha256").hex()
 
 
 def ensure_roles(connection: Connection, password: str | None) -> None:
-    """Makes the roles where there are none, lets them log in, and grants them their rights. `password`: as for
+    """Makes the roles that do not exist, lets them log in, and grants them their rights. `password`: as for
     `find_password`.
 
-    Raises DatabaseUnavailableError where the user of this connection may not make roles, with what an administrator has
-    to run, and where a role of such a name could do more than it should.
+    Raises DatabaseUnavailableError if the user of this connection may not make roles; the message has the statements
+    for an administrator. Raises it too if an existing role of such a name has more rights than it should.
     """
     user, database = connection.execute(text("SELECT current_user, current_database()")).one()
     base = connection.scalar(select(tables.roster_state.c.role_base)) or make_role_base(database)
@@ -125,7 +128,7 @@ def ensure_roles(connection: Connection, password: str | None) -> None:
     try:
         with connection.begin_nested():
             for name in names.values():
-                _make(connection, name, find_password(connection.engine.url, name, password))
+                _ensure_role(connection, name, find_password(connection.engine.url, name, password))
     except DBAPIError as error:
         statements = "; ".join(f"CREATE ROLE {quote_name(name)} LOGIN PASSWORD '...'" for name in names.values())
         raise DatabaseUnavailableError(
@@ -135,12 +138,13 @@ def ensure_roles(connection: Connection, password: str | None) -> None:
     schema = connection.scalar(text("SELECT quote_ident(current_schema())"))
     for role, name in names.items():
         for right in (f"USAGE ON SCHEMA {schema}", *RIGHTS[role]):
-            connection.execute(_spell(f"GRANT {right} TO {quote_name(name)}"))
+            connection.execute(_make_statement(f"GRANT {right} TO {quote_name(name)}"))
     connection.execute(update(tables.roster_state).values(role_base=base))
 
 
 _MADE = text("SELECT rolcanlogin FROM pg_roles WHERE rolname = :name")
-# Attributes that row-level security does not hold, and roles that a session could become.
+# Attributes that exempt a role from row-level security or let it make roles, and the roles that its session could
+# become.
 _EXCESS = text("""
     SELECT concat_ws(', ',
         CASE WHEN made.rolsuper OR made.rolbypassrls THEN 'is exempt from row-level security' END,
@@ -151,35 +155,36 @@ _EXCESS = text("""
 """)
 
 
-def _make(connection: Connection, name: str, password: str | None) -> None:
+def _ensure_role(connection: Connection, name: str, password: str | None) -> None:
     can_login = connection.scalar(_MADE, {"name": name})
-    _require_least(connection, name)
+    _require_no_excess(connection, name)
     secret = "" if password is None else f" PASSWORD '{_encrypt(connection, name, password)}'"
     if can_login is None:
-        connection.execute(_spell(f"CREATE ROLE {quote_name(name)} LOGIN NOINHERIT{secret}"))
+        connection.execute(_make_statement(f"CREATE ROLE {quote_name(name)} LOGIN NOINHERIT{secret}"))
         return
     try:
         with connection.begin_nested():
-            connection.execute(_spell(f"ALTER ROLE {quote_name(name)} LOGIN{secret}"))
+            connection.execute(_make_statement(f"ALTER ROLE {quote_name(name)} LOGIN{secret}"))
     except DBAPIError:
-        # Of an administrator, who has given it a password.
+        # An administrator has made the role and given it a password: only that user may alter it.
         if not can_login:
             raise
 
 
-def _spell(statement: str) -> TextClause:
-    """A statement that takes no values: a colon, in a name or in an encrypted password, names none."""
+def _make_statement(statement: str) -> TextClause:
+    """Returns a statement without bound values. It escapes colons, which names and encrypted passwords may contain."""
     return text(statement.replace(":", "\\:"))
 
 
 def _encrypt(connection: Connection, name: str, password: str) -> str:
-    """The password as the server keeps it, so that no log of its statements has it in clear."""
+    """Returns the password as the server stores it, so that a log of its statements does not show it in clear text."""
     return str(
         encrypt_password(password, name, scope=connection.connection.dbapi_connection, algorithm="scram-sha-256")
     )
 
 
-def _require_least(connection: Connection, name: str) -> None:
+def _require_no_excess(connection: Connection, name: str) -> None:
+    """Raises DatabaseUnavailableError if the role has more rights than it should."""
     excess = connection.scalar(_EXCESS, {"name": name})
     if excess:
         raise DatabaseUnavailableError(
@@ -189,13 +194,13 @@ def _require_least(connection: Connection, name: str) -> None:
 
 
 def require_role(engine: Engine) -> None:
-    """Raises DatabaseUnavailableError where the connections of `engine`, of `make_role_urls`, cannot log in as their
-    role, or where it could do more than it should."""
+    """Raises DatabaseUnavailableError if `engine` cannot log in as its role, or if the role has more rights than it
+    should. `engine`: on a URL of `make_role_urls`."""
     name = str(engine.url.username)
     try:
         with engine.connect() as connection:
             user = connection.scalar(text("SELECT session_user"))
-            _require_least(connection, name)
+            _require_no_excess(connection, name)
     except DBAPIError:
         raise DatabaseUnavailableError(
             f"the service cannot log in to the database as {quote_name(name)}: run `roster db upgrade`, which gives "

@@ -1,8 +1,8 @@
-"""Several statements in one message: one round trip, one transaction, one snapshot.
+"""Batches of statements: a batch takes one round trip, one transaction and one snapshot.
 
-Of what PostgreSQL answers to a message the driver hands over the rows of the last statement alone, so the others are
-there for what they do: they admit a caller. What is set for the transaction ends with the message. Nothing stays with
-the session but the plans of statements, where it may keep them.
+Of the results of a batch, the driver returns the rows of the last statement only. The statements before it are there
+for their effect: they admit a caller. Settings that they make for the transaction end with the batch. The session keeps
+nothing but the plans of prepared statements, if it may prepare.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from roster_service.db.deadline import require_time_left
 from roster_service.db.engine import BATCH_START
 from roster_service.db.prepared_statements import (
     Statement,
+    ensure_prepared,
     fetch_rows,
     may_prepare,
-    plan,
     prepare,
     retry_with_fresh_plans,
 )
@@ -31,29 +31,30 @@ from roster_service.db.prepared_statements import (
 
 @dataclass(frozen=True)
 class Call:
-    """A kept statement, and its values. Who makes the same call again and again keeps it: it is spelled once."""
+    """A statement and its values. The caller keeps the statement, and may keep the call: a call caches its SQL text."""
 
     statement: Statement
     values: Mapping[str, Any]
-    _spelled: dict[bool, str] = field(default_factory=dict, compare=False, repr=False)
+    _texts: dict[bool, str] = field(default_factory=dict, compare=False, repr=False)
 
-    def spell(self, cursor: Any, prepared: bool) -> str:
-        """The call with its values in it; `prepared`: for a session that has the statement's plan."""
-        spelled = self._spelled.get(prepared)
-        if spelled is None:
+    def make_text(self, cursor: Any, prepared: bool) -> str:
+        """Returns the SQL text with the values in it. `prepared`: whether the session has prepared the statement, so
+        that the text is an EXECUTE."""
+        made = self._texts.get(prepared)
+        if made is None:
             wanted = prepare(self.statement)
             if prepared:
                 bound = [self.values[name] for name in wanted.values]
-                spelled = cursor.mogrify(wanted.call, bound).decode()
+                made = cursor.mogrify(wanted.call, bound).decode()
             else:
-                spelled = cursor.mogrify(wanted.plain, self.values).decode()
-            self._spelled[prepared] = spelled
-        return spelled
+                made = cursor.mogrify(wanted.plain, self.values).decode()
+            self._texts[prepared] = made
+        return made
 
 
 class RoundTrips:
-    """Sends messages, over one connection of each thread, which stays its own: fetching one from a pool and giving it
-    back would cost as much as the message."""
+    """Sends batches of statements. Each thread has a connection of its own: taking one from a pool and giving it back
+    would take as long as the round trip."""
 
     def __init__(self, engine: Engine) -> None:
         """`engine`: of `make_reading_engine`."""
@@ -63,11 +64,11 @@ class RoundTrips:
         self._own = threading.local()
 
     def fetch_last(self, *calls: Call) -> Sequence[tuple[Any, ...]]:
-        """The rows of the last of the calls, which are sent in one message.
+        """Sends the calls as one batch, in one round trip, and returns the rows of the last call.
 
-        Where the connection was dead, or its plans were made for tables or functions of another version, nothing was
-        answered, and the message is sent once more on a fresh connection. Raises DBAPIError for any other failure, and
-        OverdueError where the time of the request is up.
+        If the connection is dead, or its plans were made for tables or functions of another version, the database has
+        returned nothing: then it sends the batch once more, on a new connection. Raises DBAPIError for any other
+        failure, and OverdueError if the time of the request is up.
         """
         try:
             return self._send(calls)
@@ -76,7 +77,7 @@ class RoundTrips:
             if driver is None or not (driver.closed or isinstance(error, FeatureNotSupported)):
                 raise _hide_values(error) from None
         self.close()
-        # Those of the pool are as old as this one.
+        # The connections of the pool have the same age, so they are probably dead or stale too.
         self._engine.dispose()
         try:
             return self._send(calls)
@@ -84,8 +85,12 @@ class RoundTrips:
             raise _hide_values(error) from None
 
     def fetch_once(self, first: Call, statement: Statement, values: Mapping[str, Any]) -> Sequence[Row[Any]]:
-        """The rows of a statement that is not kept, in one transaction after a call: two messages. What such a
-        statement costs is finding its rows, and nothing of it stays here."""
+        """Runs `first` and then a statement that the caller does not keep, in one transaction and two round trips;
+        returns the rows of the statement.
+
+        It neither prepares the statement nor caches its text: such a statement spends its time on finding its rows.
+        Raises DBAPIError and OverdueError.
+        """
 
         def fetch() -> Sequence[Row[Any]]:
             with self._engine.connect() as connection:
@@ -105,24 +110,25 @@ class RoundTrips:
         own = self._own
         if not hasattr(own, "driver"):
             pooled = self._engine.raw_connection()
-            # Not one of those that the pool lends: a thread that waits for one would wait for ever.
+            # Detached, so that it does not count for the pool: threads keep their connections, and a thread that waited
+            # for one of the pool would wait for ever.
             pooled.detach()
             own.driver, own.info = pooled.dbapi_connection, pooled.info
         with own.driver.cursor() as cursor:
 
-            def send(message: str) -> None:
+            def send(batch: str) -> None:
                 require_time_left()
-                cursor.execute(f"{self._start} {message}")
+                cursor.execute(f"{self._start} {batch}")
 
             if self._prepared:
                 for call in calls:
-                    plan(prepare(call.statement), own.info, send)
-            send("; ".join([call.spell(cursor, self._prepared) for call in calls]))
+                    ensure_prepared(prepare(call.statement), own.info, send)
+            send("; ".join([call.make_text(cursor, self._prepared) for call in calls]))
             rows: Sequence[tuple[Any, ...]] = cursor.fetchall()
         return rows
 
 
 def _hide_values(error: psycopg2.Error) -> BaseException:
-    """A failure as SQLAlchemy has it, without the values of the statements."""
+    """Returns the driver's error as SQLAlchemy's, without the values of the statements."""
     hidden: BaseException = DBAPIError.instance("", None, error, psycopg2.Error, hide_parameters=True)
     return hidden

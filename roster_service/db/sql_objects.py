@@ -1,17 +1,16 @@
-"""The functions and policies of the database: each is one file under `sql/`, which says what runs today.
+"""The functions and policies of the database: one file each under `sql/`, with the present definition.
 
-They are applied all together at the end of every upgrade that moves the database to another revision, after the
-migrations. So a migration changes tables and data alone, and never meets a file that was written for later tables. The
-rules that follow:
+An upgrade that moves the database to another revision applies all of them after the migrations. So a migration changes
+tables and data only, and never runs a file that was written for later tables. The rules that follow:
 
-- A change of a file takes a migration, which may be empty: a new revision is what has the files applied.
-- A migration neither makes nor calls what a file makes. Where it drops or retypes a column that a policy or a function
-  with a parsed body (`RETURN`, `BEGIN ATOMIC`) reads, it drops that policy or function first.
-- Every policy is dropped and made anew. Functions are replaced in place, so that requests under way find them. A
-  function whose file goes, or whose arguments or result change, is dropped before: its former signature is added to
-  `REMOVED`.
-- A function that runs as the owner says `SET search_path FROM CURRENT`: the files are applied with the service's schema
-  and `pg_temp` as the search path, in this order, so that a caller's own schema cannot lend it other tables.
+- A change of a file needs a migration, which may be empty, because only a new revision applies the files.
+- A migration neither makes nor calls an object of these files. If it drops or retypes a column that a policy or a
+  function with a parsed body (`RETURN`, `BEGIN ATOMIC`) reads, it drops that policy or function first.
+- Every policy is dropped and created again. Functions are replaced in place, so that running requests still find them.
+  A function whose file is removed, or whose arguments or result change, must be dropped first: add its former signature
+  to `REMOVED`.
+- A function that runs as the owner has `SET search_path FROM CURRENT`. The files are applied with the search path of
+  the service's schema and then `pg_temp`, so that a caller cannot make the function use tables of another schema.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from importlib.resources.abc import Traversable
 from sqlalchemy import Connection, text
 
 SQL = files("roster_service.db") / "sql"
-# In the order of application: a function with a parsed body comes after those that it calls.
+# In the order of application: a function with a parsed body comes after the functions that it calls.
 FUNCTIONS = (
     "href_escape",
     "folding_lower",
@@ -37,9 +36,9 @@ FUNCTIONS = (
     "admit_key_holder",
     "evict_orderings",
 )
-# Former signatures, as DROP FUNCTION has them.
+# Former signatures, in the notation of DROP FUNCTION.
 REMOVED: tuple[str, ...] = ()
-# A file of these folders of `functions` takes the place of the one of the same name where the query is true.
+# Subfolders of `functions`: if the query is true, a file of the subfolder replaces the file of the same name.
 VARIANTS: Mapping[str, str] = {
     "superuser": "SELECT rolsuper FROM pg_roles WHERE rolname = current_user",
     "icu": "SELECT collprovider <> 'b' FROM pg_collation WHERE oid = CAST('roster_nocase' AS regcollation)",
@@ -54,7 +53,7 @@ _TABLES_WITH_POLICY = text(
 
 
 def apply_objects(connection: Connection) -> None:
-    """Makes every function and policy what its file says, in the transaction of this connection."""
+    """Creates or replaces every function and policy from its file, in the transaction of this connection."""
     schema, former_path = connection.execute(_SCHEMA).one()
     connection.execute(_SET_PATH, {"path": f"{schema}, pg_temp"})
     for table in connection.scalars(_TABLES_WITH_POLICY, {"name": POLICY}).all():
@@ -70,11 +69,11 @@ def apply_objects(connection: Connection) -> None:
 
 
 def read_function(name: str, *folders: Traversable) -> str:
-    """The text of a function: of the first of the folders that has it, else of `functions`."""
+    """Returns the text of a function, from the first of the folders that has its file, else from `functions`."""
     found = (folder / f"{name}.sql" for folder in (*folders, SQL / "functions"))
     return next(file for file in found if file.is_file()).read_text(encoding="utf-8")
 
 
 def _run(connection: Connection, statements: str) -> None:
-    # As it stands: a percent sign is no parameter.
+    # Without parameters, because the driver would take a percent sign for one.
     connection.exec_driver_sql(statements, execution_options={"no_parameters": True})

@@ -1,7 +1,7 @@
-"""The lock that keeps syncs apart, seen from outside: who holds it, and which runs ended without saying so.
+"""The advisory lock that lets one sync or purge run at a time, its holder, and the runs that were interrupted.
 
-A run holds the lock from before its row is there until after its row says how it ended. So a row that says `running`
-while nobody holds the lock is of a process that is gone.
+A run takes the lock before it adds its row to sync_runs, and releases it after it has written its outcome there. So if
+a row has the outcome `running` and no session holds the lock, the process of that run has ended.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from roster_service.db.tables import sync_runs
 # Two numbers, as pg_locks shows them: "Rost", "sync".
 SYNC_LOCK = {"class": 0x526F7374, "object": 0x73796E63}
 RUNNING, INTERRUPTED = "running", "interrupted"
-# What is said of an interrupted run.
+# The message of an interrupted run.
 INTERRUPTED_WORDS = "its process ended before the run; nothing was changed"
 
 _HOLDER = text(
@@ -27,17 +27,18 @@ _HOLDER = text(
 
 
 def try_sync_lock(connection: Connection) -> bool:
-    """Holds the lock until the transaction ends; False while a sync or a purge is under way."""
+    """Takes the lock until the end of the transaction. Returns False if a sync or a purge holds it."""
     taken = text("SELECT pg_try_advisory_xact_lock(:class, :object)")
     return bool(connection.scalar(taken, SYNC_LOCK))
 
 
 def find_lock_holder(connection: Connection) -> Row[Any] | None:
-    """(application name, process, time of day since when) of the session that holds the lock."""
+    """Returns (`application_name`, `pid`, `since` as HH:MM:SS) of the session that holds the lock, or None."""
     return connection.execute(_HOLDER, SYNC_LOCK).first()
 
 
 def find_interrupted(connection: Connection) -> frozenset[int]:
-    """The runs that are interrupted, if their rows still say `running` afterwards: a run may end while this looks."""
+    """Returns the ids of the interrupted runs. A run may end during the call, so the caller has to read the rows after
+    it: only those that still have the outcome `running` are interrupted."""
     running = connection.scalars(select(sync_runs.c.id).where(sync_runs.c.outcome == RUNNING)).all()
     return frozenset() if not running or find_lock_holder(connection) is not None else frozenset(running)

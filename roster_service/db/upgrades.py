@@ -1,7 +1,8 @@
-"""Brings a database to the tables of this version, with Alembic; the revisions lie in `migrations/versions`.
+"""Upgrades a database to the tables of this version, with Alembic. The revisions are in `migrations/versions`.
 
-An upgrade runs while requests are served. It waits `LOCK_SECONDS` for a lock, because requests wait behind it for as
-long, and then gives all its locks back and begins again, `ATTEMPTS` times. A sync holds its locks until it ends.
+Requests go on during an upgrade. An upgrade waits at most `LOCK_SECONDS` for a lock, because requests wait as long
+behind it; then it releases all its locks and begins again, at most `ATTEMPTS` times. (A sync, for example, holds its
+locks until it ends.)
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from roster_service.db.sql_objects import apply_objects
 from roster_service.db.tables import roster_state
 from roster_service.errors import DatabaseUnavailableError
 
-# Two commands at once wait for each other here instead of both creating the first table.
+# An advisory lock, so that two commands at once do not both create the first table.
 MIGRATION_LOCK = 0x526F7374
-# Tables of a newer version can be served if they are of this generation. A migration that a version before it could not
-# serve the roster with adds one to `roster_state.generation`, and its version adds one here.
+# This version can serve the tables of a newer version if they are of this generation. If an older version cannot serve
+# the tables of a migration, the migration adds one to `roster_state.generation`, and its version adds one here.
 GENERATION = 1
-# Of databases that were made before the first release: no revision leads from there.
+# The revisions of databases that were made before the first release. They cannot be upgraded.
 UNRELEASED = frozenset(f"{number:04}" for number in range(1, 21))
 LOCK_SECONDS = 2
 PAUSE_SECONDS = 1
@@ -35,7 +36,7 @@ ATTEMPTS = 20
 
 
 def make_config() -> Config:
-    """Alembic's configuration, without a file: the revisions travel inside the package."""
+    """Returns Alembic's configuration. It needs no file, because the package contains the revisions."""
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.set_main_option("path_separator", "os")
@@ -43,10 +44,10 @@ def make_config() -> Config:
 
 
 def read_revisions(connection: Connection) -> tuple[str | None, str]:
-    """(revision of the database, or None where it has no tables yet; newest revision of this version).
+    """Returns (revision of the database, or None if it has no tables yet; newest revision of this version).
 
-    Raises DatabaseUnavailableError where the installation has no revisions, without which any database would seem new,
-    and where the database is of before the first release.
+    Raises DatabaseUnavailableError if the installation has no revisions, because then every database would seem newer,
+    and if the database was made before the first release.
     """
     scripts = ScriptDirectory.from_config(make_config())
     head = scripts.get_current_head()
@@ -64,10 +65,10 @@ def read_revisions(connection: Connection) -> tuple[str | None, str]:
 
 
 def upgrade(engine: Engine, role_password: str | None = None) -> tuple[str | None, str]:
-    """Migrates to the newest revision and makes the roles that requests are served as, in one transaction.
+    """Migrates to the newest revision, and makes the roles of the workers, in one transaction.
 
-    `role_password`: as for `find_password`. Returns (revision before, revision after). Raises
-    DatabaseUnavailableError where others hold a table too long.
+    `role_password`: as for `find_password`. Returns (revision before, revision after). Raises DatabaseUnavailableError
+    if other sessions lock a table too long.
     """
     for attempt in range(ATTEMPTS):
         if attempt:
@@ -98,8 +99,8 @@ def _upgrade(engine: Engine, role_password: str | None) -> tuple[str | None, str
 
 
 def require_servable(engine: Engine) -> None:
-    """Raises DatabaseUnavailableError unless the tables are those that this version needs, or those of a newer version
-    that it can serve as well: so machines are upgraded one after the other, once the database is."""
+    """Raises DatabaseUnavailableError unless the tables are those of this version, or of a newer version that this one
+    can serve. The latter allows machines to be upgraded one after the other, after the database."""
     with engine.connect() as connection:
         current, _ = read_revisions(connection)
         known = {script.revision for script in ScriptDirectory.from_config(make_config()).walk_revisions()}
@@ -113,7 +114,7 @@ def require_servable(engine: Engine) -> None:
 
 
 def require_current(engine: Engine) -> None:
-    """Raises DatabaseUnavailableError where the database is not at the revision that this version needs."""
+    """Raises DatabaseUnavailableError if the database is not at the revision of this version."""
     with engine.connect() as connection:
         current, head = read_revisions(connection)
     if current != head:

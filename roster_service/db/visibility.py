@@ -1,7 +1,7 @@
 """The query filter: the first of the two layers that decide which rows a vendor sees.
 
-`visible_orgs` says, as rows, which orgs each vendor's grants open; every statement is bound to its vendor as
-`vendor_id`. A row is visible through an org:
+The table `visible_orgs` has a row for each org that a vendor's grants open; every statement binds its vendor as
+`vendor_id`. The visibility of a row follows from orgs:
 
 - an org, if it lies in a granted district, is a granted school, or is the district of a granted school;
 - a course, if its org is visible, or one of its classes is;
@@ -12,10 +12,11 @@
 - an academic session, if its feed brings a visible org: calendars have no org of their own in OneRoster;
 - a rendered record, if all orgs that it requires are granted (roster_service/cache/required_orgs.py).
 
-A vendor without rows sees nothing. The conditions stand below whatever a caller filters or sorts by.
+A vendor without rows in `visible_orgs` sees nothing. Every statement has these conditions, whatever its filter and
+sort.
 
-The second layer is row-level security, in texts of its own (roster_service/db/sql/policies): it goes by the key that
-the admission of a request has set for the transaction, not by `vendor_id`.
+The second layer is row-level security, written independently (roster_service/db/sql/policies): it compares the key that
+the admission of a request has set for the transaction, not `vendor_id`.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from roster_service.db.vocabulary import GUARDIAN_ROLES
 
 
 class MetadataOf(Enum):
-    """The kinds of record whose `metadata` has a scope of its own; no other record shows any."""
+    """The kinds of record whose `metadata` a scope opens. No other record shows its `metadata`."""
 
     ORGS = "orgs"
     STUDENTS = "students"
@@ -57,44 +58,45 @@ class MetadataOf(Enum):
 
 @dataclass(frozen=True)
 class ContentRights:
-    """The content rights of a caller: the part of their rights that shapes a statement; the vendor is bound to it."""
+    """The content rights of a caller: the part of its rights that changes the text of a statement. (The vendor is a
+    bound value.) `guardians`: whether the caller sees guardians; `metadata`: the kinds whose metadata it sees."""
 
     guardians: bool
     metadata: frozenset[MetadataOf]
 
 
 def has_row(row: FromClause, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Whether `row`, an alias of its own, has a row where the conditions hold.
+    """Returns the condition that a row exists for which the conditions hold. `row`: a new alias of a table.
 
-    Every other table that the conditions name is the enclosing query's, however deep this one stands: SQLAlchemy by
-    itself would look one level up only, and join the table a second time, with all its rows.
+    All other tables in the conditions belong to an enclosing query, at any depth. Without `correlate_except`,
+    SQLAlchemy would correlate with the next enclosing query only, and join the table once more, with all its rows.
     """
     return exists(select(literal_column("1")).select_from(row).where(*conditions).correlate_except(row))
 
 
 def of_each_row(condition: ColumnElement[bool]) -> ColumnElement[bool]:
-    """The same condition, which PostgreSQL evaluates for each row that the other conditions leave.
+    """Returns the same condition in a form that PostgreSQL evaluates for each row that the other conditions leave.
 
-    PostgreSQL takes a bare EXISTS for a join, and may begin with everything that is visible to find the rows of one
-    class. It cannot look into a CASE, so the other conditions drive the plan.
+    PostgreSQL plans a bare EXISTS as a join, and may begin with all visible rows to find those of one class. It cannot
+    look into a CASE, so the other conditions determine the plan.
     """
     return case((condition, 1), else_=0) != 0
 
 
-# What renders records for all vendors is bound to this one: the sync keeps rows for it that open every org. No vendor
-# has this id, and no admission gives its key.
+# The vendor id with which the sync renders records for all vendors: its rows in `visible_orgs` open every org. No
+# vendor has this id, and no admission sets its key.
 RENDERER = 0
 
 VENDOR: BindParameter[int] = bindparam("vendor_id", type_=Integer)
 
 
 def select_granted_orgs() -> Select[str]:
-    """The ids of the orgs whose people, classes and enrollments are visible."""
+    """Returns a query for the ids of the orgs whose people, classes and enrollments are visible."""
     return _select_visible(lambda visible: visible.granted)
 
 
 def select_whole_districts() -> Select[str]:
-    """The ids of the districts that are granted with all their orgs."""
+    """Returns a query for the ids of the districts that are granted with all their orgs."""
     return _select_visible(lambda visible: visible.whole_district)
 
 
@@ -104,38 +106,41 @@ def _select_visible(condition: Callable[[Any], ColumnElement[bool]]) -> Select[s
 
 
 def read_visible_set() -> ColumnElement[str]:
-    """The hash of what the admitted caller sees; NULL where nobody was admitted in this transaction."""
+    """Returns an expression for the hash of what the admitted caller sees: its visible orgs, and whether it sees
+    guardians. NULL if the transaction has admitted no caller."""
     return func.nullif(func.current_setting("roster.visible_set", True), "", type_=CText)
 
 
 def org_is_visible(org: FromClause) -> ColumnElement[bool]:
-    """Whether a row of orgs is itself visible: granted, or the district above a granted school."""
+    """Returns the condition that a row of orgs is visible: granted, or the district above a granted school."""
     return org_id_is_visible(org.c.sourced_id)
 
 
 def org_id_is_visible(org_id: ColumnElement[str]) -> ColumnElement[bool]:
-    """Whether the org with this id is visible."""
+    """Returns the condition that the org with this id is visible."""
     visible = visible_orgs.alias()
     return has_row(visible, visible.c.vendor_id == VENDOR, visible.c.org_id == org_id)
 
 
 def org_id_is_granted(org_id: ColumnElement[str]) -> ColumnElement[bool]:
-    """Whether the people, classes and enrollments of the org with this id are visible.
+    """Returns the condition that the people, classes and enrollments of the org with this id are visible.
 
-    Written as EXISTS: PostgreSQL then looks up the orgs of a few rows, and makes a list of all granted orgs for many.
+    It is an EXISTS, for which PostgreSQL looks up the org of each row if there are few rows, and hashes all granted
+    orgs if there are many.
     """
     visible = visible_orgs.alias()
     return has_row(visible, visible.c.vendor_id == VENDOR, visible.c.org_id == org_id, visible.c.granted)
 
 
 def role_is_visible(role: FromClause, rights: ContentRights) -> ColumnElement[bool]:
-    """Whether a row of user_roles is visible."""
+    """Returns the condition that a row of user_roles is visible."""
     granted = org_id_is_granted(role.c.org_id)
     return granted if rights.guardians else granted & role.c.role.not_in(GUARDIAN_ROLES)
 
 
 def user_is_visible(user_id: ColumnElement[str], rights: ContentRights, *roles: str) -> ColumnElement[bool]:
-    """Whether the user with this id is visible; with `roles`, whether through one of these."""
+    """Returns the condition that the user with this id is visible; with `roles`, that one of these roles makes it
+    visible."""
     role = tables.user_roles.alias()
     conditions = [role.c.user_id == user_id, role_is_visible(role, rights)]
     if roles:
@@ -157,8 +162,8 @@ def _class_is_visible(taught: FromClause, _rights: ContentRights) -> ColumnEleme
 
 def _enrollment_is_visible(enrollment: FromClause, rights: ContentRights) -> ColumnElement[bool]:
     taught = tables.classes.alias()
-    # The school says which enrollments are few. Of three joins PostgreSQL guesses the number of rows far too low, and
-    # pairs every class with every org.
+    # The condition on the school selects the rows; the others are checked for each of them. For a plan with three
+    # joins, PostgreSQL estimates far too few rows, and pairs every class with every org.
     return org_id_is_granted(enrollment.c.school_id) & of_each_row(
         has_row(taught, taught.c.sourced_id == enrollment.c.class_id, _class_is_visible(taught, rights))
         & user_is_visible(enrollment.c.user_id, rights)
@@ -171,15 +176,15 @@ def _session_is_visible(session: FromClause, _rights: ContentRights) -> ColumnEl
 
 
 def session_id_is_visible(session_id: ColumnElement[str], rights: ContentRights) -> ColumnElement[bool]:
-    """Whether the academic session with this id is visible."""
+    """Returns the condition that the academic session with this id is visible."""
     session = tables.academic_sessions.alias()
     return session_id.in_(select(session.c.sourced_id).where(row_is_visible(tables.academic_sessions, session, rights)))
 
 
 def rendered_record_is_visible(rights: ContentRights) -> ColumnElement[bool]:
-    """Whether a rendered record is what the caller would get of its record."""
+    """Returns the condition that a rendered record is the text that the caller would get of its record."""
     granted = or_(
-        # Says for most callers in one comparison what the list would.
+        # For most callers this one comparison decides, and PostgreSQL does not compare the list.
         rendered_records.c.district_id.in_(select_whole_districts()),
         rendered_records.c.required_orgs.contained_by(
             func.array(select_granted_orgs().scalar_subquery(), type_=CTexts)
@@ -200,12 +205,14 @@ _VISIBLE: Mapping[Table, Callable[[FromClause, ContentRights], ColumnElement[boo
 
 
 def row_is_visible(table: Table, row: FromClause, rights: ContentRights) -> ColumnElement[bool]:
-    """The condition that `row`, the table or an alias of it, is visible. KeyError for a table that has none."""
+    """Returns the condition that `row`, the table or an alias of it, is visible. Raises KeyError for a table without a
+    rule."""
     return _VISIBLE[table](row, rights)
 
 
 def user_metadata_is_visible(rights: ContentRights) -> ColumnElement[bool] | None:
-    """The condition that a user's metadata is visible; None where the caller sees no user's metadata at all."""
+    """Returns the condition that the metadata of a row of users is visible; None if the caller sees no user's
+    metadata."""
     roles: tuple[str, ...] = ()
     if MetadataOf.STUDENTS in rights.metadata:
         roles += ("student",)

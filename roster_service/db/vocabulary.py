@@ -1,7 +1,7 @@
-"""The words of OneRoster's enumerations, and how 1.2's words are said in 1.1.
+"""The words of OneRoster's enumerations, and the translation of 1.2's words to 1.1.
 
-The roster stores the words of 1.2 whatever the export's version. 1.1 has fewer words and no extensions, so each of
-its vocabularies says what stands for a word that it lacks: another word, or nothing where the field is optional.
+The roster stores the words of 1.2, whatever the version of the export. 1.1 has fewer words and no extensions. For a
+word that 1.1 does not have, it shows another word, or leaves the field out if the field is optional.
 """
 
 from __future__ import annotations
@@ -16,28 +16,29 @@ EXTENSION = r"ext:[a-zA-Z0-9.\-_]+"
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The closed list of words of one field; an extensible one also takes `ext:` and a name (1.2 only)."""
+    """The list of words of one field. An extensible vocabulary also accepts `ext:` and a name (1.2 only)."""
 
     words: tuple[str, ...]
     extensible: bool = False
 
     @property
     def pattern(self) -> str:
-        """A regular expression that a word of this vocabulary matches in full."""
+        """A regular expression that matches the words of this vocabulary, from their beginning to their end."""
         words = "|".join(self.words)
         return f"^({words}|{EXTENSION})$" if self.extensible else f"^({words})$"
 
 
 @dataclass(frozen=True)
 class Narrowing:
-    """How stored words are said in a vocabulary that lacks some: `stand_ins`, else `otherwise`, else left out."""
+    """The translation of stored words to a vocabulary that lacks some of them: to the word in `stand_ins`, else to
+    `otherwise`; if that is None, the field is left out."""
 
     vocabulary: Vocabulary
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     otherwise: str | None = None
 
     def narrow(self, stored: ColumnElement[str]) -> ColumnElement[str]:
-        """The SQL expression of the word that is shown for the `stored` one."""
+        """Returns the SQL expression of the word that is shown for the `stored` one; NULL to leave the field out."""
         whens: list[tuple[ColumnElement[bool], ColumnElement[str]]] = [(stored.in_(self.vocabulary.words), stored)]
         whens += [(stored == word, literal(shown, literal_execute=False)) for word, shown in self.stand_ins.items()]
         otherwise = null() if self.otherwise is None else literal(self.otherwise)
@@ -51,7 +52,7 @@ ORG_TYPES = Vocabulary(ORG_TYPES_1_1.words, extensible=True)
 
 SESSION_TYPES_1_1 = Vocabulary(("gradingPeriod", "schoolYear", "semester", "term"))
 SESSION_TYPES = Vocabulary(SESSION_TYPES_1_1.words, extensible=True)
-# What the specification calls terms.
+# The types of session that the endpoint `/terms` has.
 TERM_TYPES = ("term", "semester")
 
 CLASS_TYPES_1_1 = Vocabulary(("homeroom", "scheduled"))
@@ -91,7 +92,7 @@ NARROW_SESSION_TYPE = Narrowing(SESSION_TYPES_1_1, otherwise="term")
 NARROW_CLASS_TYPE = Narrowing(CLASS_TYPES_1_1)
 NARROW_SEX = Narrowing(SEXES_1_1)
 NARROW_ENROLLMENT_ROLE = Narrowing(ENROLLMENT_ROLES_1_1, otherwise="proctor")
-# A role that 1.1 has no word for becomes `aide`, the staff role with the least say.
+# A role that 1.1 does not have becomes `aide`, the staff role with the fewest rights.
 NARROW_USER_ROLE = Narrowing(
     USER_ROLES_1_1,
     {

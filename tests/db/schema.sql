@@ -174,7 +174,7 @@ BEGIN
         key = excluded.key
     WHERE (known.feed_id, known.granted, known.whole_district, known.key)
         IS DISTINCT FROM (excluded.feed_id, excluded.granted, excluded.whole_district, excluded.key);
-    -- Salted, so that the hash cannot be made up from ids that somebody knows: it opens the orderings of these orgs.
+    -- Salted, because the hash opens the orderings of these orgs: nobody can compute it from known ids.
     UPDATE vendors SET visible_set = seen.hash
     FROM (
         SELECT encode(sha256(convert_to(jsonb_build_array(

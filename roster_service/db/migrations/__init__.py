@@ -1,1 +1,1 @@
-"""The revisions of the database and the entry that runs them; a package, so that a distribution takes them along."""
+"""The revisions of the database and the entry that runs them. It is a package so that a distribution contains it."""

@@ -1,8 +1,8 @@
-"""Alembic's entry: runs the revisions on the connection that `roster_service.db.upgrades` hands over."""
+"""Alembic's entry: runs the revisions on the connection that `roster_service.db.upgrades` passes."""
 
 from alembic import context
 
-# Whatever declares tables, so that they are known.
+# The import declares all tables in `metadata`.
 from roster_service.db import tables
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=tables.metadata)

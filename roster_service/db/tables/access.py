@@ -1,6 +1,6 @@
-"""The tables behind access: API keys, throttle counters, usage, the access log, and which orgs are visible.
+"""The tables of access: API keys, throttle counters, usage counters, the access log, and visible orgs.
 
-The counters are UNLOGGED: they change with every request, and after a crash nobody misses them.
+The throttle counters are UNLOGGED, because they change with every request and may be lost in a crash.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import TIMESTAMP, UUID
 
 from roster_service.db.tables.roster import CText, Stamp, metadata
 
-# Counters compare instants that may lie closer together than a millisecond.
+# With microseconds: two hits of a counter may be less than a millisecond apart.
 Moment = TIMESTAMP(timezone=True)
 
 api_keys = Table(
@@ -19,14 +19,14 @@ api_keys = Table(
     # SHA-256 of the whole key, which has 256 random bits.
     Column("key_hash", LargeBinary, primary_key=True),
     Column("vendor_id", ForeignKey("vendors.id", ondelete="CASCADE"), nullable=False, index=True),
-    # The readable beginning, by which people talk about a key.
+    # The readable prefix, by which people name a key.
     Column("prefix", CText, nullable=False),
     Column("created_at", Stamp, nullable=False, server_default=text("now()")),
-    # Empty while the key is the vendor's current one.
+    # NULL until the key is replaced.
     Column("expires_at", Stamp),
 )
 
-# How many hits a counter has let through; its row is what concurrent hits wait for.
+# A row for each counter: the number of hits that passed. Concurrent hits wait for the lock of this row.
 rate_windows = Table(
     "rate_windows",
     metadata,
@@ -36,7 +36,8 @@ rate_windows = Table(
     prefixes=["UNLOGGED"],
 )
 
-# A ring of as many slots as the limit has hits: the next slot is free when what stands in it left the window.
+# A ring buffer with as many slots as the limit has hits: the next hit may pass when the hit in its slot has left the
+# window.
 rate_hits = Table(
     "rate_hits",
     metadata,
@@ -59,19 +60,20 @@ usage = Table(
     Column("bytes", BigInteger, nullable=False),
 )
 
-# Who was shown data, when, and how much of it; never whose. It outlives the vendor's row.
+# The access log: a row for each response with records, without the ids of records. It has no foreign key, so that its
+# rows outlive the vendor.
 audit = Table(
     "audit",
     metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
     Column("at", Stamp, nullable=False),
     Column("vendor_id", Integer, nullable=False),
-    # An OAuth client's id, or the readable beginning of an API key.
+    # An OAuth client's id, or the prefix of an API key.
     Column("caller", CText, nullable=False),
     Column("method", CText, nullable=False),
-    # The path as it is documented: ids are left out.
+    # The path as the documentation writes it, without ids.
     Column("path", CText, nullable=False),
-    # The filter, or the body's keys, with every value masked.
+    # The filter, or the keys of the body, with every value masked.
     Column("filter", CText),
     Column("records", Integer, nullable=False),
     Column("request_id", CText, nullable=False),
@@ -79,24 +81,24 @@ audit = Table(
     Index(None, "at"),
 )
 
-# Which orgs each vendor sees, by its grants: `refresh_visible_orgs` writes the rows, whenever grants change and
-# whenever a sync has changed orgs. Both layers of visibility read them. The rows of vendor 0 open every org: records
-# are rendered with them.
+# The visible orgs of each vendor. `refresh_visible_orgs` writes the rows when grants change, and in every sync that
+# changes orgs. Both layers of visibility read them. The rows of vendor 0, with which records are rendered, open every
+# org.
 visible_orgs = Table(
     "visible_orgs",
     metadata,
     Column("vendor_id", Integer, primary_key=True),
     Column("org_id", CText, primary_key=True),
-    # The feed that brings the org: academic sessions have no org of their own, and are visible by their feed.
+    # The feed of the org: academic sessions have no org, and are visible through their feed.
     Column("feed_id", Integer, nullable=False),
     # Whether the people, classes and enrollments of the org are visible too.
     Column("granted", Boolean, nullable=False),
     # Whether the org is a district that is granted with all its orgs.
     Column("whole_district", Boolean, nullable=False),
-    # The vendor's `visibility_key`: row-level security shows the rows to who has it, and to nobody else.
+    # The vendor's `visibility_key`: row-level security shows a row only to a transaction that was admitted with it.
     Column("key", UUID, nullable=False),
     Index(None, "key", "org_id"),
     Index(None, "key", "feed_id"),
-    # Every rendered record asks for these few rows: without an index of their own, all orgs of the vendor are read.
+    # The condition of every rendered record reads these few rows. Without this index it reads all orgs of the vendor.
     Index("ix_visible_orgs_whole_district", "key", "org_id", postgresql_where=text("whole_district")),
 )

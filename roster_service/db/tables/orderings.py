@@ -1,6 +1,6 @@
-"""The tables that keep orderings: the ids of a collection in their order, for one set of visible orgs and one revision.
+"""The tables of orderings: the ids of a collection in their order, for one set of visible orgs and one revision.
 
-Both are UNLOGGED: whatever is lost in a crash is made again by the next request that wants it.
+Both are UNLOGGED: after a crash, the next request for an ordering makes it again.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ orderings = Table(
     "orderings",
     metadata,
     Column("id", BigInteger, Identity(), primary_key=True),
-    # SHA-256 of what a request asks for: path, filter, sort and content rights.
+    # SHA-256 of the query: path, filter, sort and content rights.
     Column("query", LargeBinary, nullable=False),
-    # The hash of what the caller sees, orgs and guardians: who sees the same shares orderings.
+    # The hash of the caller's visible orgs, and whether it sees guardians. Callers with the same hash share orderings.
     Column("visible_set", CText, nullable=False),
     Column("revision", BigInteger, nullable=False),
-    # Whose request made it: the bound on what is kept counts for each vendor.
+    # The vendor whose request made it: half of the bound on all orderings applies to each vendor.
     Column("vendor_id", Integer, nullable=False),
     Column("total", BigInteger, nullable=False),
-    # What its ids take; 0: they were counted, and not kept.
+    # The size of its ids; 0: they were only counted, and are not stored.
     Column("bytes", BigInteger, nullable=False),
     Column("made_at", TIMESTAMP(timezone=True), nullable=False, server_default=text("now()")),
     UniqueConstraint("query", "visible_set", "revision"),
     prefixes=["UNLOGGED"],
 )
 
-# Every chunk but the last of an ordering has as many ids as the others.
+# All chunks of an ordering have the same number of ids, except the last one.
 ordering_chunks = Table(
     "ordering_chunks",
     metadata,

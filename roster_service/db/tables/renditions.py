@@ -1,8 +1,7 @@
-"""The tables that keep records as JSON texts: a rendered record is the text of one record, as a caller sees it who was
-granted all orgs that the text depends on; a rendition is all rendered records of one resource, version and set of
-content rights.
+"""The tables of rendered records. A rendered record is the JSON text of one record, for callers with grants of all its
+required orgs. A rendition is all rendered records of one resource, version and set of content rights.
 
-Both are UNLOGGED: whatever is lost in a crash is made live, and rendered again by the next sync.
+Both are UNLOGGED: after a crash, requests make the texts themselves until the next sync renders them again.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ renditions = Table(
     "renditions",
     metadata,
     Column("id", Integer, Identity(), primary_key=True),
-    # The hash of the expressions that its records are rendered by.
+    # The hash of the expressions that render its records.
     Column("key", CText, nullable=False, unique=True),
-    # The newest stamp of the roster that it was last brought up to.
+    # The newest stamp of the roster for which it was last refreshed.
     Column("as_of", Stamp, nullable=False),
-    # The hash of what its records depend on without a stamp of their own saying so.
+    # The hash of the data that its records depend on and whose changes do not show in their stamps.
     Column("dependency_hash", CText, nullable=False),
-    # False: it was larger than the bound, so its records are made live.
+    # False: it is larger than the bound, so requests make the texts of its records themselves.
     Column("is_kept", Boolean, nullable=False),
     Column("bytes", BigInteger, nullable=False),
     prefixes=["UNLOGGED"],
@@ -32,13 +31,13 @@ rendered_records = Table(
     metadata,
     Column("rendition_id", Integer, primary_key=True),
     Column("sourced_id", CText, primary_key=True),
-    # The orgs that must all be granted to a caller for the text to be what the caller would get.
+    # The orgs that must all be granted to a caller so that the text is right for it.
     Column("required_orgs", CTexts, nullable=False),
-    # The district that all of them lie in; empty where there is no such one.
+    # The district of all of them; NULL if they are not in one district.
     Column("district_id", CText),
-    # Whether the right to see guardians is needed too.
+    # Whether the caller must also have the right to see guardians.
     Column("requires_guardians", Boolean, nullable=False),
-    # Where refs begin, the root of the addresses is left open.
+    # The JSON text. In place of the root address, its refs have a placeholder.
     Column("body", CText, nullable=False),
     prefixes=["UNLOGGED"],
 )

@@ -1,12 +1,13 @@
-"""Every table, in SQLAlchemy Core.
+"""The tables of feeds, the roster and the accounts, in SQLAlchemy Core.
 
-Text is `COLLATE "C"`: it sorts by code point, compares exactly, and its indexes serve both. Roster tables have no
-foreign keys: a load checks references set by set before it writes, which costs one pass instead of one probe per
-row, and a tombstone may outlive what it points at for a night. Account tables are small and have them.
+Text is `COLLATE "C"`: it sorts by code point and compares exactly, and one index serves both. Roster tables have no
+foreign keys: a load checks references in sets before it writes, which takes one pass instead of one lookup for each
+row, and a tombstone may exist for a night longer than the record that it refers to. The tables of accounts are small
+and have foreign keys.
 
-The indexes of the roster are made by the first load that brings rows, after these: building one over all rows costs a
-fifth of feeding them to it one by one, and needs no lock that a reader would feel. So are its primary keys, which are
-unique indexes of these names.
+The first load makes the indexes of the roster, after its rows: building an index over all rows takes a fifth of the
+time of inserting them into it one by one, and needs no lock that readers would notice. The load makes the primary keys
+in the same way, as unique indexes with these names.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ metadata = MetaData(
 
 CText = Text(collation="C")
 CTexts: ARRAY[Any] = ARRAY(CText)
-# Milliseconds, because that is what the wire shows: a filter on a stamp that was read finds its record again.
+# In milliseconds, as the interfaces write instants: a filter with a stamp that a consumer has read finds its record.
 Stamp = TIMESTAMP(timezone=True, precision=3)
 
 
 def _roster_table(name: str, *items: SchemaItem) -> Table:
-    """A table of roster records: the base fields of every resource, and the feed that owns the row."""
+    """Declares a roster table: the base fields of every resource, the feed that owns the row, and `items`."""
     return Table(
         name,
         metadata,
@@ -61,8 +62,8 @@ def _roster_table(name: str, *items: SchemaItem) -> Table:
         Column("date_last_modified", Stamp, nullable=False),
         Column("metadata", JSONB),
         *items,
-        # Of the row of the export that the record was made of: the next night, a row with the same fingerprint needs
-        # no look at its cells. Empty where the row has to be looked at again in any case.
+        # The fingerprint of the export row that the record was made from. The next run does not compare the cells of a
+        # row with the same fingerprint. NULL: the next run has to compare the row in any case.
         Column("fingerprint", BigInteger),
         CheckConstraint("status IN ('active', 'tobedeleted')", name="status"),
         # Deltas: filter=dateLastModified>'...'
@@ -80,12 +81,12 @@ feeds = Table(
     Column("format", CText, nullable=False),
     Column("path", CText),
     Column("enabled", Boolean, nullable=False, server_default=text("true")),
-    # Percent of the records of a type; empty: the service's setting.
+    # The limits beyond which a run is held, in percent of the records of a type; NULL: the service's setting.
     Column("hold_tombstones_percent", SmallInteger),
     Column("hold_changes_percent", SmallInteger),
-    # Of the whole export that was loaded last without a refusal: what is the same again changes nothing.
+    # The digest of the export that was loaded last without a rejected row. The same export again changes nothing.
     Column("last_digest", LargeBinary),
-    # Whether fingerprints can be trusted: the last run said everything about every record of the feed.
+    # Whether the next run may trust the fingerprints of the feed: the last run read every record of the feed in full.
     Column("fingerprinted", Boolean, nullable=False, server_default=text("false")),
     Column("created_at", Stamp, nullable=False, server_default=text("now()")),
 )
@@ -98,22 +99,22 @@ sync_runs = Table(
     Column("format", CText, nullable=False),
     Column("source", CText, nullable=False),
     Column("started_at", Stamp, nullable=False),
-    # Empty until it ends, and of a run whose process was killed.
+    # NULL while it runs, and for a run whose process was killed.
     Column("finished_at", Stamp),
-    # All changes of a run carry this one dateLastModified; empty where the run changed nothing.
+    # The dateLastModified of all changes of the run; NULL if it changed nothing.
     Column("stamp", Stamp),
     Column("outcome", CText, nullable=False),
     Column("counts", JSONB, nullable=False),
     Column("seconds", JSONB, nullable=False),
-    # Why it was refused, held or failed, in a sentence.
+    # The reason why it was refused, held or failed, in one sentence.
     Column("message", CText),
-    # What was put up with, or done without being asked, in sentences.
+    # The notices for the operator, one sentence each: tolerated deviations, and actions that nobody requested.
     Column("notices", CTexts, nullable=False, server_default=text("'{}'")),
-    # How many rows were refused; the first of them stand in sync_refusals.
+    # The number of rejected rows; sync_refusals has the first of them.
     Column("refused", Integer, nullable=False, server_default=text("0")),
     # The export of a held run, kept until it is approved or discarded.
     Column("kept_export", CText),
-    # Of that export as it was read: approving takes no other one.
+    # The digest of that export as it was read: an approval loads no other export.
     Column("kept_digest", LargeBinary),
     CheckConstraint(
         "outcome IN ('running', 'done', 'unchanged', 'held', 'approved', 'discarded', 'refused', 'failed', "
@@ -134,7 +135,7 @@ sync_refusals = Table(
     Column("reason", CText, nullable=False),
 )
 
-# One row. `revision` changes when a sync changed something visible; `as_of` is the newest stamp in the roster;
+# A table of one row. `revision` grows when a sync changes a visible record; `as_of` is the newest stamp in the roster;
 # tombstones older than `deletions_since` may have been purged.
 roster_state = Table(
     "roster_state",
@@ -143,11 +144,11 @@ roster_state = Table(
     Column("revision", BigInteger, nullable=False),
     Column("as_of", Stamp, nullable=False),
     Column("deletions_since", Stamp, nullable=False),
-    # Of the hashes in `vendors.visible_set`.
+    # The salt of the hashes in `vendors.visible_set`.
     Column("salt", UUID, nullable=False, server_default=text("gen_random_uuid()")),
-    # What the names of the roles begin with that requests are served as; they are made after the migrations.
+    # The base of the names of the workers' roles (roster_service/db/roles.py); NULL until an upgrade has made them.
     Column("role_base", CText),
-    # Which versions of the service can serve the tables (roster_service/db/upgrades.py).
+    # Determines which versions of the service can serve the tables (roster_service/db/upgrades.py).
     Column("generation", Integer, nullable=False, server_default=text("1")),
     CheckConstraint("singleton", name="singleton"),
 )
@@ -160,7 +161,7 @@ orgs = _roster_table(
     Column("type", CText, nullable=False),
     Column("identifier", CText),
     Column("parent_id", CText, index=True),
-    # The nearest org of type district at or above this one; what a vendor's district grants are compared with.
+    # The nearest org of type district at or above this one. District grants are compared with it.
     Column("district_id", CText, index=True),
 )
 
@@ -235,9 +236,9 @@ users = _roster_table(
     Index(None, "username"),
 )
 
-# A user's roles, in the words of OneRoster 1.2 whatever the export's version. `origin` is `export` for a role that
-# the export names, `enrollment` for one that follows from an enrollment at a school where the user has no other:
-# so every enrolled user belongs to the school, and a ref to a user never points at one that the caller cannot see.
+# A user's roles, in the words of OneRoster 1.2 whatever the version of the export. `origin` is `export` for a role that
+# the export has, and `enrollment` for a role that the sync adds because the user has an enrollment at a school and no
+# role there. So every enrolled user has a role at the school, and a caller that sees an enrollment also sees its user.
 user_roles = Table(
     "user_roles",
     metadata,
@@ -250,9 +251,9 @@ user_roles = Table(
     Column("end_date", Date),
     Column("profile_id", CText),
     Column("origin", CText, nullable=False),
-    # Of the row of roles.csv that the role is; empty where another file brought it. A delta names roles by it.
+    # The sourcedId of the role's row in roles.csv, by which a delta names it; NULL if another file has the role.
     Column("row_id", CText),
-    # True of a role that the export has taken back since its user is gone: only the tombstone still has it.
+    # True for a role that the export has removed after its user was deleted: only the tombstone of the user shows it.
     Column("taken_back", Boolean),
     CheckConstraint("role_type IN ('primary', 'secondary')", name="role_type"),
     CheckConstraint("origin IN ('export', 'enrollment')", name="origin"),
@@ -271,7 +272,7 @@ user_profiles = Table(
     Column("description", CText),
     # [{"type": ..., "username": ...}, ...]; passwords are never stored.
     Column("credentials", JSONB),
-    # As of roles.
+    # As in user_roles.
     Column("taken_back", Boolean),
 )
 
@@ -323,18 +324,18 @@ vendors = Table(
     Column("name", CText, nullable=False),
     Column("email", CText, nullable=False, unique=True),
     Column("enabled", Boolean, nullable=False, server_default=text("true")),
-    # Tokens carry it; a change of the grants, or disabling, makes every older token useless.
+    # Tokens carry it. A change of the grants adds one, which ends all older tokens; so does disabling the vendor.
     Column("grant_version", Integer, nullable=False, server_default=text("1")),
-    # A random key for each version of the grants: access tokens carry it, and row-level security goes by it.
+    # A random key for each version of the grants. Access tokens carry it, and row-level security compares it.
     Column("visibility_key", UUID, nullable=False, server_default=text("gen_random_uuid()")),
-    # The hash of the orgs that are visible to the vendor.
+    # The hash of the vendor's visible orgs.
     Column("visible_set", CText, nullable=False, server_default=text("''")),
     Column("created_at", Stamp, nullable=False, server_default=text("now()")),
-    # argon2id; empty: nobody can log in.
+    # argon2id; NULL: no login is possible.
     Column("password_hash", CText),
-    # What the vendor may have beside the plain student record.
+    # The permission flags: the parts of a student record that `include` may request.
     Column("flags", CTexts, nullable=False, server_default=text("'{}'")),
-    # The vendor's own throttle; empty: the default.
+    # The vendor's own rate limits; NULL: the default.
     Column("requests_per_second", Integer),
     Column("burst", Integer),
     Column("requests_per_day", Integer),
@@ -359,7 +360,7 @@ oauth_clients = Table(
     Column("name", CText, nullable=False),
     # SHA-256 of 256 random bits.
     Column("secret_hash", LargeBinary, nullable=False),
-    # The one before it, while it still counts.
+    # The hash of the previous secret, which is valid until `previous_secret_ends_at`.
     Column("previous_secret_hash", LargeBinary),
     Column("previous_secret_ends_at", Stamp),
     Column("scopes", CTexts, nullable=False),
@@ -376,7 +377,7 @@ signing_keys = Table(
     # The private JWK, sealed with the service's secret key.
     Column("private_sealed", LargeBinary, nullable=False),
     Column("created_at", Stamp, nullable=False, server_default=text("now()")),
-    # From when on its signatures count no longer; a key that has such a time signs no more.
+    # The instant from which its signatures are not valid any more. A key with such an instant signs no new tokens.
     Column("retired_at", Stamp),
 )
 

@@ -1,4 +1,4 @@
-"""The tables, the collation of searches, and the one row of the roster's state."""
+"""Creates the tables, the collation of searches, and the row of roster_state."""
 
 from pathlib import Path
 
@@ -16,7 +16,8 @@ TABLES = Path(__file__).with_suffix(".sql")
 
 
 def upgrade() -> None:
-    """Ignoring case beyond ASCII needs a collation that knows Unicode: the built-in one (17 and newer), else ICU's."""
+    """Searches ignore case beyond ASCII, which needs a Unicode collation: the built-in one (PostgreSQL 17 and newer),
+    else ICU's. Raises DatabaseUnavailableError if the server has neither."""
     known = op.get_bind().scalars(sa.text("SELECT collname FROM pg_collation")).all()
     if "pg_c_utf8" in known:
         op.execute("CREATE COLLATION roster_nocase (provider = builtin, locale = 'C.UTF-8')")

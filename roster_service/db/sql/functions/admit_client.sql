@@ -1,7 +1,8 @@
--- Admits the client of an access token for the rest of the transaction: sets the key by which the policies show rows,
--- the hash of what this key opens, and whether guardians are shown. False, and nothing is open, where the token
--- counts no longer. The caller must know the vendor's random key, which its token carries: a session that makes up the
--- arguments is not admitted. It runs as the owner of the tables: the role that serves reads no account by itself.
+-- Admits the client of an access token for the rest of the transaction: it sets the key that the policies compare, the
+-- hash of the client's visible orgs, and whether guardians are visible. It returns false, and admits nobody, if the
+-- token is no longer valid. The arguments include the vendor's random key, which the token carries, so a session cannot
+-- be admitted with made-up arguments. It runs as the owner of the tables, because the serving role cannot read
+-- accounts.
 CREATE OR REPLACE FUNCTION admit_client(
     client text, vendor numeric, client_version numeric, grant_version numeric, visibility_key uuid,
     signed_by text, guardians boolean

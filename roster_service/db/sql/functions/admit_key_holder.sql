@@ -1,7 +1,7 @@
--- Admits the vendor of an API key, by the key's hash, for the rest of the transaction, as admit_client does, and gives
--- all that a login or a request of the vendor interface needs. No row for an unknown key; a disabled vendor has a row,
--- and nothing is open. It runs as the owner of the tables: the role that serves reads no account, key or secret by
--- itself.
+-- Admits the vendor of an API key, by the hash of the key, for the rest of the transaction, as admit_client does. It
+-- returns one row with the data of the vendor that a login or a request of the vendor interface needs. For an unknown
+-- key it returns no row; for a disabled vendor it returns a row and admits nobody. It runs as the owner of the tables,
+-- because the serving role cannot read accounts, keys and secrets.
 CREATE OR REPLACE FUNCTION admit_key_holder(
     hash bytea, guardians boolean,
     OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer,

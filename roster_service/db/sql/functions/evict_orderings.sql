@@ -1,7 +1,7 @@
--- Removes the orderings of older revisions, and beyond the bounds those that were made first: of each vendor, beyond
--- half of the bytes and of the number that are kept in all. The newest one of each vendor stays, however large it is.
--- Nothing is done while another worker is at it. It runs as the owner of the tables: the role that serves sees the
--- orderings of one request's vendor alone.
+-- Removes the orderings of older revisions. Of the others, it removes the oldest ones beyond the bounds, and of each
+-- vendor those beyond half of the bounds. It keeps the newest ordering of each vendor, however large that is. It does
+-- nothing while another worker runs it. It runs as the owner of the tables, because the serving role sees only the
+-- orderings that the admission of a request opens.
 CREATE OR REPLACE FUNCTION evict_orderings(most_bytes bigint, most_orderings bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN

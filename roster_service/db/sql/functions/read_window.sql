@@ -1,5 +1,5 @@
--- How many hits the counter `name` has in its window of `seconds`, and the oldest of them. Of a full window one slot
--- tells both; only a window that is not full is counted.
+-- Returns the number of hits of the counter `name` in its window of `seconds`, and the instant of the oldest one. For a
+-- full window it reads one slot; only for a window that is not full it counts the hits.
 CREATE OR REPLACE FUNCTION read_window(
     name text, most integer, seconds double precision, OUT oldest timestamptz, OUT hits integer
 )

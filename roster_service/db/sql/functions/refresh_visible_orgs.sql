@@ -1,8 +1,8 @@
--- Writes anew which orgs a vendor sees: the orgs of its granted districts, its granted schools, and the districts above
--- those. Vendor 0, with which records are rendered, sees every org. Of two transactions that do this for one vendor the
--- second waits for the first, and reads what it has committed: otherwise a sync could write a row for a grant that was
--- taken back meanwhile. They wait for the vendor's row, which a change of grants has changed before: two locks could be
--- taken in either order, and each would wait for the other.
+-- Updates the visible orgs of a vendor: the orgs of its granted districts, its granted schools, and the districts of
+-- those. Vendor 0, with which records are rendered, sees every org. If two transactions update one vendor, the second
+-- waits for the first and reads the rows that it has committed: otherwise a sync could write a row for a grant that was
+-- revoked meanwhile. They wait for the lock of the vendor's row, which a change of grants already has: with another
+-- lock beside it, two transactions could take the two in different order, and deadlock.
 CREATE OR REPLACE FUNCTION refresh_visible_orgs(vendor integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -39,7 +39,7 @@ BEGIN
         key = excluded.key
     WHERE (known.feed_id, known.granted, known.whole_district, known.key)
         IS DISTINCT FROM (excluded.feed_id, excluded.granted, excluded.whole_district, excluded.key);
-    -- Salted, so that the hash cannot be made up from ids that somebody knows: it opens the orderings of these orgs.
+    -- Salted, because the hash opens the orderings of these orgs: nobody can compute it from known ids.
     UPDATE vendors SET visible_set = seen.hash
     FROM (
         SELECT encode(sha256(convert_to(jsonb_build_array(

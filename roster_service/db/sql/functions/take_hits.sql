@@ -1,6 +1,6 @@
--- Counts `amount` hits on the counter `name` and returns true, unless the window of `seconds` would then have more than
--- `most`. Each call is atomic, however many arrive at once: they wait for the counter's row. A hit is let through when
--- the one that stands `most` places before it is older than the window, so no window ever has more than `most`.
+-- Counts `amount` hits of the counter `name` and returns true; if the window of `seconds` would then have more than
+-- `most` hits, it returns false and counts none. Concurrent calls wait for the lock of the counter's row. A hit passes
+-- if the hit `most` hits before it is older than the window, so no window ever has more than `most` hits.
 CREATE OR REPLACE FUNCTION take_hits(name text, most integer, seconds double precision, amount integer) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE

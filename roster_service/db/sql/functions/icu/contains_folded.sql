@@ -1,4 +1,5 @@
--- As functions/contains_folded.sql. ICU lowers the capital dotted I to two characters, so it is replaced before.
+-- As functions/contains_folded.sql, for an ICU collation. ICU lowers the capital dotted I to two characters, so the
+-- function replaces it first.
 CREATE OR REPLACE FUNCTION contains_folded(value text, wanted text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE
     WHEN folding_position(

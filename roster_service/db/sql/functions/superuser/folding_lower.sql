@@ -1,6 +1,6 @@
--- PostgreSQL's own `lower`, declared LEAKPROOF. A policy is checked before a condition of the caller, because an error
--- or a notice of a function could tell of a row that is not shown; a LEAKPROOF condition may come first, which makes a
--- search of all users several times cheaper. `lower` tells nothing but its result, but PostgreSQL does not declare it
--- so, and only a superuser can.
+-- PostgreSQL's own `lower`, declared LEAKPROOF. PostgreSQL evaluates a policy before the conditions of the query,
+-- because an error or a notice of a function could reveal a row that is not visible. It may evaluate a LEAKPROOF
+-- condition first, which makes a search of all users several times faster. `lower` reveals nothing but its result, but
+-- PostgreSQL does not declare it LEAKPROOF, and only a superuser can.
 CREATE OR REPLACE FUNCTION folding_lower(text) RETURNS text
 LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF AS 'lower';
