@@ -43,12 +43,13 @@ test: $(VENV)/.test ## Run the tests on a real PostgreSQL (the embedded one, or 
 
 check: style types imports audit test ## Style, types, import contracts, known vulnerabilities, tests: what must hold before a commit
 
-check-long: check alone docs ## All of that, and what takes long: a million inputs to the parser, faults, nights, the whole access matrix, all requests of the OpenAPI documents
+check-long: check alone docs ## All of that, and what takes long: a million inputs to the parser, faults, nights, the whole access matrix, all requests of the OpenAPI documents, nginx, the systemd units, the image
 	@$(BIN)/python -W error -m tests.grammar.fuzz 1000000
 	@FAULT_ROUNDS=50 SERVER_FAULT_ROUNDS=10 $(BIN)/python -m pytest tests/faults
 	@SYNC_SEQUENCES=200 $(BIN)/python -m pytest tests/sync/test_sequences.py tests/sync/test_row_fingerprints.py
 	@MATRIX=all $(BIN)/python -m pytest tests/access_matrix
 	@SCHEMATHESIS=all $(BIN)/python -m pytest tests/openapi
+	@DEPLOYMENT=all $(BIN)/python -m pytest -rs tests/deploy
 
 style: $(VENV)/.test ## Check the style of the code, and its words
 	@$(BIN)/ruff check --quiet $(SOURCES)
@@ -61,7 +62,7 @@ types: $(VENV)/.test ## Check the types (mypy, strict)
 imports: $(VENV)/.test ## Check that imports only point down
 	@$(BIN)/lint-imports --no-cache
 
-audit: $(VENV)/.test ## Ask the public list of vulnerabilities about every installed package
+audit: $(VENV)/.test ## Ask the public list of vulnerabilities about every installed package; with CI set, each must be checked
 	@$(BIN)/python -m tests.audit
 
 alone: $(VENV)/.test ## Prove that the filter library and the service build, install in a clean environment and work there

@@ -1,19 +1,30 @@
-"""pip-audit on the packages of this environment, and what to make of its report."""
+"""pip-audit on the packages of this environment, and the verdict on its report."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 # Of one request; the list has one for every package.
 SECONDS = 10
+# What requests and pip-audit say where there is no connection to the list.
+NO_CONNECTION = re.compile(
+    r"(?:Connection|ConnectTimeout|ReadTimeout|Proxy|SSL|NameResolution|NewConnection)Error|ConnectTimeout|ReadTimeout|"
+    r"Max retries exceeded|[Cc]ould not connect|[Cc]onnection refused|Temporary failure in name resolution|"
+    r"not redirecting properly"
+)
+# pip-audit's reason for the packages of this project, which are no packages of the list.
+OWN = "marked as editable"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said, and whether a package must be replaced."""
+    """What is said, and whether the build must stop."""
 
     words: str
     failed: bool
@@ -26,21 +37,34 @@ def run_audit() -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
-def judge(report: str, said: str) -> Verdict:
-    """The verdict on a report; a report that is none, or that knows no package, means that the list is out of reach."""
+def judge(report: str, said: str, *, strict: bool) -> Verdict:
+    """The verdict on a report.
+
+    A list that cannot be reached, or that knows no package at all (as a mirror without it), stops no build: the verdict
+    says that nothing was checked. `strict`, as in CI: where the list can be reached, every package has to be checked;
+    an audit that breaks off, or that leaves a package out, fails.
+    """
     try:
         packages = json.loads(report)["dependencies"]
     except (ValueError, KeyError, TypeError):
-        last = said.strip().splitlines()[-1:] or ["no report"]
-        return Verdict(f"audit: skipped, the list of vulnerabilities cannot be reached ({last[0][:200]})", failed=False)
+        last = (said.strip().splitlines()[-1:] or ["no report"])[0][:200]
+        if NO_CONNECTION.search(said):
+            return Verdict(f"audit: NOT CHECKED, the list of vulnerabilities cannot be reached ({last})", failed=False)
+        return Verdict(f"audit: NOT CHECKED, the audit broke off ({last})", failed=strict)
     known = [package for package in packages if "skip_reason" not in package]
     if not known:
-        return Verdict("audit: skipped, the list of vulnerabilities knows no package from here", failed=False)
-    found = [
-        f"  {package['name']} {package['version']}: {flaw['id']}, "
-        f"mended in {', '.join(flaw['fix_versions']) or 'none yet'}"
-        for package in known
-        for flaw in package["vulns"]
+        return Verdict("audit: NOT CHECKED, the list of vulnerabilities knows no package from here", failed=False)
+    found = [describe(package, flaw) for package in known for flaw in package["vulns"]]
+    left = [
+        f"  {package['name']}: not checked, {package['skip_reason']}"
+        for package in packages
+        if OWN not in package.get("skip_reason", OWN)
     ]
     words = f"audit: {len(known)} of {len(packages)} packages are known, {len(found)} vulnerabilities"
-    return Verdict("\n".join([words, *found]), failed=bool(found))
+    return Verdict("\n".join([words, *found, *left]), failed=bool(found) or (strict and bool(left)))
+
+
+def describe(package: Mapping[str, Any], flaw: Mapping[str, Any]) -> str:
+    """A vulnerability of a package, as a line."""
+    mended = ", ".join(flaw["fix_versions"]) or "none yet"
+    return f"  {package['name']} {package['version']}: {flaw['id']}, mended in {mended}"
