@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import itertools
 import os
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from flask import Flask
 from hypothesis import settings
-from sqlalchemy import Engine, create_engine, make_url, text
+from sqlalchemy import Engine
 
-from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.db.roles import Role, make_role_base, name_role
-from roster_service.db.upgrades import upgrade
+from tests.postgres.databases import administer, copy_database, drop_databases
+from tests.postgres.server import TEMPLATE, make_template, open_server
 
 # A slow machine is no bug. In CI the same inputs every time: a find there would be nobody's change.
 settings.register_profile("here", deadline=None)
@@ -29,7 +27,6 @@ TALLY = "tally"
 TALLIED = pytest.StashKey[list[str]]()
 
 TEST_DATABASE_VARIABLE = "ROSTER_TEST_DATABASE_URL"
-TEMPLATE = "roster_test_template"
 
 
 @pytest.fixture(scope="session")
@@ -58,63 +55,51 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 @pytest.fixture(scope="session")
-def server_url() -> Iterator[str]:
+def server_url(request: pytest.FixtureRequest) -> Iterator[str]:
     """A PostgreSQL server to make databases on: ROSTER_TEST_DATABASE_URL, else an embedded one that is thrown away."""
     given = os.environ.get(TEST_DATABASE_VARIABLE)
     if given:
         yield given
         return
-    with (
-        tempfile.TemporaryDirectory(prefix="roster-test-", ignore_cleanup_errors=True) as folder,
-        open_embedded(Path(folder)) as url,
-    ):
-        # Nothing here has to survive a power cut.
-        administer(url, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+    cache: pytest.Cache | None = getattr(request.config, "cache", None)
+    with open_server(cache and cache.mkdir("roster-clusters")) as url:
         yield url
 
 
-def administer(server_url: str, *statements: str) -> None:
-    """Run statements that cannot stand in a transaction, such as CREATE DATABASE."""
-    engine = create_engine(make_url(server_url).set(drivername="postgresql+psycopg2"), isolation_level="AUTOCOMMIT")
-    try:
-        with engine.connect() as connection:
-            for statement in statements:
-                connection.execute(text(statement))
-    finally:
-        engine.dispose()
-
-
-def url_of(server_url: str, database: str) -> str:
-    """The URL of another database on the same server."""
-    return make_url(server_url).set(database=database).render_as_string(hide_password=False)
+@pytest.fixture(scope="session")
+def migrated_template(server_url: str) -> Iterator[str]:
+    """The name of an empty, migrated database to copy; nothing stays connected to it."""
+    if TEST_DATABASE_VARIABLE not in os.environ:
+        yield TEMPLATE
+        return
+    name = f"{TEMPLATE}_{os.getpid()}"
+    make_template(server_url, name)
+    yield name
+    drop_databases(server_url, name)
+    # The copies of the template share its roles.
+    administer(server_url, *(f"DROP ROLE {name_role(make_role_base(name), role)}" for role in Role))
 
 
 @pytest.fixture(scope="session")
-def make_database(server_url: str) -> Iterator[Callable[[], str]]:
+def make_database(server_url: str, migrated_template: str) -> Iterator[Callable[[], str]]:
     """Makes an empty, migrated database and returns its URL; all are dropped at the end."""
     numbers = itertools.count(1)
-    made = [f"{TEMPLATE}_{os.getpid()}"]
-    administer(server_url, f"CREATE DATABASE {made[0]}")
-    engine = make_engine(url_of(server_url, made[0]))
-    upgrade(engine)
-    engine.dispose()
+    made: list[str] = []
 
     def make() -> str:
-        name = f"{made[0]}_{next(numbers)}"
-        administer(server_url, f"CREATE DATABASE {name} TEMPLATE {made[0]}")
-        made.append(name)
-        return url_of(server_url, name)
+        made.append(f"{migrated_template}_{next(numbers)}")
+        return copy_database(server_url, migrated_template, made[-1])
 
     yield make
-    administer(server_url, *(f"DROP DATABASE {name} WITH (FORCE)" for name in made))
-    # The copies of the template share its roles.
-    administer(server_url, *(f"DROP ROLE {name_role(make_role_base(made[0]), role)}" for role in Role))
+    drop_databases(server_url, *made)
 
 
 @pytest.fixture
-def database_url(make_database: Callable[[], str]) -> str:
+def database_url(server_url: str, migrated_template: str) -> Iterator[str]:
     """A migrated, empty database of this test's own."""
-    return make_database()
+    name = f"{migrated_template}_own"
+    yield copy_database(server_url, migrated_template, name)
+    drop_databases(server_url, name)
 
 
 @pytest.fixture

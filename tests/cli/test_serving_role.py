@@ -19,7 +19,8 @@ from roster_service.db.roles import Role, find_password, find_role, make_role_ba
 from roster_service.errors import DatabaseUnavailableError
 from roster_service.settings import Settings
 from tests.cli.conftest import make_environment
-from tests.conftest import administer, close_app, url_of
+from tests.conftest import close_app
+from tests.postgres.databases import administer, url_of
 
 SETTINGS = Settings(secret_key="a secret key of the tests, long enough")
 

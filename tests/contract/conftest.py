@@ -22,7 +22,8 @@ from roster_service.app import create_app
 from roster_service.db.engine import make_engine
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
-from tests.conftest import administer, close_app, url_of
+from tests.conftest import close_app
+from tests.postgres.databases import copy_database, drop_databases
 
 from .client import VERSIONS, RosterClient
 from .document import Document
@@ -124,8 +125,7 @@ def open_doors(server_url: str, roster: Roster) -> Iterator[Callable[..., Served
         if url is None:
             template = make_url(roster.url).database
             copied.append(f"{template}_copy_{next(NUMBERS)}")
-            administer(server_url, f"CREATE DATABASE {copied[-1]} TEMPLATE {template}")
-            url = url_of(server_url, copied[-1])
+            url = copy_database(server_url, str(template), copied[-1])
         app = create_app(Settings(**{**SETTINGS, **settings}), url)
         made.append(Served(app, RosterClient(app, roster.credentials, documents), make_engine(url), url))
         return made[-1]
@@ -136,7 +136,7 @@ def open_doors(server_url: str, roster: Roster) -> Iterator[Callable[..., Served
         for served in made:
             served.engine.dispose()
             close_app(served.app)
-        administer(server_url, *(f"DROP DATABASE {name} WITH (FORCE)" for name in copied))
+        drop_databases(server_url, *copied)
 
 
 @pytest.fixture(scope="session")

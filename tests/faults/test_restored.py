@@ -16,7 +16,7 @@ from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import INSTALLATION, WHEEL
 from sync_scripts.engine.load import load
 from tests.cli.conftest import run_roster
-from tests.conftest import administer
+from tests.postgres.databases import administer
 from tests.sync.bending import cell_of
 
 from .serving import Service, fill, serving, wait_for

@@ -23,7 +23,7 @@ from roster_service.db.engine import make_engine
 from roster_service.db.upgrades import upgrade
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import load
-from tests.conftest import administer, url_of
+from tests.postgres.databases import administer, url_of
 from tests.sync.bending import rows_of
 from tests.sync.conftest import empty_roster
 

@@ -30,7 +30,7 @@ from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.schemas.versions import V1P2
 from sync_scripts.engine.load import load
 from sync_scripts.generate_district import generate
-from tests.conftest import administer, url_of
+from tests.postgres.databases import copy_database, drop_databases
 
 from .plain_pages import Question
 
@@ -207,11 +207,10 @@ def copy_districts(server_url: str, districts: str) -> Iterator[Callable[[], str
 
     def copy() -> str:
         copies.append(f"{template}_copy_{len(copies)}")
-        administer(server_url, f"CREATE DATABASE {copies[-1]} TEMPLATE {template}")
-        return url_of(server_url, copies[-1])
+        return copy_database(server_url, str(template), copies[-1])
 
     yield copy
-    administer(server_url, *(f"DROP DATABASE {name} WITH (FORCE)" for name in copies))
+    drop_databases(server_url, *copies)
 
 
 @pytest.fixture(scope="session")

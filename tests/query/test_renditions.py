@@ -33,7 +33,7 @@ from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.runs import hold_lock
 from sync_scripts.purge import purge
-from tests.conftest import administer, url_of
+from tests.postgres.databases import copy_database, drop_databases
 from tests.renditions import MUCH, every_view, render_all
 from tests.sync.bending import Bend, both, cell_of, column, with_row, without_rows
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD
@@ -145,11 +145,10 @@ def small_roster(make_database: Callable[[], str]) -> str:
 def copy_roster(server_url: str, url: str, name: str) -> Iterator[Engine]:
     """A writing engine on a copy of it."""
     template = make_url(url).database
-    administer(server_url, f"CREATE DATABASE {template}_{name} TEMPLATE {template}")
-    engine = make_engine(url_of(server_url, f"{template}_{name}"))
+    engine = make_engine(copy_database(server_url, str(template), f"{template}_{name}"))
     yield engine
     engine.dispose()
-    administer(server_url, f"DROP DATABASE {template}_{name} WITH (FORCE)")
+    drop_databases(server_url, f"{template}_{name}")
 
 
 @pytest.fixture
