@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from argon2 import PasswordHasher
 from flask import Flask
 from hypothesis import settings
 from sqlalchemy import Engine
 
+from roster_service.access.credentials import passwords
 from roster_service.db.engine import make_engine
 from roster_service.db.roles import Role, make_role_base, name_role
 from tests.postgres.databases import administer, copy_database, drop_databases
@@ -100,6 +102,15 @@ def database_url(server_url: str, migrated_template: str) -> Iterator[str]:
     name = f"{migrated_template}_own"
     yield copy_database(server_url, migrated_template, name)
     drop_databases(server_url, name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def production_hasher() -> Iterator[PasswordHasher]:
+    """The hasher of the service. In its place the tests have one that does the least work argon2 can do."""
+    hasher = passwords._HASHER
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "_HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+        yield hasher
 
 
 @pytest.fixture
