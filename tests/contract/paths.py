@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .client import CORE, DEMOGRAPHICS, FULL
+import pytest
+
+from tests.extent import pair
+
+from .client import CORE, DEMOGRAPHICS, FULL, VERSIONS
 
 # Collection -> its key and the key of a single record. Below each stands `/{sourcedId}`.
 LISTED_KEYS = {
@@ -100,3 +105,21 @@ ENDPOINTS = _endpoints()
 COLLECTIONS = [endpoint for endpoint in ENDPOINTS if not endpoint.single]
 SINGLES = [endpoint for endpoint in ENDPOINTS if endpoint.single]
 NESTED = [endpoint for endpoint in ENDPOINTS if endpoint.template in NESTED_KEYS]
+
+# One path of each kind, for properties that all paths share.
+OF_EACH_KIND = {
+    "/users",
+    "/users/{sourcedId}",
+    "/demographics",
+    "/schools/{schoolId}/classes",
+    "/schools/{schoolId}/classes/{classId}/students",
+}
+
+
+def each_path(endpoints: Sequence[Endpoint]) -> pytest.MarkDecorator:
+    """One test per (version, path), named by both: each path in one version, and one path of each kind in both, unless
+    the run tries all."""
+    always = [endpoint for endpoint in endpoints if endpoint.template in OF_EACH_KIND]
+    pairs = pair(endpoints, VERSIONS, always)
+    cases = [pytest.param(version, endpoint, id=f"{endpoint.template}-{version}") for version, endpoint in pairs]
+    return pytest.mark.parametrize(("version", "endpoint"), cases)

@@ -6,7 +6,7 @@ import pytest
 
 from .client import SCOPES, VERSIONS, RosterClient
 from .expected import LISTED, NESTED, Row
-from .paths import ENDPOINTS, NESTED_KEYS, Endpoint
+from .paths import ENDPOINTS, NESTED_KEYS, Endpoint, each_path
 
 each_version = pytest.mark.parametrize("version", VERSIONS)
 each_row = pytest.mark.parametrize("row", [pytest.param(row, id=row.path) for row in LISTED])
@@ -46,8 +46,7 @@ def test_a_parent_outside_answers_like_one_that_does_not_exist(client: RosterCli
         assert answer.total == 0
 
 
-@each_version
-@pytest.mark.parametrize("endpoint", [pytest.param(item, id=item.template) for item in ENDPOINTS])
+@each_path(ENDPOINTS)
 def test_a_vendor_without_grants_is_answered_with_nothing(
     client: RosterClient, version: str, endpoint: Endpoint
 ) -> None:

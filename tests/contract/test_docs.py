@@ -10,7 +10,7 @@ import pytest
 from .client import ROOTS, SCOPES, VERSIONS, RosterClient
 from .document import KNOWN_FORMATS, walk
 from .model import FIELDS, MODELS, RESOURCES, required, top_level
-from .paths import ENDPOINTS, Endpoint
+from .paths import ENDPOINTS, Endpoint, each_path
 
 each_version = pytest.mark.parametrize("version", VERSIONS)
 DISCOVERY = f"{ROOTS['v1p2']}/discovery/onerosterv1p2rostersservice_openapi3_v1p0.json"
@@ -49,8 +49,7 @@ def test_exactly_the_41_paths_are_documented_as_get_alone(client: RosterClient, 
     assert len(set(names)) == 41
 
 
-@each_version
-@pytest.mark.parametrize("endpoint", [pytest.param(item, id=item.template) for item in ENDPOINTS])
+@each_path(ENDPOINTS)
 def test_an_operation_documents_its_parameters_scopes_and_refusals(
     client: RosterClient, version: str, endpoint: Endpoint
 ) -> None:

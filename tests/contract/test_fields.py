@@ -6,7 +6,7 @@ import pytest
 
 from .client import ORGS_METADATA, SCOPES, VERSIONS, RosterClient
 from .model import RESOURCES, top_level
-from .paths import ENDPOINTS, Endpoint
+from .paths import ENDPOINTS, Endpoint, each_path
 
 each_version = pytest.mark.parametrize("version", VERSIONS)
 
@@ -22,8 +22,7 @@ def test_each_field_can_be_had_alone(client: RosterClient, version: str, path: s
         assert answer.info is None
 
 
-@each_version
-@pytest.mark.parametrize("endpoint", [pytest.param(item, id=item.template) for item in ENDPOINTS])
+@each_path(ENDPOINTS)
 def test_every_path_takes_fields(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     whole = client.call(version, endpoint.address).records
     answer = client.call(version, endpoint.address, "fields=sourcedId,status")

@@ -6,9 +6,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from tests.extent import pair
+
 from .client import ROOTS, VERSIONS, RosterClient
 from .expected import LISTED, NESTED, Row
-from .paths import COLLECTIONS, SINGLES, Endpoint
+from .paths import COLLECTIONS, SINGLES, Endpoint, each_path
 
 each_version = pytest.mark.parametrize("version", VERSIONS)
 
@@ -20,8 +22,13 @@ def query_of(address: str) -> dict[str, str]:
     return dict(pairs)
 
 
-@each_version
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.path) for row in LISTED + NESTED if row.springfield])
+@pytest.mark.parametrize(
+    ("version", "row"),
+    [
+        pytest.param(version, row, id=f"{row.path}-{version}")
+        for version, row in pair([row for row in LISTED + NESTED if row.springfield], VERSIONS)
+    ],
+)
 def test_following_next_gives_every_record_exactly_once(client: RosterClient, version: str, row: Row) -> None:
     answer = client.call(version, row.path, "limit=2", vendor="springfield")
     found = list(answer.ids)
@@ -94,8 +101,7 @@ def test_without_records_there_is_one_page(client: RosterClient, version: str) -
         assert int(query_of(answer.links["last"])["offset"]) == 0
 
 
-@each_version
-@pytest.mark.parametrize("endpoint", [pytest.param(item, id=item.template) for item in COLLECTIONS])
+@each_path(COLLECTIONS)
 def test_links_are_absolute_and_lead_back_to_the_same_path(
     client: RosterClient, version: str, endpoint: Endpoint
 ) -> None:
@@ -105,8 +111,7 @@ def test_links_are_absolute_and_lead_back_to_the_same_path(
         assert query_of(link)["limit"] == "1"
 
 
-@each_version
-@pytest.mark.parametrize("endpoint", [pytest.param(item, id=item.template) for item in SINGLES])
+@each_path(SINGLES)
 def test_a_single_record_has_no_pages(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     assert not {"Link", "X-Total-Count"} & set(client.call(version, endpoint.address).headers.keys())
 

@@ -6,17 +6,12 @@ import pytest
 
 from .client import CORE, DEMOGRAPHICS, FULL, ROOTS, SCOPES, VERSIONS, RosterClient
 from .expected import LISTED, NESTED, Row
-from .paths import COLLECTIONS, ENDPOINTS, SINGLES, Endpoint
+from .paths import COLLECTIONS, ENDPOINTS, SINGLES, Endpoint, each_path
 from .paths import NESTED as NESTED_ENDPOINTS
 
 OTHER = {"v1p1": "v1p2", "v1p2": "v1p1"}
 
 each_version = pytest.mark.parametrize("version", VERSIONS)
-
-
-def each(endpoints: list[Endpoint]) -> pytest.MarkDecorator:
-    """One test per endpoint, named by its path."""
-    return pytest.mark.parametrize("endpoint", [pytest.param(item, id=item.template) for item in endpoints])
 
 
 def each_row(*rows: Row) -> pytest.MarkDecorator:
@@ -33,8 +28,7 @@ def test_the_table_has_the_41_paths_and_rows_for_each_collection(client: RosterC
         assert {document.find(row.path) for row in LISTED + NESTED} == {item.template for item in COLLECTIONS}
 
 
-@each_version
-@each(ENDPOINTS)
+@each_path(ENDPOINTS)
 def test_the_answer_has_one_key(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     answer = client.call(version, endpoint.address)
     assert answer.status == 200
@@ -74,24 +68,21 @@ def test_a_record_is_found_by_its_id_exactly_where_its_collection_has_it(
             assert (answer.status, answer.minor) == (404, "unknownobject")
 
 
-@each_version
-@each(SINGLES)
+@each_path(SINGLES)
 def test_an_unknown_record_is_a_404_that_names_it(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     answer = client.call(version, endpoint.unknown)
     assert (answer.status, answer.minor) == (404, "unknownobject")
     assert "no-such-record" in answer.description
 
 
-@each_version
-@each(NESTED_ENDPOINTS)
+@each_path(NESTED_ENDPOINTS)
 def test_an_unknown_parent_has_an_empty_collection(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     answer = client.call(version, endpoint.unknown)
     assert answer.json == {endpoint.key: []}
     assert answer.total == 0
 
 
-@each_version
-@each(NESTED_ENDPOINTS)
+@each_path(NESTED_ENDPOINTS)
 def test_any_unknown_parent_of_two_is_enough(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     known, unknown = endpoint.address.split("/"), endpoint.unknown.split("/")
     for place, segment in enumerate(unknown):
@@ -100,16 +91,14 @@ def test_any_unknown_parent_of_two_is_enough(client: RosterClient, version: str,
             assert client.call(version, mixed).json == {endpoint.key: []}
 
 
-@each_version
-@each(ENDPOINTS)
+@each_path(ENDPOINTS)
 def test_without_a_token_it_is_401(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     answer = client.call(version, endpoint.address, bearer=None)
     assert (answer.status, answer.minor) == (401, "unauthorisedrequest")
     assert answer.headers["WWW-Authenticate"].startswith("Bearer ")
 
 
-@each_version
-@each(ENDPOINTS)
+@each_path(ENDPOINTS)
 def test_a_token_of_the_other_version_is_400(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     answer = client.call(version, endpoint.address, bearer=client.token(OTHER[version]))
     assert (answer.status, answer.minor) == (400, "invaliddata")
@@ -117,8 +106,7 @@ def test_a_token_of_the_other_version_is_400(client: RosterClient, version: str,
     assert "v1p2" in answer.description
 
 
-@each_version
-@each(ENDPOINTS)
+@each_path(ENDPOINTS)
 def test_exactly_the_scopes_of_the_path_open_it(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     """Each of them alone does; all others together do not, and the refusal names what is missing."""
     for scope in endpoint.scopes:
@@ -129,16 +117,14 @@ def test_exactly_the_scopes_of_the_path_open_it(client: RosterClient, version: s
     assert all(f"{version}/{scope}" in answer.description for scope in endpoint.scopes)
 
 
-@each_version
-@each(ENDPOINTS)
+@each_path(ENDPOINTS)
 def test_an_unknown_parameter_is_400_that_names_it(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     answer = client.call(version, endpoint.address, "fields=sourcedId&shoeSize=42")
     assert (answer.status, answer.minor) == (400, "invaliddata")
     assert "`shoeSize`" in answer.description
 
 
-@each_version
-@each(SINGLES)
+@each_path(SINGLES)
 def test_a_single_record_takes_fields_alone(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     for query in ("limit=1", "offset=0", "filter=status='active'", "sort=status", "orderBy=asc"):
         answer = client.call(version, endpoint.address, query)
@@ -146,8 +132,7 @@ def test_a_single_record_takes_fields_alone(client: RosterClient, version: str, 
         assert f"`{query.split('=')[0]}`" in answer.description
 
 
-@each_version
-@each(ENDPOINTS)
+@each_path(ENDPOINTS)
 def test_any_other_method_is_400(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     for method in ("POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "BREW"):
         answer = client.call(version, endpoint.address, method=method)
@@ -158,8 +143,7 @@ def test_any_other_method_is_400(client: RosterClient, version: str, endpoint: E
             assert method in answer.description
 
 
-@each_version
-@each(ENDPOINTS)
+@each_path(ENDPOINTS)
 def test_refusals_come_in_order(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     """A request with every fault is refused for the first; mended step by step, for the next, down to the record."""
     address, query = endpoint.unknown, "shoeSize=42"

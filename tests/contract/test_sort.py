@@ -7,7 +7,7 @@ import pytest
 from .client import ORGS_METADATA, SCOPES, STUDENTS_METADATA, VERSIONS, RosterClient
 from .evaluation import sort
 from .model import RESOURCES, is_shared, sortable
-from .paths import COLLECTIONS, Endpoint
+from .paths import COLLECTIONS, Endpoint, each_path
 
 each_version = pytest.mark.parametrize("version", VERSIONS)
 
@@ -27,8 +27,7 @@ def test_every_field_sorts_as_plain_python_does(client: RosterClient, version: s
             assert answer.info is None
 
 
-@each_version
-@pytest.mark.parametrize("endpoint", [pytest.param(item, id=item.template) for item in COLLECTIONS])
+@each_path(COLLECTIONS)
 def test_every_collection_sorts(client: RosterClient, version: str, endpoint: Endpoint) -> None:
     descending = client.call(version, endpoint.address, "sort=status&orderBy=desc").ids
     assert descending == sorted(client.call(version, endpoint.address).ids, reverse=True)

@@ -5,7 +5,7 @@ from collections import Counter
 
 from .fuzz import fuzz, survive
 
-INPUTS = int(os.environ.get("ROSTER_FUZZ_INPUTS", "20000"))
+INPUTS = int(os.environ.get("ROSTER_FUZZ_INPUTS", "4000"))
 
 
 def test_whatever_comes_nothing_but_a_filter_error_is_raised() -> None:
