@@ -11,8 +11,8 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from roster_service.access.access_log.writer import AccessLog
 from roster_service.access.credentials.signing_keys import KeyRing, ensure_signing_key
 from roster_service.access.credentials.token_cache import TokenReader
-from roster_service.access.throttles.login_throttle import LoginThrottle
-from roster_service.access.throttles.token_throttle import TokenThrottle
+from roster_service.access.throttling.login_throttle import LoginThrottle
+from roster_service.access.throttling.token_throttle import TokenThrottle
 from roster_service.cache.orderings import Orderings
 from roster_service.db.engine import (
     make_counting_engine,

@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.credentials.secrets import CLIENT_SECRET_PREFIX, hash_secret, make_client_id, make_secret
 from roster_service.access.scopes import Scope, read_scopes
-from roster_service.access.throttles.limits import fill_allowance
+from roster_service.access.throttling.limits import fill_allowance
 from roster_service.db.tables import oauth_clients, orgs, vendor_grants, vendors
 from roster_service.db.visible_orgs import refresh_visible_orgs
 from roster_service.errors import CommandError

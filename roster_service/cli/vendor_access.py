@@ -14,7 +14,7 @@ from roster_service.access import vendors
 from roster_service.access.credentials.api_keys import Allowance, IssuedKey, issue_key, rotate_key
 from roster_service.access.credentials.passwords import set_password
 from roster_service.access.credentials.secrets import make_password
-from roster_service.access.throttles.limits import fill_allowance
+from roster_service.access.throttling.limits import fill_allowance
 from roster_service.access.vendors import Vendor
 from roster_service.cli.console import as_json, open_connection, show
 

@@ -25,7 +25,7 @@ from roster_service.access.credentials.secrets import verify_secret
 from roster_service.access.credentials.signing_keys import ALGORITHM, KeyRing
 from roster_service.access.scope_grants import grant_scopes
 from roster_service.access.scopes import TOKEN_PATH, read_scopes
-from roster_service.access.throttles.token_throttle import TokenThrottle
+from roster_service.access.throttling.token_throttle import TokenThrottle
 from roster_service.access.vendors import RegisteredClient, find_client
 from roster_service.oauth.transport import is_secure
 

@@ -18,8 +18,8 @@ from limits.errors import ConfigurationError
 from limits.storage import Storage
 from sqlalchemy import Engine
 
-from roster_service.access.throttles.limits import format_windows
-from roster_service.access.throttles.storage import URI
+from roster_service.access.throttling.limits import format_windows
+from roster_service.access.throttling.storage import URI
 from roster_service.errors import SettingError, ThrottledRequestError
 
 log = logging.getLogger(__name__)

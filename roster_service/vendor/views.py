@@ -24,7 +24,7 @@ from roster_service.access.credentials.permission_token import (
 )
 from roster_service.access.credentials.signing_keys import KeyRing
 from roster_service.access.roster_state import format_instant, make_state_headers
-from roster_service.access.throttles.login_throttle import LoginThrottle
+from roster_service.access.throttling.login_throttle import LoginThrottle
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.reads.reader import Reader
 from roster_service.reads.students import StudentsParams, find_students

@@ -9,7 +9,7 @@ import click
 
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.scopes import EXPLANATIONS
-from roster_service.access.throttles.limits import fill_allowance
+from roster_service.access.throttling.limits import fill_allowance
 from roster_service.cli import main
 from roster_service.db import tables, visibility
 from roster_service.db.roles import READABLE, WRITABLE

@@ -15,6 +15,7 @@ from sqlalchemy import Engine, text
 
 from roster_service.db.engine import make_engine
 from roster_service.db.roles import Role, find_role, quote_name
+from roster_service.db.upgrades import upgrade
 from tests.postgres.databases import administer, url_of
 
 from .serving import (

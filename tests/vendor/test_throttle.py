@@ -12,8 +12,8 @@ from limits.strategies import MovingWindowRateLimiter
 from sqlalchemy import Engine, text
 
 from roster_service.access.credentials.api_keys import Allowance
-from roster_service.access.throttles.limits import format_windows
-from roster_service.access.throttles.storage import PostgresStorage, delete_old_windows
+from roster_service.access.throttling.limits import format_windows
+from roster_service.access.throttling.storage import PostgresStorage, delete_old_windows
 from roster_service.db.engine import make_counting_engine
 from roster_service.vendor.throttle import OutageFilter
 from tests.vendor.client import VendorClient

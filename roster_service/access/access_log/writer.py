@@ -21,7 +21,7 @@ from sqlalchemy import JSON, Connection, Engine, Text, bindparam, cast, column, 
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 
-from roster_service.access.throttles.storage import delete_old_windows
+from roster_service.access.throttling.storage import delete_old_windows
 from roster_service.db.tables import audit, usage
 
 log = logging.getLogger(__name__)
