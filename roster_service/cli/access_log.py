@@ -39,7 +39,7 @@ def usage(email: str | None, since: datetime | None, as_csv: bool, as_json: bool
 @csv_option
 @as_json
 def audit(email: str | None, since: datetime | None, as_csv: bool, as_json: bool) -> None:
-    """Show the access log: which vendor was shown how many records of what, and when."""
+    """Show the access log: each response with records, its time, vendor, path and number of records."""
     with open_connection() as connection:
         start = None if since is None else since.replace(tzinfo=UTC)
         found = read_access_log(connection, _find_vendor_id(connection, email), start)

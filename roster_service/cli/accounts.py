@@ -79,7 +79,7 @@ def _show_grant(grant: Grant) -> str:
 def vendor_grant(
     email: str, district: str | None, schools: tuple[str, ...], flags: tuple[str, ...], as_json: bool
 ) -> None:
-    """Let the vendor EMAIL see a district, or only some of its schools, or more of each student.
+    """Grant the vendor EMAIL a district, or only some schools of it, or permission flags.
 
     Its older tokens stop working.
     """
@@ -104,7 +104,7 @@ def _require_something(district: str | None, flags: tuple[str, ...]) -> None:
 @flag_option
 @as_json
 def vendor_revoke(email: str, district: str | None, flags: tuple[str, ...], as_json: bool) -> None:
-    """Take a district and its schools, or flags, back from the vendor EMAIL. Its older tokens stop working."""
+    """Revoke a district with its schools, or flags, of the vendor EMAIL. Its older tokens stop working."""
     _require_something(district, flags)
     with open_connection() as connection:
         if district is not None:
@@ -123,7 +123,7 @@ def _describe_grants(item: Vendor) -> str:
 @click.argument("email")
 @as_json
 def vendor_disable(email: str, as_json: bool) -> None:
-    """Shut out the vendor EMAIL at once, with all its clients and tokens."""
+    """Disable the vendor EMAIL at once, with all its clients and tokens."""
     with open_connection() as connection:
         changed = vendors.set_vendor_enabled(connection, email, enabled=False)
     show(changed, as_json, lambda _: f"{changed.email} is disabled")
@@ -133,7 +133,7 @@ def vendor_disable(email: str, as_json: bool) -> None:
 @click.argument("email")
 @as_json
 def vendor_enable(email: str, as_json: bool) -> None:
-    """Let the disabled vendor EMAIL in again."""
+    """Enable the disabled vendor EMAIL again."""
     with open_connection() as connection:
         changed = vendors.set_vendor_enabled(connection, email, enabled=True)
     show(changed, as_json, lambda _: f"{changed.email} is enabled")
@@ -221,15 +221,15 @@ def _client_row(item: Client) -> dict[str, str]:
 @click.option(
     "--grace-hours",
     type=click.IntRange(0, 8760),
-    help="How long the old secret still counts; 0: it ends at once, with its tokens. Without it: the setting.",
+    help="How long the old secret stays valid; 0: it ends at once, with its tokens. By default: the setting.",
 )
 @as_json
 def client_rotate_secret(client_id: str, grace_hours: int | None, as_json: bool) -> None:
-    """Replace the secret of CLIENT_ID. The old one still counts for a grace, unless that is 0."""
+    """Replace the secret of CLIENT_ID. The old one stays valid for a grace period, unless that is 0."""
     hours = read_settings().secret_grace_hours if grace_hours is None else grace_hours
     with open_connection() as connection:
         made = vendors.rotate_secret(connection, client_id, timedelta(hours=hours))
-    old = f"The old secret counts for {hours} hours more." if hours else "The old secret and its tokens have ended."
+    old = f"The old secret stays valid for {hours} hours." if hours else "The old secret and its tokens have ended."
     show(made, as_json, lambda _: f"{_describe_credentials(made)}\n{old}")
 
 
@@ -237,7 +237,7 @@ def client_rotate_secret(client_id: str, grace_hours: int | None, as_json: bool)
 @click.argument("client_id")
 @as_json
 def client_disable(client_id: str, as_json: bool) -> None:
-    """Shut out CLIENT_ID at once, with its tokens."""
+    """Disable CLIENT_ID at once, with its tokens."""
     with open_connection() as connection:
         vendors.disable_client(connection, client_id)
     show({"client_id": client_id, "enabled": False}, as_json, lambda _: f"{client_id} is disabled")

@@ -85,7 +85,7 @@ def feed_set(
     enabled: bool | None,
     as_json: bool,
 ) -> None:
-    """Change what is known of the feed NAME; what is not named stays."""
+    """Change settings of the feed NAME. Settings without an option stay as they are."""
     wanted = {
         "path": None if path is None else str(path.resolve()),
         "hold_tombstones_percent": hold_tombstones,

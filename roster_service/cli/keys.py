@@ -33,7 +33,7 @@ def _key_row(item: ListedKey) -> dict[str, str]:
 
 
 @keys.command("rotate")
-@click.option("--at-once", is_flag=True, help="Every token that is out ends now: for a key that leaked.")
+@click.option("--at-once", is_flag=True, help="End all tokens now; for a key that leaked.")
 @as_json
 def keys_rotate(at_once: bool, as_json: bool) -> None:
     """Make a new key, which signs from now on. The one before it verifies until the last of its tokens has ended."""
@@ -42,7 +42,7 @@ def keys_rotate(at_once: bool, as_json: bool) -> None:
     with open_connection() as connection:
         made = rotate_signing_key(connection, settings.read_secret_key(), lasting)
         [shown] = [item for item in list_signing_keys(connection) if item.key_id == made]
-    ended = "the tokens that are out have ended" if at_once else f"older tokens count for {lasting} at most"
+    ended = "all older tokens have ended" if at_once else f"older tokens are valid for {lasting} at most"
     show(shown, as_json, lambda _: f"the key {made} signs from now on; {ended}")
 
 

@@ -47,7 +47,7 @@ def db() -> None:
 @db.command("upgrade")
 @as_json
 def db_upgrade(as_json: bool) -> None:
-    """Bring the database to the tables of this version; where there is no embedded one yet, it is made."""
+    """Upgrade the database to the tables of this version. Makes the embedded database if it does not exist yet."""
     with open_database(read_settings(), announce_cluster) as url:
         engine = make_engine(url)
         require_reachable(engine)
@@ -67,7 +67,7 @@ Do again what was done after the backup was made:
 @db.command("restored")
 @as_json
 def db_restored(as_json: bool) -> None:
-    """Say that the database was restored from a backup: clients get everything anew."""
+    """Register that the database was restored from a backup, so that clients read the whole roster again."""
     with open_connection() as connection:
         state = advance_restored_state(connection)
     restored = {"revision": state.revision, "as_of": format_instant(state.as_of)}

@@ -138,7 +138,7 @@ def describe_limits(allowance: Allowance) -> str:
 @click.option("--per-day", type=click.IntRange(1, 1_000_000), help="Requests in any 24 hours.")
 @as_json
 def vendor_limits(email: str, per_second: int | None, burst: int | None, per_day: int | None, as_json: bool) -> None:
-    """Set how much the vendor EMAIL may ask; what is not named becomes the default again."""
+    """Set the rate limits of the vendor EMAIL. A limit without an option becomes the default again."""
     with open_connection() as connection:
         changed = vendors.change_allowance(connection, email, Allowance(per_second, burst, per_day))
     show(changed, as_json, lambda item: f"{item.email}: {describe_limits(item.allowance)}")

@@ -33,8 +33,8 @@ JWKS_PATH = "/.well-known/jwks.json"
 # Stands in for an unknown client. No secret has this hash.
 UNKNOWN_CLIENT = RegisteredClient("", (b"",), (), client_version=0, vendor_id=0, grant_version=0, visibility_key="")
 INSECURE = (
-    "a token is given over https alone, and this request came over plain http; a service behind a proxy that speaks "
-    "TLS has to be told so by ROSTER_PUBLIC_URL or ROSTER_TRUSTED_PROXIES"
+    "the service issues tokens over https only, and this request came over http; behind a proxy that terminates TLS, "
+    "set ROSTER_PUBLIC_URL or ROSTER_TRUSTED_PROXIES"
 )
 AUTH_METHODS = ("client_secret_basic", "client_secret_post")
 

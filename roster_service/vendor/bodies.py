@@ -59,15 +59,15 @@ def _clean(name: str) -> str:
 
 
 def _describe(messages: Any, schema: Schema) -> str:
-    return "; ".join(_describe_key(name, trouble, schema) for name, trouble in list(messages.items())[:5])
+    return "; ".join(_describe_key(name, reasons, schema) for name, reasons in list(messages.items())[:5])
 
 
-def _describe_key(name: str, trouble: Any, schema: Schema) -> str:
+def _describe_key(name: str, reasons: Any, schema: Schema) -> str:
     if name not in schema.fields:
         near = difflib.get_close_matches(name, schema.fields, 1)
         known = ", ".join(f"`{key}`" for key in schema.fields)
         return f"there is no key `{_clean(name)}`; " + (f"did you mean `{near[0]}`?" if near else f"known: {known}")
-    if isinstance(trouble, Mapping):
-        index, [first, *_] = next(iter(trouble.items()))
+    if isinstance(reasons, Mapping):
+        index, [first, *_] = next(iter(reasons.items()))
         return f"the key `{name}`, item {index}: {first}"
-    return f"the key `{name}`: {trouble[0]}"
+    return f"the key `{name}`: {reasons[0]}"

@@ -137,9 +137,9 @@ def test_a_rotated_secret_is_another_one_of_the_same_client(answer: Answer) -> N
 @pytest.mark.parametrize(
     ("options", "settings", "told"),
     [
-        pytest.param((), {}, "The old secret counts for 24 hours more.", id="default"),
-        pytest.param((), {"secret_grace_hours": "2"}, "The old secret counts for 2 hours more.", id="setting"),
-        pytest.param(("--grace-hours", "3"), {}, "The old secret counts for 3 hours more.", id="option"),
+        pytest.param((), {}, "The old secret stays valid for 24 hours.", id="default"),
+        pytest.param((), {"secret_grace_hours": "2"}, "The old secret stays valid for 2 hours.", id="setting"),
+        pytest.param(("--grace-hours", "3"), {}, "The old secret stays valid for 3 hours.", id="option"),
         pytest.param(("--grace-hours", "0"), {}, "The old secret and its tokens have ended.", id="none"),
     ],
 )
