@@ -51,7 +51,7 @@ class PlainReader(Reader):
 
     def read_page(self, request: AuthorizedRequest) -> ReadPage:
         """The page, without an ordering."""
-        return self._find(request, sees_districts=True)
+        return self._find_page(request, sees_districts=True)
 
 
 @dataclass(frozen=True)

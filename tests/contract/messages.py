@@ -9,7 +9,7 @@ from typing import Any
 import psycopg2.extensions
 import pytest
 
-from roster_service.db.engine import Reader
+from roster_service.db.engine import ReadingConnection
 
 
 @contextmanager
@@ -24,5 +24,10 @@ def messages() -> Iterator[list[str]]:
             super().execute(statement, values)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Reader, "cursor", lambda self: super(Reader, self).cursor(cursor_factory=Noting), raising=False)
+        patch.setattr(
+            ReadingConnection,
+            "cursor",
+            lambda self: super(ReadingConnection, self).cursor(cursor_factory=Noting),
+            raising=False,
+        )
         yield seen
