@@ -139,9 +139,9 @@ def observed(make_database: Callable[[], str], tmp_path_factory: pytest.TempPath
 class Explained(Call):
     """A call that gives the plan that it ran by."""
 
-    def spell(self, cursor: Any, prepared: bool) -> str:
+    def make_text(self, cursor: Any, prepared: bool) -> str:
         """The call with its values in it."""
-        return f"{EXPLAIN} {super().spell(cursor, prepared)}"
+        return f"{EXPLAIN} {super().make_text(cursor, prepared)}"
 
 
 def _find_district(connection: Connection, school: str) -> str:
