@@ -53,8 +53,10 @@ def run(demo: bool | None, as_json: bool) -> None:
     require_free_port(settings)
     is_embedded = settings.database_url is None
     # A signal that arrives while the database starts must stop the database too.
-    for ending in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(ending, _raise_interrupt)
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # nohup has a process ignore the end of its terminal.
+        if ending != signal.SIGHUP or signal.getsignal(ending) != signal.SIG_IGN:
+            signal.signal(ending, _raise_interrupt)
     wants_demo = is_embedded if demo is None else demo
     with open_database(settings, announce_cluster) as url:
         account = None

@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+import psutil
 import pytest
 from sqlalchemy import Engine
 
@@ -87,6 +88,20 @@ def test_an_own_database_gets_no_demo_and_no_embedded_server(database_url: str, 
     assert refused.value.code == 401
     assert known["demo"] is None
     assert not (tmp_path / "postgres").exists()
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP], ids=lambda ending: ending.name)
+def test_the_end_of_the_process_or_its_terminal_ends_gunicorn(
+    database_url: str, tmp_path: Path, free_port: int, ending: signal.Signals
+) -> None:
+    environment = environment_of(database_url=database_url, home=str(tmp_path), port=str(free_port), workers="1")
+    with serving(environment, "--json") as (process, _):
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(ending)
+        process.wait(30)
+    assert process.returncode == 0
+    assert children
+    assert not any(child.is_running() for child in children)
 
 
 @pytest.mark.parametrize(
