@@ -24,7 +24,8 @@ $(VENV)/.service: setup.cfg pyproject.toml grammar/setup.cfg grammar/pyproject.t
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV) ..."
 	@$(PIP) install --require-hashes -r $(LOCKS)/embedded.txt
-	@$(PIP) install --no-deps --no-build-isolation -e ./grammar -e .
+	@# setuptools warns of every editable installation.
+	@PYTHONWARNINGS=ignore $(PIP) install --no-deps --no-build-isolation -e ./grammar -e .
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.service $(LOCKS)/test.txt
