@@ -20,10 +20,13 @@ lock() {
         --output-file "$file" "$@" > /dev/null
 }
 
+# Every extra but what benchmarks compare with.
+extras=$(sed -n '/^\[options.extras_require\]/,/^\[options\.[^e]/s/^\([a-z]*\) =$/\1/p' setup.cfg | grep -vx bench | paste -sd, -)
+
 # The largest one first: the others take its versions.
-lock test.txt "$@" << 'END'
+lock test.txt "$@" << END
 ./grammar[marshmallow,sqlalchemy]
-.[embedded,compression,redis,test]
+.[$extras]
 setuptools>=61
 END
 lock embedded.txt --constraint deploy/locks/test.txt << 'END'

