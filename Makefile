@@ -7,8 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 LOCKS := deploy/locks
-# A test file at a time on each core; each has a PostgreSQL of its own, hence no more than four.
-SPREAD := --numprocesses auto --maxprocesses 4 --dist loadfile
+# Each process has a PostgreSQL of its own, hence no more than four; one that has nothing left takes tests of another.
+SPREAD := --numprocesses auto --maxprocesses 4 --dist worksteal
 SOURCES := roster_service sync_scripts grammar tests docs wsgi.py
 
 .PHONY: help run test check sync check-long style types imports audit alone lock clean
@@ -40,7 +40,8 @@ sync: $(VENV)/.service ## Load the export of every enabled feed, then purge; wha
 	@$(BIN)/python -m sync_scripts.nightly
 
 test: $(VENV)/.test ## Run the tests on a real PostgreSQL (the embedded one, or ROSTER_TEST_DATABASE_URL)
-	@$(BIN)/python -m pytest $(SPREAD) --cov=oneroster_filter --cov-branch --cov-report= --cov-fail-under=100
+	@$(BIN)/python -m pytest $(SPREAD) tests/grammar --cov=oneroster_filter --cov-branch --cov-report= --cov-fail-under=100
+	@$(BIN)/python -m pytest $(SPREAD) --ignore=tests/grammar
 
 check: style types imports audit test ## Style, types, import contracts, known vulnerabilities, tests: what must hold before a commit
 
@@ -48,6 +49,8 @@ check-long: check alone docs ## All of that, and what takes long: a million inpu
 	@$(BIN)/python -W error -m tests.grammar.fuzz 1000000
 	@FAULT_ROUNDS=50 SERVER_FAULT_ROUNDS=10 $(BIN)/python -m pytest tests/faults
 	@SYNC_SEQUENCES=200 $(BIN)/python -m pytest tests/sync/test_sequences.py tests/sync/test_row_fingerprints.py
+	@SYNC_SEQUENCES=30 $(BIN)/python -m pytest tests/query/test_rendered_records.py
+	@TESTS=all $(BIN)/python -m pytest $(SPREAD) tests/grammar tests/contract tests/sync/test_printed_values.py
 	@MATRIX=all $(BIN)/python -m pytest tests/access_matrix
 	@SCHEMATHESIS=all $(BIN)/python -m pytest tests/openapi
 	@DEPLOYMENT=all $(BIN)/python -m pytest -rs tests/deploy

@@ -36,7 +36,7 @@ from tests.sync.small_exports import FEEDS, exports, write_export
 
 from .conftest import SECRET_KEY, Questioner, add_vendor, list_scopes
 
-SEQUENCES = int(os.environ.get("SYNC_SEQUENCES", "8"))
+SEQUENCES = int(os.environ.get("SYNC_SEQUENCES", "4"))
 RECORDS = [record for version in VERSIONS for record in version.records.values() if has_rendered_records(record.table)]
 ORGS = [f"{feed}-{key}" for feed in FEEDS for key in ("d", "s1", "s2")]
 ALL = ContentRights(guardians=True, metadata=frozenset())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, Table, delete, func, make_url, select, text, update
+from sqlalchemy import Connection, Engine, Select, Table, delete, func, make_url, select, text, update
 
 from roster_service.access import vendors
 from roster_service.access.credentials.signing_keys import ensure_signing_key
@@ -73,8 +74,9 @@ def read_rendered(connection: Connection, view: ResourceView) -> dict[str, Rende
     }
 
 
-def make_rendered(connection: Connection, view: ResourceView) -> dict[str, Rendered]:
-    """The records that should be rendered, made anew of the roster."""
+@functools.cache
+def making_statement(view: ResourceView) -> Select[Any]:
+    """Selects (id, required orgs, whether guardians are required, text, district) of the records to be rendered."""
     table = view.record.table
     required = find_required_orgs(table, view.rights)
     made = (
@@ -88,18 +90,26 @@ def make_rendered(connection: Connection, view: ResourceView) -> dict[str, Rende
         .offset(0)
         .subquery()
     )
-    rows = connection.execute(
-        select(made, select_common_district(made.c.orgs).label("district")),
-        {"vendor_id": RENDERER, "base_url": HREF_ROOT},
-    )
+    return select(made, select_common_district(made.c.orgs).label("district"))
+
+
+@functools.cache
+def live_statement(view: ResourceView) -> Select[Any]:
+    """Selects (id, live text) of each visible record."""
+    table = view.record.table
+    return select(table.c.sourced_id, make_full_json(view)).where(row_is_visible(table, table, view.rights))
+
+
+def make_rendered(connection: Connection, view: ResourceView) -> dict[str, Rendered]:
+    """The records that should be rendered, made anew of the roster."""
+    rows = connection.execute(making_statement(view), {"vendor_id": RENDERER, "base_url": HREF_ROOT})
     return {row.sourced_id: Rendered(row.body, frozenset(row.orgs), row.district, row.guardians) for row in rows}
 
 
 def read_live(connection: Connection, view: ResourceView) -> dict[str, str]:
     """The live text of each record that is visible to who sees every org."""
-    table = view.record.table
-    shown = select(table.c.sourced_id, make_full_json(view)).where(row_is_visible(table, table, view.rights))
-    return {row[0]: row[1] for row in connection.execute(shown, {"vendor_id": RENDERER, "base_url": HREF_ROOT})}
+    rows = connection.execute(live_statement(view), {"vendor_id": RENDERER, "base_url": HREF_ROOT})
+    return {row[0]: row[1] for row in rows}
 
 
 def assert_renditions_are_right(engine: Engine) -> dict[str, dict[str, Rendered]]:

@@ -8,7 +8,7 @@ import pty
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from sync_scripts.formats.model import Format
 from sync_scripts.formats.oneroster import ONEROSTER_1_1, ONEROSTER_1_2
 from sync_scripts.formats.sds import SDS
 from sync_scripts.reading.registry import FAMILIES
+from tests.extent import pair
 
 from .bending import Bend, both, cell, raw, read_csv, rows_of, with_row
 from .conftest import SHELBYVILLE, SPRINGFIELD
@@ -122,6 +123,13 @@ FILES: dict[str, Callable[[Source], Bend]] = {
 }  # fmt: skip
 
 
+def each_case(bends: Mapping[str, Callable[[Source], Bend]], always: str) -> pytest.MarkDecorator:
+    """One test per (format, case): each case in one format, and one of them in all, unless the run tries all."""
+    pairs = pair(list(bends), list(SOURCES), [always])
+    cases = [pytest.param(SOURCES[form], bends[name], id=f"{name}-{form}") for form, name in pairs]
+    return pytest.mark.parametrize(("source", "bend"), cases)
+
+
 def assert_silent(*printed: str) -> None:
     """Nothing that was planted stands there, whole, cut, or in another case."""
     for it in printed:
@@ -150,8 +158,7 @@ def planted(engine: Engine, copy_export: Callable[[str], Path], monkeypatch: pyt
     return plant
 
 
-@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
-@pytest.mark.parametrize("bend", ROWS.values(), ids=ROWS)
+@each_case(ROWS, always="a name")
 def test_no_value_of_a_refused_row_is_printed(
     engine: Engine, planted: Callable[..., Path], tmp_path: Path, source: Source, bend: Callable[[Source], Bend]
 ) -> None:
@@ -171,8 +178,7 @@ def test_no_value_of_a_refused_row_is_printed(
     assert_silent(reasons)
 
 
-@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
-@pytest.mark.parametrize("bend", FILES.values(), ids=FILES)
+@each_case(FILES, always="no header")
 def test_no_value_of_a_refused_file_is_printed(
     planted: Callable[..., Path], source: Source, bend: Callable[[Source], Bend]
 ) -> None:

@@ -41,7 +41,7 @@ from .conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, snapshot, state
 
 NEVER_HELD = Options(allow_mass_delete=True)
 # How many sequences of nights are tried; `make check-long` asks for more.
-SEQUENCES = int(os.environ.get("SYNC_SEQUENCES", "15"))
+SEQUENCES = int(os.environ.get("SYNC_SEQUENCES", "8"))
 
 
 def count_fingerprints(engine: Engine) -> int:

@@ -28,7 +28,7 @@ from .roster_model import PARTS, Export, Limits, Result, Roster
 from .small_exports import FEEDS, empty_delta, exports, exports_of_parts, whole_export, write_export
 
 # How many sequences are tried; `make check-long` asks for more.
-SEQUENCES = int(os.environ.get("SYNC_SEQUENCES", "15"))
+SEQUENCES = int(os.environ.get("SYNC_SEQUENCES", "8"))
 LIMITS = Limits(tombstones=40, changes=60, least=3)
 RETENTION_DAYS = 7
 AGE = timedelta(days=RETENTION_DAYS + 1)
