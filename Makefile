@@ -48,8 +48,8 @@ check: style types imports audit test ## Style, types, import contracts, known v
 check-long: check alone docs ## All of that, and what takes long: a million inputs to the parser, faults, nights, the whole access matrix, all requests of the OpenAPI documents, nginx, the systemd units, the image
 	@$(BIN)/python -W error -m tests.grammar.fuzz 1000000
 	@FAULT_ROUNDS=50 SERVER_FAULT_ROUNDS=10 $(BIN)/python -m pytest tests/faults
-	@SYNC_SEQUENCES=200 $(BIN)/python -m pytest tests/sync/test_sequences.py tests/sync/test_row_fingerprints.py
-	@SYNC_SEQUENCES=30 $(BIN)/python -m pytest tests/query/test_rendered_records.py
+	@SYNC_SEQUENCES=200 $(BIN)/python -m pytest tests/sync/test_sequences.py tests/sync/staging/test_row_fingerprints.py
+	@SYNC_SEQUENCES=30 $(BIN)/python -m pytest tests/cache/test_rendered_records.py
 	@TESTS=all $(BIN)/python -m pytest $(SPREAD) tests/grammar tests/contract tests/sync/test_printed_values.py
 	@MATRIX=all $(BIN)/python -m pytest tests/access_matrix
 	@SCHEMATHESIS=all $(BIN)/python -m pytest tests/openapi

@@ -30,10 +30,10 @@ from tests.contract.client import (
 )
 from tests.contract.model import filterable, sortable, top_level
 
-from .choosing import COLLECTIONS, Collection
+from .path_collections import COLLECTIONS, Collection
+from .record_json import Json, Shower
 from .roster import ROSTER
-from .seeing import GRANTS, Eyes, Grants
-from .showing import Json, Shower
+from .visible_records import GRANTS, Eyes, Grants
 
 SCOPE_SETS = {
     "core": (CORE,),

@@ -27,9 +27,9 @@ from tests.contract.test_tokens import read_part
 from tests.renditions import render_all
 
 from .cells import SCOPE_SETS, Caller
-from .locks import Keys, Locks, forget_statements, take_away
+from .layers import Keys, Locks, forget_statements, take_away
 from .roster import FEEDS, ROSTER
-from .seeing import GRANTS, by_id
+from .visible_records import GRANTS, by_id
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from sqlalchemy import text
 from tests.conftest import Tally
 
 from .cells import Cell, Outcome, choose, expect, find_eyes, make_cells, read_outcome
-from .choosing import COLLECTIONS
 from .conftest import Questioner, World
-from .locks import Locks, has_second_lock
+from .layers import Locks, has_second_lock
+from .path_collections import COLLECTIONS
 from .roster import PEOPLE
-from .seeing import GRANTS
+from .visible_records import GRANTS
 
 VARIABLE = "MATRIX"
 # No divisor of how often anything repeats, so a sample has some of everything.

@@ -17,8 +17,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests.cli.test_serve import environment_of, serving
+from tests.sync.applying.test_feed_district import CASES, FEED, Case
 from tests.sync.conftest import EXPORTS
-from tests.sync.test_feed_district import CASES, FEED, Case
 
 STUDENTS = {
     "springfield-1.1": ("spr-high", {"spr-student-3", "spr-student-4", "spr-student-5", "spr-student-6"}),

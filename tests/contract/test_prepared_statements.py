@@ -15,7 +15,7 @@ from roster_service.db.tables import users
 
 from .client import GUARDIANS, ROOTS, SCOPES
 from .conftest import Served
-from .test_second_lock import admit, find_admission, make_role_engine
+from .test_row_level_security import admit, find_admission, make_role_engine
 
 COUNT = select(func.count()).select_from(users)
 # PostgreSQL plans a prepared statement for its values five times before it tries a plan for all.

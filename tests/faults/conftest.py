@@ -18,8 +18,8 @@ from sqlalchemy import Engine, Table, select, text
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from sync_scripts.engine.load import load
-from tests.sync.bending import both, cell_of, column, with_row, without_rows
 from tests.sync.conftest import EXPORTS, PARTS, SPRINGFIELD
+from tests.sync.export_changes import both, cell_of, column, with_row, without_rows
 
 # How often a sync is disturbed, and how often its server; `make check-long` asks for more.
 ROUNDS = int(os.environ.get("FAULT_ROUNDS", "3"))

@@ -17,7 +17,7 @@ from roster_service.cli import main as roster
 from roster_service.db import tables
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import load
-from tests.sync.bending import column
+from tests.sync.export_changes import column
 
 from .conftest import ROUNDS, read_roster, start, wait_for_a_moment, watching
 

@@ -18,7 +18,7 @@ from sync_scripts.engine.load import load
 from tests.conftest import close_app
 from tests.contract.client import Answer, RosterClient
 from tests.contract.conftest import SECRET_KEY, add_vendor
-from tests.sync.bending import cell_of, with_row, without_rows
+from tests.sync.export_changes import cell_of, with_row, without_rows
 
 from .conftest import ROUNDS
 

@@ -17,7 +17,7 @@ from roster_service.db.postgres_programs import INSTALLATION, WHEEL
 from sync_scripts.engine.load import load
 from tests.cli.conftest import run_roster
 from tests.postgres.databases import administer
-from tests.sync.bending import cell_of
+from tests.sync.export_changes import cell_of
 
 from .serving import Service, fill, serving, wait_for
 

@@ -24,8 +24,8 @@ from roster_service.db.upgrades import upgrade
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import load
 from tests.postgres.databases import administer, url_of
-from tests.sync.bending import rows_of
 from tests.sync.conftest import empty_roster
+from tests.sync.export_changes import rows_of
 
 from .conftest import SERVER_ROUNDS, read_roster, start, wait_for_a_moment
 

@@ -25,8 +25,8 @@ from sync_scripts.nightly import main
 from sync_scripts.reading.registry import FAMILIES
 from sync_scripts.staging.retained import Retention
 
-from .bending import Bend, cell_of, with_row
 from .conftest import SHELBYVILLE, SPRINGFIELD, snapshot
+from .export_changes import Bend, cell_of, with_row
 
 ROOT = Path(__file__).parents[2]
 Night = Callable[[], tuple[int, list[dict[str, Any]]]]

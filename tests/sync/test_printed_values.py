@@ -27,8 +27,8 @@ from sync_scripts.formats.sds import SDS
 from sync_scripts.reading.registry import FAMILIES
 from tests.extent import pair
 
-from .bending import Bend, both, cell, raw, read_csv, rows_of, with_row
 from .conftest import SHELBYVILLE, SPRINGFIELD
+from .export_changes import Bend, both, cell, raw, read_csv, rows_of, with_row
 
 # The name of a pupil, who is in no export.
 NAME = "Zorblax Quux"

@@ -14,7 +14,7 @@ from roster_service.app import create_app
 from roster_service.db import tables
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.settings import Settings
-from tests.access_matrix.locks import Locks, forget_statements, open_query_filter, open_row_level_security
+from tests.access_matrix.layers import Locks, forget_statements, open_query_filter, open_row_level_security
 from tests.conftest import close_app
 from tests.contract.conftest import SECRET_KEY
 from tests.vendor.client import Account, VendorClient

@@ -1,0 +1,110 @@
+"""The conditions of the query by themselves, without row-level security: what they hide is as if it did not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import text
+
+from tests.access_matrix.layers import open_row_level_security
+
+from .client import STUDENTS_METADATA, VERSIONS, Query
+from .conftest import Served
+
+each_version = pytest.mark.parametrize("version", VERSIONS)
+
+# Springfield's sessions, course and class now point at Shelbyville's, whose feed is another one; the biology course is
+# offered by the north school; a teacher has metadata, which the scope for students' does not cover.
+BENDING = (
+    "UPDATE academic_sessions SET parent_id = 'shv-2027' WHERE sourced_id IN ('spr-2027-fall', 'shv-2027-t1')",
+    "UPDATE academic_sessions SET parent_id = 'spr-2027' WHERE sourced_id = 'shv-2027-t2'",
+    "UPDATE courses SET school_year_id = 'shv-2027' WHERE sourced_id = 'spr-course-math3'",
+    "INSERT INTO class_terms (class_id, ordinal, session_id) VALUES ('spr-class-math3-a', 99, 'shv-2027-t1')",
+    "UPDATE courses SET org_id = 'shv-north' WHERE sourced_id = 'shv-course-bio'",
+    """UPDATE users SET metadata = '{"busRoute": "77"}' WHERE sourced_id = 'spr-teacher-1'""",
+)
+
+
+@pytest.fixture(scope="module")
+def bent(make_served: Callable[..., Served]) -> Served:
+    """Served by the tables' owner."""
+    with pytest.MonkeyPatch.context() as patch:
+        open_row_level_security(patch)
+        served = make_served()
+    with served.engine.begin() as connection:
+        for statement in BENDING:
+            connection.execute(text(statement))
+    return served
+
+
+@each_version
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        pytest.param("/academicSessions/spr-2027-fall", "parent", id="parent"),
+        pytest.param("/academicSessions/spr-2027", "children", id="children"),
+        pytest.param("/courses/spr-course-math3", "schoolYear", id="school year"),
+        pytest.param("/classes/spr-class-math3-a", "terms", id="terms"),
+    ],
+)
+def test_no_reference_leads_to_a_session_of_another_feed(bent: Served, version: str, path: str, field: str) -> None:
+    (alone,) = bent.client.call(version, path, vendor="springfield").records
+    (together,) = bent.client.call(version, path, vendor="both").records
+    assert "shv-" in str(together[field])
+    assert "shv-" not in str(alone.get(field, ""))
+
+
+@each_version
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        pytest.param("/academicSessions", "parent.sourcedId='shv-2027'", id="parent"),
+        pytest.param("/academicSessions", "children.sourcedId~'shv'", id="children"),
+        pytest.param("/courses", "schoolYear.sourcedId='shv-2027'", id="school year"),
+        pytest.param("/classes", "terms.sourcedId='shv-2027-t1'", id="terms"),
+        pytest.param("/courses", "org.sourcedId~'shv'", id="org"),
+    ],
+)
+def test_a_filter_does_not_find_what_a_reference_hides(bent: Served, version: str, path: str, query: str) -> None:
+    found = bent.client.call(version, path, {"filter": query}, vendor="springfield")
+    assert (found.ids, found.total) == ([], 0)
+    assert bent.client.call(version, path, {"filter": query}, vendor="both").total > 0
+
+
+@each_version
+def test_below_a_school_that_is_not_seen_there_is_nothing(bent: Served, version: str) -> None:
+    """Not even a course of it that is taught at one's own school: that would say whose it is."""
+    assert "shv-course-bio" in bent.client.call(version, "/courses", vendor="south").ids
+    assert "shv-course-bio" in bent.client.call(version, "/schools/shv-north/courses", vendor="north").ids
+    below = bent.client.call(version, "/schools/shv-north/courses", vendor="south")
+    assert (below.ids, below.total) == ([], 0)
+
+
+@each_version
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"filter": "metadata.busRoute='77'"},
+        {"filter": "metadata.busRoute!='77'"},
+        {"filter": "metadata.busRoute>'0' OR metadata.busRoute~'7'"},
+        {"sort": "metadata.busRoute"},
+        {"sort": "metadata.busRoute", "orderBy": "desc"},
+    ],
+    ids=str,
+)
+def test_metadata_that_a_scope_does_not_cover_is_as_if_it_were_absent(bent: Served, version: str, query: Query) -> None:
+    scopes = ("roster.readonly", STUDENTS_METADATA)
+
+    def ask() -> tuple[list[str], int]:
+        answer = bent.client.call(version, "/users", query, scopes=scopes, vendor="springfield")
+        return answer.ids, answer.total
+
+    found = ask()
+    change = text("UPDATE users SET metadata = :metadata WHERE sourced_id = 'spr-teacher-1'")
+    with bent.engine.begin() as connection:
+        connection.execute(change, {"metadata": None})
+    without = ask()
+    with bent.engine.begin() as connection:
+        connection.execute(change, {"metadata": '{"busRoute": "77"}'})
+    assert found == without

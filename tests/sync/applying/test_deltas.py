@@ -1,0 +1,214 @@
+"""Delta files: what they name changes, what they do not name stays; alone, and beside files in bulk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, Table
+
+from roster_service.db import tables
+from sync_scripts.applying.changes import Counts
+from sync_scripts.engine.load import load
+from tests.sync.conftest import PARTS, describe, snapshot, state
+from tests.sync.export_changes import Bend, both, cell_of, declared, read_csv, rows_of, with_row, without_file
+
+from .test_life_cycle import stamped, written
+
+
+def only(file: str, *identifiers: str) -> Bend:
+    """Makes a file a delta with these of its rows."""
+    return both(
+        declared(file, "delta"),
+        rows_of(
+            file, lambda rows: rows.__setitem__(slice(1, None), [row for row in rows[1:] if row[0] in identifiers])
+        ),
+    )
+
+
+def alone(*bends: Bend) -> Bend:
+    """Leaves out every file that is still declared to be in bulk."""
+
+    def bend(folder: Path) -> None:
+        both(*bends)(folder)
+        for name, mode in read_csv(folder / "manifest.csv")[1:]:
+            if mode == "bulk":
+                both(declared(name.removeprefix("file."), "absent"), without_file(f"{name[5:]}.csv"))(folder)
+
+    return bend
+
+
+# What a delta does, and the ids of the records that bear its stamp.
+CASES: dict[str, tuple[Bend, dict[Table, set[str]]]] = {
+    "a change": (
+        alone(only("users", "spr-student-1"), cell_of("users", "spr-student-1", "givenName", "Zoey")),
+        {tables.users: {"spr-student-1"}},
+    ),
+    "the same again": (alone(only("users", "spr-student-1", "spr-admin-school")), {}),
+    "nothing at all": (alone(only("users")), {}),
+    "a new record, which names stored ones": (
+        alone(
+            only("enrollments"),
+            with_row("enrollments", sourcedId="new", status="active", classSourcedId="spr-class/stats@1",
+                     schoolSourcedId="spr-high", userSourcedId="spr-student-4", role="student"),
+        ),
+        {tables.enrollments: {"new"}},
+    ),
+    "a new enrollment brings a role at its school": (
+        alone(
+            only("enrollments"),
+            with_row("enrollments", sourcedId="new", classSourcedId="spr-class/stats@1", schoolSourcedId="spr-high",
+                     userSourcedId="spr-student-1", role="student"),
+        ),
+        {tables.enrollments: {"new"}, tables.users: {"spr-student-1"}},
+    ),
+    "gone": (
+        alone(only("demographics", "spr-student-4"), cell_of("demographics", "spr-student-4", "status", "tobedeleted")),
+        {tables.demographics: {"spr-student-4"}},
+    ),
+    "a role goes with the enrollment that brought it": (
+        alone(only("enrollments", "spr-enr-17"), cell_of("enrollments", "spr-enr-17", "status", "tobedeleted")),
+        {tables.enrollments: {"spr-enr-17"}, tables.users: {"spr-student-6"}},
+    ),
+    "gone, and never known": (
+        alone(only("demographics"), with_row("demographics", sourcedId="nobody", status="tobedeleted")),
+        {},
+    ),
+    "an administrator at a stored school": (
+        alone(only("users", "spr-admin-school"), cell_of("users", "spr-admin-school", "givenName", "Anna")),
+        {tables.users: {"spr-admin-school"}},
+    ),
+    "a new district above a stored school": (
+        alone(
+            only("orgs", "spr-high"),
+            with_row("orgs", sourcedId="new", name="East", type="district"),
+            cell_of("orgs", "spr-high", "parentSourcedId", "new"),
+        ),
+        {tables.orgs: {"new", "spr-high", "spr-high-science"}},
+    ),
+    "an old date of its own": (
+        alone(
+            only("users", "spr-student-1"),
+            cell_of("users", "spr-student-1", "givenName", "Zoey"),
+            cell_of("users", "spr-student-1", "dateLastModified", "2001-01-01T00:00:00.000Z"),
+        ),
+        {tables.users: {"spr-student-1"}},
+    ),
+    "beside files in bulk": (
+        both(
+            only("users", "spr-student-1"),
+            cell_of("users", "spr-student-1", "givenName", "Zoey"),
+            rows_of("enrollments", lambda rows: rows.__delitem__(1)),
+        ),
+        {tables.users: {"spr-student-1"}, tables.enrollments: {"spr-enr-01"}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("bend", "wanted"), CASES.values(), ids=CASES)
+def test_deltas(engine: Engine, springfield: Path, bend: Bend, wanted: dict[Table, set[str]]) -> None:
+    load(engine, "feed", springfield)
+    before = state(engine)
+    bend(springfield)
+    report = load(engine, "feed", springfield)
+    assert (report.refused, report.outcome) == (0, "done" if wanted else "unchanged")
+    for table in tables.ROSTER_TABLES:
+        assert stamped(engine, table, report.stamp) == wanted.get(table, set()), table.name
+    after = state(engine)
+    owners = dict.fromkeys(PARTS, tables.users) | {tables.class_terms: tables.classes}
+    for table, rows in before.items():
+        changed = wanted.get(owners.get(table, table), set())
+        for key, row in rows.items():
+            if (key if isinstance(key, str) else key[0]) not in changed:
+                assert after[table][key] == row
+    assert load(engine, "feed", springfield).outcome == "unchanged"
+
+
+def test_what_a_delta_says_of_the_gone(engine: Engine, springfield: Path) -> None:
+    """A record that a delta removed comes back in a later one; a reference to it falls meanwhile."""
+    load(engine, "feed", springfield)
+    gone = both(
+        only("users", "spr-aide-1"),
+        cell_of("users", "spr-aide-1", "status", "tobedeleted"),
+        only("enrollments", "spr-enr-08"),
+    )
+    alone(gone)(springfield)
+    report = load(engine, "feed", springfield)
+    assert written(report) == {"users": Counts(tombstoned=1)}
+    assert report.counts["enrollments"].refused == 1
+    assert "names a row of users.csv that is marked as gone" in describe(report.findings)
+    cell_of("users", "spr-aide-1", "status", "active")(springfield)
+    assert written(load(engine, "feed", springfield)) == {"users": Counts(revived=1)}
+
+
+def test_a_delta_into_an_empty_roster(engine: Engine, springfield: Path) -> None:
+    """Nothing is there for its rows to name."""
+    alone(only("enrollments", "spr-enr-01"), only("orgs", "spr-district"))(springfield)
+    report = load(engine, "feed", springfield)
+    assert (report.counts["orgs"].added, report.counts["enrollments"].refused) == (1, 1)
+    assert set(snapshot(engine, tables.enrollments)) == set()
+
+
+def test_users_of_1_2_keep_their_roles(engine: Engine, shelbyville: Path) -> None:
+    load(engine, "feed", shelbyville)
+    before = snapshot(engine, tables.user_roles), snapshot(engine, tables.user_profiles)
+    both(
+        only("users", "shv-student-1"),
+        cell_of("users", "shv-student-1", "givenName", "Zoey"),
+        *(both(declared(name, "absent"), without_file(f"{name}.csv")) for name in ("roles", "userProfiles")),
+    )(shelbyville)
+    report = load(engine, "feed", shelbyville)
+    assert written(report) == {"users": Counts(changed=1)}
+    assert (snapshot(engine, tables.user_roles), snapshot(engine, tables.user_profiles)) == before
+
+
+def test_a_circle_through_a_record_that_stands(engine: Engine, springfield: Path) -> None:
+    """A delta puts the district below its own school, which it does not name."""
+    load(engine, "feed", springfield)
+    before = state(engine)
+    alone(only("orgs", "spr-district"), cell_of("orgs", "spr-district", "parentSourcedId", "spr-high"))(springfield)
+    report = load(engine, "feed", springfield)
+    words = "orgs.csv, line 2, column parentSourcedId: leads back to the row itself (found 'spr-high')"
+    assert describe(report.findings) == words
+    assert (report.outcome, state(engine)) == ("unchanged", before)
+
+
+def test_a_circle_through_a_refused_row(engine: Engine, springfield: Path) -> None:
+    """In bulk, the school's own row would have moved it elsewhere; as it is refused, the school stays where it is."""
+    load(engine, "feed", springfield)
+    before = state(engine)
+    both(
+        cell_of("orgs", "spr-district", "parentSourcedId", "spr-high"),
+        cell_of("orgs", "spr-high", "parentSourcedId", ""),
+        cell_of("orgs", "spr-high", "type", "x"),
+    )(springfield)
+    report = load(engine, "feed", springfield)
+    assert report.counts["orgs"].refused == 2
+    assert (report.outcome, state(engine)) == ("unchanged", before)
+
+
+def test_a_row_marked_as_gone_is_in_no_circle(engine: Engine, springfield: Path) -> None:
+    """Of such a row nothing but its status is read."""
+    load(engine, "feed", springfield)
+    alone(
+        only("orgs", "spr-high-science"),
+        cell_of("orgs", "spr-high-science", "parentSourcedId", "spr-high-science"),
+        cell_of("orgs", "spr-high-science", "status", "tobedeleted"),
+    )(springfield)
+    assert written(load(engine, "feed", springfield)) == {"orgs": Counts(tombstoned=1)}
+
+
+def test_users_of_1_2_come_back_with_their_roles(engine: Engine, shelbyville: Path) -> None:
+    """Of the roles, a delta without roles.csv says that they are as they were."""
+    load(engine, "feed", shelbyville)
+    before = snapshot(engine, tables.user_roles), snapshot(engine, tables.user_profiles)
+    both(
+        only("users", "shv-student-1"),
+        cell_of("users", "shv-student-1", "status", "tobedeleted"),
+        *(both(declared(name, "absent"), without_file(f"{name}.csv")) for name in ("roles", "userProfiles")),
+    )(shelbyville)
+    alone()(shelbyville)
+    assert written(load(engine, "feed", shelbyville)) == {"users": Counts(tombstoned=1)}
+    cell_of("users", "shv-student-1", "status", "active")(shelbyville)
+    assert written(load(engine, "feed", shelbyville)) == {"users": Counts(revived=1)}
+    assert (snapshot(engine, tables.user_roles), snapshot(engine, tables.user_profiles)) == before

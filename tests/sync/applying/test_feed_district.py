@@ -1,0 +1,270 @@
+"""Exports without a district: the feed becomes one, above the orgs that have no parent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, delete, update
+
+from roster_service.db.tables import orgs, sync_runs
+from sync_scripts.engine.load import load
+from sync_scripts.formats.tolerated import NO_DISTRICT
+from sync_scripts.reading.registry import ONEROSTER, SDS, Family
+from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, snapshot, state
+from tests.sync.export_changes import Bend, both, cell, cell_of, raw, with_row
+
+from .test_deltas import alone, only
+
+FEED = "lincoln"
+DISTRICT = f"{FEED}:district"
+TOLD = f"orgs.csv: {NO_DISTRICT.taken} (the feed itself is the district {FEED})"
+
+
+def retyped(identifier: str, word: str) -> Bend:
+    return cell_of("orgs", identifier, "type", word)
+
+
+def without_org(identifier: str, instead: str, *files: str) -> Bend:
+    """Removes an org; what names it names another one, and orgs below it have no parent."""
+
+    def replace(data: bytes) -> bytes:
+        return data.replace(identifier.encode(), instead.encode())
+
+    return both(
+        without_rows_of_org(identifier),
+        raw("orgs.csv", lambda data: data.replace(f",{identifier}".encode(), b",")),
+        *(raw(f"{file}.csv", replace) for file in files),
+    )
+
+
+def without_rows_of_org(identifier: str) -> Bend:
+    def bend(folder: Path) -> None:
+        path = folder / "orgs.csv"
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if not line.startswith(f"{identifier},")))
+
+    return bend
+
+
+# 1.1: schools without anything above them, as single schools and small feeds have it.
+FLAT = without_org("spr-district", "spr-high", "courses", "users")
+
+
+@dataclass(frozen=True)
+class Case:
+    """An export without a district, and the parents of its orgs after a load."""
+
+    export: str
+    bend: Bend
+    parents: dict[str, str]
+    family: Family = ONEROSTER
+
+
+CASES: dict[str, Case] = {
+    "1.1, schools alone": Case(
+        SPRINGFIELD,
+        FLAT,
+        {"spr-elementary": DISTRICT, "spr-high": DISTRICT, "spr-high-science": "spr-high"},
+    ),
+    **{
+        f"1.1, below an org of the type {word}": Case(
+            SPRINGFIELD,
+            retyped("spr-district", word),
+            {
+                "spr-district": DISTRICT,
+                "spr-elementary": "spr-district",
+                "spr-high": "spr-district",
+                "spr-high-science": "spr-high",
+            },
+        )
+        for word in ("department", "local", "state", "national", "school")
+    },
+    "1.2, below an org of its own type": Case(
+        SHELBYVILLE,
+        retyped("shv-district", "ext:region"),
+        {
+            "shv-district": DISTRICT,
+            "shv-north": "shv-district",
+            "shv-campus": "shv-district",
+            "shv-south": "shv-campus",
+        },
+    ),
+    "1.2, a school and a campus": Case(
+        SHELBYVILLE,
+        without_org("shv-district", "shv-north", "courses", "users", "roles"),
+        {"shv-north": DISTRICT, "shv-campus": DISTRICT, "shv-south": "shv-campus"},
+    ),
+    "sds, schools alone": Case(
+        "northhaven-sds",
+        both(without_org("nh", "nh-1"), raw("courses.csv", lambda data: data.replace(b",nh,", b",nh-1,")),
+             raw("roles.csv", lambda data: data.replace(b",nh,", b",nh-1,"))),
+        {"nh-1": DISTRICT, "nh-2": DISTRICT},
+        SDS,
+    ),
+}  # fmt: skip
+
+
+def read_parents(engine: Engine) -> dict[str, Any]:
+    return {key: row["parent_id"] for key, row in snapshot(engine, orgs).items() if row["status"] == "active"}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_an_export_without_a_district_gets_one(engine: Engine, copy_export: Callable[[str], Path], case: Case) -> None:
+    """It is told with the run and remembered, and the next night, with one change elsewhere, nothing of it moves."""
+    folder = copy_export(case.export)
+    case.bend(folder)
+    report = load(engine, FEED, folder, family=case.family)
+    assert TOLD in report.notices
+    assert report.refused == 0
+    found = snapshot(engine, orgs)
+    assert read_parents(engine) == {**case.parents, DISTRICT: None}
+    assert {row["district_id"] for row in found.values()} == {DISTRICT}
+    assert {name: found[DISTRICT][name] for name in ("name", "type", "identifier")} == {
+        "name": FEED,
+        "type": "district",
+        "identifier": FEED,
+    }
+    [run] = snapshot(engine, sync_runs).values()
+    assert TOLD in run["notices"]
+
+    cell("users", 2, "givenName", "Another")(folder)
+    again = load(engine, FEED, folder, family=case.family)
+    assert (again.counts["users"].changed, again.counts["orgs"].any) == (1, False)
+    assert snapshot(engine, orgs) == found
+    assert TOLD in again.notices
+    assert load(engine, FEED, folder, family=case.family).outcome == "unchanged"
+
+
+def test_an_export_with_a_district_gets_no_other_one(engine: Engine, each_export: Path) -> None:
+    report = load(engine, FEED, each_export)
+    assert DISTRICT not in snapshot(engine, orgs)
+    assert not any(NO_DISTRICT.taken in told for told in report.notices)
+
+
+def test_it_goes_when_the_export_brings_a_district(engine: Engine, springfield: Path) -> None:
+    """And comes back without."""
+    FLAT(springfield)
+    load(engine, FEED, springfield)
+    report = load(engine, FEED, EXPORTS / SPRINGFIELD)
+    counts = report.counts["orgs"]
+    assert (counts.added, counts.changed, counts.tombstoned) == (1, 3, 1)
+    assert "orgs.csv has a district now: the one that was made of the feed is marked as gone" in report.notices
+    found = snapshot(engine, orgs)
+    assert found[DISTRICT]["status"] == "tobedeleted"
+    assert found["spr-high"]["district_id"] == found["spr-high"]["parent_id"] == "spr-district"
+    back = load(engine, FEED, springfield).counts["orgs"]
+    assert (back.revived, back.changed, back.tombstoned) == (1, 3, 1)
+    assert read_parents(engine)["spr-high"] == DISTRICT
+
+
+def test_the_orgs_of_refused_rows_stay_below_it(engine: Engine, springfield: Path) -> None:
+    FLAT(springfield)
+    load(engine, FEED, springfield)
+    before = state(engine)
+    cell_of("orgs", "spr-high", "name", "")(springfield)
+    report = load(engine, FEED, springfield)
+    assert (report.outcome, report.refused) == ("unchanged", 1)
+    assert state(engine) == before
+
+
+def test_no_district_is_made_where_every_org_is_refused(engine: Engine, springfield: Path) -> None:
+    FLAT(springfield)
+    raw("orgs.csv", lambda data: data.replace(b",school,", b",shool,"))(springfield)
+    load(engine, FEED, springfield)
+    assert snapshot(engine, orgs) == {}
+
+
+# --- deltas ------------------------------------------------------------------------------------------------------
+
+# What a delta says on a roster whose district is the feed -> the parents of the active orgs after it.
+BELOW = {"spr-elementary": DISTRICT, "spr-high": DISTRICT, "spr-high-science": "spr-high", DISTRICT: None}
+NEW_DISTRICT = with_row("orgs", sourcedId="d", status="active", name="Lincoln", type="district")
+DELTAS: dict[str, tuple[Bend, dict[str, str | None]]] = {
+    "nothing of orgs": (alone(only("users", "spr-student-1")), BELOW),
+    "a school again": (alone(only("orgs", "spr-high")), BELOW),
+    "a new school": (
+        alone(only("orgs"), with_row("orgs", sourcedId="new", status="active", name="New", type="school")),
+        {**BELOW, "new": DISTRICT},
+    ),
+    "a district": (
+        alone(only("orgs"), NEW_DISTRICT),
+        {"spr-elementary": None, "spr-high": None, "spr-high-science": "spr-high", "d": None},
+    ),
+    "a district, and a school of it": (
+        alone(only("orgs", "spr-high"), cell_of("orgs", "spr-high", "parentSourcedId", "d"), NEW_DISTRICT),
+        {"spr-elementary": None, "spr-high": "d", "spr-high-science": "spr-high", "d": None},
+    ),
+}
+
+
+@pytest.mark.parametrize(("bend", "parents"), DELTAS.values(), ids=DELTAS)
+def test_a_delta_beside_it(engine: Engine, springfield: Path, bend: Bend, parents: dict[str, str | None]) -> None:
+    FLAT(springfield)
+    load(engine, FEED, springfield)
+    before = snapshot(engine, orgs)
+    bend(springfield)
+    load(engine, FEED, springfield)
+    assert read_parents(engine) == parents
+    after = snapshot(engine, orgs)
+    assert after[DISTRICT]["status"] == ("tobedeleted" if "d" in parents else "active")
+    if parents == BELOW:
+        assert after == before
+    assert load(engine, FEED, springfield).outcome == "unchanged"
+    assert snapshot(engine, orgs) == after
+
+
+def test_a_delta_makes_it_where_earlier_loads_did_not(engine: Engine, springfield: Path) -> None:
+    """As versions before this one have left the roster."""
+    FLAT(springfield)
+    load(engine, FEED, springfield)
+    good = read_parents(engine)
+    with engine.begin() as connection:
+        connection.execute(delete(orgs).where(orgs.c.sourced_id == DISTRICT))
+        connection.execute(update(orgs).values(district_id=None))
+        connection.execute(update(orgs).where(orgs.c.parent_id == DISTRICT).values(parent_id=None))
+    alone(only("users"))(springfield)
+    report = load(engine, FEED, springfield)
+    assert TOLD in report.notices
+    assert read_parents(engine) == good
+    assert {row["district_id"] for row in snapshot(engine, orgs).values()} == {DISTRICT}
+
+
+# --- other feeds -------------------------------------------------------------------------------------------------
+
+
+def test_each_feed_has_its_own(engine: Engine, springfield: Path, shelbyville: Path) -> None:
+    FLAT(springfield)
+    retyped("shv-district", "state")(shelbyville)
+    load(engine, "one", springfield)
+    load(engine, "two", shelbyville)
+    districts = {key: row["district_id"] for key, row in snapshot(engine, orgs).items()}
+    assert {districts[key] for key in ("spr-high", "one:district")} == {"one:district"}
+    assert {districts[key] for key in ("shv-north", "two:district")} == {"two:district"}
+
+
+def test_the_id_of_another_feed_is_never_overwritten(engine: Engine, springfield: Path, shelbyville: Path) -> None:
+    with_row("orgs", sourcedId=DISTRICT, name="Another", type="school", parentSourcedId="shv-district")(shelbyville)
+    load(engine, "another", shelbyville)
+    before = snapshot(engine, orgs)
+    FLAT(springfield)
+    report = load(engine, FEED, springfield)
+    told = f"orgs.csv: {NO_DISTRICT.taken} (none can be made, because its id belongs to the feed another)"
+    assert told in report.notices
+    after = snapshot(engine, orgs)
+    assert {key: after[key] for key in before} == before
+    assert read_parents(engine)["spr-high"] is None
+
+
+def test_an_export_may_have_the_id_itself(engine: Engine, springfield: Path) -> None:
+    """Then it says what the record is."""
+    raw("orgs.csv", lambda data: data.replace(b"spr-district", DISTRICT.encode()))(springfield)
+    for file in ("courses.csv", "users.csv"):
+        raw(file, lambda data: data.replace(b"spr-district", DISTRICT.encode()))(springfield)
+    report = load(engine, FEED, springfield)
+    assert not any(NO_DISTRICT.taken in told for told in report.notices)
+    assert snapshot(engine, orgs)[DISTRICT]["name"] == "Springfield Unified School District"
+    assert read_parents(engine)["spr-high"] == DISTRICT

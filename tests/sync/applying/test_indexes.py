@@ -1,0 +1,106 @@
+"""The keys and indexes of the roster come with its first rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, Table, insert, inspect, select, text
+from sqlalchemy.exc import IntegrityError
+
+from roster_service.db import tables
+from roster_service.db.engine import make_engine
+from roster_service.db.tables import PART_TABLES, ROSTER_TABLES
+from sync_scripts.engine.load import Options, load
+from sync_scripts.reading.rejections import RefusedExportError
+from tests.sync.conftest import state
+from tests.sync.export_changes import Bend, both, cell, rows_of
+
+EVERY_TABLE = (*ROSTER_TABLES, *PART_TABLES)
+
+
+def find_key(engine: Engine, table: Table) -> list[str | None] | None:
+    """The columns of the unique index that stands for a primary key."""
+    found = [it for it in inspect(engine).get_indexes(table.name) if it["name"] == table.primary_key.name]
+    return found[0]["column_names"] if found and found[0]["unique"] else None
+
+
+def declared_key(table: Table) -> list[str]:
+    return [column.name for column in table.primary_key]
+
+
+@pytest.mark.parametrize("table", EVERY_TABLE, ids=lambda table: table.name)
+def test_an_empty_table_has_no_key_and_no_empty_ids(shared_engine: Engine, table: Table) -> None:
+    assert find_key(shared_engine, table) is None
+    nullable = {column["name"]: column["nullable"] for column in inspect(shared_engine).get_columns(table.name)}
+    assert not any(nullable[name] for name in declared_key(table))
+
+
+def test_the_first_rows_bring_the_key(engine: Engine, springfield: Path) -> None:
+    demographics = springfield / "demographics.csv"
+    rows = demographics.read_bytes()
+    manifest = springfield / "manifest.csv"
+    listed = manifest.read_text()
+    demographics.unlink()
+    manifest.write_text(listed.replace("file.demographics,bulk", "file.demographics,absent"))
+    load(engine, "feed", springfield)
+    assert find_key(engine, tables.demographics) is None
+    demographics.write_bytes(rows)
+    manifest.write_text(listed)
+    load(engine, "feed", springfield)
+    assert {table.name: find_key(engine, table) for table in EVERY_TABLE} == {
+        table.name: declared_key(table) for table in EVERY_TABLE
+    }
+
+
+def test_no_id_comes_twice(engine: Engine, springfield: Path) -> None:
+    load(engine, "feed", springfield)
+    again = select(tables.orgs).limit(1)
+    with engine.connect() as connection, pytest.raises(IntegrityError):
+        connection.execute(insert(tables.orgs).from_select([column.name for column in tables.orgs.c], again))
+
+
+def repeat_row(file: str, **cells: str) -> Bend:
+    """The first row of a file once more, with other cells."""
+
+    def change(rows: list[list[str]]) -> None:
+        rows.append([cells.get(name, cell) for name, cell in zip(rows[0], rows[1], strict=True)])
+
+    return rows_of(file, change)
+
+
+TWICE: dict[str, Bend] = {
+    "the same row": repeat_row("enrollments"),
+    "the same id": repeat_row("demographics", sex="male"),
+    "once gone": repeat_row("enrollments", status="tobedeleted"),
+    "once refused": repeat_row("enrollments", role="nobody"),
+    "beside a refused row": both(repeat_row("enrollments"), cell("users", 3, "enabledUser", "x")),
+    "in files of which others speak": repeat_row("classes"),
+}
+
+
+@pytest.mark.parametrize("options", [Options(), Options(dry_run=True)], ids=["loaded", "dry run"])
+@pytest.mark.parametrize("bend", TWICE.values(), ids=TWICE)
+def test_a_first_load_refuses_what_any_other_refuses(
+    make_database: Callable[[], str], engine: Engine, springfield: Path, bend: Bend, options: Options
+) -> None:
+    load(engine, "feed", springfield)
+    bend(springfield)
+    told = []
+    for each in (engine, make_engine(make_database())):
+        before = state(each)
+        with pytest.raises(RefusedExportError) as refused:
+            load(each, "feed", springfield, options=options)
+        told.append(str(refused.value.findings))
+        assert state(each) == before
+    assert told[0] == told[1]
+    assert "stands in this file a second time" in told[0]
+
+
+def test_the_planner_is_told_of_enrollments_of_a_user_and_takes_no_sample(engine: Engine, springfield: Path) -> None:
+    load(engine, "feed", springfield)
+    guess = "SELECT n_distinct FROM pg_stats WHERE tablename = 'enrollments' AND attname = 'user_id'"
+    with engine.connect() as connection:
+        # Below zero: a share of the rows, so that it grows with them.
+        assert connection.scalar(text(guess)) == pytest.approx(-0.1)

@@ -1,0 +1,324 @@
+"""Runs that are held: when, what remains of them, and how they end."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from sqlalchemy import Engine, text, update
+
+from roster_service.cli import main as roster
+from roster_service.db.tables import demographics, feeds, sync_runs, users
+from roster_service.errors import StorageError
+from roster_service.settings import Settings
+from sync_scripts.applying.changes import Counts
+from sync_scripts.engine.exit_codes import ExitCode
+from sync_scripts.engine.hold_policy import Limits, find_excess
+from sync_scripts.engine.load import Options, load
+from sync_scripts.engine.loader_command import make_command
+from sync_scripts.reading.registry import ONEROSTER
+from sync_scripts.reading.rejections import RefusedExportError
+from tests.sync.conftest import snapshot, state
+from tests.sync.export_changes import Bend, cell_of, column, declared, raw, with_row, without_file, without_rows, zipped
+
+LIMITS = Limits(tombstones_percent=10, changes_percent=75, least_records=50)
+
+
+@pytest.mark.parametrize(
+    ("counts", "excess"),
+    [
+        pytest.param(Counts(tombstoned=10, unchanged=90), [], id="10% vanish"),
+        pytest.param(
+            Counts(tombstoned=11, unchanged=89), ["11 of 100 users would vanish, more than 10%"], id="more vanish"
+        ),
+        pytest.param(Counts(changed=75, unchanged=25), [], id="75% change"),
+        pytest.param(
+            Counts(changed=76, unchanged=24), ["76 of 100 users would change, more than 75%"], id="more change"
+        ),
+        pytest.param(Counts(added=1000, unchanged=50), [], id="many are new"),
+        pytest.param(Counts(revived=1000, unchanged=50), [], id="many come back"),
+        pytest.param(Counts(tombstoned=49), [], id="few records"),
+        pytest.param(Counts(tombstoned=50), ["50 of 50 users would vanish, more than 10%"], id="just enough records"),
+        pytest.param(Counts(added=50), [], id="the first load"),
+    ],
+)
+def test_too_much(counts: Counts, excess: list[str]) -> None:
+    assert list(find_excess({"users": counts}, LIMITS)) == excess
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> Options:
+    """Limits that the small exports can exceed."""
+    return Options(Settings(home=tmp_path / "home", hold_least_records=5))
+
+
+@pytest.fixture
+def held(engine: Engine, springfield: Path, tmp_path: Path, options: Options) -> int:
+    """A held run of the feed springfield, whose folder is bent no more; its number."""
+    load(engine, "springfield", springfield)
+    without_rows("demographics", "spr-student-4")(springfield)
+    report = load(engine, "springfield", zipped(springfield, tmp_path / "night.zip"), options=options)
+    assert report.outcome == "held"
+    assert report.run is not None
+    return report.run
+
+
+Call = Callable[..., Result]
+
+
+@pytest.fixture
+def call(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Runs `roster ARGUMENTS` on the test's database."""
+    monkeypatch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
+    monkeypatch.setenv("ROSTER_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("ROSTER_HOLD_LEAST_RECORDS", "5")
+    return lambda *arguments: CliRunner().invoke(roster, [str(argument) for argument in arguments])
+
+
+def test_a_held_run_changes_nothing(engine: Engine, held: int, tmp_path: Path) -> None:
+    row = snapshot(engine, sync_runs)[held]
+    assert (row["outcome"], row["stamp"]) == ("held", None)
+    assert row["message"] == "1 of 6 demographics would vanish, more than 10%"
+    assert row["counts"]["demographics"] == {
+        "added": 0, "changed": 0, "revived": 0, "tombstoned": 1, "unchanged": 5, "refused": 0, "purged": 0,
+    }  # fmt: skip
+    assert Path(row["kept_export"]).read_bytes() == (tmp_path / "night.zip").read_bytes()
+    assert {user["status"] for user in snapshot(engine, users).values()} == {"active"}
+
+
+def test_approving_applies_the_kept_export(engine: Engine, held: int, call: Call, tmp_path: Path) -> None:
+    (tmp_path / "night.zip").write_bytes(b"another export by now")
+    kept = Path(snapshot(engine, sync_runs)[held]["kept_export"])
+    done = call("sync", "approve", held, "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["counts"]["demographics"]["tombstoned"] == 1
+    runs = snapshot(engine, sync_runs)
+    assert [run["outcome"] for run in runs.values()] == ["done", "approved", "done"]
+    assert not kept.exists()
+    again = call("sync", "approve", held)
+    assert (again.exit_code, again.stderr) == (1, f"roster: the run {held} is not held; it is approved\n")
+
+
+def replace_folder(folder: Path, other: Path) -> None:
+    """Puts a folder in the place of another one."""
+    folder.rename(folder.with_name("before"))
+    other.rename(folder)
+
+
+def replace_zip(path: Path, other: Path) -> None:
+    """Puts a zip in the place of another one, which a process may still read."""
+    zipped(other, path.with_name("other.zip")).replace(path)
+
+
+def rewrite_zip(path: Path, other: Path) -> None:
+    """Writes another zip into the same file."""
+    path.write_bytes(zipped(other, path.with_name("other.zip")).read_bytes())
+
+
+# How an export is replaced by another one: whether it is a zip, what is done, and how the other one differs.
+REPLACED: dict[str, tuple[bool, Callable[[Path, Path], object], Bend]] = {
+    "a folder": (False, replace_folder, without_rows("demographics")),
+    "a folder by one of other bytes alone": (False, replace_folder, column("users", "email", "somebody@example.org")),
+    "a folder by one of another mode": (False, replace_folder, declared("demographics", "delta")),
+    "a zip": (True, replace_zip, without_rows("demographics")),
+    "a zip in its place": (True, rewrite_zip, without_rows("demographics")),
+}
+
+
+@pytest.mark.parametrize("step", ["stage", "compare"])
+@pytest.mark.parametrize(("is_zip", "replace", "bend"), REPLACED.values(), ids=REPLACED)
+def test_an_export_that_was_replaced_after_it_was_read_is_not_held(
+    engine: Engine,
+    springfield: Path,
+    copy_export: Callable[[str], Path],
+    tmp_path: Path,
+    options: Options,
+    is_zip: bool,
+    replace: Callable[[Path, Path], object],
+    bend: Bend,
+    step: str,
+) -> None:
+    load(engine, "springfield", springfield)
+    other = springfield.rename(tmp_path / "other")
+    export = copy_export(springfield.name)
+    without_rows("demographics", "spr-student-4")(export)
+    bend(other)
+    path = zipped(export, tmp_path / "night.zip") if is_zip else export
+    before = state(engine)
+
+    def replace_it(done: str, _seconds: float) -> None:
+        if done == step:
+            replace(path, other)
+
+    with pytest.raises(RefusedExportError) as caught:
+        load(engine, "springfield", path, options=dataclasses.replace(options, notify=replace_it))
+    assert str(caught.value) == f"{path.name}: was changed while it was read; load it again"
+    runs = snapshot(engine, sync_runs)
+    assert [(run["outcome"], run["kept_export"]) for run in runs.values()] == [("done", None), ("refused", None)]
+    assert list((tmp_path / "home" / "held").iterdir()) == []
+    assert state(engine) == before
+
+
+def test_an_export_that_cannot_be_kept_fails_the_run(
+    engine: Engine, springfield: Path, tmp_path: Path, options: Options
+) -> None:
+    load(engine, "springfield", springfield)
+    without_rows("demographics", "spr-student-4")(springfield)
+    (tmp_path / "home").write_bytes(b"no folder")
+    with pytest.raises(StorageError, match=r"the held export cannot be kept at .*: Not a directory"):
+        load(engine, "springfield", springfield, options=options)
+    assert [run["outcome"] for run in snapshot(engine, sync_runs).values()] == ["done", "failed"]
+
+
+# What somebody does to a kept export, and what approving it says then.
+EDITS: dict[str, tuple[Bend, str]] = {
+    "a cell": (cell_of("users", "spr-student-1", "sms", "1"), "is not what was held"),
+    "a row less": (without_rows("demographics", "spr-student-5"), "is not what was held"),
+    "a row more": (with_row("demographics", sourcedId="spr-student-4"), "is not what was held"),
+    "a broken row": (raw("users.csv", lambda data: data + b'"'), "is not what was held"),
+    "another mode": (declared("demographics", "delta"), "is not what was held"),
+    "a file less": (without_file("demographics.csv"), "demographics.csv: is missing"),
+}
+
+
+@pytest.mark.parametrize(("edit", "words"), EDITS.values(), ids=EDITS)
+def test_an_edited_export_is_not_applied(
+    engine: Engine, held: int, springfield: Path, call: Call, edit: Bend, words: str
+) -> None:
+    kept = Path(snapshot(engine, sync_runs)[held]["kept_export"])
+    before = state(engine)
+    edit(springfield)
+    kept.write_bytes(zipped(springfield, springfield.with_name("edited.zip")).read_bytes())
+    done = call("sync", "approve", held)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"roster: the run {held} was not applied:\n")
+    assert words in done.stderr
+    assert [run["outcome"] for run in snapshot(engine, sync_runs).values()] == ["done", "held", "refused"]
+    assert state(engine) == before
+    assert call("sync", "discard", held).exit_code == 0
+
+
+def test_the_export_that_was_loaded_last_is_not_applied_for_another(
+    engine: Engine, springfield: Path, call: Call, options: Options, copy_export: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Though it changes nothing, the run that was shown is not approved by it."""
+    load(engine, "springfield", springfield)
+    original = springfield.rename(tmp_path / "original")
+    export = copy_export(springfield.name)
+    without_rows("demographics", "spr-student-4")(export)
+    held = load(engine, "springfield", export, options=options).run
+    kept = Path(snapshot(engine, sync_runs)[held]["kept_export"])
+    shutil.rmtree(kept)
+    original.rename(kept)
+    done = call("sync", "approve", held)
+    assert (done.exit_code, snapshot(engine, sync_runs)[held]["outcome"]) == (1, "held")
+    assert "is not what was held" in done.stderr
+
+
+def test_a_loader_that_does_not_start_has_applied_nothing(
+    engine: Engine, held: int, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interpreter ends with 1 then, as a loader does that leaves out single rows."""
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    done = call("sync", "approve", held)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert snapshot(engine, sync_runs)[held]["outcome"] == "held"
+
+
+# What becomes of the roster by hand after a run was held, and what the approval comes to.
+LOOK_ANEW = "UPDATE feeds SET fingerprinted = false"
+REVIVE = "UPDATE demographics SET status = 'active' WHERE sourced_id = 'spr-student-5'"
+CHANGED_SINCE: dict[str, tuple[list[str], str | None]] = {
+    "more would vanish": ([REVIVE], "2 of 6 demographics would vanish, not 1 as the run {} showed"),
+    "more would change": (
+        ["UPDATE users SET sms = '1' WHERE sourced_id = 'spr-student-1'"],
+        "1 of 15 users would change, not 0 as the run {} showed",
+    ),
+    "less would vanish": (["UPDATE demographics SET status = 'tobedeleted' WHERE sourced_id = 'spr-student-4'"], None),
+}
+
+
+@pytest.mark.parametrize(("by_hand", "words"), CHANGED_SINCE.values(), ids=CHANGED_SINCE)
+def test_a_run_that_would_do_more_than_it_showed_is_held_again(
+    engine: Engine, springfield: Path, call: Call, options: Options, by_hand: list[str], words: str | None
+) -> None:
+    load(engine, "springfield", springfield)
+    without_rows("demographics", "spr-student-5")(springfield)
+    load(engine, "springfield", springfield)
+    without_rows("demographics", "spr-student-4")(springfield)
+    held = load(engine, "springfield", springfield, options=options).run
+    before = snapshot(engine, sync_runs)[held]
+    with engine.begin() as connection:
+        for statement in (*by_hand, LOOK_ANEW):
+            connection.execute(text(statement))
+    roster_by_hand = state(engine)
+    done = call("sync", "approve", held)
+    runs = snapshot(engine, sync_runs)
+    if words is None:
+        assert (done.exit_code, runs[held]["outcome"]) == (0, "approved")
+        return
+    assert done.exit_code == 1
+    assert f"held: {words.format(held)}; `roster sync approve {held + 1}` applies it" in done.stderr
+    assert state(engine) == roster_by_hand
+    assert (runs[held]["outcome"], runs[held]["message"]) == ("discarded", f"superseded by run {held + 1}")
+    again = runs[held + 1]
+    assert (again["outcome"], again["message"]) == ("held", words.format(held))
+    assert again["kept_digest"] == before["kept_digest"]
+    assert not Path(before["kept_export"]).exists()
+    assert call("sync", "approve", held + 1).exit_code == 0
+    assert snapshot(engine, demographics)["spr-student-4"]["status"] == "tobedeleted"
+
+
+def test_discarding_forgets_it(engine: Engine, held: int, call: Call) -> None:
+    before = state(engine)
+    kept = Path(snapshot(engine, sync_runs)[held]["kept_export"])
+    done = call("sync", "discard", held)
+    assert (done.exit_code, done.stdout) == (0, f"discarded the run {held} of the feed springfield\n")
+    assert snapshot(engine, sync_runs)[held]["outcome"] == "discarded"
+    assert not kept.exists()
+    assert state(engine) == before
+    assert call("sync", "approve", 99).stderr == "roster: there is no run 99\n"
+
+
+def test_status_shows_what_waits(held: int, call: Call) -> None:
+    [first, second] = json.loads(call("sync", "status", "--json").stdout)
+    assert (first["run"], first["feed"], first["outcome"]) == (held, "springfield", "held")
+    assert second["outcome"] == "done"
+    assert "1 of 6 demographics would vanish, more than 10%" in call("sync", "status").stdout
+
+
+def test_a_newer_run_supersedes_a_held_one(engine: Engine, held: int, springfield: Path, options: Options) -> None:
+    kept = Path(snapshot(engine, sync_runs)[held]["kept_export"])
+    second = load(engine, "springfield", springfield, options=options)
+    runs = snapshot(engine, sync_runs)
+    assert (second.outcome, runs[held]["outcome"]) == ("held", "discarded")
+    assert runs[held]["message"] == f"superseded by run {second.run}"
+    assert not kept.exists()
+
+
+def test_a_feed_has_limits_of_its_own(engine: Engine, springfield: Path, options: Options) -> None:
+    load(engine, "springfield", springfield)
+    column("users", "sms", "1")(springfield)
+    without_rows("demographics", "spr-student-4")(springfield)
+    with engine.begin() as connection:
+        connection.execute(update(feeds).values(hold_tombstones_percent=20, hold_changes_percent=0))
+    report = load(engine, "springfield", springfield, options=options)
+    assert report.message == "15 of 15 users would change, more than 0%"
+
+
+def test_the_loader_says_that_it_holds(engine: Engine, springfield: Path, call: Call) -> None:
+    load(engine, "springfield", springfield)
+    without_rows("demographics", "spr-student-4")(springfield)
+    arguments = ["--feed", "springfield", str(springfield)]
+    done = CliRunner().invoke(make_command(ONEROSTER), arguments)
+    assert done.exit_code == ExitCode.HELD
+    assert "held: 1 of 6 demographics would vanish, more than 10%; `roster sync approve 2` applies it" in done.stderr
+    forced = CliRunner().invoke(make_command(ONEROSTER), [*arguments, "--allow-mass-delete"])
+    assert forced.exit_code == ExitCode.LOADED
+    assert call("sync", "status").exit_code == 0

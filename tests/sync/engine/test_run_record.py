@@ -1,0 +1,129 @@
+"""The row of a run: there from its start, and right whatever becomes of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Engine, insert, text
+
+from roster_service.cli.sync import Run, list_runs
+from roster_service.db.sync_lock import INTERRUPTED, RUNNING
+from roster_service.db.tables import feeds, sync_runs
+from roster_service.errors import CommandError, DatabaseUnavailableError, StorageError
+from sync_scripts.engine.load import STEPS, Options, load
+from sync_scripts.engine.runs import LockedError, hold_lock
+from sync_scripts.purge import purge
+from sync_scripts.reading.rejections import RefusedExportError
+from tests.sync.conftest import snapshot
+from tests.sync.export_changes import with_row
+
+
+def read_runs(engine: Engine) -> list[Run]:
+    """What `roster sync status` shows."""
+    with engine.begin() as connection:
+        return list_runs(connection)
+
+
+def test_a_run_is_there_from_its_start_to_its_end(engine: Engine, springfield: Path) -> None:
+    seen: list[Run] = []
+    load(engine, "feed", springfield, options=Options(notify=lambda _step, _seconds: seen.extend(read_runs(engine))))
+    assert [(run.run, run.feed, run.outcome, run.finished) for run in seen] == [(1, "feed", "running", None)] * len(
+        STEPS
+    )
+    [run] = read_runs(engine)
+    assert (run.run, run.outcome) == (1, "done")
+    assert run.finished is not None
+    assert run.started <= run.finished
+
+
+def raise_it(error: BaseException) -> Callable[..., None]:
+    """A function that raises an error, whatever it is asked."""
+
+    def fail(*_arguments: Any, **_options: Any) -> None:
+        raise error
+
+    return fail
+
+
+def lose_the_connection(connection: Connection, *_arguments: Any, **_state: Any) -> None:
+    """The database gives up on the run."""
+    connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+
+
+# What happens in the last step; the error that `load` raises, the outcome of the run and what is said of it.
+ENDS: dict[str, tuple[Callable[..., None], type[BaseException], str, str]] = {
+    "a fault": (raise_it(ValueError("somebody")), ValueError, "failed", "ValueError"),
+    "by hand": (raise_it(KeyboardInterrupt()), KeyboardInterrupt, "failed", "KeyboardInterrupt"),
+    "no room": (raise_it(StorageError("no room")), StorageError, "failed", "no room"),
+    "a command": (raise_it(CommandError("cannot be done")), CommandError, "refused", "cannot be done"),
+    "the database": (
+        lose_the_connection,
+        DatabaseUnavailableError,
+        "failed",
+        "the database gave up: OperationalError",
+    ),
+}
+
+
+@pytest.mark.parametrize(("fail", "error", "outcome", "words"), ENDS.values(), ids=ENDS)
+def test_a_run_that_breaks_off_says_why(
+    engine: Engine,
+    springfield: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fail: Callable[..., None],
+    error: type[BaseException],
+    outcome: str,
+    words: str,
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("sync_scripts.engine.load.publish", fail)
+        with pytest.raises(error):
+            load(engine, "feed", springfield)
+    [run] = read_runs(engine)
+    assert (run.outcome, run.message, run.counts) == (outcome, words, {})
+    assert run.finished is not None
+    assert load(engine, "feed", springfield).outcome == "done"
+
+
+def test_a_refused_run_says_why(engine: Engine, springfield: Path) -> None:
+    with_row("orgs", sourcedId="spr-high")(springfield)
+    with pytest.raises(RefusedExportError):
+        load(engine, "feed", springfield)
+    [run] = read_runs(engine)
+    assert (run.outcome, run.message, run.refused) == ("refused", "refused for 1 reason", 1)
+
+
+def test_a_run_that_was_kept_out_is_none(engine: Engine, springfield: Path) -> None:
+    with engine.connect() as other, hold_lock(other, "the other"), pytest.raises(LockedError):
+        load(engine, "feed", springfield)
+    assert snapshot(engine, sync_runs) == snapshot(engine, feeds) == {}
+
+
+def dry_run(engine: Engine, path: Path) -> None:
+    """A load that changes nothing."""
+    load(engine, "feed", path, options=Options(dry_run=True))
+
+
+# What takes the lock of the sync next.
+NEXT: dict[str, Callable[[Engine, Path], object]] = {
+    "a load": lambda engine, path: load(engine, "other", path),
+    "a dry run": dry_run,
+    "a purge": lambda engine, _path: purge(engine, 7),
+}
+
+
+@pytest.mark.parametrize("come", NEXT.values(), ids=NEXT)
+def test_who_comes_next_finds_the_interrupted_run(
+    engine: Engine, springfield: Path, come: Callable[[Engine, Path], object]
+) -> None:
+    with engine.begin() as connection:
+        connection.execute(insert(feeds).values(name="feed", format="oneroster"))
+        row = {"feed_id": 1, "format": "oneroster", "source": "x", "started_at": text("now()")}
+        connection.execute(insert(sync_runs).values(**row, outcome=RUNNING, counts={}, seconds={}))
+    come(engine, springfield)
+    row = snapshot(engine, sync_runs)[1]
+    assert (row["outcome"], row["finished_at"]) == (INTERRUPTED, None)
+    assert row["message"] == "its process ended before the run; nothing was changed"

@@ -1,0 +1,291 @@
+"""Clever CSV: what its files say in OneRoster, and where they are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from roster_service.db import tables
+from roster_service.errors import CommandError
+from sync_scripts.engine.load import load
+from sync_scripts.formats.tolerated import HEADER_CASE
+from sync_scripts.reading.registry import CLEVER
+from sync_scripts.reading.rejections import RefusedExportError
+from tests.sync.conftest import describe, snapshot, state
+from tests.sync.export_changes import (
+    Bend,
+    cell,
+    header,
+    rows_of,
+    shuffled,
+    with_file,
+    with_row,
+    without_column,
+    without_file,
+    without_rows,
+)
+
+FEED = "shelby"
+
+
+@pytest.fixture
+def clever(copy_export: Callable[[str], Path]) -> Path:
+    """A copy of the small Clever export."""
+    return copy_export("shelbyville-clever")
+
+
+def read(engine: Engine, table: Any) -> dict[Any, dict[str, Any]]:
+    """The rows of a table, with what is filled in them, by ids without the feed's name."""
+    own = {"sourced_id", "feed_id", "status", "date_last_modified"}
+    return {
+        str(key).removeprefix(f"{FEED}:"): {name: it for name, it in row.items() if it is not None and name not in own}
+        for key, row in snapshot(engine, table).items()
+    }
+
+
+def test_loads_and_loads_again(engine: Engine, clever: Path) -> None:
+    report = load(engine, FEED, clever, family=CLEVER)
+    assert (report.outcome, report.format) == ("done", "clever")
+    before = state(engine)
+    assert load(engine, FEED, clever, family=CLEVER).outcome == "unchanged"
+    assert state(engine) == before
+
+
+@pytest.mark.parametrize("file", ["schools", "sections", "enrollments", "staff"])
+def test_the_order_of_rows_says_nothing(engine: Engine, clever: Path, file: str) -> None:
+    load(engine, FEED, clever, family=CLEVER)
+    shuffled(file)(clever)
+    assert load(engine, FEED, clever, family=CLEVER).outcome == "unchanged"
+
+
+def test_orgs(engine: Engine, clever: Path) -> None:
+    load(engine, FEED, clever, family=CLEVER)
+    orgs = read(engine, tables.orgs)
+    district = f"{FEED}:district"
+    assert orgs["district"] == {"name": FEED, "type": "district", "identifier": FEED, "district_id": district}
+    assert orgs["school:10"] == {
+        "name": "Shelbyville Elementary",
+        "type": "school",
+        "identifier": "0010",
+        "parent_id": district,
+        "district_id": district,
+    }
+
+
+def test_sections(engine: Engine, clever: Path) -> None:
+    load(engine, FEED, clever, family=CLEVER)
+    sessions = {row["title"]: (key, row) for key, row in read(engine, tables.academic_sessions).items()}
+    assert {
+        title: (str(row["start_date"]), row["school_year"], row["type"]) for title, (_, row) in sessions.items()
+    } == {
+        "Fall 2026": ("2026-08-17", "2027", "term"),
+        "Spring 2027": ("2027-01-19", "2027", "term"),
+    }
+    courses = {row["title"]: row.get("course_code") for row in read(engine, tables.courses).values()}
+    assert courses == {"Algebra": "MA-9", "Drawing": None, "Room 2": None}
+    classes = read(engine, tables.classes)
+    assert classes["section:100"] == {
+        "title": "Algebra, Section 1",
+        "class_code": "1",
+        "class_type": "scheduled",
+        "grades": ["9"],
+        "course_id": f"{FEED}:course:MA-9",
+        "school_id": f"{FEED}:school:20",
+        "subjects": ["math"],
+        "periods": ["1"],
+    }
+    assert (classes["section:101"]["title"], classes["section:200"]["class_type"]) == ("Algebra", "homeroom")
+    terms = {key[0]: row["session_id"] for key, row in snapshot(engine, tables.class_terms).items()}
+    fall = f"{FEED}:{sessions['Fall 2026'][0]}"
+    assert terms[f"{FEED}:section:100"] == terms[f"{FEED}:section:101"] == fall
+    assert f"{FEED}:section:200" not in terms
+
+
+def test_people(engine: Engine, clever: Path) -> None:
+    load(engine, FEED, clever, family=CLEVER)
+    users = read(engine, tables.users)
+    assert set(users) == {
+        *(f"student:{number}" for number in range(1, 5)),
+        "teacher:1", "teacher:2", "staff:1", "admin:1", "contact:C1", "contact:C2",
+    }  # fmt: skip
+    assert users["student:1"] == {
+        "enabled_user": True,
+        "username": "zobrien",
+        "given_name": "Zoë",
+        "middle_name": "Mae",
+        "family_name": "O'Brien",
+        "identifier": "S-0001",
+        "email": "zoe@students.example.org",
+        "grades": ["9"],
+        "primary_org_id": f"{FEED}:school:20",
+    }
+    names = {key: (users[key]["given_name"], users[key]["family_name"]) for key in ("contact:C1", "contact:C2")}
+    assert names == {"contact:C1": ("Nora Anne", "O'Brien"), "contact:C2": ("Cher", "Cher")}
+    roles = {
+        (key[0].removeprefix(f"{FEED}:"), row["org_id"].removeprefix(f"{FEED}:")): row["role"]
+        for key, row in snapshot(engine, tables.user_roles).items()
+    }
+    assert roles == {
+        ("student:1", "school:20"): "student",
+        ("student:2", "school:10"): "student",
+        ("student:3", "school:10"): "student",
+        ("student:3", "school:20"): "student",
+        ("student:4", "school:20"): "student",
+        ("teacher:1", "school:10"): "teacher",
+        ("teacher:1", "school:20"): "teacher",
+        ("teacher:2", "school:20"): "teacher",
+        ("staff:1", "school:20"): "aide",
+        ("admin:1", "school:10"): "siteAdministrator",
+        ("contact:C1", "school:10"): "parent",
+        ("contact:C1", "school:20"): "parent",
+        ("contact:C2", "school:20"): "relative",
+    }
+    agents = {(key[0], row["agent_id"]) for key, row in snapshot(engine, tables.user_agents).items()}
+    pairs = {("student:1", "contact:C1"), ("student:1", "contact:C2"), ("student:2", "contact:C1")}
+    named = {(f"{FEED}:{child}", f"{FEED}:{contact}") for child, contact in pairs}
+    assert agents == named | {(contact, child) for child, contact in named}
+
+
+def test_enrollments(engine: Engine, clever: Path) -> None:
+    load(engine, FEED, clever, family=CLEVER)
+    enrollments = read(engine, tables.enrollments)
+    assert {key: row.get("primary") for key, row in enrollments.items()} == {
+        "enrollment:100:1": None,
+        "enrollment:100:4": None,
+        "enrollment:102:4": None,
+        "enrollment:200:2": None,
+        "enrollment:200:3": None,
+        "teaching:100:1": True,
+        "teaching:100:2": False,
+        "teaching:101:2": True,
+        "teaching:102:2": True,
+        "teaching:200:1": True,
+    }
+    assert enrollments["teaching:200:1"]["user_id"] == f"{FEED}:teacher:1"
+
+
+def test_demographics(engine: Engine, clever: Path) -> None:
+    load(engine, FEED, clever, family=CLEVER)
+    found = read(engine, tables.demographics)
+    assert set(found) == {"student:1", "student:2", "student:3"}
+    assert {**found["student:1"], "birth_date": str(found["student:1"]["birth_date"])} == {
+        "birth_date": "2011-03-07",
+        "sex": "female",
+        "white": True,
+        "hispanic_or_latino_ethnicity": False,
+    }
+    assert found["student:2"]["demographic_race_two_or_more_races"]
+    assert found["student:3"] == {"sex": "other"}
+
+
+def test_two_districts_with_the_same_numbers(engine: Engine, clever: Path) -> None:
+    load(engine, FEED, clever, family=CLEVER)
+    before = read(engine, tables.users)
+    load(engine, "another", clever, family=CLEVER)
+    users = snapshot(engine, tables.users)
+    assert len(users) == 2 * len(before)
+    assert read(engine, tables.users).items() >= before.items()
+
+
+def test_ids_with_colons_stay_apart(engine: Engine, clever: Path) -> None:
+    rows_of("sections", lambda rows: [rows[1].__setitem__(1, "a:b"), rows[2].__setitem__(1, "a")])(clever)
+    rows_of("students", lambda rows: rows[3].__setitem__(1, "b:2"))(clever)
+    rows_of("enrollments", lambda rows: rows.__setitem__(slice(1, None), [["20", "a:b", "4"], ["20", "a", "b:2"]]))(
+        clever
+    )
+    load(engine, FEED, clever, family=CLEVER)
+    assert {"enrollment:a%3Ab:4", "enrollment:a:b%3A2"} <= set(read(engine, tables.enrollments))
+
+
+TAKEN: dict[str, Bend] = {
+    "no staff": without_file("staff.csv"),
+    "no column that nothing needs": without_column("students", "Middle_name"),
+    "columns in another order": rows_of("students", lambda rows: [row.reverse() for row in rows]),
+    "own columns": header("schools", "High_grade", "ext.high"),
+    "files without a roster": with_file("attendance.csv", b"whatever"),
+}
+
+
+@pytest.mark.parametrize("bend", TAKEN.values(), ids=TAKEN)
+def test_taken(engine: Engine, clever: Path, bend: Bend) -> None:
+    bend(clever)
+    assert load(engine, FEED, clever, family=CLEVER).counts["orgs"].added == 3
+
+
+def test_quirks(engine: Engine, clever: Path) -> None:
+    load(engine, FEED, clever, family=CLEVER)
+    header("students", "DOB", "Dob")(clever)
+    report = load(engine, FEED, clever, family=CLEVER)
+    assert report.outcome == "unchanged"
+    assert any(HEADER_CASE.taken in told for told in report.notices)
+
+
+def test_somebody_leaves(engine: Engine, clever: Path) -> None:
+    load(engine, FEED, clever, family=CLEVER)
+    without_rows("staff", "20")(clever)
+    assert load(engine, FEED, clever, family=CLEVER).counts["users"].tombstoned == 1
+
+
+WHOLE: dict[str, tuple[Bend, str]] = {
+    "missing file": (without_file("teachers.csv"), "teachers.csv: is missing; every export of clever has it"),
+    "unknown file": (with_file("notes.csv"), "notes.csv: is no file of clever"),
+    "unknown column": (
+        header("teachers", "Title", "Titel"),
+        "teachers.csv, line 1, column 7: is no column of this file; did you mean Title? (found 'Titel')",
+    ),
+    "missing column": (without_column("teachers", "Last_name"), "column Last_name: is missing in the header"),
+    "a section twice": (
+        with_row("sections", School_id="20", Section_id="100", Teacher_id="1"),
+        "sections.csv, line 6, column Section_id: stands in this file a second time (found '100')",
+    ),
+}
+
+
+@pytest.mark.parametrize(("bend", "words"), WHOLE.values(), ids=WHOLE)
+def test_refused_as_a_whole(engine: Engine, clever: Path, bend: Bend, words: str) -> None:
+    bend(clever)
+    with pytest.raises(RefusedExportError) as caught:
+        load(engine, FEED, clever, family=CLEVER)
+    assert words in describe(caught.value.findings)
+
+
+def test_a_feed_keeps_its_family(engine: Engine, clever: Path, springfield: Path) -> None:
+    load(engine, FEED, clever, family=CLEVER)
+    with pytest.raises(CommandError, match="the feed shelby takes clever, not oneroster"):
+        load(engine, FEED, springfield)
+
+
+ROWS: dict[str, tuple[Bend, str]] = {
+    "no such school": (
+        cell("students", 7, "School_id", "30"),
+        "students.csv, line 7, column School_id: names no row of schools.csv (found '30')",
+    ),
+    "no such student": (
+        cell("enrollments", 2, "Student_id", "99"),
+        "enrollments.csv, line 2, column Student_id: names no row of students.csv (found '99')",
+    ),
+    "no such teacher": (
+        cell("sections", 2, "Teacher_2_id", "99"),
+        "sections.csv, line 2, column Teacher_2_id: names no row of teachers.csv (found '99')",
+    ),
+    "day": (
+        cell("students", 2, "DOB", "13/13/2011"),
+        "students.csv, line 2, column DOB: must be a day of the calendar, M/D/YYYY or YYYY-MM-DD (found '13/13/2011')",
+    ),
+    "gender": (cell("students", 2, "Gender", "W"), "students.csv, line 2, column Gender: must be one of F, Female"),
+}
+
+
+@pytest.mark.parametrize(("bend", "words"), ROWS.values(), ids=ROWS)
+def test_rows_are_refused_at_their_lines(engine: Engine, clever: Path, bend: Bend, words: str) -> None:
+    """Each once, as it stands in the export; and nobody is gone for it."""
+    load(engine, FEED, clever, family=CLEVER)
+    bend(clever)
+    report = load(engine, FEED, clever, family=CLEVER)
+    assert words in describe(report.findings)
+    assert {refusal.file for refusal in report.findings.first} <= {path.name for path in clever.iterdir()}
+    assert report.counts["users"].tombstoned == 0

@@ -1,0 +1,166 @@
+"""School Data Sync CSV: what its files say in OneRoster, and where they are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from roster_service.db import tables
+from sync_scripts.engine.load import load
+from sync_scripts.reading.registry import SDS
+from sync_scripts.reading.rejections import RefusedExportError
+from tests.sync.conftest import describe, snapshot, state
+from tests.sync.export_changes import Bend, both, cell, header, rows_of, shuffled, without_column, without_file
+
+FEED = "northhaven"
+
+
+@pytest.fixture
+def sds(copy_export: Callable[[str], Path]) -> Path:
+    """A copy of the small SDS export."""
+    return copy_export("northhaven-sds")
+
+
+def test_loads_and_loads_again(engine: Engine, sds: Path) -> None:
+    report = load(engine, FEED, sds, family=SDS)
+    assert (report.outcome, report.format, report.findings.total) == ("done", "sds v2.1", 0)
+    before = state(engine)
+    for file in ("users", "roles", "enrollments", "relationships"):
+        shuffled(file)(sds)
+    assert load(engine, FEED, sds, family=SDS).outcome == "unchanged"
+    assert state(engine) == before
+
+
+def test_orgs_sessions_and_classes(engine: Engine, sds: Path) -> None:
+    load(engine, FEED, sds, family=SDS)
+    orgs = {
+        key: (row["type"], row["parent_id"], row["district_id"]) for key, row in snapshot(engine, tables.orgs).items()
+    }
+    assert orgs == {"nh": ("district", None, "nh"), "nh-1": ("school", "nh", "nh"), "nh-2": ("school", "nh", "nh")}
+    sessions = {key: row["type"] for key, row in snapshot(engine, tables.academic_sessions).items()}
+    assert sessions == {"year": "schoolYear", "fall": "semester", "spring": "ext:trimester"}
+    courses = snapshot(engine, tables.courses)
+    made = f"{FEED}:class-course:c2"
+    assert {key: row["title"] for key, row in courses.items()} == {"alg": "Algebra", made: "Room 2"}
+    assert (courses["alg"]["subjects"], courses["alg"]["grades"]) == (["mathematics"], ["09"])
+    classes = snapshot(engine, tables.classes)
+    assert {key: (row["course_id"], row["school_id"]) for key, row in classes.items()} == {
+        "c1": ("alg", "nh-2"),
+        "c2": (made, "nh-1"),
+    }
+    terms = [(key[0], row["session_id"]) for key, row in sorted(snapshot(engine, tables.class_terms).items())]
+    assert terms == [("c1", "fall"), ("c1", "spring")]
+
+
+def test_people(engine: Engine, sds: Path) -> None:
+    load(engine, FEED, sds, family=SDS)
+    users = snapshot(engine, tables.users)
+    assert {key: (row["given_name"], row["family_name"], row["grades"]) for key, row in users.items()} == {
+        "u1": ("Amina", "Diallo", ["09"]),
+        "u2": ("li", "li", ["02"]),
+        "u3": ("Tess", "O'Hara", None),
+        "u4": ("Hugo", "Head", None),
+        "u5": ("Fatou", "Diallo", None),
+    }
+    roles = {
+        (key[0], row["org_id"], row["role"]): row["role_type"]
+        for key, row in snapshot(engine, tables.user_roles).items()
+    }
+    assert roles == {
+        ("u1", "nh-2", "student"): "primary",
+        ("u2", "nh-1", "student"): "primary",
+        ("u3", "nh-1", "teacher"): "primary",
+        ("u3", "nh-2", "teacher"): "primary",
+        ("u4", "nh", "districtAdministrator"): "primary",
+        ("u4", "nh-1", "ext:nurse"): "primary",
+        ("u4", "nh-1", "siteAdministrator"): "secondary",
+        ("u5", "nh-2", "parent"): "primary",
+    }
+    agents = {(key[0], row["agent_id"]) for key, row in snapshot(engine, tables.user_agents).items()}
+    assert agents == {("u1", "u5"), ("u5", "u1")}
+
+
+def test_enrollments_and_demographics(engine: Engine, sds: Path) -> None:
+    load(engine, FEED, sds, family=SDS)
+    enrollments = snapshot(engine, tables.enrollments).values()
+    assert sorted((row["class_id"], row["user_id"], row["role"], row["school_id"]) for row in enrollments) == [
+        ("c1", "u1", "student", "nh-2"),
+        ("c1", "u3", "teacher", "nh-2"),
+        ("c2", "u2", "student", "nh-1"),
+        ("c2", "u3", "teacher", "nh-1"),
+    ]
+    people = snapshot(engine, tables.demographics)
+    assert (people["u1"]["black_or_african_american"], people["u1"]["white"], people["u1"]["asian"]) == (
+        True,
+        True,
+        None,
+    )
+    assert (people["u1"]["city_of_birth"], str(people["u1"]["birth_date"])) == ("Dakar", "2012-05-01")
+    assert people["u2"]["hispanic_or_latino_ethnicity"]
+
+
+TAKEN: dict[str, Bend] = {
+    "no contacts": without_file("relationships.csv"),
+    "no demographics": without_file("demographics.csv"),
+    "no classes": both(without_file("classes.csv"), without_file("enrollments.csv")),
+    "no dates of roles": without_column("roles", "roleEndDate"),
+    "columns in another order": rows_of("users", lambda rows: [row.reverse() for row in rows]),
+    "flags in capitals": cell("roles", 2, "isPrimary", "TRUE"),
+}
+
+
+@pytest.mark.parametrize("bend", TAKEN.values(), ids=TAKEN)
+def test_taken(engine: Engine, sds: Path, bend: Bend) -> None:
+    bend(sds)
+    report = load(engine, FEED, sds, family=SDS)
+    assert (report.counts["users"].added, report.findings.total) == (5, 0)
+
+
+def test_users_alone(engine: Engine, sds: Path) -> None:
+    """SDS needs classes and enrollments only where classes are managed; those of earlier exports stay as they are."""
+    load(engine, FEED, sds, family=SDS)
+    before = state(engine)
+    both(without_file("classes.csv"), without_file("enrollments.csv"))(sds)
+    report = load(engine, FEED, sds, family=SDS)
+    assert (report.outcome, report.findings.total) == ("unchanged", 0)
+    assert state(engine) == before
+
+
+WHOLE: dict[str, tuple[Bend, str]] = {
+    "missing file": (without_file("roles.csv"), "roles.csv: is missing; every export of sds v2.1 has it"),
+    "unknown column": (
+        header("classes", "title", "titel"),
+        "column 3: is no column of this file; did you mean title? (found 'titel')",
+    ),
+}
+
+
+@pytest.mark.parametrize(("bend", "words"), WHOLE.values(), ids=WHOLE)
+def test_refused_as_a_whole(engine: Engine, sds: Path, bend: Bend, words: str) -> None:
+    bend(sds)
+    with pytest.raises(RefusedExportError) as caught:
+        load(engine, FEED, sds, family=SDS)
+    assert words in describe(caught.value.findings)
+
+
+ROWS: dict[str, tuple[Bend, str]] = {
+    "no such user": (
+        cell("enrollments", 2, "userSourcedId", "u9"),
+        "enrollments.csv, line 2, column userSourcedId: names no row of users.csv (found 'u9')",
+    ),
+    "no such class": (cell("enrollments", 2, "classSourcedId", "c9"), "enrollments.csv, line 2, column classSourcedId"),
+    "sex": (cell("demographics", 2, "sex", "w"), "demographics.csv, line 2, column sex: must be one of female, male"),
+    "day": (cell("roles", 2, "roleStartDate", "soon"), "roles.csv, line 2, column roleStartDate: must be a day"),
+}
+
+
+@pytest.mark.parametrize(("bend", "words"), ROWS.values(), ids=ROWS)
+def test_rows_are_refused_at_their_lines(engine: Engine, sds: Path, bend: Bend, words: str) -> None:
+    load(engine, FEED, sds, family=SDS)
+    bend(sds)
+    report = load(engine, FEED, sds, family=SDS)
+    assert words in describe(report.findings)
+    assert report.counts["users"].tombstoned == 0

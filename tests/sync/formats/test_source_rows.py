@@ -1,0 +1,487 @@
+"""Clever and School Data Sync exports with bad rows: only rows that pass their checks are made into records."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import Engine, Table
+
+from roster_service.db import tables
+from sync_scripts import load_clever, load_sds
+from sync_scripts.engine.exit_codes import ExitCode
+from sync_scripts.engine.load import Options, load
+from sync_scripts.formats import cells
+from sync_scripts.formats.clever import CLEVER as CLEVER_CSV
+from sync_scripts.formats.model import CsvFile
+from sync_scripts.formats.sds import SDS as SDS_CSV
+from sync_scripts.reading.registry import CLEVER, SDS, Family
+from tests.sync.conftest import EXPORTS, empty_roster, snapshot, state
+from tests.sync.export_changes import Bend, both, cell, read_csv, rows_of, with_row, without_file
+
+
+@dataclass(frozen=True)
+class Source:
+    """A format: its family, its script, its small export, and the feed that takes it."""
+
+    family: Family
+    main: Any
+    export: str
+    feed: str
+
+
+SOURCES = {
+    "clever": Source(CLEVER, load_clever.main, "shelbyville-clever", "shelby"),
+    "sds": Source(SDS, load_sds.main, "northhaven-sds", "northhaven"),
+}
+NOT_SAID = ("feed_id", "status", "date_last_modified", "ordinal", "row_id")
+
+
+def read_records(engine: Engine, feed: str) -> dict[str, Any]:
+    """What the roster says, by table and id without the feed's name; users with their roles and agents, classes with
+    their terms."""
+    found: dict[str, Any] = {}
+    parts: dict[tuple[str, str], set[Any]] = defaultdict(set)
+    for owner, part in (("users", tables.user_roles), ("users", tables.user_agents), ("classes", tables.class_terms)):
+        for (identifier, *_), row in snapshot(engine, part).items():
+            said = tuple((name, str(value)) for name, value in row.items() if name not in NOT_SAID)
+            parts[owner, identifier].add(said)
+    for table in tables.ROSTER_TABLES:
+        for identifier, row in snapshot(engine, table).items():
+            said = {name: value for name, value in row.items() if name not in NOT_SAID}
+            key = f"{table.name} {identifier.removeprefix(f'{feed}:')}"
+            found[key] = (said, parts[table.name, identifier])
+    return found
+
+
+@pytest.fixture(scope="module")
+def good(reused_engine: Engine) -> Callable[[Source], dict[str, Any]]:
+    """What the roster says after the small export of a format, as it is."""
+    known: dict[str, dict[str, Any]] = {}
+
+    def read(source: Source) -> dict[str, Any]:
+        if source.feed not in known:
+            empty_roster(reused_engine)
+            load(reused_engine, source.feed, EXPORTS / source.export, family=source.family)
+            known[source.feed] = read_records(reused_engine, source.feed)
+            empty_roster(reused_engine)
+        return known[source.feed]
+
+    return read
+
+
+@dataclass(frozen=True)
+class Case:
+    """A bad row: its format, how it comes about, the places of the refusals in their order, and of a first load, the
+    records that are not made of such an export and those that are made otherwise."""
+
+    source: str
+    bend: Bend
+    places: list[str]
+    lost: set[str]
+    other: set[str]
+
+
+def of(source: str, bend: Bend, *places: str, lost: set[str] | None = None, other: set[str] | None = None) -> Case:
+    return Case(source, bend, list(places), lost or set(), other or set())
+
+
+# Of these records, the section 100 is part; the course is named by the section 101 too.
+SECTION_100 = {
+    "classes section:100",
+    *(f"enrollments {it}" for it in ("enrollment:100:1", "enrollment:100:4", "teaching:100:1", "teaching:100:2")),
+}
+SEATS_100 = tuple(f"enrollments.csv, line {line}, column Section_id" for line in (2, 3, 4))
+SEATS_C1 = tuple(f"enrollments.csv, line {line}, column classSourcedId" for line in (2, 3))
+CLASS_C1 = {
+    "classes c1",
+    "enrollments enrollment:c1:u1:student",
+    "enrollments enrollment:c1:u3:teacher",
+}
+STUDENT_2 = {"users student:2", "demographics student:2", "enrollments enrollment:200:2"}
+CASES: dict[str, Case] = {
+    "clever: a flag": of(
+        "clever",
+        cell("students", 4, "Hispanic_Latino", "Q"),
+        "students.csv, line 4, column Hispanic_Latino",
+        "enrollments.csv, line 6, column Student_id",
+        lost=STUDENT_2,
+        # Their contact.
+        other={"users contact:C1"},
+    ),
+    "clever: a word": of(
+        "clever",
+        cell("students", 4, "Gender", "Q"),
+        "students.csv, line 4, column Gender",
+        "enrollments.csv, line 6, column Student_id",
+        lost=STUDENT_2,
+        other={"users contact:C1"},
+    ),
+    "clever: a date of one of two rows of a student": of(
+        "clever",
+        cell("students", 5, "DOB", "13/13/2011"),
+        "students.csv, line 5, column DOB",
+        other={"users student:3"},
+    ),
+    "clever: a name": of(
+        "clever",
+        cell("students", 7, "First_name", ""),
+        "students.csv, line 7, column First_name",
+        *(f"enrollments.csv, line {line}, column Student_id" for line in (3, 4, 5)),
+        lost={"users student:4", "enrollments enrollment:100:4", "enrollments enrollment:102:4"},
+    ),
+    "clever: a list": of(
+        "clever",
+        cell("students", 7, "Grade", "9,,10"),
+        "students.csv, line 7, column Grade",
+        *(f"enrollments.csv, line {line}, column Student_id" for line in (3, 4, 5)),
+        lost={"users student:4", "enrollments enrollment:100:4", "enrollments enrollment:102:4"},
+    ),
+    "clever: a section without its teacher": of(
+        "clever",
+        cell("sections", 2, "Teacher_id", ""),
+        "sections.csv, line 2, column Teacher_id",
+        *SEATS_100,
+        lost=SECTION_100,
+    ),
+    "clever: a section with a teacher who is not there": of(
+        "clever",
+        cell("sections", 2, "Teacher_2_id", "9"),
+        "sections.csv, line 2, column Teacher_2_id",
+        *SEATS_100,
+        lost=SECTION_100,
+    ),
+    "clever: a period": of(
+        "clever",
+        cell("sections", 2, "Period", ","),
+        "sections.csv, line 2, column Period",
+        *SEATS_100,
+        lost=SECTION_100,
+    ),
+    "clever: the only section of a term and a course": of(
+        "clever",
+        cell("sections", 4, "Term_end", "soon"),
+        "sections.csv, line 4, column Term_end",
+        "enrollments.csv, line 5, column Section_id",
+        lost={
+            "classes section:102",
+            "enrollments enrollment:102:4",
+            "enrollments teaching:102:2",
+            "courses course-name:681d72abce5de4f856e71bfb1856796b",
+            "academic_sessions term:381fde03b8c8b6c90580ed6eea3f4219",
+        },
+    ),
+    "clever: staff": of(
+        "clever", cell("staff", 2, "Last_name", " "), "staff.csv, line 2, column Last_name", lost={"users staff:1"}
+    ),
+    "clever: the school of one of two rows of a student": of(
+        "clever",
+        cell("students", 6, "School_id", "30"),
+        "students.csv, line 6, column School_id",
+        other={"users student:3"},
+    ),
+    "clever: a contact": of(
+        "clever",
+        cell("students", 3, "Contact_sis_id", " C2"),
+        "students.csv, line 3, column Contact_sis_id",
+        lost={"users contact:C2"},
+        other={"users student:1"},
+    ),
+    "clever: a seat": of(
+        "clever",
+        cell("enrollments", 7, "School_id", "30"),
+        "enrollments.csv, line 7, column School_id",
+        lost={"enrollments enrollment:200:3"},
+    ),
+    "sds: a flag": of(
+        "sds", cell("roles", 5, "isPrimary", "Q"), "roles.csv, line 5, column isPrimary", other={"users u3"}
+    ),
+    "sds: a day": of(
+        # The role of the guardian is at the org of the student's.
+        "sds",
+        cell("roles", 2, "roleStartDate", "soon"),
+        "roles.csv, line 2, column roleStartDate",
+        other={"users u1", "users u5"},
+    ),
+    "sds: a list": of("sds", cell("roles", 3, "grade", ","), "roles.csv, line 3, column grade", other={"users u2"}),
+    "sds: a word": of(
+        "sds", cell("demographics", 2, "sex", "w"), "demographics.csv, line 2, column sex", lost={"demographics u1"}
+    ),
+    "sds: a class that is not at a school": of(
+        "sds",
+        cell("classes", 2, "orgSourcedId", "nh"),
+        "classes.csv, line 2, column orgSourcedId",
+        *SEATS_C1,
+        lost=CLASS_C1,
+    ),
+    "sds: a title": of(
+        "sds", cell("classes", 2, "title", ""), "classes.csv, line 2, column title", *SEATS_C1, lost=CLASS_C1
+    ),
+    "sds: a course": of(
+        "sds",
+        cell("courses", 2, "subject", ","),
+        "classes.csv, line 2, column courseSourcedId",
+        *SEATS_C1,
+        "courses.csv, line 2, column subject",
+        lost={"courses alg", *CLASS_C1},
+    ),
+    "sds: a session": of(
+        "sds",
+        cell("academicSessions", 3, "startDate", "soon"),
+        "roles.csv, line 2, column sessionSourcedId",
+        "classes.csv, line 2, column sessionSourcedIds",
+        *SEATS_C1,
+        "academicSessions.csv, line 3, column startDate",
+        lost={"academic_sessions fall", *CLASS_C1},
+        other={"users u1", "users u5"},
+    ),
+    "sds: a user": of(
+        "sds",
+        cell("users", 3, "username", ""),
+        "users.csv, line 3, column username",
+        "roles.csv, line 3, column userSourcedId",
+        "enrollments.csv, line 4, column userSourcedId",
+        "enrollments.csv, line 5, column userSourcedId",
+        "demographics.csv, line 3, column userSourcedId",
+        lost={"users u2", "demographics u2", "enrollments enrollment:c2:u2:student"},
+    ),
+    "sds: the role of an enrollment": of(
+        "sds",
+        cell("enrollments", 2, "role", ""),
+        "enrollments.csv, line 2, column role",
+        lost={"enrollments enrollment:c1:u1:student"},
+    ),
+    "sds: a relationship": of(
+        "sds",
+        cell("relationships", 2, "relationshipRole", ""),
+        "relationships.csv, line 2, column relationshipRole",
+        other={"users u1", "users u5"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_no_record_is_made_of_a_refused_row(
+    good: Callable[[Source], dict[str, Any]],
+    engine: Engine,
+    copy_export: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    case: Case,
+) -> None:
+    """The script names the column of the source file, counts the rows, and ends with the code for such loads."""
+    source = SOURCES[case.source]
+    whole = good(source)
+    folder = copy_export(source.export)
+    case.bend(folder)
+    monkeypatch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
+    done = CliRunner().invoke(source.main, ["--feed", source.feed, "--json", str(folder)])
+    told = json.loads(done.stdout)
+    assert (done.exit_code, told["refused"]) == (ExitCode.PARTIAL, len(case.places))
+    assert [f"{it['file']}, line {it['line']}, column {it['column']}" for it in told["refusals"]] == case.places
+    records = read_records(engine, source.feed)
+    assert whole.keys() - records.keys() == case.lost
+    assert records.keys() <= whole.keys()
+    assert {key for key, said in records.items() if said != whole[key]} == case.other
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_record_of_a_refused_row_keeps_its_last_good_state(
+    engine: Engine, copy_export: Callable[[str], Path], case: Case
+) -> None:
+    source = SOURCES[case.source]
+    folder = copy_export(source.export)
+    load(engine, source.feed, folder, family=source.family)
+    before = state(engine)
+    case.bend(folder)
+    for _ in range(2):
+        report = load(engine, source.feed, folder, family=source.family)
+        assert (report.outcome, report.refused > 0) == ("unchanged", True)
+        assert state(engine) == before
+
+
+# Of kinds of cell, a text that they do not take; of others, any word or text that is too long.
+BAD: dict[cells.Kind, str] = {
+    cells.ID: " x",
+    cells.IDS: ",",
+    cells.TEXTS: ",",
+    cells.DAY: "soon",
+    cells.FLAG: "Q",
+    cells.YEAR: "27",
+}
+FILES = [(name, file) for name, form in (("clever", CLEVER_CSV), ("sds", SDS_CSV)) for file in form.files]
+
+
+@pytest.mark.parametrize(("source", "file"), FILES, ids=[f"{name}: {file.file_name}" for name, file in FILES])
+def test_every_bad_cell_of_every_file_is_named(
+    engine: Engine, copy_export: Callable[[str], Path], source: str, file: CsvFile
+) -> None:
+    """One row with nothing in it, and one with a bad text in each cell that is read."""
+    folder = copy_export(SOURCES[source].export)
+    name = file.file_name.removesuffix(".csv")
+    read = {cell.header: cell for cell in file.cells if cell.kind.check is not None}
+    bad = {header: BAD.get(it.kind, "Q" if it.kind.few_values else "x" * 5000) for header, it in read.items()}
+    for header in read:
+        add_column(name, header)(folder)
+    both(with_row(name), with_row(name, **bad))(folder)
+    last = len(read_csv(folder / file.file_name))
+    report = load(engine, SOURCES[source].feed, folder, family=SOURCES[source].family, options=Options(dry_run=True))
+    named = {(it.line, it.column) for it in report.findings.first if it.file == file.file_name}
+    required = {cell.header for cell in file.cells if cell.required}
+    assert named == {(last - 1, header) for header in required} | {(last, header) for header in read}
+    assert report.refused == 2
+
+
+def add_column(file: str, header: str) -> Bend:
+    """A column without anything in it, where the export has none of this header."""
+
+    def change(rows: list[list[str]]) -> None:
+        if header not in rows[0]:
+            for number, row in enumerate(rows):
+                row.append("" if number else header)
+
+    return rows_of(file, change)
+
+
+def test_the_first_rows_of_a_person_that_are_left_make_a_new_record(
+    engine: Engine, copy_export: Callable[[str], Path]
+) -> None:
+    """And none of it comes from the refused row."""
+    folder = copy_export("shelbyville-clever")
+    both(cell("students", 5, "Hispanic_Latino", "Q"), cell("students", 6, "Hispanic_Latino", "Y"))(folder)
+    assert load(engine, "shelby", folder, family=CLEVER).refused == 1
+    assert snapshot(engine, tables.demographics)["shelby:student:3"]["hispanic_or_latino_ethnicity"] is True
+
+
+def test_a_mended_row_is_loaded(engine: Engine, copy_export: Callable[[str], Path]) -> None:
+    folder = copy_export("shelbyville-clever")
+    students = (folder / "students.csv").read_bytes()
+    cell("students", 4, "Hispanic_Latino", "Q")(folder)
+    load(engine, "shelby", folder, family=CLEVER)
+    (folder / "students.csv").write_bytes(students)
+    report = load(engine, "shelby", folder, family=CLEVER)
+    assert (report.counts["users"].added, report.counts["demographics"].added, report.refused) == (1, 1, 0)
+    assert snapshot(engine, tables.demographics)["shelby:student:2"]["hispanic_or_latino_ethnicity"] is True
+
+
+@dataclass(frozen=True)
+class Beside:
+    """On a loaded roster, a refused row whose record stands, and another row that names it: the record that this one
+    makes, and a part of what it says."""
+
+    source: str
+    bend: Bend
+    table: Table
+    key: Any
+    said: dict[str, Any]
+
+
+BESIDE: dict[str, Beside] = {
+    "clever: a student of a school": Beside(
+        "clever",
+        both(cell("schools", 3, "School_name", ""), cell("students", 7, "First_name", "Eva")),
+        tables.users,
+        "shelby:student:4",
+        {"given_name": "Eva"},
+    ),
+    "clever: a seat of a section": Beside(
+        "clever",
+        both(
+            cell("sections", 3, "Subject", ","),
+            with_row("enrollments", School_id="20", Section_id="101", Student_id="4"),
+        ),
+        tables.enrollments,
+        "shelby:enrollment:101:4",
+        {"school_id": "shelby:school:20"},
+    ),
+    "clever: a section of a teacher": Beside(
+        "clever",
+        both(cell("teachers", 4, "Last_name", ""), cell("sections", 3, "Name", "Algebra, Section 2")),
+        tables.classes,
+        "shelby:section:101",
+        {"title": "Algebra, Section 2"},
+    ),
+    "sds: an enrollment in a class": Beside(
+        "sds",
+        both(
+            cell("classes", 2, "title", ""),
+            with_row("enrollments", classSourcedId="c1", userSourcedId="u2", role="student"),
+        ),
+        tables.enrollments,
+        "northhaven:enrollment:c1:u2:student",
+        {"school_id": "nh-2"},
+    ),
+    "sds: a class at a school": Beside(
+        "sds",
+        both(cell("orgs", 4, "name", ""), with_row("classes", sourcedId="c3", orgSourcedId="nh-2", title="Room 3")),
+        tables.classes,
+        "c3",
+        {"school_id": "nh-2"},
+    ),
+    "sds: an administrator of a school": Beside(
+        "sds",
+        both(
+            cell("orgs", 3, "name", ""),
+            with_row("roles", userSourcedId="u3", orgSourcedId="nh-1", role="administrator"),
+        ),
+        tables.user_roles,
+        ("u3", 3),
+        {"org_id": "nh-1", "role": "siteAdministrator"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BESIDE.values(), ids=BESIDE)
+def test_a_row_is_loaded_that_names_the_record_of_a_refused_one(
+    engine: Engine, copy_export: Callable[[str], Path], case: Beside
+) -> None:
+    source = SOURCES[case.source]
+    folder = copy_export(source.export)
+    load(engine, source.feed, folder, family=source.family)
+    case.bend(folder)
+    report = load(engine, source.feed, folder, family=source.family)
+    assert (report.outcome, report.refused) == ("done", 1)
+    assert snapshot(engine, case.table)[case.key].items() >= case.said.items()
+
+
+def test_an_id_of_another_feed_is_refused_where_the_export_has_it(
+    engine: Engine, copy_export: Callable[[str], Path]
+) -> None:
+    folder = copy_export("northhaven-sds")
+    load(engine, "northhaven", folder, family=SDS)
+    before = state(engine)
+    report = load(engine, "another", folder, family=SDS)
+    taken = {it.file for it in report.findings.first if it.reason == "belongs to the feed northhaven"}
+    assert taken == {
+        f"{name}.csv" for name in ("orgs", "users", "classes", "academicSessions", "courses", "demographics")
+    }
+    assert all(it.line is not None for it in report.findings.first)
+    assert state(engine) == before
+
+
+def test_a_record_that_cannot_be_made_is_told(engine: Engine, copy_export: Callable[[str], Path]) -> None:
+    """Of two ids that are good, one is made that is too long."""
+    folder = copy_export("shelbyville-clever")
+    long = "x" * 200
+    both(cell("sections", 3, "Section_id", long), cell("enrollments", 5, "Section_id", long))(folder)
+    cell("students", 7, "Student_id", long)(folder)
+    cell("enrollments", 5, "Student_id", long)(folder)
+    rows_of("enrollments", lambda rows: rows.__delitem__(slice(2, 4)))(folder)
+    report = load(engine, "shelby", folder, family=CLEVER)
+    [told] = report.findings.first
+    assert (told.file, told.line, told.column) == ("enrollments.csv, sections.csv", None, None)
+    assert told.reason.startswith("a record that is made of its rows is rejected: sourcedId must be an id of at most")
+    assert report.refused == report.counts["enrollments"].refused == 1
+
+
+def test_rows_of_a_file_whose_records_cannot_be_made_count(engine: Engine, copy_export: Callable[[str], Path]) -> None:
+    """Enrollments without classes."""
+    folder = copy_export("northhaven-sds")
+    without_file("classes.csv")(folder)
+    report = load(engine, "northhaven", folder, family=SDS)
+    assert (report.refused, report.counts["enrollments"].refused) == (5, 5)

@@ -1,0 +1,267 @@
+"""What is taken although it is not quite as it should be, and what is said about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, literal, select
+
+from roster_service.db import tables, vocabulary
+from roster_service.db.tables import CText
+from sync_scripts.engine.load import KNOWN, load
+from sync_scripts.formats import cells
+from sync_scripts.formats.cells import Kind, make_word_kind
+from sync_scripts.formats.oneroster import VERSIONS
+from sync_scripts.formats.tolerated import (
+    BLANK_MODE,
+    BYTE_ORDER_MARK,
+    DEVIATIONS,
+    FILE_NAME_CASE,
+    FLAG_SPELLING,
+    HEADER_CASE,
+    HEADER_SPELLING,
+    HEADER_SPELLINGS,
+    LIST_SPACES,
+    MANIFEST_VERSION,
+    MIDNIGHT,
+    NO_DISTRICT,
+    PROPERTY_CASE,
+    STATUS_IN_BULK,
+    US_DAY,
+    WORD_CASE,
+    Deviation,
+)
+from tests.sync.conftest import read_rejects, snapshot
+from tests.sync.export_changes import (
+    Bend,
+    Rows,
+    both,
+    cell,
+    cell_of,
+    column,
+    declared,
+    header,
+    quoted,
+    raw,
+    replaced,
+    rows_of,
+    with_file,
+    without_file,
+    without_rows,
+)
+
+
+def _lower(file: str, name: str, *values: str) -> Bend:
+    """Puts the words of a column into another case."""
+
+    def change(rows: Rows) -> None:
+        place = rows[0].index(name)
+        for row in rows[1:]:
+            if row[place] in values:
+                row[place] = row[place].capitalize()
+
+    return rows_of(file, change)
+
+
+def _us_days(rows: Rows) -> None:
+    place = rows[0].index("beginDate")
+    for row in rows[1:]:
+        if row[place]:
+            year, month, day = row[place].split("-")
+            row[place] = f"{int(month)}/{day}/{year}"
+
+
+def _renamed(old: str, new: str) -> Bend:
+    return lambda folder: (folder / old).rename(folder / new) and None
+
+
+# One row per quirk of the table: an export that has it, and what is said about it.
+QUIRKY: dict[Deviation, tuple[Bend, tuple[str, ...]]] = {
+    FLAG_SPELLING: (
+        rows_of("users", lambda rows: [row.__setitem__(3, {"true": "TRUE", "false": "0"}[row[3]]) for row in rows[1:]]),
+        ("users.csv, column enabledUser: in 15 rows, a flag that is spelt otherwise than true or false",),
+    ),
+    WORD_CASE: (
+        both(_lower("orgs", "type", "school"), _lower("users", "role", "student")),
+        ("orgs.csv, column type: in 2 rows, a word in another", "users.csv, column role: in 6 rows, a word in another"),
+    ),
+    US_DAY: (
+        rows_of("enrollments", _us_days),
+        ("enrollments.csv, column beginDate: in 5 rows, a day written M/D/YYYY, the month first",),
+    ),
+    MIDNIGHT: (
+        cell("academicSessions", 2, "startDate", "2026-08-17T00:00:00.000Z"),
+        ("academicSessions.csv, column startDate: in 1 row, a day written as its midnight",),
+    ),
+    LIST_SPACES: (
+        rows_of("classes", lambda rows: [row.__setitem__(10, row[10].replace(",", " , ")) for row in rows[1:]]),
+        ("classes.csv, column termSourcedIds: in 1 row, spaces around the commas of a list",),
+    ),
+    STATUS_IN_BULK: (
+        both(column("users", "status", "active"), column("users", "dateLastModified", "2026-11-01")),
+        ("users.csv, column status: in 15 rows, a status in a bulk file, which needs none",),
+    ),
+    HEADER_CASE: (
+        header("demographics", "birthDate", "birthdate"),
+        ("demographics.csv: a header in another letter case (birthdate, read as birthDate)",),
+    ),
+    HEADER_SPELLING: (
+        both(
+            header("orgs", "dateLastModified", "dataLastModified"), header("demographics", "sourcedId", "userSourcedId")
+        ),
+        (
+            "orgs.csv: a header with a known misspelling (dataLastModified, read as dateLastModified)",
+            "demographics.csv: a header with a known misspelling (userSourcedId, read as sourcedId)",
+        ),
+    ),
+    BYTE_ORDER_MARK: (
+        both(
+            raw("users.csv", lambda data: b"\xef\xbb\xbf" + data),
+            raw("manifest.csv", lambda data: b"\xef\xbb\xbf" + data),
+        ),
+        ("users.csv: a byte order mark before the header", "manifest.csv: a byte order mark before the header"),
+    ),
+    FILE_NAME_CASE: (
+        both(_renamed("academicSessions.csv", "AcademicSessions.CSV"), _renamed("manifest.csv", "Manifest.csv")),
+        (
+            "Manifest.csv: a file name in another letter case (read as manifest.csv)",
+            "AcademicSessions.CSV: a file name in another letter case (read as academicSessions.csv)",
+        ),
+    ),
+    MANIFEST_VERSION: (
+        cell_of("manifest", "manifest.version", "value", "1"),
+        ("manifest.csv: the manifest version 1 for 1.0",),
+    ),
+    PROPERTY_CASE: (
+        both(
+            replaced("manifest.csv", "oneroster.version", "OneRoster.Version"),
+            replaced("manifest.csv", "file.academicSessions", "file.academicsessions"),
+            replaced("manifest.csv", "file.lineItems", "File.lineItems"),
+        ),
+        (
+            "manifest.csv: a manifest property in another letter case (OneRoster.Version, read as oneroster.version)",
+            "manifest.csv: a manifest property in another letter case "
+            "(file.academicsessions, read as file.academicSessions)",
+            "manifest.csv: a manifest property in another letter case (File.lineItems, read as file.lineItems)",
+        ),
+    ),
+    BLANK_MODE: (declared("results", ""), ("manifest.csv: a blank mode in the manifest",)),
+}
+TOLERATED: dict[str, tuple[Bend, tuple[str, ...]]] = {
+    "CRLF, as RFC 4180 has it": (raw("users.csv", lambda data: data.replace(b"\n", b"\r\n")), ()),
+    "no end of the last line": (raw("users.csv", lambda data: data.removesuffix(b"\n")), ()),
+    "empty last lines": (raw("users.csv", lambda data: data + b"\n\n"), ()),
+    "every cell quoted": (quoted("courses"), ()),
+    "no row for an absent file": (without_rows("manifest", "file.results"), ()),
+    "no source": (without_rows("manifest", "source.systemName", "source.systemCode"), ()),
+    "litter of an operating system": (with_file(".DS_Store"), ()),
+    "empty cells too many": (
+        replaced("users.csv", ",7,free\n", ",7,free,,\n"),
+        ("users.csv: in 1 rows, empty cells beyond the last column are ignored",),
+    ),
+    "gradebook files": (
+        both(declared("lineItems", "bulk"), with_file("lineItems.csv", b"whatever\xff")),
+        ("lineItems.csv holds no roster and is skipped",),
+    ),
+    "gradebook delta": (
+        both(declared("results", "delta"), with_file("results.csv")),
+        ("results.csv holds no roster and is skipped",),
+    ),
+}
+
+
+@pytest.mark.parametrize(("bend", "notices"), TOLERATED.values(), ids=TOLERATED)
+def test_tolerated(engine: Engine, springfield: Path, bend: Bend, notices: tuple[str, ...]) -> None:
+    load(engine, "springfield", springfield)
+    bend(springfield)
+    report = load(engine, "springfield", springfield)
+    # A change of the manifest alone leaves every file as it was.
+    assert (report.outcome, tuple(it for it in report.notices if it != KNOWN)) == ("unchanged", notices)
+
+
+def test_every_quirk_has_a_case() -> None:
+    """Exports without a district have theirs in test_feed_district."""
+    assert (*QUIRKY, NO_DISTRICT) == DEVIATIONS
+
+
+@pytest.mark.parametrize(("deviation", "bend", "notices"), [(it, *case) for it, case in QUIRKY.items()])
+def test_quirks_are_read_and_told(
+    engine: Engine, springfield: Path, deviation: Deviation, bend: Bend, notices: tuple[str, ...]
+) -> None:
+    load(engine, "springfield", springfield)
+    bend(springfield)
+    report = load(engine, "springfield", springfield)
+    assert report.outcome == "unchanged"
+    # A quirk outside of the files themselves leaves every file as it was.
+    told = [it for it in report.notices if it != KNOWN]
+    assert all(deviation.taken in it for it in told)
+    assert len(told) == len(notices)
+    for wanted in notices:
+        assert any(it.startswith(wanted) for it in told), told
+
+
+CELLS: tuple[tuple[Deviation, Kind], ...] = (
+    (FLAG_SPELLING, cells.FLAG),
+    (WORD_CASE, make_word_kind(vocabulary.CLASS_TYPES)),
+    (US_DAY, cells.DAY),
+    (MIDNIGHT, cells.DAY),
+    (LIST_SPACES, cells.TEXTS),
+)
+
+
+@pytest.mark.parametrize(("deviation", "kind"), CELLS, ids=[deviation.taken for deviation, _ in CELLS])
+def test_examples_are_true(shared_engine: Engine, deviation: Deviation, kind: Kind) -> None:
+    """A cell like the example is read as what the example says; one that is as it should be has no quirk."""
+    tolerance = next(it for it in kind.tolerates if it.deviation is deviation)
+    found, wanted = (literal(text, CText) for text in deviation.example)
+    with shared_engine.connect() as connection:
+        assert connection.execute(select(tolerance.holds(found), tolerance.holds(wanted))).one() == (True, False)
+        read = found if tolerance.read is None else tolerance.read(found)
+        assert connection.scalar(select(kind.convert(read) == kind.convert(wanted)))
+
+
+def test_misspelt_headers_mean_headers_that_exist() -> None:
+    headers = {header for form in VERSIONS.values() for file in form.files for header in file.headers}
+    assert set(HEADER_SPELLINGS.values()) <= headers
+    assert all(spelling == spelling.lower() for spelling in HEADER_SPELLINGS)
+
+
+@pytest.mark.parametrize("text", ["13/05/2023", "2/30/2023", "1/05/23", "1-05-2023", "1/5", "2023/01/05"])
+def test_days_that_stay_bad(engine: Engine, springfield: Path, text: str) -> None:
+    cell("academicSessions", 2, "startDate", text)(springfield)
+    words = (
+        f"academicSessions.csv, line 2, column startDate: must be a day of the calendar, YYYY-MM-DD (found '{text}')"
+    )
+    assert words in read_rejects(engine, springfield)
+
+
+def test_lines_are_still_those_of_the_file(engine: Engine, springfield: Path) -> None:
+    """A file that was put right is refused at the places of the file that was sent."""
+    both(cell("users", 3, "enabledUser", "TRUE"), cell("users", 9, "email", "x" * 256))(springfield)
+    assert "users.csv, line 9, column email: must have" in read_rejects(engine, springfield)
+
+
+def test_said_aloud(engine: Engine, shelbyville: Path) -> None:
+    """What an export leaves out or says in vain is told, not refused."""
+    assert load(engine, "shelbyville", shelbyville).notices == ("the feed shelbyville is new",)
+    both(
+        declared("demographics", "absent"),
+        without_file("demographics.csv"),
+        column("roles", "metadata.x", "y"),
+        without_rows("roles", "shv-role-12"),
+    )(shelbyville)
+    report = load(engine, "shelbyville", shelbyville)
+    assert report.notices == (
+        "demographics.csv is absent; 4 records of earlier exports stay as they are",
+        "roles.csv: its metadata columns have no place in the roster and are not kept",
+        "users.csv: 1 users have no role anywhere, so no vendor sees them",
+    )
+    assert {row["status"] for row in snapshot(engine, tables.demographics).values()} == {"active"}
+
+
+def test_ids_keep_every_character(engine: Engine, springfield: Path) -> None:
+    rows_of("courses", lambda rows: rows[4].__setitem__(0, "{Ünï/@-._ '%"))(springfield)
+    cell("classes", 3, "courseSourcedId", "{Ünï/@-._ '%")(springfield)
+    load(engine, "springfield", springfield)
+    assert "{Ünï/@-._ '%" in snapshot(engine, tables.courses)

@@ -1,0 +1,92 @@
+"""Folders and zips: what is no export at all."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from sync_scripts.engine.load import load
+from tests.sync.conftest import read_refusal
+from tests.sync.export_changes import zipped
+
+
+def test_a_zip_is_as_good_as_a_folder(engine: Engine, each_export: Path, tmp_path: Path) -> None:
+    load(engine, "feed", each_export)
+    path = zipped(each_export, tmp_path / "export.zip")
+    assert load(engine, "feed", path).outcome == "unchanged"
+
+
+def test_a_zip_of_a_folder(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
+    path = zipped(springfield, tmp_path / "export.zip", prefix="export/")
+    assert "export/users.csv: lies in a folder; the files of an export lie at the root" in read_refusal(
+        shared_engine, path
+    )
+
+
+def test_a_zip_that_climbs_out(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
+    path = zipped(springfield, tmp_path / "export.zip", prefix="../")
+    assert "../users.csv: lies in a folder" in read_refusal(shared_engine, path)
+
+
+def test_no_zip(shared_engine: Engine, tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    assert "export.zip: No such file or directory" in read_refusal(shared_engine, path)
+    path.write_bytes(b"PK\x03\x04 and then nothing")
+    assert "export.zip: neither a folder nor a zip, or a damaged one" in read_refusal(shared_engine, path)
+
+
+def test_a_truncated_zip(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
+    path = zipped(springfield, tmp_path / "export.zip")
+    path.write_bytes(path.read_bytes()[:-200])
+    assert "neither a folder nor a zip, or a damaged one" in read_refusal(shared_engine, path)
+
+
+def test_a_damaged_zip(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
+    path = zipped(springfield, tmp_path / "export.zip")
+    data = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        entry = archive.getinfo("users.csv")
+    middle = entry.header_offset + 30 + len("users.csv") + entry.compress_size // 2
+    data[middle] ^= 0xFF
+    path.write_bytes(bytes(data))
+    assert "users.csv: is truncated or damaged" in read_refusal(shared_engine, path)
+
+
+def test_a_file_twice_in_a_zip(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
+    path = zipped(springfield, tmp_path / "export.zip")
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr("users.csv", "x")
+    assert "users.csv: is in the zip twice" in read_refusal(shared_engine, path)
+
+
+def test_a_zip_bomb(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
+    (springfield / "users.csv").write_bytes(b"0" * 50_000_000)
+    path = zipped(springfield, tmp_path / "export.zip")
+    assert "users.csv: would unpack to more than 200 times its size" in read_refusal(shared_engine, path)
+
+
+def test_folders_in_a_folder(shared_engine: Engine, springfield: Path) -> None:
+    (springfield / "old").mkdir()
+    assert "old: is not a file; the files of an export lie side by side" in read_refusal(shared_engine, springfield)
+
+
+def test_an_encrypted_zip(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
+    path = zipped(springfield, tmp_path / "export.zip")
+    data = bytearray(path.read_bytes())
+    # The flag of the first entry in the directory.
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(bytes(data))
+    assert "academicSessions.csv: is encrypted" in read_refusal(shared_engine, path)
+
+
+def test_a_damaged_manifest(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
+    path = zipped(springfield, tmp_path / "export.zip")
+    data = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        entry = archive.getinfo("manifest.csv")
+    data[entry.header_offset + 30 + len("manifest.csv") + entry.compress_size // 2] ^= 0xFF
+    path.write_bytes(bytes(data))
+    assert "manifest.csv: is truncated or damaged" in read_refusal(shared_engine, path)

@@ -1,0 +1,319 @@
+"""Exports that are refused: where, and in what words; and nothing has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from sync_scripts.engine.load import Options, load
+from sync_scripts.formats.oneroster import ONEROSTER_1_1
+from sync_scripts.reading.rejections import SHOWN
+from tests.sync.conftest import SHELBYVILLE, SPRINGFIELD, read_refusal, read_rejects
+from tests.sync.export_changes import (
+    Bend,
+    both,
+    cell,
+    cell_of,
+    column,
+    declared,
+    header,
+    raw,
+    replaced,
+    with_file,
+    with_row,
+    without_column,
+    without_file,
+    without_rows,
+)
+
+CopyExport = Callable[[str], Path]
+FILE_ORDER = [file.file_name for file in ONEROSTER_1_1.files]
+
+MANIFEST: dict[str, tuple[Bend, str]] = {
+    "no manifest": (without_file("manifest.csv"), "manifest.csv: is missing"),
+    "another version": (
+        cell_of("manifest", "oneroster.version", "value", "1.0"),
+        "manifest.csv, line 3, column value: oneroster.version must be 1.1 or 1.2 (found '1.0')",
+    ),
+    "no version": (without_rows("manifest", "oneroster.version"), "manifest.csv: oneroster.version is missing"),
+    "another manifest version": (
+        cell_of("manifest", "manifest.version", "value", "2.0"),
+        "manifest.csv, line 2, column value: manifest.version must be 1.0 or 1 (found '2.0')",
+    ),
+    "header": (header("manifest", "value", "Value"), "manifest.csv, line 1: the header must be propertyName,value"),
+    "not UTF-8": (replaced("manifest.csv", "SIS", b"\xff"), "manifest.csv: is not UTF-8"),
+    "broken CSV": (replaced("manifest.csv", "1.0", '"1.0'), "manifest.csv: is no CSV"),
+    "three cells": (replaced("manifest.csv", "bulk", "bulk,x"), "manifest.csv, line 4: the row has 3 cells, not 2"),
+    "too long": (with_file("manifest.csv", b"x" * 70_000), "manifest.csv: is longer than 65536 bytes"),
+    "unknown property": (
+        with_row("manifest", propertyName="source.city", value="x"),
+        "manifest.csv, line 19, column propertyName: is no property of a manifest (found 'source.city')",
+    ),
+    "a property twice": (
+        with_row("manifest", propertyName="file.users", value="bulk"),
+        "manifest.csv, line 19, column propertyName: stands here a second time (found 'file.users')",
+    ),
+    "a property twice, in another letter case": (
+        with_row("manifest", propertyName="File.Users", value="bulk"),
+        "manifest.csv, line 19, column propertyName: stands here a second time (found 'file.users')",
+    ),
+    "unknown mode": (declared("users", "full"), "manifest.csv, line 16, column value: must be bulk, delta or absent"),
+    "a file of the other version": (
+        with_row("manifest", propertyName="file.roles", value="absent"),
+        "manifest.csv, line 19, column propertyName: is no file of oneroster 1.1 (found 'file.roles')",
+    ),
+    "missing file": (without_file("orgs.csv"), "orgs.csv: is missing; the manifest declares it bulk"),
+    "undeclared file": (declared("users", "absent"), "users.csv: is there, but the manifest does not declare it"),
+    "required and absent": (
+        both(declared("enrollments", "absent"), without_file("enrollments.csv")),
+        "enrollments.csv: is required, but the manifest declares it absent",
+    ),
+    "unknown file": (with_file("notes.txt"), "notes.txt: is no file of oneroster 1.1"),
+    "unknown CSV file": (with_file("roles.csv"), "roles.csv: is no file of oneroster 1.1"),
+    "another case": (with_file("Users.csv"), "Users.csv: is no file of oneroster 1.1"),
+    "a skipped file that is missing": (
+        declared("lineItems", "bulk"),
+        "lineItems.csv: is missing; the manifest declares it bulk",
+    ),
+}
+
+FILES: dict[str, tuple[Bend, str]] = {
+    "header": (
+        header("users", "role", "roll"),
+        "users.csv, line 1, column 6: is no column of this file; did you mean role? (found 'roll')",
+    ),
+    "missing column": (
+        without_column("users", "password"),
+        "users.csv, line 1, column password: is missing in the header",
+    ),
+    "empty file": (with_file("users.csv"), "users.csv, line 1: is empty"),
+    "no rows": (without_rows("enrollments"), "enrollments.csv: has no rows"),
+    "too few cells": (replaced("users.csv", ",7,free", ""), "users.csv, line 2: the row has 18 cells, not 20"),
+    "too many cells": (replaced("users.csv", ",7,free", ",7,free,x"), "users.csv, line 2: the row has 21 cells"),
+    "quoting": (replaced("users.csv", "Zoë", 'Zo"ë'), "users.csv, line 2, column givenName: broken quoting"),
+    "line break": (replaced("users.csv", "Zoë", '"Zo\në"'), "users.csv, line 2, column givenName: broken quoting"),
+    "end-of-data mark": (
+        replaced("orgs.csv", "spr-high,", "\\.\nspr-high,"),
+        "orgs.csv, line 4: the row has 1 cells, not 10",
+    ),
+    "not UTF-8": (replaced("users.csv", "Zoë", b"Zo\xeb"), "users.csv, line 2, column givenName: is not UTF-8"),
+    "NUL": (replaced("users.csv", "Zoë", "Zo\0"), "users.csv, line 2, column givenName: holds a control character"),
+    "control character in an id": (
+        replaced("orgs.csv", "spr-high,", "spr\x07high,"),
+        "orgs.csv, line 4, column sourcedId: holds a control character",
+    ),
+    "UTF-16": (raw("orgs.csv", lambda data: data.decode().encode("utf-16")), "orgs.csv, line 1"),
+}
+
+CELLS: dict[str, tuple[Bend, str]] = {
+    "empty and required": (cell("orgs", 3, "name", ""), "orgs.csv, line 3, column name: must not be empty"),
+    "blank and required": (cell("users", 3, "givenName", "  "), "users.csv, line 3, column givenName: must not be"),
+    "no id": (cell("orgs", 5, "sourcedId", ""), "orgs.csv, line 5, column sourcedId: must not be empty"),
+    "too long an id": (cell("orgs", 5, "sourcedId", "x" * 256), "orgs.csv, line 5, column sourcedId: must be an id"),
+    "word": (cell("orgs", 4, "type", "campus"), "orgs.csv, line 4, column type: must be one of department, district"),
+    "role": (cell("users", 2, "role", "pupil"), "users.csv, line 2, column role: must be one of administrator, aide"),
+    "status": (cell("users", 2, "status", "gone"), "users.csv, line 2, column status: must be one of active, inactive"),
+    "day": (
+        cell("academicSessions", 2, "startDate", "17/8/2026"),
+        "academicSessions.csv, line 2, column startDate: must be a day of the calendar, YYYY-MM-DD (found '17/8/2026')",
+    ),
+    "flag": (
+        cell("users", 4, "enabledUser", "yes"),
+        "users.csv, line 4, column enabledUser: must be true or false (found 'yes')",
+    ),
+    "year": (cell("academicSessions", 2, "schoolYear", "26/27"), "academicSessions.csv, line 2, column schoolYear"),
+    "pairs": (
+        cell("users", 2, "userIds", "LDAP:1"),
+        "users.csv, line 2, column userIds: must be a comma list of {type",
+    ),
+    "list": (cell("classes", 2, "termSourcedIds", "spr-2027,,"), "classes.csv, line 2, column termSourcedIds: must be"),
+    "a guardian in a class": (
+        cell("enrollments", 2, "role", "parent"),
+        "enrollments.csv, line 2, column role: must be one of administrator, aide, proctor, student, teacher",
+    ),
+    "long values are cut, controls never shown": (
+        cell("orgs", 4, "type", "y" * 500),
+        f"(found '{'y' * 79}…')",
+    ),
+}
+
+DUPLICATES: dict[str, tuple[Bend, str]] = {
+    "the same id twice": (
+        with_row("users", sourcedId="spr-student-1", enabledUser="true", orgSourcedIds="spr-high", role="aide",
+                 username="x", givenName="x", familyName="x"),
+        "users.csv, line 17, column sourcedId: stands in this file a second time (found 'spr-student-1')",
+    ),
+    "the same id twice, once gone": (
+        with_row("orgs", sourcedId="spr-high", status="tobedeleted"),
+        "orgs.csv, line 6, column sourcedId: stands in this file a second time",
+    ),
+}  # fmt: skip
+
+SETS: dict[str, tuple[Bend, str]] = {
+    "no such parent": (
+        cell("orgs", 3, "parentSourcedId", "spr"),
+        "orgs.csv, line 3, column parentSourcedId: names no row of orgs.csv (found 'spr')",
+    ),
+    "a ref with another case": (
+        cell("orgs", 3, "parentSourcedId", "SPR-district"),
+        "orgs.csv, line 3, column parentSourcedId: names no row of orgs.csv",
+    ),
+    "a ref to another type of record": (
+        cell("enrollments", 2, "userSourcedId", "spr-high"),
+        "enrollments.csv, line 2, column userSourcedId: names no row of users.csv (found 'spr-high')",
+    ),
+    "a class at a district": (
+        cell("classes", 2, "schoolSourcedId", "spr-district"),
+        "classes.csv, line 2, column schoolSourcedId: must name a row of orgs.csv of type school "
+        "(found 'spr-district')",
+    ),
+    "a course in a semester": (
+        cell("courses", 2, "schoolYearSourcedId", "spr-2027-fall"),
+        "courses.csv, line 2, column schoolYearSourcedId: must name a row of academicSessions.csv of type schoolYear",
+    ),
+    "one of many terms": (
+        cell("classes", 2, "termSourcedIds", "spr-2027-fall,winter"),
+        "classes.csv, line 2, column termSourcedIds: names no row of academicSessions.csv (found 'winter')",
+    ),
+    "one of many orgs": (
+        cell("users", 8, "orgSourcedIds", "spr-high,nowhere"),
+        "users.csv, line 8, column orgSourcedIds: names no row of orgs.csv (found 'nowhere')",
+    ),
+    "an unknown agent": (
+        cell("users", 2, "agentSourcedIds", "spr-guardian-9"),
+        "users.csv, line 2, column agentSourcedIds: names no row of users.csv (found 'spr-guardian-9')",
+    ),
+    "demographics of nobody": (
+        cell("demographics", 2, "sourcedId", "spr-student-99"),
+        "demographics.csv, line 2, column sourcedId: names no row of users.csv (found 'spr-student-99')",
+    ),
+    "a ref to somebody who is gone": (
+        cell_of("users", "spr-teacher-2", "status", "tobedeleted"),
+        "enrollments.csv, line 13, column userSourcedId: names a row of users.csv that is marked as gone",
+    ),
+    "an org below itself": (
+        cell_of("orgs", "spr-district", "parentSourcedId", "spr-district"),
+        "orgs.csv, line 2, column parentSourcedId: leads back to the row itself (found 'spr-district')",
+    ),
+    "a circle of sessions": (
+        cell_of("academicSessions", "spr-2027", "parentSourcedId", "spr-2027-q1"),
+        "academicSessions.csv, line 2, column parentSourcedId: leads back to the row itself (found 'spr-2027-q1')",
+    ),
+}  # fmt: skip
+
+SETS_1_2: dict[str, tuple[Bend, str]] = {
+    "two primary roles": (
+        cell_of("roles", "shv-role-08", "roleType", "primary"),
+        "roles.csv, line 9, column roleType: is a second primary role of the user at this org (found 'primary')",
+    ),
+    "the profile of another": (
+        cell_of("roles", "shv-role-06", "userProfileSourcedId", "shv-profile-1"),
+        "roles.csv, line 7, column userProfileSourcedId: is the profile of another user (found 'shv-profile-1')",
+    ),
+    "no such profile": (
+        cell_of("roles", "shv-role-06", "userProfileSourcedId", "x"),
+        "roles.csv, line 7, column userProfileSourcedId: names no row of userProfiles.csv (found 'x')",
+    ),
+    "profiles are absent": (
+        both(declared("userProfiles", "absent"), without_file("userProfiles.csv")),
+        "roles.csv, line 2, column userProfileSourcedId: names a row of userProfiles.csv, which is absent",
+    ),
+    "the role of nobody": (
+        cell_of("roles", "shv-role-06", "userSourcedId", "nobody"),
+        "roles.csv, line 7, column userSourcedId: names no row of users.csv (found 'nobody')",
+    ),
+    "the role word of 1.1": (
+        cell_of("roles", "shv-role-09", "role", "administrator"),
+        "roles.csv, line 10, column role: must be one of aide, counselor",
+    ),
+    "a bad extension": (
+        cell_of("orgs", "shv-campus", "type", "ext:my campus"),
+        "orgs.csv, line 5, column type: must be one of department, district, local, national, school, state or ext:",
+    ),
+}
+
+FILES_1_2: dict[str, tuple[Bend, str]] = {
+    "roles are absent": (
+        both(declared("roles", "absent"), without_file("roles.csv")),
+        "roles.csv: is required, but the manifest declares it absent",
+    ),
+}
+
+WHOLE = [
+    *((SPRINGFIELD, name, *case) for table in (MANIFEST, FILES, DUPLICATES) for name, case in table.items()),
+    *((SHELBYVILLE, name, *case) for name, case in FILES_1_2.items()),
+]
+ROWS = [
+    *((SPRINGFIELD, name, *case) for table in (CELLS, SETS) for name, case in table.items()),
+    *((SHELBYVILLE, name, *case) for name, case in SETS_1_2.items()),
+]
+
+
+@pytest.mark.parametrize(("export", "bend", "words"), [(it[0], *it[2:]) for it in WHOLE], ids=[it[1] for it in WHOLE])
+def test_refused_as_a_whole(
+    shared_engine: Engine, copy_export: CopyExport, export: str, bend: Bend, words: str
+) -> None:
+    folder = copy_export(export)
+    bend(folder)
+    assert words in read_refusal(shared_engine, folder)
+
+
+@pytest.mark.parametrize(("export", "bend", "words"), [(it[0], *it[2:]) for it in ROWS], ids=[it[1] for it in ROWS])
+def test_refused_row_by_row(
+    shared_engine: Engine, copy_export: CopyExport, export: str, bend: Bend, words: str
+) -> None:
+    folder = copy_export(export)
+    bend(folder)
+    assert words in read_rejects(shared_engine, folder)
+
+
+def test_the_first_are_shown_and_all_are_counted(engine: Engine, springfield: Path) -> None:
+    both(column("users", "enabledUser", "yes"), column("enrollments", "role", "pupil"))(springfield)
+    report = load(engine, "feed", springfield)
+    # All users are refused, and so all that names them; nothing is named twice for the same reason.
+    findings = report.findings
+    assert (findings.total, len(findings.first)) == (15 + 17 + 6, 38)
+    assert str(findings).endswith("... and 18 more")
+    assert str(findings).count("\n") == SHOWN
+    assert report.refused == 38
+
+
+def test_findings_come_in_the_order_of_the_files(shared_engine: Engine, springfield: Path) -> None:
+    both(
+        cell("users", 9, "enabledUser", "yes"),
+        cell("users", 3, "orgSourcedIds", "nowhere"),
+        cell("orgs", 5, "parentSourcedId", "nowhere"),
+        cell("orgs", 4, "type", "x"),
+    )(springfield)
+    report = load(shared_engine, "feed", springfield, options=Options(dry_run=True))
+    places = [(refusal.file, refusal.line) for refusal in report.findings.first]
+    assert places[:2] == [("orgs.csv", 4), ("orgs.csv", 5)]
+    assert places == sorted(places, key=lambda place: (FILE_ORDER.index(place[0]), place[1]))
+    assert {("users.csv", 3), ("users.csv", 9)} < set(places)
+
+
+def test_damage_is_found_in_every_file(shared_engine: Engine, springfield: Path) -> None:
+    both(replaced("users.csv", "Zoë", b"\xeb"), replaced("orgs.csv", "spr-high,", "\n,"))(springfield)
+    words = read_refusal(shared_engine, springfield)
+    assert "orgs.csv, line 4: the line is empty" in words
+    assert "users.csv, line 2, column givenName: is not UTF-8" in words
+
+
+@pytest.mark.parametrize(
+    ("bend", "told"),
+    [
+        (replaced("users.csv", "never-stored-1,7,free", "never-stored-1"), read_refusal),
+        (replaced("users.csv", "never-stored-1", "never-stored-1\x07"), read_refusal),
+        (replaced("users.csv", "never-stored-1", b"never-stored-1\xff"), read_refusal),
+        (cell("users", 2, "enabledUser", "x"), read_rejects),
+    ],
+)
+def test_passwords_are_never_shown(
+    shared_engine: Engine, springfield: Path, bend: Bend, told: Callable[[Engine, Path], str]
+) -> None:
+    """Neither where the row of the password is broken, nor where the cell itself is."""
+    bend(springfield)
+    assert "never" not in told(shared_engine, springfield)

@@ -1,0 +1,130 @@
+"""Rows that are refused one by one: what falls with them, what stands, and what is loaded beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from roster_service.db import tables
+from sync_scripts.engine.load import load
+from tests.sync.conftest import describe, snapshot, state
+from tests.sync.export_changes import Bend, both, cell_of, with_row, without_rows
+
+
+def ids_of_class(folder: Path, identifier: str) -> set[str]:
+    lines = (folder / "enrollments.csv").read_text().splitlines()
+    return {line.split(",")[0] for line in lines if identifier in line.split(",")}
+
+
+def test_what_names_a_refused_row_falls_with_it(engine: Engine, springfield: Path) -> None:
+    """To the end: the course, its class, the enrollments in the class; and nothing else."""
+    enrollments = ids_of_class(springfield, "spr-class/stats@1")
+    cell_of("courses", "spr-course-stats", "title", "")(springfield)
+    report = load(engine, "feed", springfield)
+    assert set(snapshot(engine, tables.courses)) == {"spr-course-math3", "spr-course-chem", "spr-course-homeroom"}
+    assert "spr-class/stats@1" not in snapshot(engine, tables.classes)
+    assert len(enrollments) > 1
+    assert not enrollments & set(snapshot(engine, tables.enrollments))
+    assert report.counts["enrollments"].refused == len(enrollments)
+    assert "names a row of classes.csv that is rejected (found 'spr-class/stats@1')" in describe(report.findings)
+    assert report.refused == report.findings.total == 2 + len(enrollments)
+    assert load(engine, "feed", springfield).outcome == "unchanged"
+
+
+# On a loaded roster: nothing of these moves, for the record behind the refused row stands.
+STANDING: dict[str, Bend] = {
+    "a flag of a user with a class, an agent and demographics": cell_of("users", "spr-student-1", "enabledUser", "x"),
+    "the name of a school": cell_of("orgs", "spr-high", "name", ""),
+    "the type of the district": cell_of("orgs", "spr-district", "type", "planet"),
+    "a school year": cell_of("academicSessions", "spr-2027", "startDate", "soon"),
+    "a course": cell_of("courses", "spr-course-chem", "title", ""),
+    "a class": cell_of("classes", "spr-class-chem-1", "termSourcedIds", "never"),
+    "an enrollment": cell_of("enrollments", "spr-enr-17", "role", "x"),
+    "demographics": cell_of("demographics", "spr-student-1", "birthDate", "x"),
+}
+
+
+@pytest.mark.parametrize("bend", STANDING.values(), ids=STANDING)
+def test_the_record_of_a_refused_row_stands(engine: Engine, springfield: Path, bend: Bend) -> None:
+    load(engine, "feed", springfield)
+    before = state(engine)
+    bend(springfield)
+    report = load(engine, "feed", springfield)
+    assert (report.outcome, report.refused, report.findings.total) == ("unchanged", 1, 1)
+    assert state(engine) == before
+
+
+ROLES: dict[str, Bend] = {
+    "a role": cell_of("roles", "shv-role-09", "role", "x"),
+    "a profile": cell_of("userProfiles", "shv-profile-2", "vendorId", ""),
+    "a user": cell_of("users", "shv-student-1", "enabledUser", "x"),
+}
+
+
+@pytest.mark.parametrize("bend", ROLES.values(), ids=ROLES)
+def test_a_user_keeps_what_a_refused_row_says_of_it(engine: Engine, shelbyville: Path, bend: Bend) -> None:
+    load(engine, "feed", shelbyville)
+    before = state(engine)
+    bend(shelbyville)
+    report = load(engine, "feed", shelbyville)
+    assert (report.outcome, report.counts["users"].refused > 0) == ("unchanged", True)
+    assert state(engine) == before
+
+
+def test_a_row_stays_that_names_the_record_of_a_refused_one(engine: Engine, springfield: Path) -> None:
+    """Beside it in its file, another row names nothing at all."""
+    load(engine, "feed", springfield)
+    before = state(engine)
+    both(
+        cell_of("orgs", "spr-high", "name", ""),
+        cell_of("classes", "spr-class-math3-a", "schoolSourcedId", "nothing"),
+    )(springfield)
+    report = load(engine, "feed", springfield)
+    assert (report.counts["orgs"].refused, report.counts["classes"].refused, report.refused) == (1, 1, 2)
+    assert state(engine) == before
+
+
+def test_other_rows_are_loaded(engine: Engine, springfield: Path) -> None:
+    """Beside a refused row: one changed, one gone, one new; one gone that the refused row names."""
+    load(engine, "feed", springfield)
+    both(
+        cell_of("users", "spr-student-1", "enabledUser", "x"),
+        cell_of("users", "spr-student-2", "givenName", "Con"),
+        without_rows("demographics", "spr-student-4"),
+        with_row("orgs", sourcedId="new", name="New", type="school"),
+    )(springfield)
+    report = load(engine, "feed", springfield)
+    counts = report.counts
+    assert (counts["users"].changed, counts["demographics"].tombstoned, counts["orgs"].added) == (1, 1, 1)
+    assert (counts["users"].refused, counts["users"].unchanged) == (1, 14)
+
+
+def test_a_mended_row_is_loaded(engine: Engine, springfield: Path) -> None:
+    good = (springfield / "users.csv").read_bytes()
+    cell_of("users", "spr-aide-1", "enabledUser", "x")(springfield)
+    first = load(engine, "feed", springfield)
+    assert (first.counts["users"].added, first.counts["enrollments"].added) == (14, 16)
+    (springfield / "users.csv").write_bytes(good)
+    second = load(engine, "feed", springfield)
+    assert (second.counts["users"].added, second.counts["enrollments"].added, second.refused) == (1, 1, 0)
+
+
+def test_a_tombstone_is_no_good_state(engine: Engine, springfield: Path) -> None:
+    """What names the refused row of a record that is gone falls too."""
+    load(engine, "feed", springfield)
+    good = {name: (springfield / name).read_bytes() for name in ("demographics.csv", "enrollments.csv", "users.csv")}
+    both(
+        without_rows("users", "spr-student-5"),
+        without_rows("demographics", "spr-student-5"),
+        without_rows("enrollments", *ids_of_class(springfield, "spr-student-5")),
+    )(springfield)
+    load(engine, "feed", springfield)
+    for name, data in good.items():
+        (springfield / name).write_bytes(data)
+    cell_of("users", "spr-student-5", "enabledUser", "x")(springfield)
+    report = load(engine, "feed", springfield)
+    assert report.outcome == "unchanged"
+    assert report.counts["demographics"].refused == 1
+    assert snapshot(engine, tables.users)["spr-student-5"]["status"] == "tobedeleted"
