@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from roster_service.app import MAX_BODY_BYTES
-from roster_service.cli.serve import HEADER_BYTES, find_worker_timeout
+from roster_service.cli.server import HEADER_BYTES, find_worker_timeout
 from roster_service.errors import BUSY_SECONDS
 from roster_service.server.gunicorn_worker import LINE_BYTES
 from roster_service.settings import Settings

@@ -17,11 +17,11 @@ import pytest
 
 from roster_service.cli.demo import STUDENTS
 from roster_service.settings import Settings
-from tests.cli.test_readme_calls import CALLS, read_section
 from tests.contract.client import ROOTS
 from tests.deploy.behind import Behind, serve_behind
 from tests.deploy.proxy import NAME, find_free_ports, proxying
 from tests.deploy.slow import READING, slow_clients
+from tests.docs.test_calls import CALLS, Calls, read_program, read_shell_lines
 from tests.faults.serving import wait_for
 
 pytestmark = pytest.mark.long_with("nginx", "curl")
@@ -49,11 +49,11 @@ def read_log(behind: Behind) -> list[dict[str, str]]:
     return [json.loads(line) for line in (behind.proxy.folder / "access.log").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("title", CALLS)
-def test_the_calls_of_the_readme_work_through_it(behind: Behind, title: str, tmp_path: Path) -> None:
-    blocks, program = read_section(title)
+@pytest.mark.parametrize("calls", CALLS, ids=lambda calls: calls.shell[1])
+def test_the_calls_of_the_readme_work_through_it(behind: Behind, calls: Calls, tmp_path: Path) -> None:
     places = {"http://127.0.0.1:8000": behind.proxy.root, ".venv/bin/": f"{Path(sys.executable).parent}/"}
-    script = "".join([*blocks, f"\necho; echo CALLED; .venv/bin/python - <<'END'\n{program}END\n"])
+    program = read_program(*calls.python)
+    script = f"{read_shell_lines(*calls.shell)}\necho; echo CALLED; .venv/bin/python - <<'END'\n{program}END\n"
     for printed, here in places.items():
         script = script.replace(printed, here)
     trusted = dict.fromkeys(("CURL_CA_BUNDLE", "SSL_CERT_FILE"), str(behind.proxy.certificate))
@@ -63,8 +63,7 @@ def test_the_calls_of_the_readme_work_through_it(behind: Behind, title: str, tmp
     )
     assert done.returncode == 0, done.stderr
     called, _, listed = done.stdout.partition("\nCALLED\n")
-    key, count = CALLS[title]
-    assert len(json.loads(called.splitlines()[-1])[key]) == count
+    assert len(json.loads(called.splitlines()[-1])[calls.key]) == calls.count
     assert len(listed.splitlines()) == STUDENTS
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from roster_service.cli.serve import STOP_SECONDS
+from roster_service.cli.server import STOP_SECONDS
 from roster_service.errors import SettingError
 from roster_service.settings import PREFIX, Settings
 from sync_scripts.engine.exit_codes import ExitCode
