@@ -9,7 +9,7 @@ import pytest
 
 from roster_service.app import MAX_BODY_BYTES
 from roster_service.cli.server import HEADER_BYTES, find_worker_timeout
-from roster_service.errors import BUSY_SECONDS
+from roster_service.errors import BUSY_RETRY_SECONDS
 from roster_service.server.gunicorn_worker import LINE_BYTES
 from roster_service.settings import Settings
 
@@ -32,7 +32,7 @@ def test_the_longest_request_of_the_service_is_waited_for() -> None:
 
 
 def test_the_refusal_of_a_service_that_is_away_says_the_same_seconds() -> None:
-    assert find(r"add_header Retry-After (\d+) always;\n.*\n\s+return 503") == BUSY_SECONDS
+    assert find(r"add_header Retry-After (\d+) always;\n.*\n\s+return 503") == BUSY_RETRY_SECONDS
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Request-Id", "Host"])
