@@ -27,7 +27,7 @@ from tests.contract.test_tokens import read_part
 from tests.renditions import render_all
 
 from .cells import SCOPE_SETS, Caller
-from .layers import Keys, Locks, forget_statements, take_away
+from .layers import Keys, Layers, forget_statements, take_away
 from .roster import FEEDS, ROSTER
 from .visible_records import GRANTS, by_id
 
@@ -74,7 +74,7 @@ def world(make_database: Callable[[], str]) -> Iterator[World]:
 
 
 class Questioner:
-    """An application with some locks on, and tokens for every caller, signed with its own key."""
+    """An application with some layers on, and tokens for every caller, signed with its own key."""
 
     def __init__(self, app: Flask, world: World) -> None:
         self.http = app.test_client()
@@ -96,15 +96,15 @@ class Questioner:
 
 
 @pytest.fixture(scope="module")
-def make_questioner(world: World) -> Iterator[Callable[[Locks], Questioner]]:
-    """Makes an application with some locks on; the locks are back when the module's tests are done."""
+def make_questioner(world: World) -> Iterator[Callable[[Layers], Questioner]]:
+    """Makes an application with some layers on; the layers are back when the module's tests are done."""
     made: list[Flask] = []
     patch = pytest.MonkeyPatch()
 
-    def make(locks: Locks) -> Questioner:
+    def make(layers: Layers) -> Questioner:
         patch.undo()
         forget_statements()
-        take_away(patch, locks, world.keys)
+        take_away(patch, layers, world.keys)
         made.append(create_app(Settings(secret_key=SECRET_KEY, rendition_megabytes=0), world.url))
         return Questioner(made[-1], world)
 

@@ -1,6 +1,6 @@
-"""Taking a lock away, to see that the other one holds by itself.
+"""Taking a layer away, to see that the other one holds by itself.
 
-The first lock is the query filter of a request (roster_service/db/visibility.py); the second is PostgreSQL's row-level
+The first layer is the query filter of a request (roster_service/db/visibility.py); the second is PostgreSQL's row-level
 security for the role that serves requests.
 """
 
@@ -27,42 +27,42 @@ from roster_service.settings import Settings
 Keys = Mapping[tuple[type[Record], ContentRights], str]
 
 
-class Locks(enum.Enum):
-    """Which locks are on."""
+class Layers(enum.Enum):
+    """Which layers are on."""
 
-    BOTH = "both locks"
-    SECOND_ALONE = "the second lock alone"
-    FIRST_ALONE = "the first lock alone"
-    NONE = "no lock"
+    BOTH = "both layers"
+    POLICIES_ALONE = "row-level security alone"
+    QUERY_FILTER_ALONE = "the query filter alone"
+    NONE = "no layer"
 
     @property
-    def first(self) -> bool:
+    def has_query_filter(self) -> bool:
         """Whether the plan's conditions are on."""
-        return self in (Locks.BOTH, Locks.FIRST_ALONE)
+        return self in (Layers.BOTH, Layers.QUERY_FILTER_ALONE)
 
     @property
-    def second(self) -> bool:
+    def has_policies(self) -> bool:
         """Whether row-level security is on."""
-        return self in (Locks.BOTH, Locks.SECOND_ALONE)
+        return self in (Layers.BOTH, Layers.POLICIES_ALONE)
 
 
-def has_second_lock(engine: Engine) -> bool:
+def has_row_level_security(engine: Engine) -> bool:
     """Whether the database has row-level security on its roster tables."""
     query = text("SELECT bool_and(relrowsecurity) FROM pg_class WHERE relname = ANY (:names) AND relkind = 'r'")
     with engine.connect() as connection:
         return bool(connection.scalar(query, {"names": [table.name for table in tables.ROSTER_TABLES]}))
 
 
-def take_away(patch: pytest.MonkeyPatch, locks: Locks, keys: Keys) -> None:
-    """Takes away the locks that are not on, from the next application and the next statement.
+def take_away(patch: pytest.MonkeyPatch, layers: Layers, keys: Keys) -> None:
+    """Takes away the layers that are not on, from the next application and the next statement.
 
-    Renditions are found by their `keys`, the same as with both locks: what is taken away would be part of another one,
+    Renditions are found by their `keys`, the same as with both layers: what is taken away would be part of another one,
     and no rendered record would be read.
     """
     patch.setattr(rendered_records, "make_rendition_key", lambda view: keys[view.record, view.rights])
-    if not locks.first:
+    if not layers.has_query_filter:
         open_query_filter(patch)
-    if not locks.second:
+    if not layers.has_policies:
         open_row_level_security(patch)
 
 

@@ -1,4 +1,4 @@
-"""The matrix: every cell is answered as the model says; and with one lock taken away, nothing more than that is shown.
+"""The matrix: every cell is answered as the model says; and with one layer taken away, nothing more than that is shown.
 
 `make check` asks every SAMPLE-th cell, MATRIX=all asks all of them.
 """
@@ -17,7 +17,7 @@ from tests.conftest import Tally
 
 from .cells import Cell, Outcome, choose, expect, find_eyes, make_cells, read_outcome
 from .conftest import Questioner, World
-from .layers import Locks, has_second_lock
+from .layers import Layers, has_row_level_security
 from .path_collections import COLLECTIONS
 from .roster import PEOPLE
 from .visible_records import GRANTS
@@ -120,45 +120,45 @@ def judge_cells(questioner: Questioner, cells: list[Cell], judge: Judge) -> list
     return failed
 
 
-# What each state of the locks is held to: the same answers, or no leak.
-JUDGES: Mapping[Locks, Judge] = {
-    Locks.BOTH: find_differences,
-    Locks.FIRST_ALONE: find_leaks,
-    Locks.SECOND_ALONE: find_leaks,
+# What each state of the layers is held to: the same answers, or no leak.
+JUDGES: Mapping[Layers, Judge] = {
+    Layers.BOTH: find_differences,
+    Layers.QUERY_FILTER_ALONE: find_leaks,
+    Layers.POLICIES_ALONE: find_leaks,
 }
 
 
-@pytest.mark.parametrize("locks", JUDGES, ids=lambda locks: locks.value)
+@pytest.mark.parametrize("layers", JUDGES, ids=lambda layers: layers.value)
 def test_every_cell_is_answered_as_the_model_says(
-    world: World, make_questioner: Callable[[Locks], Questioner], tally: Tally, locks: Locks
+    world: World, make_questioner: Callable[[Layers], Questioner], tally: Tally, layers: Layers
 ) -> None:
-    if locks is Locks.SECOND_ALONE and not has_second_lock(world.engine):
-        pytest.skip("this database has no second lock")
+    if layers is Layers.POLICIES_ALONE and not has_row_level_security(world.engine):
+        pytest.skip("this database has no row-level security")
     cells = pick_cells()
-    failed = judge_cells(make_questioner(locks), cells, JUDGES[locks])
-    wrong = "differ" if JUDGES[locks] is find_differences else "leak"
-    tally(f"access matrix, {locks.value}: {len(cells):,} cells, {len(failed):,} {wrong}")
+    failed = judge_cells(make_questioner(layers), cells, JUDGES[layers])
+    wrong = "differ" if JUDGES[layers] is find_differences else "leak"
+    tally(f"access matrix, {layers.value}: {len(cells):,} cells, {len(failed):,} {wrong}")
     assert not failed, f"{len(failed)} of {len(cells)} cells {wrong}\n" + "\n".join(failed[:SHOWN])
 
 
-def test_the_matrix_sees_it_when_no_lock_is_there(make_questioner: Callable[[Locks], Questioner], tally: Tally) -> None:
+def test_the_matrix_leaks_without_any_layer(make_questioner: Callable[[Layers], Questioner], tally: Tally) -> None:
     """Whoever was granted nothing, or one school, would be shown much: a matrix that misses that proves nothing."""
     cells = [cell for cell in pick_cells() if cell.caller.grants in ("nothing", "school")]
-    failed = judge_cells(make_questioner(Locks.NONE), cells, find_leaks)
-    tally(f"access matrix, no lock: {len(failed):,} of {len(cells):,} cells leak, as they must")
+    failed = judge_cells(make_questioner(Layers.NONE), cells, find_leaks)
+    tally(f"access matrix, no layer: {len(failed):,} of {len(cells):,} cells leak, as they must")
     assert len(failed) > len(cells) / 4
 
 
 MARK, MARKED = '"givenName":"Ann"', '"givenName":"Kept"'
 
 
-@pytest.mark.parametrize("locks", JUDGES, ids=lambda locks: locks.value)
+@pytest.mark.parametrize("layers", JUDGES, ids=lambda layers: layers.value)
 def test_the_cells_are_answered_with_rendered_records(
-    world: World, make_questioner: Callable[[Locks], Questioner], locks: Locks
+    world: World, make_questioner: Callable[[Layers], Questioner], layers: Layers
 ) -> None:
-    """Whatever locks are on, a mark in the rendered records is shown. With none, a page has users whom nobody may see,
+    """Whatever layers are on, a mark in the rendered records is shown. With none, a page has users whom nobody may see,
     who are not rendered."""
-    questioner = make_questioner(locks)
+    questioner = make_questioner(layers)
     # The names of its users are nobody else's affair: no filter, no sort, all fields.
     cells = [cell for cell in pick_cells() if cell.kind == "list" and cell.endpoint.path == "/users" and not cell.query]
     cells = [cell for cell in cells if any('"givenName": "Ann"' in json.dumps(it) for it in expect(cell).records)]

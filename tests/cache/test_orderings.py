@@ -115,7 +115,7 @@ def statements(engine: Engine) -> Iterator[list[str]]:
         event.remove(engine, "before_cursor_execute", note)
 
 
-def test_a_page_of_a_kept_ordering_is_one_message(questioner: Questioner, of_all: Ask) -> None:
+def test_a_page_of_a_kept_ordering_is_one_round_trip(questioner: Questioner, of_all: Ask) -> None:
     question = of_all("/users", filter="familyName~'a'", sort="familyName")
     for offset in (0, 20):
         questioner.ask(question, 20, offset)

@@ -85,7 +85,7 @@ def addresses(served: Served) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("vendor", "scopes"), CALLERS, ids=["school", "school-no-guardians", "other-district"])
-def test_without_the_first_lock_every_answer_is_the_same(
+def test_without_the_query_filter_every_answer_is_the_same(
     served: Served, addresses: list[tuple[str, str]], version: str, vendor: str, scopes: tuple[str, ...]
 ) -> None:
     token = served.client.token(version, scopes, vendor)
@@ -103,7 +103,7 @@ def ask(served: Served, version: str, token: str, path: str, query: str) -> tupl
     return answer.status_code, answer.headers.get("X-Total-Count"), answer.data
 
 
-def test_without_both_locks_everything_is_shown(
+def test_without_both_layers_everything_is_shown(
     served: Served, make_served: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So the test above opens the first lock indeed."""

@@ -125,7 +125,7 @@ def test_what_a_dead_connection_did_not_answer_the_next_one_does(reader: RoundTr
         assert reader.fetch_last(call) != [(pid,)]
 
 
-def test_a_message_that_ends_its_connection_is_sent_twice_at_most(reader: RoundTrips) -> None:
+def test_a_round_trip_that_ends_its_connection_is_sent_twice_at_most(reader: RoundTrips) -> None:
     """The second failure is told."""
     with pytest.raises(DBAPIError):
         reader.fetch_last(Call(text("SELECT pg_terminate_backend(pg_backend_pid())"), {}))

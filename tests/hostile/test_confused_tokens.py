@@ -74,7 +74,7 @@ def test_a_good_key_under_a_broken_header_is_refused(client: RosterClient, sign:
 
 
 @pytest.mark.parametrize("secret", ["pem", "jwk", "modulus"])
-def test_the_public_key_is_no_shared_secret_of_permits(
+def test_the_public_key_is_no_shared_secret_of_permission_tokens(
     client: RosterClient, vendor: VendorClient, account: Account, permission_token: str, secret: str
 ) -> None:
     published = next(

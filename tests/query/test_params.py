@@ -47,7 +47,7 @@ READ = [
 
 
 @pytest.mark.parametrize(("pairs", "changed"), READ)
-def test_these_pairs_are_this_wish(pairs: Pairs, changed: dict[str, object] | Params) -> None:
+def test_these_pairs_are_these_params(pairs: Pairs, changed: dict[str, object] | Params) -> None:
     expected = changed if isinstance(changed, Params) else Params(**(vars(NOTHING) | changed))  # type: ignore[arg-type]
     assert read(pairs) == expected
 

@@ -25,7 +25,7 @@ def plan(record: type[Record], rights: ContentRights = NOTHING, **params: object
     return make_plan(dataclasses.replace(WISH, **params), record, rights, everything, {"schoolId": "s"})  # type: ignore[arg-type]
 
 
-def test_a_plain_wish_is_a_plan_for_everything() -> None:
+def test_plain_params_are_a_plan_for_everything() -> None:
     made = plan(v1p2.Enrollment)
     assert (made.limit, made.offset, made.filter, made.notices) == (10, 5, None, ())
     assert made.path_ids == (("schoolId", "s"),)
@@ -96,7 +96,7 @@ def test_fields_are_chosen(names: tuple[str, ...], chosen: tuple[str, ...] | Non
     assert [notice.problem for notice in made.notices] == ([Problem.SELECTION_FIELD] if noticed else [])
 
 
-def test_metadata_is_a_field_where_it_is_in_sight() -> None:
+def test_metadata_is_a_field_where_content_rights_show_it() -> None:
     seen = ContentRights(guardians=False, metadata=frozenset({MetadataOf.ORGS}))
     assert "metadata" in plan(v1p1.Org, seen).shape.fields
     assert "metadata" not in plan(v1p1.Org, NOTHING).shape.fields
@@ -162,7 +162,7 @@ def test_a_notice_about_long_names_stays_short() -> None:
     assert all(len(notice.description) < 1000 for notice in made.notices)
 
 
-def test_plans_of_the_same_request_share_their_outline() -> None:
+def test_plans_of_the_same_request_share_their_shape() -> None:
     """What is kept by outline is found again: views are one object per record and sight."""
     first, second = plan(v1p1.Org, sort="name"), plan(v1p1.Org, sort="name", filter="name='x'")
     assert first.shape == second.shape

@@ -351,7 +351,7 @@ def test_only_the_chosen_fields_are_made() -> None:
 
 @pytest.mark.parametrize("record", [v1p1.User, v1p2.User], ids=["v1p1", "v1p2"])
 @pytest.mark.parametrize("rights", [NOTHING, ALL], ids=["nothing", "all"])
-def test_guardians_and_metadata_are_in_the_statement_where_they_are_in_sight(
+def test_guardians_and_metadata_are_in_the_statement_where_content_rights_show_them(
     record: type[Record], rights: ContentRights
 ) -> None:
     sql, _ = compile_sql(page_of(plan(record, rights)))

@@ -90,7 +90,7 @@ def test_one_failure_does_not_stop_the_others(
 
 
 @pytest.mark.usefixtures("folders")
-def test_a_crash_costs_one_feed_its_night_and_quotes_no_row(
+def test_a_crash_ends_the_run_of_one_feed_and_quotes_no_row(
     engine: Engine, night: Night, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell = "North Campus"
@@ -111,7 +111,7 @@ def test_a_crash_costs_one_feed_its_night_and_quotes_no_row(
 
 
 @pytest.mark.usefixtures("folders")
-def test_what_cannot_be_made_ready_costs_nobody_the_night(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_feed_that_cannot_be_prepared_stops_no_other_run(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ValueError("a row of somebody")
 

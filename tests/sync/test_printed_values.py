@@ -159,7 +159,7 @@ def planted(engine: Engine, copy_export: Callable[[str], Path], monkeypatch: pyt
 
 
 @each_case(ROWS, always="a name")
-def test_no_value_of_a_refused_row_is_printed(
+def test_no_value_of_a_rejected_row_is_printed(
     engine: Engine, planted: Callable[..., Path], tmp_path: Path, source: Source, bend: Callable[[Source], Bend]
 ) -> None:
     """It stands in the database, and in a file that its owner alone can read."""
@@ -292,7 +292,7 @@ def register(engine: Engine, folder: Path) -> None:
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 @pytest.mark.parametrize("bend", [ROWS["a name"], FILES["no header"]], ids=["rows", "a file"])
-def test_no_value_is_printed_at_night(
+def test_no_value_is_printed_by_the_nightly_sync(
     engine: Engine, planted: Callable[..., Path], source: Source, bend: Callable[[Source], Bend]
 ) -> None:
     folder = planted(source, bend)

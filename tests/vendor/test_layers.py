@@ -14,7 +14,7 @@ from roster_service.app import create_app
 from roster_service.db import tables
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.settings import Settings
-from tests.access_matrix.layers import Locks, forget_statements, open_query_filter, open_row_level_security
+from tests.access_matrix.layers import Layers, forget_statements, open_query_filter, open_row_level_security
 from tests.conftest import close_app
 from tests.contract.conftest import SECRET_KEY
 from tests.vendor.client import Account, VendorClient
@@ -44,12 +44,12 @@ def bodies(served: Served) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def layers(served: Served, locks: Locks) -> Iterator[VendorClient]:
+def layers(served: Served, layers: Layers) -> Iterator[VendorClient]:
     """A client of an application on the same database, with these layers on."""
     with pytest.MonkeyPatch.context() as patch:
-        if not locks.first:
+        if not layers.has_query_filter:
             open_query_filter(patch)
-        if not locks.second:
+        if not layers.has_policies:
             open_row_level_security(patch)
         forget_statements()
         app = create_app(Settings(secret_key=SECRET_KEY), served.url)
@@ -78,12 +78,12 @@ def expected(client: VendorClient, accounts: list[Account], bodies: list[dict[st
     return ask(client, accounts, bodies)
 
 
-@pytest.mark.parametrize("locks", [Locks.FIRST_ALONE, Locks.SECOND_ALONE], ids=lambda locks: locks.value)
+@pytest.mark.parametrize("layers", [Layers.QUERY_FILTER_ALONE, Layers.POLICIES_ALONE], ids=lambda layers: layers.value)
 def test_without_the_other_layer_every_answer_is_the_same(
-    served: Served, accounts: list[Account], bodies: list[dict[str, Any]], expected: Answers, locks: Locks
+    served: Served, accounts: list[Account], bodies: list[dict[str, Any]], expected: Answers, layers: Layers
 ) -> None:
     assert {status for status, _ in expected.values()} == {200, 403}
-    with layers(served, locks) as client:
+    with layers(served, layers) as client:
         found = ask(client, accounts, bodies)
     assert [(bodies[key[1]], expected[key], found[key]) for key in expected if found[key] != expected[key]] == []
 
@@ -92,7 +92,7 @@ def test_without_both_layers_more_is_shown(
     served: Served, accounts: list[Account], bodies: list[dict[str, Any]], expected: Answers
 ) -> None:
     """So the test above takes a layer away indeed."""
-    with layers(served, Locks.NONE) as client:
+    with layers(served, Layers.NONE) as client:
         found = ask(client, accounts, bodies)
     differing = [key for key in expected if found[key] != expected[key]]
     assert len(differing) > len(expected) / 4

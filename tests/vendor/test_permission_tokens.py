@@ -220,7 +220,7 @@ def test_a_retired_signing_key_ends_its_tokens_at_once(served: Served, client: V
     assert client.students(account, client.token(account), BODY).status == 200
 
 
-def test_no_token_opens_the_other_door(served: Served, client: VendorClient, account: Account) -> None:
+def test_no_token_opens_the_other_interface(served: Served, client: VendorClient, account: Account) -> None:
     with served.engine.begin() as connection:
         made = vendors.add_client(connection, account.email, "tests", [Scope("v1p1", ScopeName.FULL)])
     http = served.app.test_client()

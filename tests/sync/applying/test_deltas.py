@@ -173,7 +173,7 @@ def test_a_circle_through_a_record_that_stands(engine: Engine, springfield: Path
     assert (report.outcome, state(engine)) == ("unchanged", before)
 
 
-def test_a_circle_through_a_refused_row(engine: Engine, springfield: Path) -> None:
+def test_a_circle_through_a_rejected_row(engine: Engine, springfield: Path) -> None:
     """In bulk, the school's own row would have moved it elsewhere; as it is refused, the school stays where it is."""
     load(engine, "feed", springfield)
     before = state(engine)

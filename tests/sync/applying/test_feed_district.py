@@ -161,7 +161,7 @@ def test_it_goes_when_the_export_brings_a_district(engine: Engine, springfield: 
     assert read_parents(engine)["spr-high"] == DISTRICT
 
 
-def test_the_orgs_of_refused_rows_stay_below_it(engine: Engine, springfield: Path) -> None:
+def test_the_orgs_of_rejected_rows_stay_below_it(engine: Engine, springfield: Path) -> None:
     FLAT(springfield)
     load(engine, FEED, springfield)
     before = state(engine)

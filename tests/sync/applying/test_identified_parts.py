@@ -263,7 +263,7 @@ REFUSED: dict[str, tuple[Bend, list[str]]] = {
 
 
 @pytest.mark.parametrize(("bend", "words"), REFUSED.values(), ids=REFUSED)
-def test_rows_that_are_refused_leave_what_is_stored(
+def test_rejected_rows_leave_stored_records_as_they_are(
     engine: Engine, shelbyville: Path, bend: Bend, words: list[str]
 ) -> None:
     load(engine, "feed", shelbyville)
@@ -274,7 +274,7 @@ def test_rows_that_are_refused_leave_what_is_stored(
     assert all(it in describe(report.findings) for it in words)
 
 
-def test_beside_a_refused_row_the_others_of_its_user_count(engine: Engine, shelbyville: Path) -> None:
+def test_other_rows_of_a_user_count_beside_a_rejected_row(engine: Engine, shelbyville: Path) -> None:
     """In bulk: of three roles one is refused, one gone, and one stays."""
     load(engine, "feed", shelbyville)
     both(without_rows("roles", "shv-role-05"), cell_of("roles", "shv-role-08", "role", "x"))(shelbyville)
@@ -390,7 +390,7 @@ def row_ids(engine: Engine) -> set[str | None]:
         return set(connection.scalars(select(tables.user_roles.c.row_id).where(tables.user_roles.c.origin == "export")))
 
 
-def test_a_night_learns_unknown_ids_and_changes_nothing(without_row_ids: Engine, shelbyville: Path) -> None:
+def test_a_run_stores_unknown_ids_and_changes_nothing_else(without_row_ids: Engine, shelbyville: Path) -> None:
     before, roster = state(without_row_ids), read_state(without_row_ids)
     assert row_ids(without_row_ids) == {None}
     report = load(without_row_ids, "feed", shelbyville)
@@ -433,9 +433,7 @@ def test_other_deltas_right_after_the_upgrade(
     assert snapshot(without_row_ids, tables.user_roles) == before
 
 
-def test_a_refused_row_whose_id_is_unknown_leaves_its_user_as_it_was(
-    without_row_ids: Engine, shelbyville: Path
-) -> None:
+def test_a_rejected_row_with_an_unknown_id_leaves_its_user_as_it_is(without_row_ids: Engine, shelbyville: Path) -> None:
     """Any of the user's roles may be that row; those that a good row says are known from then on, it alone is not."""
     before = state(without_row_ids)
     kept = (shelbyville / "roles.csv").read_bytes()

@@ -23,7 +23,7 @@ def make(path: Path, version: str, drift: Drift | None = None) -> Path:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_night(engine: Engine, tmp_path: Path, version: str) -> None:
+def test_a_day_of_changes(engine: Engine, tmp_path: Path, version: str) -> None:
     load(engine, "district", make(tmp_path / "today.zip", version))
     tomorrow = make(tmp_path / "tomorrow.zip", version, Drift(5, 5, 5, 5))
     report = load(engine, "district", tomorrow, options=FREELY)
@@ -36,12 +36,12 @@ def test_a_night(engine: Engine, tmp_path: Path, version: str) -> None:
         assert not report.counts[name].any, name
 
 
-def test_a_night_without_anything(tmp_path: Path) -> None:
+def test_a_day_without_changes(tmp_path: Path) -> None:
     today = make(tmp_path / "today.zip", "1.1")
     assert make(tmp_path / "tomorrow.zip", "1.1", Drift(5, 0, 0, 0)).read_bytes() == today.read_bytes()
 
 
-def test_the_same_night_again(tmp_path: Path) -> None:
+def test_the_same_day_again(tmp_path: Path) -> None:
     first, second = (make(tmp_path / name, "1.2", Drift(5, 1, 1, 1)).read_bytes() for name in ("a.zip", "b.zip"))
     assert first == second
 

@@ -75,7 +75,7 @@ def test_refused(springfield: Path) -> None:
 
 
 @pytest.mark.usefixtures("settings")
-def test_some_rows_are_refused(engine: Engine, springfield: Path, tmp_path: Path) -> None:
+def test_some_rows_are_rejected(engine: Engine, springfield: Path, tmp_path: Path) -> None:
     both(*(cell("enrollments", line, "role", "pupil") for line in range(2, 18)), column("users", "sms", "1"))(
         springfield
     )

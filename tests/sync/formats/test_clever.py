@@ -216,7 +216,7 @@ def test_taken(engine: Engine, clever: Path, bend: Bend) -> None:
     assert load(engine, FEED, clever, family=CLEVER).counts["orgs"].added == 3
 
 
-def test_quirks(engine: Engine, clever: Path) -> None:
+def test_tolerated_deviations_are_loaded_and_counted(engine: Engine, clever: Path) -> None:
     load(engine, FEED, clever, family=CLEVER)
     header("students", "DOB", "Dob")(clever)
     report = load(engine, FEED, clever, family=CLEVER)
@@ -281,7 +281,7 @@ ROWS: dict[str, tuple[Bend, str]] = {
 
 
 @pytest.mark.parametrize(("bend", "words"), ROWS.values(), ids=ROWS)
-def test_rows_are_refused_at_their_lines(engine: Engine, clever: Path, bend: Bend, words: str) -> None:
+def test_rows_are_rejected_at_their_lines(engine: Engine, clever: Path, bend: Bend, words: str) -> None:
     """Each once, as it stands in the export; and nobody is gone for it."""
     load(engine, FEED, clever, family=CLEVER)
     bend(clever)

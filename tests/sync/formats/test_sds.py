@@ -158,7 +158,7 @@ ROWS: dict[str, tuple[Bend, str]] = {
 
 
 @pytest.mark.parametrize(("bend", "words"), ROWS.values(), ids=ROWS)
-def test_rows_are_refused_at_their_lines(engine: Engine, sds: Path, bend: Bend, words: str) -> None:
+def test_rows_are_rejected_at_their_lines(engine: Engine, sds: Path, bend: Bend, words: str) -> None:
     load(engine, FEED, sds, family=SDS)
     bend(sds)
     report = load(engine, FEED, sds, family=SDS)

@@ -267,7 +267,7 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_no_record_is_made_of_a_refused_row(
+def test_no_record_is_made_of_a_rejected_row(
     good: Callable[[Source], dict[str, Any]],
     engine: Engine,
     copy_export: Callable[[str], Path],
@@ -291,7 +291,7 @@ def test_no_record_is_made_of_a_refused_row(
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_the_record_of_a_refused_row_keeps_its_last_good_state(
+def test_the_record_of_a_rejected_row_keeps_its_last_good_state(
     engine: Engine, copy_export: Callable[[str], Path], case: Case
 ) -> None:
     source = SOURCES[case.source]
@@ -437,7 +437,7 @@ BESIDE: dict[str, Beside] = {
 
 
 @pytest.mark.parametrize("case", BESIDE.values(), ids=BESIDE)
-def test_a_row_is_loaded_that_names_the_record_of_a_refused_one(
+def test_a_row_that_names_the_record_of_a_rejected_row_is_loaded(
     engine: Engine, copy_export: Callable[[str], Path], case: Beside
 ) -> None:
     source = SOURCES[case.source]

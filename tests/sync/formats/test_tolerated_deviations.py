@@ -180,13 +180,13 @@ def test_tolerated(engine: Engine, springfield: Path, bend: Bend, notices: tuple
     assert (report.outcome, tuple(it for it in report.notices if it != KNOWN)) == ("unchanged", notices)
 
 
-def test_every_quirk_has_a_case() -> None:
+def test_every_tolerated_deviation_has_a_case() -> None:
     """Exports without a district have theirs in test_feed_district."""
     assert (*QUIRKY, NO_DISTRICT) == DEVIATIONS
 
 
 @pytest.mark.parametrize(("deviation", "bend", "notices"), [(it, *case) for it, case in QUIRKY.items()])
-def test_quirks_are_read_and_told(
+def test_tolerated_deviations_are_read_and_reported(
     engine: Engine, springfield: Path, deviation: Deviation, bend: Bend, notices: tuple[str, ...]
 ) -> None:
     load(engine, "springfield", springfield)

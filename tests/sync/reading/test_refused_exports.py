@@ -262,7 +262,7 @@ def test_refused_as_a_whole(
 
 
 @pytest.mark.parametrize(("export", "bend", "words"), [(it[0], *it[2:]) for it in ROWS], ids=[it[1] for it in ROWS])
-def test_refused_row_by_row(
+def test_each_bad_row_is_rejected(
     shared_engine: Engine, copy_export: CopyExport, export: str, bend: Bend, words: str
 ) -> None:
     folder = copy_export(export)

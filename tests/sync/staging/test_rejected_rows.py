@@ -18,7 +18,7 @@ def ids_of_class(folder: Path, identifier: str) -> set[str]:
     return {line.split(",")[0] for line in lines if identifier in line.split(",")}
 
 
-def test_what_names_a_refused_row_falls_with_it(engine: Engine, springfield: Path) -> None:
+def test_rows_that_name_a_rejected_row_are_rejected_too(engine: Engine, springfield: Path) -> None:
     """To the end: the course, its class, the enrollments in the class; and nothing else."""
     enrollments = ids_of_class(springfield, "spr-class/stats@1")
     cell_of("courses", "spr-course-stats", "title", "")(springfield)
@@ -47,7 +47,7 @@ STANDING: dict[str, Bend] = {
 
 
 @pytest.mark.parametrize("bend", STANDING.values(), ids=STANDING)
-def test_the_record_of_a_refused_row_stands(engine: Engine, springfield: Path, bend: Bend) -> None:
+def test_the_record_of_a_rejected_row_is_retained(engine: Engine, springfield: Path, bend: Bend) -> None:
     load(engine, "feed", springfield)
     before = state(engine)
     bend(springfield)
@@ -64,7 +64,7 @@ ROLES: dict[str, Bend] = {
 
 
 @pytest.mark.parametrize("bend", ROLES.values(), ids=ROLES)
-def test_a_user_keeps_what_a_refused_row_says_of_it(engine: Engine, shelbyville: Path, bend: Bend) -> None:
+def test_a_user_keeps_the_parts_of_a_rejected_row(engine: Engine, shelbyville: Path, bend: Bend) -> None:
     load(engine, "feed", shelbyville)
     before = state(engine)
     bend(shelbyville)
@@ -73,7 +73,7 @@ def test_a_user_keeps_what_a_refused_row_says_of_it(engine: Engine, shelbyville:
     assert state(engine) == before
 
 
-def test_a_row_stays_that_names_the_record_of_a_refused_one(engine: Engine, springfield: Path) -> None:
+def test_a_row_that_names_the_record_of_a_rejected_row_is_loaded(engine: Engine, springfield: Path) -> None:
     """Beside it in its file, another row names nothing at all."""
     load(engine, "feed", springfield)
     before = state(engine)

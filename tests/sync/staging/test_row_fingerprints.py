@@ -78,7 +78,7 @@ def test_what_says_the_same_is_left_alone(engine: Engine, springfield: Path, ben
         assert state(engine) == before
 
 
-def test_a_row_that_was_refused_is_refused_again(engine: Engine, springfield: Path) -> None:
+def test_a_rejected_row_is_rejected_again(engine: Engine, springfield: Path) -> None:
     """Also where its text is as it was when it was good: the student it names has gone, and is purged meanwhile."""
     load(engine, "feed", springfield)
     without_rows("users", "spr-student-5")(springfield)
@@ -173,7 +173,7 @@ def test_an_export_that_is_not_known_is_read(engine: Engine, springfield: Path, 
     assert KNOWN not in load(engine, "feed", springfield).notices
 
 
-def test_an_export_with_refused_rows_is_read_each_night(engine: Engine, springfield: Path) -> None:
+def test_an_export_with_rejected_rows_is_read_in_each_run(engine: Engine, springfield: Path) -> None:
     cell_of("users", "spr-student-1", "enabledUser", "x")(springfield)
     load(engine, "feed", springfield)
     assert KNOWN not in load(engine, "feed", springfield).notices
