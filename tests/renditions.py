@@ -17,7 +17,7 @@ from roster_service.schemas.versions import VERSIONS
 MUCH = 10**9
 
 
-def every_sight() -> Iterator[ContentRights]:
+def every_rights() -> Iterator[ContentRights]:
     """What callers may have the right to see beside the plain records, as far as it changes a rendered record."""
     for guardians, of_students, of_guardians in itertools.product((False, True), repeat=3):
         others = {MetadataOf.ORGS, MetadataOf.DEMOGRAPHICS} if of_students else set()
@@ -31,7 +31,7 @@ def every_view() -> dict[str, ResourceView]:
         make_resource_view(record, rights)
         for version in VERSIONS
         for record in version.records.values()
-        for rights in every_sight()
+        for rights in every_rights()
     )
     return {make_rendition_key(view): view for view in views if has_rendition(view)}
 

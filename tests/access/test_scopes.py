@@ -116,7 +116,7 @@ def test_the_first_registered_scope_chooses_the_version() -> None:
     assert granted.split()[0].endswith("/v1p2/scope/roster-core.readonly")
 
 
-SIGHTS = [
+RIGHTS_OF_SCOPES = [
     (ScopeName.GUARDIANS, ContentRights(guardians=True, metadata=frozenset())),
     (ScopeName.ORGS_METADATA, ContentRights(guardians=False, metadata=frozenset({MetadataOf.ORGS}))),
     (ScopeName.STUDENTS_METADATA, ContentRights(guardians=False, metadata=frozenset({MetadataOf.STUDENTS}))),
@@ -128,7 +128,7 @@ SIGHTS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "rights"), [pytest.param(*row, id=str(row[0])) for row in SIGHTS])
+@pytest.mark.parametrize(("name", "rights"), [pytest.param(*row, id=str(row[0])) for row in RIGHTS_OF_SCOPES])
 def test_a_scope_lets_see_this_and_no_more(name: ScopeName, rights: ContentRights) -> None:
     assert make_content_rights(frozenset({name})) == rights
 

@@ -144,7 +144,9 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize("action", UNKNOWN)
-def test_an_unknown_vendor_or_client_is_told(connection: Connection, action: Callable[[Connection], object]) -> None:
+def test_an_unknown_vendor_or_client_is_reported(
+    connection: Connection, action: Callable[[Connection], object]
+) -> None:
     with pytest.raises(CommandError, match=r"no (vendor|client)"):
         action(connection)
 

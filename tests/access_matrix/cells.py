@@ -158,7 +158,7 @@ def _ask_list(caller: Caller, endpoint: Endpoint, draw: random.Random) -> Iterat
     yield ask("list", limit="0")
     yield ask("list", limit="2", offset="1")
     for number in range(FILTERS_OF_A_LIST):
-        yield ask("filtered", filter=_draw_filter(caller.version, table, draw, telling=number % 2 == 0))
+        yield ask("filtered", filter=_draw_filter(caller.version, table, draw, revealing=number % 2 == 0))
     for _ in range(SORTS_OF_A_LIST):
         yield ask("sorted", **_draw_sort(caller.version, table, draw))
     for _ in range(FIELDS_OF_A_LIST):
@@ -172,7 +172,7 @@ def _ask_nested(caller: Caller, endpoint: Endpoint, draw: random.Random) -> Iter
     for parent in draw.sample(parents, len(parents) // 2):
         yield Cell(caller, endpoint, tuple(zip(names, parent, strict=True)), "nested")
     for _ in range(FILTERS_OF_MEMBERS):
-        query = ("filter", _draw_filter(caller.version, table, draw, telling=True))
+        query = ("filter", _draw_filter(caller.version, table, draw, revealing=True))
         yield Cell(caller, endpoint, tuple(zip(names, draw.choice(parents), strict=True)), "filtered", (query,))
     sort = tuple(_draw_sort(caller.version, table, draw).items())
     yield Cell(caller, endpoint, tuple(zip(names, draw.choice(parents), strict=True)), "sorted", sort)
@@ -192,17 +192,29 @@ def _ask_single(caller: Caller, endpoint: Endpoint, draw: random.Random) -> Iter
 # For names that no record has a value for.
 NO_VALUES = {"text": "x", "texts": "x", "flag": "true", "day": "2026-11-01", "instant": "2026-11-01"}
 # The names behind which something can be hidden.
-TELLING = ("metadata", "agents", "parent", "children", "orgs", "org", "role", "roles", "primaryOrg", "terms", "course")
+REVEALING = (
+    "metadata",
+    "agents",
+    "parent",
+    "children",
+    "orgs",
+    "org",
+    "role",
+    "roles",
+    "primaryOrg",
+    "terms",
+    "course",
+)
 
 
-def _draw_name(version: str, table: str, draw: random.Random, *, telling: bool) -> str:
+def _draw_name(version: str, table: str, draw: random.Random, *, revealing: bool) -> str:
     names = [*filterable_names(version, table), *METADATA_NAMES]
-    told = [name for name in names if name.partition(".")[0] in TELLING]
-    return draw.choice(told if telling and told else names)
+    reported = [name for name in names if name.partition(".")[0] in REVEALING]
+    return draw.choice(reported if revealing and reported else names)
 
 
-def _draw_filter(version: str, table: str, draw: random.Random, *, telling: bool) -> str:
-    name = _draw_name(version, table, draw, telling=telling)
+def _draw_filter(version: str, table: str, draw: random.Random, *, revealing: bool) -> str:
+    name = _draw_name(version, table, draw, revealing=revealing)
     kind = filterable_names(version, table).get(name, "text").removeprefix("many ")
     values = all_values(version, table, name) or (NO_VALUES[kind],)
     value = draw.choice(values)

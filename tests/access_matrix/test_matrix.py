@@ -55,25 +55,25 @@ def find_leaks(cell: Cell, expected: Outcome, found: Outcome) -> Iterator[str]:
     most = max(expected.total or 0, 0 if plain is expected.records else len(plain))
     if (found.total or 0) > most:
         yield f"counts {found.total}, and {most} may be counted"
-    allowed = {record["sourcedId"]: set(_walk(record)) for record in plain}
+    allowed = {record["sourcedId"]: set(_read_pages(record)) for record in plain}
     for record in found.records:
         if record["sourcedId"] not in allowed:
             yield f"shows {record['sourcedId']}"
         else:
             fetchable = {"primaryOrg"} if record.get("primaryOrg", {}).get("sourcedId") in seen else set()
             shown = {name: value for name, value in record.items() if name not in fetchable}
-            for path, value in set(_walk(shown)) - allowed[record["sourcedId"]]:
+            for path, value in set(_read_pages(shown)) - allowed[record["sourcedId"]]:
                 yield f"shows {value} as {path} of {record['sourcedId']}"
 
 
-def _walk(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+def _read_pages(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Every (path, text) in a record; the places in a list do not count."""
     if isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _walk(item, f"{path}.{name}")
+            yield from _read_pages(item, f"{path}.{name}")
     elif isinstance(value, list):
         for item in value:
-            yield from _walk(item, path)
+            yield from _read_pages(item, path)
     else:
         yield path.removeprefix("."), str(value)
 

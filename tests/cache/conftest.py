@@ -82,7 +82,7 @@ def make_token(connection: Connection, client_id: str) -> AccessToken:
     )
 
 
-class CountingMessenger(RoundTrips):
+class CountingRoundTrips(RoundTrips):
     """Notes what it is asked to read: the text of the last statement of each message."""
 
     def __init__(self, engine: Engine) -> None:
@@ -116,7 +116,7 @@ class Questioner:
         serving = make_role_url(url, name, None)
         self.reading = make_reading_engine(serving, statement_seconds=60, pool_size=2, own_sessions=True)
         self.ordering = make_ordering_engine(serving, statement_seconds=60)
-        self.round_trips = CountingMessenger(self.reading)
+        self.round_trips = CountingRoundTrips(self.reading)
         kept = self.ordering if keeps_orderings else self.reading
         self.workers = [Reader(self.round_trips, Orderings(kept, 1000)) for _ in range(workers)]
         self._tokens: dict[frozenset[str], AccessToken] = {}
@@ -214,7 +214,7 @@ def copy_districts(server_url: str, districts: str) -> Iterator[Callable[[], str
 
 
 @pytest.fixture(scope="session")
-def shared_asker(copy_districts: Callable[[], str]) -> Iterator[Questioner]:
+def shared_questioner(copy_districts: Callable[[], str]) -> Iterator[Questioner]:
     """Three workers on the two districts, which stay as they are."""
     made = Questioner(copy_districts(), workers=3)
     yield made

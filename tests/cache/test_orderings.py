@@ -29,9 +29,9 @@ Ask = Callable[..., Question]
 
 
 @pytest.fixture(scope="module")
-def orgs(shared_asker: Questioner) -> Orgs:
+def orgs(shared_questioner: Questioner) -> Orgs:
     """(the districts, some of the schools)."""
-    return find_orgs(shared_asker.owner)
+    return find_orgs(shared_questioner.owner)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def read_plainly(questioner: Questioner, question: Question, limit: int, offset:
         return plain_page(connection, question, limit, offset), plain_count(connection, question)
 
 
-def test_every_page_is_that_of_plain_sql(shared_asker: Questioner, finder: Questioner, orgs: Orgs) -> None:
+def test_every_page_is_that_of_plain_sql(shared_questioner: Questioner, finder: Questioner, orgs: Orgs) -> None:
     """Whoever answers: the pages of a collection go to the workers in turn. And the same where no ordering is kept."""
 
     @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
@@ -83,18 +83,18 @@ def test_every_page_is_that_of_plain_sql(shared_asker: Questioner, finder: Quest
         stride=st.integers(1, 3),
     )
     def check(question: Question, limit: int, start: int, stride: int) -> None:
-        with shared_asker.owner.connect() as connection:
+        with shared_questioner.owner.connect() as connection:
             total = plain_count(connection, question)
             offsets = [start + limit * stride * number for number in range(8)]
             for number, offset in enumerate([*offsets, max(0, total - limit), max(0, total - 1)]):
                 expected = (plain_page(connection, question, limit, offset), total)
-                assert shared_asker.ask(question, limit, offset, worker=number % 3) == expected
+                assert shared_questioner.ask(question, limit, offset, worker=number % 3) == expected
                 if number < 2:
                     assert finder.ask(question, limit, offset) == expected
 
     check()
     assert finder.count_rows(orderings) == 0
-    assert shared_asker.count_rows(orderings) > 50
+    assert shared_questioner.count_rows(orderings) > 50
 
 
 # --- what is kept when --------------------------------------------------------------------------------------------
@@ -103,14 +103,14 @@ def test_every_page_is_that_of_plain_sql(shared_asker: Questioner, finder: Quest
 @contextmanager
 def statements(engine: Engine) -> Iterator[list[str]]:
     """What an engine is told meanwhile."""
-    told: list[str] = []
+    reported: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
-        told.append(statement)
+        reported.append(statement)
 
     event.listen(engine, "before_cursor_execute", note)
     try:
-        yield told
+        yield reported
     finally:
         event.remove(engine, "before_cursor_execute", note)
 

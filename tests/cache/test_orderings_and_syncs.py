@@ -108,8 +108,8 @@ def read_on(questioner: Questioner, seed: int, ended: threading.Event, whole: li
 
 
 def test_pages_while_syncs_commit(small_url: str, syncing: Engine, exports: tuple[Path, Path]) -> None:
-    askers = [Questioner(small_url, workers=2) for _ in range(CLIENTS)]
-    for seed, questioner in enumerate(askers):
+    questioners = [Questioner(small_url, workers=2) for _ in range(CLIENTS)]
+    for seed, questioner in enumerate(questioners):
         questioner.find_token(list_questions(seed)[0])
     ended = threading.Event()
     whole: list[int] = []
@@ -121,7 +121,7 @@ def test_pages_while_syncs_commit(small_url: str, syncing: Engine, exports: tupl
         except BaseException as error:  # noqa: BLE001  (raised again where the test stands)
             failures.append(error)
 
-    threads = [threading.Thread(target=guarded, args=(questioner, seed)) for seed, questioner in enumerate(askers)]
+    threads = [threading.Thread(target=guarded, args=(questioner, seed)) for seed, questioner in enumerate(questioners)]
     for thread in threads:
         thread.start()
     for number in range(SYNCS):
@@ -129,7 +129,7 @@ def test_pages_while_syncs_commit(small_url: str, syncing: Engine, exports: tupl
     ended.set()
     for thread in threads:
         thread.join()
-    for questioner in askers:
+    for questioner in questioners:
         questioner.close()
     assert failures == []
     # The last roster was read to its end by everyone, and some of the others were met on the way.

@@ -29,7 +29,7 @@ from roster_service.schemas.versions import ENROLLMENTS, USERS, V1P1, V1P2, VERS
 from sync_scripts.engine.load import Options, load
 from sync_scripts.purge import purge
 from sync_scripts.reading.rejections import RefusedExportError
-from tests.renditions import every_sight, every_view, render_all
+from tests.renditions import every_rights, every_view, render_all
 from tests.sync.conftest import empty_roster
 from tests.sync.roster_model import Export
 from tests.sync.small_exports import FEEDS, exports, write_export
@@ -55,13 +55,13 @@ class Look:
 LOOKS = st.builds(
     lambda record, rights, orgs: Look(make_resource_view(record, rights), tuple(sorted(orgs))),
     st.sampled_from(RECORDS),
-    st.sampled_from(list(every_sight())),
+    st.sampled_from(list(every_rights())),
     st.sets(st.sampled_from(ORGS), max_size=3),
 )
 
 
 @dataclasses.dataclass(frozen=True)
-class Night:
+class LoadRun:
     """A feed brings an export, and then some look."""
 
     feed: str
@@ -70,8 +70,10 @@ class Night:
     looks: list[Look]
 
 
-NIGHTS = st.sampled_from(FEEDS).flatmap(
-    lambda feed: st.builds(Night, st.just(feed), exports(feed), st.booleans(), st.lists(LOOKS, min_size=6, max_size=6))
+LOAD_RUNS = st.sampled_from(FEEDS).flatmap(
+    lambda feed: st.builds(
+        LoadRun, st.just(feed), exports(feed), st.booleans(), st.lists(LOOKS, min_size=6, max_size=6)
+    )
 )
 
 
@@ -141,10 +143,10 @@ def grant_as_it_is(connection: Connection, orgs: tuple[str, ...]) -> None:
     vendors.invalidate_tokens(connection, vendor_id)
 
 
-def load_night(engine: Engine, night: Night, folder: Path) -> None:
+def load_next(engine: Engine, load_run: LoadRun, folder: Path) -> None:
     """The night of a feed. Metadata, which exports of this kind do not have, comes with a stamp of its own."""
     try:
-        load(engine, night.feed, write_export(night.export, folder), options=Options(allow_mass_delete=True))
+        load(engine, load_run.feed, write_export(load_run.export, folder), options=Options(allow_mass_delete=True))
     except RefusedExportError:
         event("refused")
     with engine.begin() as connection:
@@ -155,7 +157,7 @@ def load_night(engine: Engine, night: Night, folder: Path) -> None:
             without = update(table).where(table.c.metadata.is_(None))
             connection.execute(without.values(metadata=shown, date_last_modified=stamp))
         publish(connection, MEGABYTES, as_of=stamp)
-    if night.purges:
+    if load_run.purges:
         purge(engine, 0, MEGABYTES)
 
 
@@ -163,19 +165,19 @@ def load_night(engine: Engine, night: Night, folder: Path) -> None:
     max_examples=SEQUENCES,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
 )
-@given(nights=st.lists(NIGHTS, min_size=2, max_size=4))
-def test_rendered_records_are_the_live_ones_whatever_syncs_bring(reading: Questioner, nights: list[Night]) -> None:
+@given(load_runs=st.lists(LOAD_RUNS, min_size=2, max_size=4))
+def test_rendered_records_are_the_live_ones_whatever_syncs_bring(reading: Questioner, load_runs: list[LoadRun]) -> None:
     empty_roster(reading.owner)
     with reading.owner.begin() as connection:
         ensure_signing_key(connection, SECRET_KEY)
         add_vendor(connection, "looks", [], list_scopes("v1p2"))
-    views = {make_rendition_key(look.view): look.view for night in nights for look in night.looks}
+    views = {make_rendition_key(look.view): look.view for load_run in load_runs for look in load_run.looks}
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         # All that a client could ask for takes longer, and tells no more.
         patch.setattr(publication, "list_resource_views", lambda *_: list(views.values()))
-        for number, night in enumerate(nights):
-            load_night(reading.owner, night, Path(folder) / str(number))
-            for look in night.looks:
+        for number, load_run in enumerate(load_runs):
+            load_next(reading.owner, load_run, Path(folder) / str(number))
+            for look in load_run.looks:
                 look_at(reading, look)
 
 
@@ -255,7 +257,7 @@ def test_views_that_differ_in_nothing_share_a_rendition() -> None:
         "demographics",
     }
     assert (
-        len({make_rendition_key(make_resource_view(V1P2.records[ENROLLMENTS], rights)) for rights in every_sight()})
+        len({make_rendition_key(make_resource_view(V1P2.records[ENROLLMENTS], rights)) for rights in every_rights()})
         == 1
     )
-    assert len({make_rendition_key(make_resource_view(V1P2.records[USERS], rights)) for rights in every_sight()}) == 8
+    assert len({make_rendition_key(make_resource_view(V1P2.records[USERS], rights)) for rights in every_rights()}) == 8

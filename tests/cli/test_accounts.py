@@ -135,7 +135,7 @@ def test_a_rotated_secret_is_another_one_of_the_same_client(answer: Answer) -> N
 
 
 @pytest.mark.parametrize(
-    ("options", "settings", "told"),
+    ("options", "settings", "reported"),
     [
         pytest.param((), {}, "The old secret stays valid for 24 hours.", id="default"),
         pytest.param((), {"secret_grace_hours": "2"}, "The old secret stays valid for 2 hours.", id="setting"),
@@ -149,13 +149,13 @@ def test_a_replaced_secret_has_a_grace(
     tmp_path: Path,
     options: tuple[str, ...],
     settings: dict[str, str],
-    told: str,
+    reported: str,
 ) -> None:
     answer("vendor", "add", EMAIL, "--name", "Reading App")
     made = answer("client", "add", "--vendor", EMAIL, "--name", "x", "--scope", "roster.readonly")
     environment = make_environment(database_url=database_url, home=str(tmp_path), **settings)
     done = CliRunner().invoke(main, ["client", "rotate-secret", made["client_id"], *options], env=environment)
-    assert done.stdout.splitlines()[-1] == told
+    assert done.stdout.splitlines()[-1] == reported
 
 
 def test_disabling_shows_in_the_lists(answer: Answer) -> None:

@@ -45,9 +45,9 @@ def run_in(folder: Path, arguments: list[str]) -> subprocess.CompletedProcess[st
 def test_a_command_in_another_folder_makes_no_database(tmp_path: Path, arguments: list[str], code: int) -> None:
     done = run_in(tmp_path, arguments)
     assert done.returncode == code
-    told = done.stdout + done.stderr
-    assert f"there is no database in {tmp_path / 'var' / 'postgres'}" in told
-    assert "ROSTER_HOME" in told
+    reported = done.stdout + done.stderr
+    assert f"there is no database in {tmp_path / 'var' / 'postgres'}" in reported
+    assert "ROSTER_HOME" in reported
     assert list(tmp_path.iterdir()) == []
 
 

@@ -141,13 +141,15 @@ def test_an_installation_without_migrations_refuses_to_upgrade(server_url: str, 
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"roster: {reason}\n")
 
 
-def test_after_a_restore_the_operator_is_told_what_else_to_do(answer: Answer, roster: Roster) -> None:
-    told = roster("db", "restored")
-    assert told.exit_code == 0
-    assert all(f"`{command}`" in told.stdout for command in ("roster vendor list", "roster keys rotate", "make sync"))
+def test_after_a_restore_the_command_says_what_else_to_do(answer: Answer, roster: Roster) -> None:
+    reported = roster("db", "restored")
+    assert reported.exit_code == 0
+    assert all(
+        f"`{command}`" in reported.stdout for command in ("roster vendor list", "roster keys rotate", "make sync")
+    )
     again = answer("db", "restored")
     assert list(again) == ["revision", "as_of"]
-    assert f"revision {again['revision']};" not in told.stdout
+    assert f"revision {again['revision']};" not in reported.stdout
 
 
 def test_a_restore_does_not_come_between_a_sync_and_its_stamp(roster: Roster, engine: Engine) -> None:

@@ -155,10 +155,10 @@ def test_a_secret_key_that_opens_no_signing_key_stops_the_start(engine: Engine, 
     environment = environment_of(**settings) | {"GUNICORN_CMD_ARGS": f"--bind 127.0.0.1:{free_port}"}
     with subprocess.Popen(SERVERS[server], env=environment, cwd=PROJECT, stderr=subprocess.PIPE, text=True) as process:
         try:
-            _, told = process.communicate(timeout=60)
+            _, reported = process.communicate(timeout=60)
         finally:
             process.send_signal(signal.SIGINT)
-    sentences = {line for line in told.splitlines() if line.startswith("roster: ")}
+    sentences = {line for line in reported.splitlines() if line.startswith("roster: ")}
     assert process.returncode != 0
     assert sentences == ENDS[server] | {
         "roster: the signing key was sealed with another ROSTER_SECRET_KEY than the one that is set, or kept in the "

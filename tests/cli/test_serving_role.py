@@ -81,7 +81,7 @@ def owned(server_url: str, empty: str) -> Iterator[str]:
     administer(server_url, *again)
 
 
-def test_a_user_who_may_not_make_roles_is_told_what_an_administrator_runs(
+def test_a_user_who_may_not_make_roles_gets_the_commands_of_an_administrator(
     server_url: str, empty: str, owned: str, tmp_path: Path
 ) -> None:
     """And then upgrades, and serves."""

@@ -116,7 +116,7 @@ NUMBERS = itertools.count()
 
 
 @contextmanager
-def open_doors(server_url: str, roster: Roster) -> Iterator[Callable[..., Served]]:
+def open_interfaces(server_url: str, roster: Roster) -> Iterator[Callable[..., Served]]:
     """What serves a copy of the roster, or with a `url` that database itself, until the block ends."""
     made: list[Served] = []
     copied: list[str] = []
@@ -142,7 +142,7 @@ def open_doors(server_url: str, roster: Roster) -> Iterator[Callable[..., Served
 @pytest.fixture(scope="session")
 def served(server_url: str, roster: Roster) -> Iterator[Served]:
     """The application that no test changes."""
-    with open_doors(server_url, roster) as make:
+    with open_interfaces(server_url, roster) as make:
         yield make()
 
 
@@ -150,7 +150,7 @@ def served(server_url: str, roster: Roster) -> Iterator[Served]:
 def make_served(server_url: str, roster: Roster, served: Served) -> Iterator[Callable[..., Served]]:
     """Serves a copy of the roster, for tests that change accounts or records; with a `url`, that database itself. Each
     has connections of its own, so none outlives its module."""
-    with open_doors(server_url, roster) as make:
+    with open_interfaces(server_url, roster) as make:
         yield functools.partial(make, documents=served.client.documents)
 
 

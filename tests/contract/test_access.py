@@ -132,7 +132,7 @@ def test_the_staff_of_the_district_is_not_the_school_s(client: RosterClient, ver
 
 
 @each_version
-def test_counts_of_one_vendor_never_tell_of_another(client: RosterClient, version: str) -> None:
+def test_counts_of_one_vendor_never_reveal_of_another(client: RosterClient, version: str) -> None:
     for row in LISTED:
         for query in ("limit=0&filter=status='active'", "offset=1000"):
             totals = {

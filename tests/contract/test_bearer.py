@@ -194,7 +194,7 @@ def test_the_scheme_is_read_in_any_case(client: RosterClient, version: str, sche
         pytest.param("Basic dXNlcjpwYXNz", id="other-scheme"),
     ],
 )
-def test_no_token_is_told_without_an_error_code(client: RosterClient, version: str, header: str | None) -> None:
+def test_a_missing_token_gets_no_error_code(client: RosterClient, version: str, header: str | None) -> None:
     """RFC 6750, section 3.1: a request without a token is told only how to authenticate."""
     headers = {} if header is None else {"Authorization": header}
     answer = client.call(version, "/orgs", bearer=None, headers=headers)

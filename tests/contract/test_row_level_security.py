@@ -192,7 +192,7 @@ def test_what_a_transaction_may_see_ends_with_it(served: Served, serving: Engine
             assert connection.scalar(text("SELECT pg_backend_pid()")) == session
 
 
-def test_a_session_that_was_not_told_is_refused(served: Served, serving: Engine) -> None:
+def test_a_session_without_its_settings_is_refused(served: Served, serving: Engine) -> None:
     """As behind a pooler that leaves out what a session is to be told when it begins."""
     require_reading(serving)
     with pytest.raises(SettingError, match="ROSTER_PREPARED_STATEMENTS=false"):

@@ -103,7 +103,7 @@ def test_no_filter_finds_a_guardian_without_the_scope(client: RosterClient, vers
     assert client.call(version, "/users", {"filter": text}, scopes=without(GUARDIANS)).total == 0
 
 
-def test_no_sort_tells_of_a_guardian_role_without_the_scope(client: RosterClient) -> None:
+def test_no_sort_reveals_of_a_guardian_role_without_the_scope(client: RosterClient) -> None:
     """1.1 sorts by the role that is shown to this caller."""
     answer = client.call("v1p1", "/users", "sort=role", scopes=without(GUARDIANS))
     roles = [record["role"] for record in answer.records]

@@ -122,7 +122,7 @@ def test_a_course_taught_here_and_offered_elsewhere_is_seen_without_its_org(bent
 
 
 @each_version
-def test_the_courses_of_a_school_that_is_not_seen_tell_of_no_org(bent: Served, version: str) -> None:
+def test_the_courses_of_a_school_that_is_not_seen_reveal_of_no_org(bent: Served, version: str) -> None:
     """The course is seen, and that the north school offers it is not."""
     path = "/schools/shv-north/courses"
     assert "shv-course-bio" in bent.client.call(version, path, vendor="north").ids

@@ -40,7 +40,7 @@ def test_an_address_has_its_own_number_whatever_it_asks(slow: Served, client: Ro
     assert ask(slow, client.form("south"), "198.51.100.2") == 200
 
 
-def test_who_has_to_wait_is_told_in_the_words_of_the_endpoint(
+def test_a_throttled_client_gets_the_words_of_the_endpoint(
     make_served: Callable[..., Served], client: RosterClient
 ) -> None:
     served = make_served(token_client_per_minute=1, token_address_per_minute=5)

@@ -59,8 +59,8 @@ def test_all_of_it_is_one_reading_transaction_that_leaves_nothing_of_the_caller(
         assert reader.fetch_last(KEEP, settings) == [INSIDE]
         with reader._own.driver.cursor() as cursor:
             cursor.execute(SETTINGS)
-            *told, key = cursor.fetchone()
-        assert (*told, key or None) == (*session, None)
+            *reported, key = cursor.fetchone()
+        assert (*reported, key or None) == (*session, None)
 
 
 def test_it_cannot_write(reader: RoundTrips) -> None:
@@ -101,7 +101,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
     ("statement", "kind"),
     [("SELECT 1 / CAST(:n AS integer)", DivisionByZero), ("SELECT pg_sleep(5 - CAST(:n AS integer))", QueryCanceled)],
 )
-def test_a_failure_is_told_without_values_and_the_session_goes_on(
+def test_a_failure_is_reported_without_values_and_the_session_goes_on(
     reader: RoundTrips, statement: str, kind: type[Exception]
 ) -> None:
     with pytest.raises(DBAPIError) as caught:

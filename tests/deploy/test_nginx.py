@@ -22,7 +22,7 @@ from tests.deploy.behind import Behind, serve_behind
 from tests.deploy.proxy import NAME, find_free_ports, proxying
 from tests.deploy.slow import READING, slow_clients
 from tests.docs.test_calls import CALLS, Calls, read_program, read_shell_lines
-from tests.faults.serving import wait_for
+from tests.faults.services import wait_for
 
 pytestmark = pytest.mark.long_with("nginx", "curl")
 

@@ -38,7 +38,7 @@ def read_roster(engine: Engine) -> dict[str, list[dict[str, Any]]]:
 
 
 @pytest.fixture
-def nights(tmp_path: Path) -> tuple[Path, Path]:
+def load_runs(tmp_path: Path) -> tuple[Path, Path]:
     """The exports of two nights that differ in every way."""
     first, second = (Path(shutil.copytree(EXPORTS / SPRINGFIELD, tmp_path / name)) for name in ("first", "second"))
     both(
@@ -51,12 +51,12 @@ def nights(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def rosters(make_database: Callable[[], str], nights: tuple[Path, Path]) -> list[dict[str, Any]]:
+def rosters(make_database: Callable[[], str], load_runs: tuple[Path, Path]) -> list[dict[str, Any]]:
     """The rosters of undisturbed runs: after the first night, and after the second."""
     engine = make_engine(make_database())
     found = []
-    for night in nights:
-        load(engine, "feed", night)
+    for load_run in load_runs:
+        load(engine, "feed", load_run)
         found.append(read_roster(engine))
     engine.dispose()
     return found

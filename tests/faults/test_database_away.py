@@ -18,7 +18,7 @@ from roster_service.db.roles import Role, find_role, quote_name
 from roster_service.db.upgrades import upgrade
 from tests.postgres.databases import administer, url_of
 
-from .serving import (
+from .services import (
     INTERFACES,
     PATIENCE_SECONDS,
     Credentials,

@@ -24,10 +24,10 @@ from .conftest import ROUNDS, read_roster, start, wait_for_a_moment, watching
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_killed_at_any_moment(
-    engine: Engine, nights: tuple[Path, Path], rosters: list[dict[str, Any]], seed: int
+    engine: Engine, load_runs: tuple[Path, Path], rosters: list[dict[str, Any]], seed: int
 ) -> None:
-    load(engine, "feed", nights[0])
-    process = start(engine, nights[1])
+    load(engine, "feed", load_runs[0])
+    process = start(engine, load_runs[1])
     wait_for_a_moment(engine, process, range(60), seed)
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -36,12 +36,12 @@ def test_killed_at_any_moment(
     with watching(engine) as watch:
         while watch() is not None:
             pass
-    load(engine, "feed", nights[1])
+    load(engine, "feed", load_runs[1])
     assert read_roster(engine) == rosters[1]
 
 
 def test_a_killed_run_is_shown_as_interrupted(
-    engine: Engine, nights: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    engine: Engine, load_runs: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By whether it still holds the lock of the sync, and not by how long ago it began."""
     monkeypatch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
@@ -51,10 +51,10 @@ def test_a_killed_run_is_shown_as_interrupted(
         run = json.loads(done.stdout)[0]
         return run["outcome"], run["finished"]
 
-    load(engine, "feed", nights[0])
+    load(engine, "feed", load_runs[0])
     with engine.connect() as blocker:
         blocker.execute(text("LOCK TABLE users IN ACCESS EXCLUSIVE MODE"))
-        process = start(engine, nights[1])
+        process = start(engine, load_runs[1])
         with watching(engine, "wait_event_type = 'Lock'") as waits:
             while waits() is None:
                 assert process.poll() is None
@@ -65,7 +65,7 @@ def test_a_killed_run_is_shown_as_interrupted(
         while watch() is not None:
             pass
     assert show() == ("interrupted", None)
-    report = load(engine, "feed", nights[1])
+    report = load(engine, "feed", load_runs[1])
     assert report.outcome == "done"
     with engine.connect() as connection:
         rows = connection.execute(select(tables.sync_runs.c.id, tables.sync_runs.c.outcome).order_by("id")).all()
@@ -74,10 +74,10 @@ def test_a_killed_run_is_shown_as_interrupted(
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_the_connection_is_lost(
-    engine: Engine, nights: tuple[Path, Path], rosters: list[dict[str, Any]], seed: int
+    engine: Engine, load_runs: tuple[Path, Path], rosters: list[dict[str, Any]], seed: int
 ) -> None:
-    load(engine, "feed", nights[0])
-    process = start(engine, nights[1])
+    load(engine, "feed", load_runs[0])
+    process = start(engine, load_runs[1])
     wait_for_a_moment(engine, process, range(1, 40), seed)
     with engine.begin() as connection:
         connection.execute(
@@ -90,14 +90,14 @@ def test_the_connection_is_lost(
     assert process.returncode in (ExitCode.LOADED, ExitCode.UNAVAILABLE), out
     # Who loses the connection while it commits does not know whether it has.
     assert read_roster(engine) in (rosters[1:] if process.returncode == ExitCode.LOADED else rosters)
-    load(engine, "feed", nights[1])
+    load(engine, "feed", load_runs[1])
     assert read_roster(engine) == rosters[1]
 
 
-def test_two_runs_at_once(engine: Engine, nights: tuple[Path, Path], rosters: list[dict[str, Any]]) -> None:
+def test_two_runs_at_once(engine: Engine, load_runs: tuple[Path, Path], rosters: list[dict[str, Any]]) -> None:
     """One of them loads; the other names it, or comes after it and finds nothing to do."""
-    load(engine, "feed", nights[0])
-    processes = [start(engine, nights[1]) for _ in range(2)]
+    load(engine, "feed", load_runs[0])
+    processes = [start(engine, load_runs[1]) for _ in range(2)]
     for process in processes:
         process.communicate()
     codes = sorted(process.returncode for process in processes)
@@ -105,10 +105,10 @@ def test_two_runs_at_once(engine: Engine, nights: tuple[Path, Path], rosters: li
     assert read_roster(engine) == rosters[1]
 
 
-def test_a_poller_misses_no_change(engine: Engine, nights: tuple[Path, Path]) -> None:
+def test_a_poller_misses_no_change(engine: Engine, load_runs: tuple[Path, Path]) -> None:
     """A consumer that asks, all along, for what is newer than its last `as_of` ends with the roster as it is; also
     when the clock steps back in between."""
-    load(engine, "feed", nights[0])
+    load(engine, "feed", load_runs[0])
     mirror: dict[str, Any] = {}
     done = threading.Event()
     failures: list[Exception] = []
@@ -140,8 +140,8 @@ def test_a_poller_misses_no_change(engine: Engine, nights: tuple[Path, Path]) ->
             with engine.begin() as connection:
                 ahead = tables.roster_state.c.as_of + timedelta(days=1)
                 connection.execute(update(tables.roster_state).values(as_of=ahead))
-        column("users", "sms", str(number))(nights[0])
-        load(engine, "feed", nights[0])
+        column("users", "sms", str(number))(load_runs[0])
+        load(engine, "feed", load_runs[0])
     done.set()
     poller.join()
     assert failures == []
@@ -150,12 +150,12 @@ def test_a_poller_misses_no_change(engine: Engine, nights: tuple[Path, Path]) ->
     assert mirror == wanted
 
 
-def test_stamps_only_grow(engine: Engine, nights: tuple[Path, Path]) -> None:
+def test_stamps_only_grow(engine: Engine, load_runs: tuple[Path, Path]) -> None:
     """Also where the newest stamp is of the future, as after a clock that stepped back."""
-    stamps = [load(engine, "feed", nights[0]).stamp]
+    stamps = [load(engine, "feed", load_runs[0]).stamp]
     with engine.begin() as connection:
         connection.execute(update(tables.roster_state).values(as_of=func.now() + timedelta(days=1)))
-    stamps += [load(engine, "feed", night).stamp for night in (nights[1], nights[0], nights[1])]
+    stamps += [load(engine, "feed", load_run).stamp for load_run in (load_runs[1], load_runs[0], load_runs[1])]
     known = [stamp for stamp in stamps if stamp is not None]
     assert len(known) == 4
     assert known == sorted(set(known))

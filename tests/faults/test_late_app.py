@@ -12,7 +12,7 @@ from roster_service.db.deadline import OverdueError
 from roster_service.errors import DatabaseUnavailableError, SettingError
 from roster_service.server import late_app
 from roster_service.server.late_app import LateApp
-from tests.faults.serving import BUSY
+from tests.faults.services import BUSY
 
 PATHS = {
     "token": "/oauth/token",
@@ -82,8 +82,8 @@ def test_trouble_that_is_found_later_is_said_once(
     caplog.clear()
     assert [ask(app) for _ in range(5)] == [503, 503, 503, 200, 200]
     assert left == []
-    told = f"roster: {said}; requests are answered 503 until it can be used"
-    assert caplog.messages == [told, "roster: the database can be used now"]
+    reported = f"roster: {said}; requests are answered 503 until it can be used"
+    assert caplog.messages == [reported, "roster: the database can be used now"]
 
 
 def test_a_wrong_setting_that_is_found_at_the_start_stops_it() -> None:

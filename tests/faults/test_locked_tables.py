@@ -11,7 +11,7 @@ from roster_service.cli.server import make_server_command
 from roster_service.db.engine import make_engine
 from roster_service.settings import Settings
 
-from .serving import Service, assert_busy, assert_served, fill, serving
+from .services import Service, assert_busy, assert_served, fill, serving
 
 LATER_PAGE, RECORD = "/users?limit=2&offset=2", "/users/spr-student-1"
 # What is locked -> what then cannot be answered.

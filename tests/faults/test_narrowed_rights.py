@@ -19,7 +19,7 @@ from roster_service.access.credentials import signing_keys
 from roster_service.access.credentials.api_keys import Allowance, rotate_key
 from tests.contract.conftest import SECRET_KEY
 
-from .serving import Credentials, Service, fill, serving, wait_for
+from .services import Credentials, Service, fill, serving, wait_for
 
 ASKING_THREADS = 4
 # How many answers are seen on each side of the change.

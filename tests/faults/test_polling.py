@@ -23,7 +23,7 @@ from tests.sync.export_changes import cell_of, with_row, without_rows
 from .conftest import ROUNDS
 
 VENDOR = "poller"
-NIGHTS = 2 + 2 * ROUNDS
+LOAD_RUNS = 2 + 2 * ROUNDS
 AHEAD = timedelta(days=1)
 BEGINNING = "1970-01-01T00:00:00.000Z"
 # Less than there are users, so that a commit may fall between two pages.
@@ -31,9 +31,9 @@ PAGE = "4"
 
 
 @pytest.fixture
-def make_client(engine: Engine, nights: tuple[Path, Path]) -> Iterator[Callable[[], RosterClient]]:
+def make_client(engine: Engine, load_runs: tuple[Path, Path]) -> Iterator[Callable[[], RosterClient]]:
     """Clients of one application, which serves the first night."""
-    load(engine, "feed", nights[0])
+    load(engine, "feed", load_runs[0])
     with engine.begin() as connection:
         credentials = {VENDOR: add_vendor(connection, VENDOR, [("spr-district", ())])}
     app = create_app(Settings(secret_key=SECRET_KEY), engine.url.render_as_string(hide_password=False))
@@ -67,7 +67,7 @@ def change(folder: Path, number: int) -> None:
 
 
 def test_a_poller_misses_no_change(
-    engine: Engine, nights: tuple[Path, Path], make_client: Callable[[], RosterClient]
+    engine: Engine, load_runs: tuple[Path, Path], make_client: Callable[[], RosterClient]
 ) -> None:
     mirror: dict[str, Any] = {}
     done = threading.Event()
@@ -88,14 +88,14 @@ def test_a_poller_misses_no_change(
     poller = threading.Thread(target=guarded)
     poller.start()
     try:
-        for number in range(NIGHTS):
+        for number in range(LOAD_RUNS):
             if number == 3:
                 # As if the clock had been a day ahead until now.
                 with engine.begin() as connection:
                     ahead = tables.roster_state.c.as_of + AHEAD
                     connection.execute(update(tables.roster_state).values(as_of=ahead))
-            change(nights[0], number)
-            assert load(engine, "feed", nights[0]).outcome == "done"
+            change(load_runs[0], number)
+            assert load(engine, "feed", load_runs[0]).outcome == "done"
     finally:
         done.set()
         poller.join()

@@ -19,7 +19,7 @@ from tests.cli.conftest import run_roster
 from tests.postgres.databases import administer
 from tests.sync.export_changes import cell_of
 
-from .serving import Service, fill, serving, wait_for
+from .services import Service, fill, serving, wait_for
 
 PROGRAMS = Path(str(distribution(WHEEL).locate_file(INSTALLATION)), "bin")
 # A record, a page of the collection, a page of its known order, and what is empty.
@@ -36,13 +36,13 @@ class Roster:
     engine: Engine
     server_url: str
     url: str
-    night: Path
+    load_run: Path
     home: Path
 
     def load(self, name: str) -> None:
         """The nightly sync, on an export in which the student has this name."""
-        cell_of("users", STUDENT, "givenName", name)(self.night)
-        load(self.engine, "springfield", self.night)
+        cell_of("users", STUDENT, "givenName", name)(self.load_run)
+        load(self.engine, "springfield", self.load_run)
 
     def back_up(self) -> None:
         """Takes a dump."""
@@ -90,7 +90,7 @@ def run_program(name: str, *arguments: str) -> None:
 
 @pytest.fixture
 def roster(
-    make_database: Callable[[], str], server_url: str, nights: tuple[Path, Path], tmp_path: Path
+    make_database: Callable[[], str], server_url: str, load_runs: tuple[Path, Path], tmp_path: Path
 ) -> Iterator[Roster]:
     """A roster, served by one worker."""
     url = make_database()
@@ -98,7 +98,7 @@ def roster(
     credentials = fill(engine)
     with serving(url, credentials, tmp_path, workers=1) as service:
         service.get_tokens()
-        yield Roster(service, engine, server_url, url, nights[0], tmp_path)
+        yield Roster(service, engine, server_url, url, load_runs[0], tmp_path)
     engine.dispose()
 
 

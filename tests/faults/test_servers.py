@@ -138,7 +138,7 @@ HOME = {
 
 @pytest.mark.parametrize("place", PLACES)
 def test_the_disk_is_full(
-    server: OwnServer, connect: Callable[[], Engine], nights: tuple[Path, Path], small_disk: Path, place: str
+    server: OwnServer, connect: Callable[[], Engine], load_runs: tuple[Path, Path], small_disk: Path, place: str
 ) -> None:
     def add_users(rows: list[list[str]]) -> None:
         model = dict(zip(rows[0], rows[1], strict=True))
@@ -148,23 +148,23 @@ def test_the_disk_is_full(
     administer(url, f"CREATE TABLESPACE small LOCATION '{small_disk}'", PLACES[place])
     try:
         engine = connect()
-        load(engine, "feed", nights[0])
+        load(engine, "feed", load_runs[0])
         before = read_roster(engine)
-        rows_of("users", add_users)(nights[1])
-        process = start(engine, nights[1])
+        rows_of("users", add_users)(load_runs[1])
+        process = start(engine, load_runs[1])
         out, _ = process.communicate()
         assert process.returncode == ExitCode.UNAVAILABLE
-        told = json.loads(out)
-        assert told["outcome"] == "unavailable"
-        assert "No space left on device" in told["message"]
+        reported = json.loads(out)
+        assert reported["outcome"] == "unavailable"
+        assert "No space left on device" in reported["message"]
         assert read_roster(engine) == before
         with engine.connect() as connection:
             runs = connection.execute(select(tables.sync_runs.c.outcome).order_by(tables.sync_runs.c.id))
             assert runs.scalars().all() == ["done", "failed"]
         _enlarge(small_disk)
-        report = load(engine, "feed", nights[1])
+        report = load(engine, "feed", load_runs[1])
         assert (report.outcome, report.counts["users"].added) == ("done", 16_000)
-        assert load(engine, "feed", nights[1]).outcome == "unchanged"
+        assert load(engine, "feed", load_runs[1]).outcome == "unchanged"
         empty_roster(engine)
         engine.dispose()
     finally:
@@ -175,13 +175,13 @@ def test_the_disk_is_full(
 def test_the_server_is_killed_at_any_moment(
     server: OwnServer,
     connect: Callable[[], Engine],
-    nights: tuple[Path, Path],
+    load_runs: tuple[Path, Path],
     rosters: list[dict[str, Any]],
     seed: int,
 ) -> None:
     engine = connect()
-    load(engine, "feed", nights[0])
-    process = start(engine, nights[1])
+    load(engine, "feed", load_runs[0])
+    process = start(engine, load_runs[1])
     wait_for_a_moment(engine, process, range(1, 60), seed)
     engine.dispose()
     server.kill()
@@ -191,5 +191,5 @@ def test_the_server_is_killed_at_any_moment(
     engine = connect()
     # Who loses the server while it commits does not know whether it has.
     assert read_roster(engine) in (rosters[1:] if process.returncode == ExitCode.LOADED else rosters)
-    load(engine, "feed", nights[1])
+    load(engine, "feed", load_runs[1])
     assert read_roster(engine) == rosters[1]

@@ -15,7 +15,7 @@ from roster_service.db.engine import make_engine
 from roster_service.db.upgrades import read_revisions, upgrade
 from tests.db.next_revision import add_revision
 
-from .serving import INTERFACES, PATIENCE_SECONDS, Reply, Service, assert_busy, assert_served, fill, serving
+from .services import INTERFACES, PATIENCE_SECONDS, Reply, Service, assert_busy, assert_served, fill, serving
 
 
 class Asking:

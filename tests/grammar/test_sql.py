@@ -109,7 +109,7 @@ SPELLED = {
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("text", SPELLED)
-def test_each_dialect_is_told(text: str, dialect: str) -> None:
+def test_each_dialect_is_reported(text: str, dialect: str) -> None:
     assert sql(where(text), dialect) == SPELLED[text][dialect]
 
 
@@ -163,7 +163,7 @@ def test_a_database_may_have_a_way_of_its_own_to_look_for_a_text() -> None:
         assert search(other) == sql(where(other), "postgresql")
 
 
-def test_values_are_told_from_the_constants_of_their_columns() -> None:
+def test_values_are_distinguished_from_the_constants_of_their_columns() -> None:
     column = sa.case((USERS.c.status == "x", "y"), else_=USERS.c.status)
     condition = where("status='a' AND status!='b'", {"status": column})
 

@@ -30,7 +30,7 @@ SEED = 20_261_121
 
 
 @dataclass(frozen=True)
-class Doors:
+class Interfaces:
     """The application, and the headers that open each document's paths."""
 
     app: Flask
@@ -44,7 +44,7 @@ class Doors:
 
 
 @pytest.fixture(scope="session")
-def doors(make_database: Callable[[], str], tally: Tally) -> Iterator[Doors]:
+def interfaces(make_database: Callable[[], str], tally: Tally) -> Iterator[Interfaces]:
     """The application on a database with both small exports."""
     url = make_database()
     engine = make_engine(url)
@@ -59,7 +59,7 @@ def doors(make_database: Callable[[], str], tally: Tally) -> Iterator[Doors]:
     headers["v1"] = {"x-api-key": account.api_key, "Authorization": f"Bearer {vendor.token(account)}"}
     # The library reads a body as it is sent.
     plain = {"Accept-Encoding": "identity"}
-    made = Doors(app, account, {document: plain | opening for document, opening in headers.items()})
+    made = Interfaces(app, account, {document: plain | opened for document, opened in headers.items()})
     yield made
     for document, counted in made.counted.items():
         statuses = ", ".join(f"{count:,} x {status}" for status, count in sorted(counted.items()))
@@ -69,10 +69,10 @@ def doors(make_database: Callable[[], str], tally: Tally) -> Iterator[Doors]:
 
 
 @pytest.fixture(scope="session")
-def documents(doors: Doors) -> dict[str, BaseSchema]:
+def documents(interfaces: Interfaces) -> dict[str, BaseSchema]:
     """The documents, by the names of their roots."""
     addresses = {**ROOTS, "v1": "/v1"}
-    return {name: load_document(doors.app, f"{root}/openapi.json") for name, root in addresses.items()}
+    return {name: load_document(interfaces.app, f"{root}/openapi.json") for name, root in addresses.items()}
 
 
 def load_document(app: Flask, address: str) -> BaseSchema:

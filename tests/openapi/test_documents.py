@@ -24,7 +24,7 @@ from roster_service.rostering.endpoints import ENDPOINTS, Endpoint
 from tests.contract.client import ROOTS, VERSIONS
 from tests.contract.paths import PARENTS, RECORDS
 
-from .conftest import Doors
+from .conftest import Interfaces
 
 DISTRICT_LEA = "17-0042"
 # Right for every resource.
@@ -83,31 +83,31 @@ def hold_headers(response: Response) -> None:
     assert "server" not in response.headers
 
 
-def try_rostering(case: schemathesis.Case, doors: Doors, version: str) -> None:
+def try_rostering(case: schemathesis.Case, interfaces: Interfaces, version: str) -> None:
     """One request, and all that must hold of its answer."""
     free_filter = mend_rostering(case)
-    response = case.call(headers=doors.headers[version])
-    doors.note(version, response.status_code)
+    response = case.call(headers=interfaces.headers[version])
+    interfaces.note(version, response.status_code)
     excluded: Sequence[CheckFunction] = [negative_data_rejection] if is_right_as_sent(response) else []
     if free_filter and response.status_code == 400:
         # No schema tells a right filter from a wrong one, so its refusal must say that it was the filter.
         assert response.json()["statusInfoSet"]["imsx_codeMinor"] == "invalid_filter_field"
         excluded = [positive_data_acceptance]
-    case.validate_response(response, excluded_checks=list(excluded), headers=doors.headers[version])
+    case.validate_response(response, excluded_checks=list(excluded), headers=interfaces.headers[version])
     hold_headers(response)
 
 
-def try_vendors(case: schemathesis.Case, doors: Doors, document: str) -> None:
+def try_vendors(case: schemathesis.Case, interfaces: Interfaces, document: str) -> None:
     """One request of a vendor, and all that must hold of its answer."""
     if case.meta is not None and case.meta.generation.mode.is_positive and isinstance(case.body, dict):
         body, known = case.body, chance(case.body, 2)
         if known and "districtlea" in body:
             body["districtlea"] = DISTRICT_LEA
         elif known and "password" in body:
-            body |= {"email": doors.account.email, "password": doors.account.password}
-    response = case.call(headers=doors.headers[document])
-    doors.note(document, response.status_code)
-    case.validate_response(response, headers=doors.headers[document])
+            body |= {"email": interfaces.account.email, "password": interfaces.account.password}
+    response = case.call(headers=interfaces.headers[document])
+    interfaces.note(document, response.status_code)
+    case.validate_response(response, headers=interfaces.headers[document])
     hold_headers(response)
 
 
@@ -123,25 +123,27 @@ def run_operation(document: BaseSchema, path: str, trial: Callable[[schemathesis
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.path)
 def test_a_rostering_path_is_as_documented(
-    documents: Mapping[str, BaseSchema], doors: Doors, version: str, endpoint: Endpoint
+    documents: Mapping[str, BaseSchema], interfaces: Interfaces, version: str, endpoint: Endpoint
 ) -> None:
     def trial(case: schemathesis.Case) -> None:
-        try_rostering(case, doors, version)
+        try_rostering(case, interfaces, version)
 
     run_operation(documents[version], ROOTS[version] + endpoint.path, trial)
 
 
 @pytest.mark.parametrize("path", ["/v1/login", "/v1/students"])
-def test_a_path_for_vendors_is_as_documented(documents: Mapping[str, BaseSchema], doors: Doors, path: str) -> None:
+def test_a_path_for_vendors_is_as_documented(
+    documents: Mapping[str, BaseSchema], interfaces: Interfaces, path: str
+) -> None:
     def trial(case: schemathesis.Case) -> None:
-        try_vendors(case, doors, "v1")
+        try_vendors(case, interfaces, "v1")
 
     run_operation(documents["v1"], path, trial)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def every_door_was_open(doors: Doors) -> Iterator[None]:
+def every_interface_was_open(interfaces: Interfaces) -> Iterator[None]:
     """Requests that nobody lets in would prove nothing."""
     yield
-    for document, counted in doors.counted.items():
+    for document, counted in interfaces.counted.items():
         assert counted[200] > counted.total() / 20, document

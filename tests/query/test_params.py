@@ -106,7 +106,7 @@ def test_a_near_parameter_is_suggested(name: str, near: str) -> None:
     assert f"did you mean `{near}`?" in caught.value.description
 
 
-def test_of_several_faults_the_first_in_the_address_is_told() -> None:
+def test_of_several_faults_the_first_in_the_address_is_reported() -> None:
     with pytest.raises(RefusedRequestError) as caught:
         read([("page", "1"), ("limit", "x")])
     assert "page" in caught.value.description

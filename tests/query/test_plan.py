@@ -17,12 +17,12 @@ from roster_service.schemas.records import Record
 
 NOTHING = ContentRights(guardians=False, metadata=frozenset())
 ALL = ContentRights(guardians=True, metadata=frozenset(MetadataOf))
-WISH = Params(limit=10, offset=5, filter=None, sort=None, descending=False, fields=None)
+PARAMS = Params(limit=10, offset=5, filter=None, sort=None, descending=False, fields=None)
 
 
 def plan(record: type[Record], rights: ContentRights = NOTHING, **params: object) -> Plan:
     """The plan of a wish for a collection of all records."""
-    return make_plan(dataclasses.replace(WISH, **params), record, rights, everything, {"schoolId": "s"})  # type: ignore[arg-type]
+    return make_plan(dataclasses.replace(PARAMS, **params), record, rights, everything, {"schoolId": "s"})  # type: ignore[arg-type]
 
 
 def test_plain_params_are_a_plan_for_everything() -> None:

@@ -111,7 +111,7 @@ def test_a_failure_names_what_and_where() -> None:
     }
 
 
-def test_of_several_notices_the_first_gives_the_code_and_all_are_told() -> None:
+def test_of_several_notices_the_first_gives_the_code_and_all_are_reported() -> None:
     notices = [Notice(Problem.SELECTION_FIELD, "one"), Notice(Problem.SORT_FIELD, "two")]
     body = json.loads(make_warning(notices, "GET /users"))["statusInfoSet"]
     assert body["imsx_codeMinor"] == "invalid_selection_field"

@@ -51,7 +51,7 @@ def test_below_a_prefix_the_prefix_is_not_part_of_the_path() -> None:
     assert seen["PATH_INFO"] == "/a/b%2Fc"
 
 
-def test_a_server_that_does_not_tell_what_was_sent_is_taken_at_its_word() -> None:
+def test_a_server_that_does_not_report_the_sent_path_is_taken_at_its_word() -> None:
     seen = run({"PATH_INFO": "/a/b c%,\u00c3\u00a9"})
     assert seen["PATH_INFO"] == "/a/b c%25,\u00c3\u00a9"
     assert read_raw_path(seen) == "/a/b%20c%25%2C%C3%A9"

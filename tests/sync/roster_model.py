@@ -320,7 +320,7 @@ class _Load:
             same = (other["userSourcedId"], other["orgSourcedId"], other["roleType"]) == (*mine, "primary")
             if same and _is_live(other):
                 return True
-        retained = (part for part in self._standing_parts("roles") if part.key not in (None, row["sourcedId"]))
+        retained = (part for part in self._retained_parts("roles") if part.key not in (None, row["sourcedId"]))
         return any((part.user, part.said[0], part.said[2]) == (*mine, "primary") for part in retained)
 
     def _is_profile_of_another(self, row: Row) -> bool:
@@ -330,10 +330,10 @@ class _Load:
         owners = {
             it["userSourcedId"] for it in self.rows["userProfiles"] if it["sourcedId"] == profile and _is_live(it)
         }
-        owners |= {part.user for part in self._standing_parts("userProfiles") if part.key == profile}
+        owners |= {part.user for part in self._retained_parts("userProfiles") if part.key == profile}
         return bool(owners - {row["userSourcedId"]})
 
-    def _standing_parts(self, name: str) -> list[Part]:
+    def _retained_parts(self, name: str) -> list[Part]:
         """The rows of a file of parts that stay as they were."""
         if name not in self.rows:
             return self.old_parts[name]
@@ -356,12 +356,12 @@ class _Load:
                     return row if _is_live(row) else None
         if name in PARTS:
             # Of a file that is absent beside files in bulk, nothing may be named.
-            retained = self._standing_parts(name) if name in self.rows else []
+            retained = self._retained_parts(name) if name in self.rows else []
             return next((Row() for part in retained if part.key == identifier), None)
-        record = self._standing(name).get(identifier)
+        record = self._retained(name).get(identifier)
         return None if record is None else record.content
 
-    def _standing(self, name: str) -> dict[str, Record]:
+    def _retained(self, name: str) -> dict[str, Record]:
         """The stored records of a type that stay as they are."""
         own = {key: it for key, it in self.records[name].items() if it.feed == self.feed and it.active}
         if name not in self.rows:
@@ -379,7 +379,7 @@ class _Load:
         for name in TYPES:
             if name not in self.rows:
                 continue
-            new[name] = {key: copy.deepcopy(record.content) for key, record in self._standing(name).items()}
+            new[name] = {key: copy.deepcopy(record.content) for key, record in self._retained(name).items()}
             for row in self.rows[name]:
                 if _is_live(row):
                     new[name][row["sourcedId"]] = self._read(name, row)
@@ -439,7 +439,7 @@ class _Load:
 
     def _apply_parts(self, name: str, users: Mapping[str, Any]) -> None:
         rows = [self._to_part(name, row) for row in self.rows[name] if _is_live(row)]
-        retained = self._standing_parts(name)
+        retained = self._retained_parts(name)
         if self.modes[name] == BULK:
             together = {part.user for part in retained if part.key is None}
             # What is kept as it is, is known by the row that says the same.

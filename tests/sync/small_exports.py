@@ -184,7 +184,7 @@ EDITS = st.one_of(
 
 
 @dataclass
-class _Draft:
+class _Unfinished:
     """An export under way: its rows by key, and what is wrong with it."""
 
     modes: dict[str, str]
@@ -267,14 +267,16 @@ def _make_export(feed: str, version: str, modes: dict[str, str], edits: list[Edi
         for name, mode in modes.items()
         if mode != ABSENT
     }
-    draft = _Draft(modes, rows)
+    unfinished = _Unfinished(modes, rows)
     for edit in edits:
-        draft.edit(edit)
+        unfinished.edit(edit)
     made = {
-        name: tuple(_make_row(feed, name, key, draft.rows[name][key], version) for key in draft.list_keys(name))
+        name: tuple(
+            _make_row(feed, name, key, unfinished.rows[name][key], version) for key in unfinished.list_keys(name)
+        )
         for name in rows
     }
-    return Export(version, modes, made, draft.damaged)
+    return Export(version, modes, made, unfinished.damaged)
 
 
 @st.composite

@@ -29,11 +29,11 @@ from .conftest import SHELBYVILLE, SPRINGFIELD, snapshot
 from .export_changes import Bend, cell_of, with_row
 
 ROOT = Path(__file__).parents[2]
-Night = Callable[[], tuple[int, list[dict[str, Any]]]]
+LoadRun = Callable[[], tuple[int, list[dict[str, Any]]]]
 
 
 @pytest.fixture
-def night(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Night:
+def load_run(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> LoadRun:
     """Runs a night on the test's database; its exit code, and the lines that it printed."""
     monkeypatch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
 
@@ -56,14 +56,14 @@ def folders(engine: Engine, copy_export: Callable[[str], Path]) -> dict[str, Pat
     return found
 
 
-def test_every_enabled_feed_is_loaded(engine: Engine, folders: dict[str, Path], night: Night) -> None:
-    code, lines = night()
+def test_every_enabled_feed_is_loaded(engine: Engine, folders: dict[str, Path], load_run: LoadRun) -> None:
+    code, lines = load_run()
     assert code == ExitCode.LOADED
-    told = [(line.get("feed"), line.get("step"), line.get("outcome")) for line in lines]
+    reported = [(line.get("feed"), line.get("step"), line.get("outcome")) for line in lines]
     steps = [[*((feed, step, None) for step in STEPS), (feed, None, "done")] for feed in sorted(folders)]
-    assert told == [*steps[0], *steps[1], (None, "purge", None), (None, "warm", None)]
+    assert reported == [*steps[0], *steps[1], (None, "purge", None), (None, "warm", None)]
     assert len(snapshot(engine, tables.users)) == 15 + 11
-    code, lines = night()
+    code, lines = load_run()
     assert [line["outcome"] for line in lines if "outcome" in line] == ["unchanged", "unchanged"]
 
 
@@ -76,10 +76,10 @@ FAILURES: dict[str, tuple[Bend, ExitCode]] = {
 
 @pytest.mark.parametrize(("bend", "wanted"), FAILURES.values(), ids=FAILURES)
 def test_one_failure_does_not_stop_the_others(
-    engine: Engine, folders: dict[str, Path], night: Night, bend: Bend, wanted: ExitCode
+    engine: Engine, folders: dict[str, Path], load_run: LoadRun, bend: Bend, wanted: ExitCode
 ) -> None:
     bend(folders["shelbyville"])
-    code, lines = night()
+    code, lines = load_run()
     assert code == wanted
     assert {line["feed"]: line["exit"] for line in lines if "exit" in line and "feed" in line} == {
         "shelbyville": wanted,
@@ -91,7 +91,7 @@ def test_one_failure_does_not_stop_the_others(
 
 @pytest.mark.usefixtures("folders")
 def test_a_crash_ends_the_run_of_one_feed_and_quotes_no_row(
-    engine: Engine, night: Night, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, load_run: LoadRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell = "North Campus"
 
@@ -101,7 +101,7 @@ def test_a_crash_ends_the_run_of_one_feed_and_quotes_no_row(
         return add_district(connection, feed_name, retention)
 
     monkeypatch.setattr("sync_scripts.engine.load.add_district", fail)
-    code, lines = night()
+    code, lines = load_run()
     assert code == ExitCode.FAILED
     ends = {line.get("feed"): line for line in lines if "exit" in line}
     assert ends["shelbyville"] == {"feed": "shelbyville", "outcome": "failed", "message": "ValueError", "exit": 6}
@@ -111,29 +111,29 @@ def test_a_crash_ends_the_run_of_one_feed_and_quotes_no_row(
 
 
 @pytest.mark.usefixtures("folders")
-def test_a_feed_that_cannot_be_prepared_stops_no_other_run(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_feed_that_cannot_be_prepared_stops_no_other_run(load_run: LoadRun, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ValueError("a row of somebody")
 
     monkeypatch.setattr("sync_scripts.nightly.warm_up", fail)
-    code, lines = night()
+    code, lines = load_run()
     assert code == ExitCode.LOADED
     assert (lines[-1]["step"], lines[-1]["message"]) == ("warm", "ValueError")
 
 
 @pytest.mark.usefixtures("folders")
-def test_a_run_that_is_under_way_is_named(engine: Engine, night: Night) -> None:
+def test_a_run_that_is_under_way_is_named(engine: Engine, load_run: LoadRun) -> None:
     with engine.connect() as other, hold_lock(other, "the other"):
-        code, lines = night()
+        code, lines = load_run()
     assert code == ExitCode.LOCKED
     assert all("roster sync: the other" in line["message"] for line in lines if line.get("step") != "warm")
 
 
 @pytest.mark.usefixtures("folders")
-def test_a_format_that_nobody_knows(engine: Engine, night: Night) -> None:
+def test_a_format_that_nobody_knows(engine: Engine, load_run: LoadRun) -> None:
     with engine.begin() as connection:
         connection.execute(update(tables.feeds).values(format="papyrus"))
-    code, lines = night()
+    code, lines = load_run()
     assert (code, lines[0]["message"]) == (
         ExitCode.REFUSED, "the feed shelbyville takes papyrus, which this version does not know",
     )  # fmt: skip

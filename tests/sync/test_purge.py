@@ -61,7 +61,7 @@ def loaded(engine: Engine, copy_export: Callable[[str], Path]) -> Engine:
     return engine
 
 
-def bury(engine: Engine, age: timedelta, *pairs: tuple[Table, str]) -> None:
+def mark_deleted(engine: Engine, age: timedelta, *pairs: tuple[Table, str]) -> None:
     """Mark records (table, pattern of their ids) as flagged `age` ago."""
     flagged = {"status": "tobedeleted", "date_last_modified": datetime.now(UTC) - age}
     with engine.begin() as connection:
@@ -87,7 +87,7 @@ EVERYTHING = tuple((table, "spr-%") for table in ROSTER_TABLES)
 
 def test_a_whole_district_goes_in_one_run_and_the_other_stays(loaded: Engine) -> None:
     kept = {table.name: len(snapshot(loaded, table)) for table in ROSTER_TABLES}
-    bury(loaded, OLD, *EVERYTHING)
+    mark_deleted(loaded, OLD, *EVERYTHING)
     purged = purge(loaded, DAYS)
     left = {table.name: snapshot(loaded, table) for table in ROSTER_TABLES}
     assert all(identifier.startswith("shv-") for rows in left.values() for identifier in rows)
@@ -135,15 +135,15 @@ def test_a_whole_district_goes_in_one_run_and_the_other_stays(loaded: Engine) ->
 def test_what_something_that_stays_refers_to_waits(
     loaded: Engine, old: list[tuple[Table, str]], young: list[tuple[Table, str]], gone: dict[str, int]
 ) -> None:
-    bury(loaded, OLD, *old)
-    bury(loaded, YOUNG, *young)
+    mark_deleted(loaded, OLD, *old)
+    mark_deleted(loaded, YOUNG, *young)
     purged = purge(loaded, DAYS)
     assert {name: count for name, count in purged.items() if count} == gone
     assert find_dangling(loaded) == []
 
 
 def test_nothing_young_goes_and_the_revision_stays(loaded: Engine) -> None:
-    bury(loaded, YOUNG, *EVERYTHING)
+    mark_deleted(loaded, YOUNG, *EVERYTHING)
     before = snapshot(loaded, roster_state)
     assert set(purge(loaded, DAYS).values()) == {0}
     assert snapshot(loaded, roster_state) == before
@@ -160,7 +160,7 @@ def test_a_purge_says_how_old_a_consumers_last_pull_may_be(loaded: Engine, known
     now = datetime.now(UTC)
     with loaded.begin() as connection:
         connection.execute(update(roster_state).values(deletions_since=now - known))
-    bury(loaded, OLD, (enrollments, "spr-enr-01"))
+    mark_deleted(loaded, OLD, (enrollments, "spr-enr-01"))
     [before] = snapshot(loaded, roster_state).values()
     purge(loaded, DAYS)
     [state] = snapshot(loaded, roster_state).values()
@@ -176,13 +176,13 @@ def read_purged(engine: Engine) -> list[tuple[str, dict[str, int]]]:
     ]
 
 
-def test_the_latest_run_of_each_feed_tells_what_was_purged_of_it(loaded: Engine) -> None:
+def test_the_latest_run_of_each_feed_reveals_what_was_purged_of_it(loaded: Engine) -> None:
     load(loaded, "springfield", EXPORTS / SPRINGFIELD)
-    bury(loaded, OLD, (enrollments, "spr-enr-0%"), (demographics, "spr-student-1"), (enrollments, "shv-enr-1"))
+    mark_deleted(loaded, OLD, (enrollments, "spr-enr-0%"), (demographics, "spr-student-1"), (enrollments, "shv-enr-1"))
     purge(loaded, DAYS)
     first = [("done", {}), ("done", {"enrollments": 1}), ("unchanged", {"demographics": 1, "enrollments": 9})]
     assert read_purged(loaded) == first
-    bury(loaded, OLD, (enrollments, "spr-enr-10"))
+    mark_deleted(loaded, OLD, (enrollments, "spr-enr-10"))
     purge(loaded, DAYS)
     assert read_purged(loaded) == [*first[:2], ("unchanged", {"demographics": 1, "enrollments": 10})]
 
@@ -190,7 +190,7 @@ def test_the_latest_run_of_each_feed_tells_what_was_purged_of_it(loaded: Engine)
 def test_a_held_run_has_purged_nothing(loaded: Engine) -> None:
     with loaded.begin() as connection:
         connection.execute(update(sync_runs).values(outcome="held"))
-    bury(loaded, OLD, (enrollments, "spr-enr-01"))
+    mark_deleted(loaded, OLD, (enrollments, "spr-enr-01"))
     assert purge(loaded, DAYS)["enrollments"] == 1
     assert read_purged(loaded) == [("held", {}), ("held", {})]
 

@@ -47,7 +47,7 @@ COLUMNS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Night:
+class LoadRun:
     """A feed brings an export; `allow`: it may do anything; `dry`: nothing."""
 
     feed: str
@@ -79,14 +79,14 @@ class Upgrade:
     """The service comes from a version that kept no ids of roles."""
 
 
-Step = Night | Verdict | LongAfter | Purge | Upgrade
+Step = LoadRun | Verdict | LongAfter | Purge | Upgrade
 RARELY = st.integers(0, 7).map(lambda number: number == 7)
 FEED = st.sampled_from(FEEDS)
-NIGHTS = FEED.flatmap(lambda feed: st.builds(Night, st.just(feed), exports(feed), RARELY, RARELY))
+LOAD_RUNS = FEED.flatmap(lambda feed: st.builds(LoadRun, st.just(feed), exports(feed), RARELY, RARELY))
 STEPS = st.one_of(
-    NIGHTS,
-    NIGHTS,
-    NIGHTS,
+    LOAD_RUNS,
+    LOAD_RUNS,
+    LOAD_RUNS,
     st.builds(Verdict, FEED, st.booleans()),
     st.just(LongAfter()),
     st.just(Purge()),
@@ -115,7 +115,7 @@ class Sequence:
         """One step in both worlds; what is reported is compared at once."""
         note(f"{step}")
         match step:
-            case Night():
+            case LoadRun():
                 self.runs += 1
                 path = write_export(step.export, self.folder / str(self.runs))
                 self._load(step.feed, path, step.export, Options(self.settings, step.dry, step.allow))
@@ -134,13 +134,13 @@ class Sequence:
         limits = None if options.allow_mass_delete or options.approves is not None else LIMITS
         wanted = self.model.load(feed, export, limits, self.runs, dry=options.dry_run)
         note(f"{feed}: {wanted}")
-        _tell_events(export, wanted)
+        _report_events(export, wanted)
         if wanted.outcome == "refused":
             with pytest.raises(RefusedExportError):
                 load(self.engine, feed, path, options=options)
             return
         report = load(self.engine, feed, path, options=options)
-        found = Result(report.outcome, {name: _tell(count) for name, count in report.counts.items()}, report.refused)
+        found = Result(report.outcome, {name: _report(count) for name, count in report.counts.items()}, report.refused)
         note(f"{found} {report.message}\n{report.findings}")
         assert found == wanted
         if options.dry_run:
@@ -209,7 +209,7 @@ class Sequence:
             assert set(held) == {number for number, _ in self.held.values()}
 
 
-def _tell_events(export: Export, result: Result) -> None:
+def _report_events(export: Export, result: Result) -> None:
     """So that `--hypothesis-show-statistics` shows what the sequences reach."""
     event(f"a run that is {result.outcome}")
     for name, count in result.counts.items():
@@ -223,9 +223,9 @@ def _tell_events(export: Export, result: Result) -> None:
             event(f"{name} in {export.modes[name]} taken")
 
 
-def _tell(count: Counts) -> dict[str, int]:
-    told = dataclasses.asdict(count)
-    return {name: told[name] for name in ("added", "changed", "revived", "tombstoned", "unchanged")}
+def _report(count: Counts) -> dict[str, int]:
+    reported = dataclasses.asdict(count)
+    return {name: reported[name] for name in ("added", "changed", "revived", "tombstoned", "unchanged")}
 
 
 def read_roster(engine: Engine) -> dict[str, dict[str, Any]]:
@@ -275,22 +275,22 @@ def _read_cell(value: Any) -> Any:
 TEACHES_AND_LEARNS = whole_export("a", ("cell", "roles", "r3", "userSourcedId", "te"))
 
 
-@example(first=TEACHES_AND_LEARNS, steps=[Night("a", empty_delta("a", "1.1", "enrollments"))])
+@example(first=TEACHES_AND_LEARNS, steps=[LoadRun("a", empty_delta("a", "1.1", "enrollments"))])
 @settings(max_examples=SEQUENCES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(first=exports("a"), steps=st.lists(STEPS, min_size=2, max_size=8))
 def test_any_sequence_ends_as_the_model_predicts(reused_engine: Engine, first: Export, steps: list[Step]) -> None:
-    run_sequence(reused_engine, [Night("a", first), *steps])
+    run_sequence(reused_engine, [LoadRun("a", first), *steps])
 
 
 # A feed that is first loaded whole, and then speaks in deltas; another one has the same ids.
-NIGHTS_OF_PARTS = st.builds(Night, st.just("a"), exports_of_parts("a"), st.just(True))
-STEPS_OF_PARTS = st.one_of(NIGHTS_OF_PARTS, NIGHTS_OF_PARTS, NIGHTS_OF_PARTS, NIGHTS_OF_PARTS, STEPS)
+LOAD_RUNS_OF_PARTS = st.builds(LoadRun, st.just("a"), exports_of_parts("a"), st.just(True))
+STEPS_OF_PARTS = st.one_of(LOAD_RUNS_OF_PARTS, LOAD_RUNS_OF_PARTS, LOAD_RUNS_OF_PARTS, LOAD_RUNS_OF_PARTS, STEPS)
 
 
 @settings(max_examples=SEQUENCES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(steps=st.lists(STEPS_OF_PARTS, min_size=2, max_size=8))
 def test_any_sequence_of_deltas_of_roles_and_profiles(reused_engine: Engine, steps: list[Step]) -> None:
-    run_sequence(reused_engine, [Night("a", whole_export("a")), *steps])
+    run_sequence(reused_engine, [LoadRun("a", whole_export("a")), *steps])
 
 
 def run_sequence(engine: Engine, steps: list[Step]) -> None:

@@ -135,11 +135,11 @@ BAD_BODIES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("raw", "told"), BAD_BODIES)
-def test_a_body_that_cannot_be_used_says_why(client: VendorClient, account: Account, raw: bytes, told: str) -> None:
+@pytest.mark.parametrize(("raw", "reported"), BAD_BODIES)
+def test_a_body_that_cannot_be_used_says_why(client: VendorClient, account: Account, raw: bytes, reported: str) -> None:
     answer = client.send("/v1/login", raw=raw, headers={"x-api-key": account.api_key})
     assert answer.outcome == (400, "bad-request")
-    assert told in answer.message
+    assert reported in answer.message
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/jsonx", ""])

@@ -251,7 +251,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("faults", [*itertools.combinations(FAULTS, 2)], ids="-".join)
-def test_of_two_faults_the_earlier_is_told(client: VendorClient, account: Account, faults: tuple[str, ...]) -> None:
+def test_of_two_faults_the_earlier_is_reported(client: VendorClient, account: Account, faults: tuple[str, ...]) -> None:
     token = "no token" if "token" in faults else client.token(account)
     body = {"districtlea": "17-0077" if "privilege" in faults else LEA} | ({"limit": 0} if "body" in faults else {})
     headers = {"x-api-key": "none"} if "key" in faults else {}

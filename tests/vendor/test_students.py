@@ -241,11 +241,11 @@ BAD_KEYS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("keys", "told"), BAD_KEYS)
-def test_a_body_that_cannot_be_used_names_the_key(ask: Any, keys: dict[str, Any], told: str) -> None:
+@pytest.mark.parametrize(("keys", "reported"), BAD_KEYS)
+def test_a_body_that_cannot_be_used_names_the_key(ask: Any, keys: dict[str, Any], reported: str) -> None:
     answer = ask(**{"lea": SPRINGFIELD, **keys})
     assert answer.outcome == (400, "bad-request")
-    assert told in answer.message
+    assert reported in answer.message
 
 
 def test_the_district_must_be_named(client: VendorClient, account: Account, token: str) -> None:

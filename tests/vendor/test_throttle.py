@@ -159,7 +159,7 @@ def make_record(level: int) -> logging.LogRecord:
 
 
 @pytest.mark.parametrize(("pause", "said"), [(3600.0, 1), (0.0, 3)])
-def test_an_outage_is_told_once_in_a_while(caplog: pytest.LogCaptureFixture, pause: float, said: int) -> None:
+def test_an_outage_is_reported_once_in_a_while(caplog: pytest.LogCaptureFixture, pause: float, said: int) -> None:
     notice = OutageFilter(pause)
     assert [notice.filter(make_record(logging.ERROR)) for _ in range(3)] == [False] * 3
     assert len(caplog.records) == said

@@ -21,7 +21,7 @@ from .test_deltas import alone, only
 
 FEED = "lincoln"
 DISTRICT = f"{FEED}:district"
-TOLD = f"orgs.csv: {NO_DISTRICT.taken} (the feed itself is the district {FEED})"
+REPORTED = f"orgs.csv: {NO_DISTRICT.taken} (the feed itself is the district {FEED})"
 
 
 def retyped(identifier: str, word: str) -> Bend:
@@ -118,7 +118,7 @@ def test_an_export_without_a_district_gets_one(engine: Engine, copy_export: Call
     folder = copy_export(case.export)
     case.bend(folder)
     report = load(engine, FEED, folder, family=case.family)
-    assert TOLD in report.notices
+    assert REPORTED in report.notices
     assert report.refused == 0
     found = snapshot(engine, orgs)
     assert read_parents(engine) == {**case.parents, DISTRICT: None}
@@ -129,20 +129,20 @@ def test_an_export_without_a_district_gets_one(engine: Engine, copy_export: Call
         "identifier": FEED,
     }
     [run] = snapshot(engine, sync_runs).values()
-    assert TOLD in run["notices"]
+    assert REPORTED in run["notices"]
 
     cell("users", 2, "givenName", "Another")(folder)
     again = load(engine, FEED, folder, family=case.family)
     assert (again.counts["users"].changed, again.counts["orgs"].any) == (1, False)
     assert snapshot(engine, orgs) == found
-    assert TOLD in again.notices
+    assert REPORTED in again.notices
     assert load(engine, FEED, folder, family=case.family).outcome == "unchanged"
 
 
 def test_an_export_with_a_district_gets_no_other_one(engine: Engine, each_export: Path) -> None:
     report = load(engine, FEED, each_export)
     assert DISTRICT not in snapshot(engine, orgs)
-    assert not any(NO_DISTRICT.taken in told for told in report.notices)
+    assert not any(NO_DISTRICT.taken in reported for reported in report.notices)
 
 
 def test_it_goes_when_the_export_brings_a_district(engine: Engine, springfield: Path) -> None:
@@ -228,7 +228,7 @@ def test_a_delta_makes_it_where_earlier_loads_did_not(engine: Engine, springfiel
         connection.execute(update(orgs).where(orgs.c.parent_id == DISTRICT).values(parent_id=None))
     alone(only("users"))(springfield)
     report = load(engine, FEED, springfield)
-    assert TOLD in report.notices
+    assert REPORTED in report.notices
     assert read_parents(engine) == good
     assert {row["district_id"] for row in snapshot(engine, orgs).values()} == {DISTRICT}
 
@@ -252,8 +252,8 @@ def test_the_id_of_another_feed_is_never_overwritten(engine: Engine, springfield
     before = snapshot(engine, orgs)
     FLAT(springfield)
     report = load(engine, FEED, springfield)
-    told = f"orgs.csv: {NO_DISTRICT.taken} (none can be made, because its id belongs to the feed another)"
-    assert told in report.notices
+    reported = f"orgs.csv: {NO_DISTRICT.taken} (none can be made, because its id belongs to the feed another)"
+    assert reported in report.notices
     after = snapshot(engine, orgs)
     assert {key: after[key] for key in before} == before
     assert read_parents(engine)["spr-high"] is None
@@ -265,6 +265,6 @@ def test_an_export_may_have_the_id_itself(engine: Engine, springfield: Path) -> 
     for file in ("courses.csv", "users.csv"):
         raw(file, lambda data: data.replace(b"spr-district", DISTRICT.encode()))(springfield)
     report = load(engine, FEED, springfield)
-    assert not any(NO_DISTRICT.taken in told for told in report.notices)
+    assert not any(NO_DISTRICT.taken in reported for reported in report.notices)
     assert snapshot(engine, orgs)[DISTRICT]["name"] == "Springfield Unified School District"
     assert read_parents(engine)["spr-high"] == DISTRICT

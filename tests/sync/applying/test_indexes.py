@@ -87,18 +87,18 @@ def test_a_first_load_refuses_what_any_other_refuses(
 ) -> None:
     load(engine, "feed", springfield)
     bend(springfield)
-    told = []
+    reported = []
     for each in (engine, make_engine(make_database())):
         before = state(each)
         with pytest.raises(RefusedExportError) as refused:
             load(each, "feed", springfield, options=options)
-        told.append(str(refused.value.findings))
+        reported.append(str(refused.value.findings))
         assert state(each) == before
-    assert told[0] == told[1]
-    assert "stands in this file a second time" in told[0]
+    assert reported[0] == reported[1]
+    assert "stands in this file a second time" in reported[0]
 
 
-def test_the_planner_is_told_of_enrollments_of_a_user_and_takes_no_sample(engine: Engine, springfield: Path) -> None:
+def test_the_planner_knows_of_enrollments_of_a_user_and_takes_no_sample(engine: Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     guess = "SELECT n_distinct FROM pg_stats WHERE tablename = 'enrollments' AND attname = 'user_id'"
     with engine.connect() as connection:

@@ -65,15 +65,15 @@ def test_a_crash_has_its_own_code_and_quotes_no_cell(
     before = state(engine)
     cell_of("users", "spr-student-1", "sms", "1")(springfield)
     monkeypatch.setattr(place, fault)
-    told = CliRunner().invoke(main, ["--feed", "springfield", "--json", str(springfield)])
-    assert told.exit_code == ExitCode.FAILED
-    assert json.loads(told.stdout) == {"outcome": "failed", "message": name}
+    reported = CliRunner().invoke(main, ["--feed", "springfield", "--json", str(springfield)])
+    assert reported.exit_code == ExitCode.FAILED
+    assert json.loads(reported.stdout) == {"outcome": "failed", "message": name}
     # The places help whoever mends it.
-    assert f"in {fault.__name__}" in told.stderr
+    assert f"in {fault.__name__}" in reported.stderr
     shown = CliRunner().invoke(main, ["--feed", "springfield", str(springfield)])
     assert shown.exit_code == ExitCode.FAILED
     assert f"failed: {name}; nothing was changed" in shown.stderr
-    assert CELL not in told.output + shown.output
+    assert CELL not in reported.output + shown.output
     assert state(engine) == before
 
 
@@ -88,10 +88,10 @@ def test_a_crash_has_its_own_code_and_quotes_no_cell(
 def test_a_file_that_cannot_be_opened_is_found_before_the_load(
     engine: Engine, springfield: Path, tmp_path: Path, file: str, words: str
 ) -> None:
-    told = CliRunner().invoke(main, ["--feed", "springfield", "--rejects", str(tmp_path / file), str(springfield)])
-    assert told.exit_code == ExitCode.REFUSED
-    assert "--rejects" in told.stderr
-    assert words in told.stderr
+    reported = CliRunner().invoke(main, ["--feed", "springfield", "--rejects", str(tmp_path / file), str(springfield)])
+    assert reported.exit_code == ExitCode.REFUSED
+    assert "--rejects" in reported.stderr
+    assert words in reported.stderr
     assert snapshot(engine, feeds) == snapshot(engine, sync_runs) == snapshot(engine, users) == {}
 
 

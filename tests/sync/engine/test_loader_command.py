@@ -66,9 +66,9 @@ def test_refused(springfield: Path) -> None:
     assert result.exit_code == ExitCode.REFUSED
     assert result.stdout == ""
     assert result.stderr.startswith("refused for 1 reason; nothing was changed\nmanifest.csv, line 19, column property")
-    told = json.loads(run("--feed", "springfield", "--json", springfield).stdout)
-    assert (told["outcome"], told["total"]) == ("refused", 1)
-    first = told["refusals"][0]
+    reported = json.loads(run("--feed", "springfield", "--json", springfield).stdout)
+    assert (reported["outcome"], reported["total"]) == ("refused", 1)
+    first = reported["refusals"][0]
     assert {**first, "reason": ""} == {
         "file": "manifest.csv", "line": 19, "column": "propertyName", "reason": "",
     }  # fmt: skip
@@ -99,9 +99,9 @@ def test_some_rows_are_rejected(engine: Engine, springfield: Path, tmp_path: Pat
 @pytest.mark.usefixtures("settings")
 def test_a_line_per_step_where_there_is_no_terminal(springfield: Path) -> None:
     result = run("--feed", "springfield", springfield)
-    told = [json.loads(line) for line in result.stderr.splitlines()]
-    assert [(line["feed"], line["step"]) for line in told] == [("springfield", step) for step in STEPS]
-    assert all(line["seconds"] >= 0 for line in told)
+    reported = [json.loads(line) for line in result.stderr.splitlines()]
+    assert [(line["feed"], line["step"]) for line in reported] == [("springfield", step) for step in STEPS]
+    assert all(line["seconds"] >= 0 for line in reported)
     assert run("--feed", "springfield", "--json", springfield).stderr == ""
 
 
@@ -130,9 +130,9 @@ def test_a_bar_on_a_terminal(springfield: Path, settings: str) -> None:
 
 @pytest.mark.usefixtures("settings")
 def test_a_dry_run_changes_nothing(engine: Engine, springfield: Path) -> None:
-    told = json.loads(run("--feed", "springfield", "--dry-run", "--json", springfield).stdout)
-    assert (told["counts"]["users"]["added"], told["outcome"], told["dry_run"]) == (15, "done", True)
-    assert (told["run"], told["stamp"], told["revision"]) == (None, None, None)
+    reported = json.loads(run("--feed", "springfield", "--dry-run", "--json", springfield).stdout)
+    assert (reported["counts"]["users"]["added"], reported["outcome"], reported["dry_run"]) == (15, "done", True)
+    assert (reported["run"], reported["stamp"], reported["revision"]) == (None, None, None)
     header("users", "role", "function")(springfield)
     assert run("--feed", "springfield", "--dry-run", springfield).exit_code == ExitCode.REFUSED
     assert snapshot(engine, sync_runs) == snapshot(engine, feeds) == snapshot(engine, users) == {}

@@ -221,7 +221,7 @@ def test_tolerated_deviations_are_loaded_and_counted(engine: Engine, clever: Pat
     header("students", "DOB", "Dob")(clever)
     report = load(engine, FEED, clever, family=CLEVER)
     assert report.outcome == "unchanged"
-    assert any(HEADER_CASE.taken in told for told in report.notices)
+    assert any(HEADER_CASE.taken in reported for reported in report.notices)
 
 
 def test_somebody_leaves(engine: Engine, clever: Path) -> None:

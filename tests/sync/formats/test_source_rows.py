@@ -281,9 +281,9 @@ def test_no_record_is_made_of_a_rejected_row(
     case.bend(folder)
     monkeypatch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
     done = CliRunner().invoke(source.main, ["--feed", source.feed, "--json", str(folder)])
-    told = json.loads(done.stdout)
-    assert (done.exit_code, told["refused"]) == (ExitCode.PARTIAL, len(case.places))
-    assert [f"{it['file']}, line {it['line']}, column {it['column']}" for it in told["refusals"]] == case.places
+    reported = json.loads(done.stdout)
+    assert (done.exit_code, reported["refused"]) == (ExitCode.PARTIAL, len(case.places))
+    assert [f"{it['file']}, line {it['line']}, column {it['column']}" for it in reported["refusals"]] == case.places
     records = read_records(engine, source.feed)
     assert whole.keys() - records.keys() == case.lost
     assert records.keys() <= whole.keys()
@@ -464,7 +464,7 @@ def test_an_id_of_another_feed_is_refused_where_the_export_has_it(
     assert state(engine) == before
 
 
-def test_a_record_that_cannot_be_made_is_told(engine: Engine, copy_export: Callable[[str], Path]) -> None:
+def test_a_record_that_cannot_be_made_is_reported(engine: Engine, copy_export: Callable[[str], Path]) -> None:
     """Of two ids that are good, one is made that is too long."""
     folder = copy_export("shelbyville-clever")
     long = "x" * 200
@@ -473,9 +473,11 @@ def test_a_record_that_cannot_be_made_is_told(engine: Engine, copy_export: Calla
     cell("enrollments", 5, "Student_id", long)(folder)
     rows_of("enrollments", lambda rows: rows.__delitem__(slice(2, 4)))(folder)
     report = load(engine, "shelby", folder, family=CLEVER)
-    [told] = report.findings.first
-    assert (told.file, told.line, told.column) == ("enrollments.csv, sections.csv", None, None)
-    assert told.reason.startswith("a record that is made of its rows is rejected: sourcedId must be an id of at most")
+    [reported] = report.findings.first
+    assert (reported.file, reported.line, reported.column) == ("enrollments.csv, sections.csv", None, None)
+    assert reported.reason.startswith(
+        "a record that is made of its rows is rejected: sourcedId must be an id of at most"
+    )
     assert report.refused == report.counts["enrollments"].refused == 1
 
 

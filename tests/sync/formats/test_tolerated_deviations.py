@@ -194,11 +194,11 @@ def test_tolerated_deviations_are_read_and_reported(
     report = load(engine, "springfield", springfield)
     assert report.outcome == "unchanged"
     # A quirk outside of the files themselves leaves every file as it was.
-    told = [it for it in report.notices if it != KNOWN]
-    assert all(deviation.taken in it for it in told)
-    assert len(told) == len(notices)
+    reported = [it for it in report.notices if it != KNOWN]
+    assert all(deviation.taken in it for it in reported)
+    assert len(reported) == len(notices)
     for wanted in notices:
-        assert any(it.startswith(wanted) for it in told), told
+        assert any(it.startswith(wanted) for it in reported), reported
 
 
 CELLS: tuple[tuple[Deviation, Kind], ...] = (

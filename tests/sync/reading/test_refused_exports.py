@@ -303,7 +303,7 @@ def test_damage_is_found_in_every_file(shared_engine: Engine, springfield: Path)
 
 
 @pytest.mark.parametrize(
-    ("bend", "told"),
+    ("bend", "reported"),
     [
         (replaced("users.csv", "never-stored-1,7,free", "never-stored-1"), read_refusal),
         (replaced("users.csv", "never-stored-1", "never-stored-1\x07"), read_refusal),
@@ -312,8 +312,8 @@ def test_damage_is_found_in_every_file(shared_engine: Engine, springfield: Path)
     ],
 )
 def test_passwords_are_never_shown(
-    shared_engine: Engine, springfield: Path, bend: Bend, told: Callable[[Engine, Path], str]
+    shared_engine: Engine, springfield: Path, bend: Bend, reported: Callable[[Engine, Path], str]
 ) -> None:
     """Neither where the row of the password is broken, nor where the cell itself is."""
     bend(springfield)
-    assert "never" not in told(shared_engine, springfield)
+    assert "never" not in reported(shared_engine, springfield)

@@ -34,7 +34,7 @@ def test_rows_that_name_a_rejected_row_are_rejected_too(engine: Engine, springfi
 
 
 # On a loaded roster: nothing of these moves, for the record behind the refused row stands.
-STANDING: dict[str, Bend] = {
+RETAINED: dict[str, Bend] = {
     "a flag of a user with a class, an agent and demographics": cell_of("users", "spr-student-1", "enabledUser", "x"),
     "the name of a school": cell_of("orgs", "spr-high", "name", ""),
     "the type of the district": cell_of("orgs", "spr-district", "type", "planet"),
@@ -46,7 +46,7 @@ STANDING: dict[str, Bend] = {
 }
 
 
-@pytest.mark.parametrize("bend", STANDING.values(), ids=STANDING)
+@pytest.mark.parametrize("bend", RETAINED.values(), ids=RETAINED)
 def test_the_record_of_a_rejected_row_is_retained(engine: Engine, springfield: Path, bend: Bend) -> None:
     load(engine, "feed", springfield)
     before = state(engine)

@@ -151,7 +151,7 @@ def test_an_export_that_is_known_is_not_read_again(engine: Engine, springfield: 
     }
 
 
-def test_of_a_file_that_a_known_export_leaves_out_nothing_is_told(engine: Engine, springfield: Path) -> None:
+def test_of_a_file_that_a_known_export_leaves_out_nothing_is_reported(engine: Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     both(declared("demographics", "absent"), without_file("demographics.csv"))(springfield)
     first, again = load(engine, "feed", springfield), load(engine, "feed", springfield)
@@ -270,7 +270,7 @@ WHOLE: dict[str, tuple[Bend, Bend]] = {
 
 
 @pytest.mark.parametrize(("before", "after"), WHOLE.values(), ids=WHOLE)
-def test_roles_are_told_of_all_users_where_a_few_do_not_do(
+def test_roles_are_reported_of_all_users_where_a_few_do_not_do(
     engine: Engine, springfield: Path, before: Bend, after: Bend
 ) -> None:
     before(springfield)
@@ -383,7 +383,7 @@ def empty(engine: Engine) -> None:
         connection.execute(update(roster_state).values(revision=0, as_of=func.to_timestamp(0)))
 
 
-def read_night(engine: Engine, folder: Path) -> dict[str, Any]:
+def read_load_run(engine: Engine, folder: Path) -> dict[str, Any]:
     """What a night does: what is said of it, every record without its stamp, and whose stamp is the night's."""
     try:
         report = load(engine, "feed", folder, options=NEVER_HELD)
@@ -420,10 +420,10 @@ def _differ(one: Any, other: Any) -> Any:
 )
 @given(
     export=st.sampled_from([SPRINGFIELD, SHELBYVILLE]),
-    nights=st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 6)), min_size=1, max_size=4),
+    load_runs=st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 6)), min_size=1, max_size=4),
 )
 def test_every_run_ends_as_if_every_line_was_staged(
-    engines: tuple[Engine, Engine], tmp_path: Path, export: str, nights: list[tuple[int, int]]
+    engines: tuple[Engine, Engine], tmp_path: Path, export: str, load_runs: list[tuple[int, int]]
 ) -> None:
     trusting, distrusting = engines
     for engine in engines:
@@ -432,7 +432,7 @@ def test_every_run_ends_as_if_every_line_was_staged(
     folder = tmp_path / "night"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(EXPORTS / export, folder)
-    for seed, changes in nights:
+    for seed, changes in load_runs:
         dice = random.Random(seed)
         if dice.random() < 0.3:
             shutil.rmtree(folder)
@@ -440,6 +440,6 @@ def test_every_run_ends_as_if_every_line_was_staged(
         for _ in range(changes):
             mutate(folder, dice)
         distrust(distrusting)
-        one, other = read_night(trusting, folder), read_night(distrusting, folder)
+        one, other = read_load_run(trusting, folder), read_load_run(distrusting, folder)
         differing = {name: _differ(one[name], other.get(name)) for name in one if one[name] != other.get(name)}
         assert not differing, differing
