@@ -44,7 +44,7 @@ def bodies(served: Served) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def layers(served: Served, layers: Layers) -> Iterator[VendorClient]:
+def serve_with(served: Served, layers: Layers) -> Iterator[VendorClient]:
     """A client of an application on the same database, with these layers on."""
     with pytest.MonkeyPatch.context() as patch:
         if not layers.has_query_filter:
@@ -83,7 +83,7 @@ def test_without_the_other_layer_every_answer_is_the_same(
     served: Served, accounts: list[Account], bodies: list[dict[str, Any]], expected: Answers, layers: Layers
 ) -> None:
     assert {status for status, _ in expected.values()} == {200, 403}
-    with layers(served, layers) as client:
+    with serve_with(served, layers) as client:
         found = ask(client, accounts, bodies)
     assert [(bodies[key[1]], expected[key], found[key]) for key in expected if found[key] != expected[key]] == []
 
@@ -92,7 +92,7 @@ def test_without_both_layers_more_is_shown(
     served: Served, accounts: list[Account], bodies: list[dict[str, Any]], expected: Answers
 ) -> None:
     """So the test above takes a layer away indeed."""
-    with layers(served, Layers.NONE) as client:
+    with serve_with(served, Layers.NONE) as client:
         found = ask(client, accounts, bodies)
     differing = [key for key in expected if found[key] != expected[key]]
     assert len(differing) > len(expected) / 4
