@@ -137,7 +137,7 @@ def test_a_model_has_exactly_the_fields_of_the_standard(client: RosterClient, ve
 @each_version
 @pytest.mark.parametrize("path", RESOURCES)
 def test_a_selection_of_fields_requires_none(client: RosterClient, version: str, path: str) -> None:
-    path_filter = client.documents[version].json["components"]["schemas"][f"{MODELS[path]}PathFilter"]
+    path_filter = client.documents[version].json["components"]["schemas"][f"{MODELS[path]}Selection"]
     assert set(path_filter["properties"]) == set(top_level(version, path))
     assert not path_filter.get("required")
     assert path_filter["additionalProperties"] is False
