@@ -11,7 +11,7 @@ LOCKS := deploy/locks
 SPREAD := --numprocesses auto --maxprocesses 4 --dist worksteal
 SOURCES := roster_service sync_scripts grammar tests docs wsgi.py
 
-.PHONY: help run test check sync check-long style types imports audit alone lock clean
+.PHONY: help run test faults check sync check-long style types imports audit alone lock clean
 .PHONY: bench bench-filter bench-sync bench-locks docs
 
 help: ## List the tasks
@@ -41,7 +41,10 @@ sync: $(VENV)/.service ## Load the export of every enabled feed, then purge; wha
 
 test: $(VENV)/.test ## Run the tests on a real PostgreSQL (the embedded one, or ROSTER_TEST_DATABASE_URL)
 	@$(BIN)/python -m pytest $(SPREAD) tests/grammar --cov=oneroster_filter --cov-branch --cov-report= --cov-fail-under=100
-	@$(BIN)/python -m pytest $(SPREAD) --ignore=tests/grammar
+	@$(BIN)/python -m pytest $(SPREAD) --ignore=tests/grammar --ignore=tests/faults
+
+faults: $(VENV)/.test ## Test the service while its processes, its database and its tables are killed, locked or away; CI does, too
+	@$(BIN)/python -m pytest $(SPREAD) tests/faults
 
 check: style types imports audit test ## Style, types, import contracts, known vulnerabilities, tests: what must hold before a commit
 
