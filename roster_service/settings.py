@@ -168,7 +168,9 @@ class Settings:
         1000, read_count(0, 10**9), "answers of so many bytes are compressed for clients that take it; 0: none"
     )
     statement_seconds: int = declare_setting(
-        30, read_count(1, 3600), "longest time of one query, and of all before the last one of a request, in seconds"
+        30,
+        read_count(1, 3600),
+        "seconds after which the database ends a query; a request that has lasted as long starts no further query",
     )
 
     @classmethod
