@@ -8,7 +8,6 @@ from __future__ import annotations
 import posixpath
 import re
 from pathlib import Path
-from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -24,33 +23,14 @@ OUTER = {
     "CHANGELOG.md": "changelog.md",
 }
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)")
-
-
 # A name in running text, not in a block of code, which ends with a line's end.
 NAME = re.compile(r"<code>([^<\n]{16,})</code>")
-
-
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Takes pages that are not there out of the navigation."""
-    missing = {name for path, name in OUTER.items() if not (ROOT / path).exists()}
-    config.nav = _without(config.nav, missing)
-    return config
-
-
-def _without(nav: Any, missing: set[str]) -> Any:
-    if isinstance(nav, list):
-        return [kept for item in nav if (kept := _without(item, missing)) is not None]
-    if isinstance(nav, dict):
-        kept = {title: _without(item, missing) for title, item in nav.items()}
-        return kept if None not in kept.values() else None
-    return None if nav in missing else nav
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages of the top level."""
     for path, name in OUTER.items():
-        if (ROOT / path).exists():
-            files.append(File.generated(config, name, abs_src_path=str(ROOT / path)))
+        files.append(File.generated(config, name, abs_src_path=str(ROOT / path)))
     return files
 
 
@@ -63,8 +43,6 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         mark, text, target, anchor = found.groups()
         path = posixpath.normpath(posixpath.join(folder, target))
         name = OUTER.get(path) or path.removeprefix("docs/")
-        if path in OUTER and not (ROOT / path).exists():
-            return text
         if path not in OUTER and not path.startswith("docs/"):
             # A file of the repository that is no page.
             return text
