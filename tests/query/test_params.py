@@ -1,4 +1,4 @@
-"""The query string, read into a wish."""
+"""The query string, read into params."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Pairs = list[tuple[str, str]]
 
 
 def read(pairs: Pairs) -> Params:
-    """A wish for a collection."""
+    """The params of a collection."""
     return read_params(pairs, COLLECTION_PARAMETERS, LIMITS)
 
 

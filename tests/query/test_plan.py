@@ -1,4 +1,4 @@
-"""The wish held against the schema: names resolved, values typed, hidden things unknown."""
+"""The params held against the schema: names resolved, values typed, hidden things unknown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PARAMS = Params(limit=10, offset=5, filter=None, sort=None, descending=False, fi
 
 
 def plan(record: type[Record], rights: ContentRights = NOTHING, **params: object) -> Plan:
-    """The plan of a wish for a collection of all records."""
+    """The plan of params for a collection of all records."""
     return make_plan(dataclasses.replace(PARAMS, **params), record, rights, everything, {"schoolId": "s"})  # type: ignore[arg-type]
 
 
@@ -33,7 +33,7 @@ def test_plain_params_are_a_plan_for_everything() -> None:
     assert set(made.shape.fields) == set(v1p2.Enrollment().fields) - {"class_"} | {"class"}
 
 
-# record, sort -> whether records can be ordered by it, with everything in sight.
+# record, sort -> whether records can be ordered by it, with all content rights.
 SORTS = [
     (v1p1.User, "familyName", True),
     (v1p1.User, "role", True),
@@ -163,7 +163,7 @@ def test_a_notice_about_long_names_stays_short() -> None:
 
 
 def test_plans_of_the_same_request_share_their_shape() -> None:
-    """What is kept by outline is found again: views are one object per record and sight."""
+    """Statements cached by query shape are found again: there is one view per record type and content rights."""
     first, second = plan(v1p1.Org, sort="name"), plan(v1p1.Org, sort="name", filter="name='x'")
     assert first.shape == second.shape
     assert hash(first.shape) == hash(second.shape)

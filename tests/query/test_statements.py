@@ -50,7 +50,7 @@ NASTY = "'; DROP TABLE users; -- %(x)s :y \\"
 
 
 def params(**changed: object) -> Params:
-    """A wish with these parts."""
+    """Params with these parts."""
     plain = {"limit": 10, "offset": 0, "filter": None, "sort": None, "descending": False, "fields": None}
     return Params(**(plain | changed))  # type: ignore[arg-type]
 
