@@ -1,34 +1,26 @@
 """Every table, in SQLAlchemy Core: `tables.users`, wherever it is declared."""
 
 from roster_service.db.tables.access import Moment, api_keys, audit, rate_hits, rate_windows, usage, visible_orgs
+from roster_service.db.tables.accounts import oauth_clients, signing_keys, vendor_grants, vendors
+from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
+from roster_service.db.tables.feeds import feeds, sync_refusals, sync_runs
 from roster_service.db.tables.orderings import ordering_chunks, orderings
 from roster_service.db.tables.renditions import rendered_records, renditions
 from roster_service.db.tables.roster import (
     PART_TABLES,
     ROSTER_TABLES,
-    CText,
-    CTexts,
-    Stamp,
     academic_sessions,
     class_terms,
     classes,
     courses,
     demographics,
     enrollments,
-    feeds,
-    metadata,
-    oauth_clients,
     orgs,
     roster_state,
-    signing_keys,
-    sync_refusals,
-    sync_runs,
     user_agents,
     user_profiles,
     user_roles,
     users,
-    vendor_grants,
-    vendors,
 )
 
 __all__ = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Boolean, Column, Date, ForeignKey, Identity, Index, Integer, LargeBinary, Table, text
 from sqlalchemy.dialects.postgresql import TIMESTAMP, UUID
 
-from roster_service.db.tables.roster import CText, Stamp, metadata
+from roster_service.db.tables.base import CText, Stamp, metadata
 
 # With microseconds: two hits of a counter may be less than a millisecond apart.
 Moment = TIMESTAMP(timezone=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Column, Identity, Integer, LargeBinary, Table, UniqueConstraint, text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 
-from roster_service.db.tables.roster import CText, CTexts, metadata
+from roster_service.db.tables.base import CText, CTexts, metadata
 
 orderings = Table(
     "orderings",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Identity, Integer, Table
 
-from roster_service.db.tables.roster import CText, CTexts, Stamp, metadata
+from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
 
 renditions = Table(
     "renditions",

@@ -1,0 +1,82 @@
+"""The tables of the sync: feeds, their runs, and the rejected rows of a run."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Identity,
+    Integer,
+    LargeBinary,
+    SmallInteger,
+    Table,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
+
+feeds = Table(
+    "feeds",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("name", CText, nullable=False, unique=True),
+    Column("format", CText, nullable=False),
+    Column("path", CText),
+    Column("enabled", Boolean, nullable=False, server_default=text("true")),
+    # The limits beyond which a run is held, in percent of the records of a type; NULL: the service's setting.
+    Column("hold_tombstones_percent", SmallInteger),
+    Column("hold_changes_percent", SmallInteger),
+    # The digest of the export that was loaded last without a rejected row. The same export again changes nothing.
+    Column("last_digest", LargeBinary),
+    # Whether the next run may trust the fingerprints of the feed: the last run read every record of the feed in full.
+    Column("fingerprinted", Boolean, nullable=False, server_default=text("false")),
+    Column("created_at", Stamp, nullable=False, server_default=text("now()")),
+)
+
+sync_runs = Table(
+    "sync_runs",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("feed_id", ForeignKey("feeds.id"), nullable=False, index=True),
+    Column("format", CText, nullable=False),
+    Column("source", CText, nullable=False),
+    Column("started_at", Stamp, nullable=False),
+    # NULL while it runs, and for a run whose process was killed.
+    Column("finished_at", Stamp),
+    # The dateLastModified of all changes of the run; NULL if it changed nothing.
+    Column("stamp", Stamp),
+    Column("outcome", CText, nullable=False),
+    Column("counts", JSONB, nullable=False),
+    Column("seconds", JSONB, nullable=False),
+    # The reason why it was refused, held or failed, in one sentence.
+    Column("message", CText),
+    # The notices for the operator, one sentence each: tolerated deviations, and actions that nobody requested.
+    Column("notices", CTexts, nullable=False, server_default=text("'{}'")),
+    # The number of rejected rows; sync_refusals has the first of them.
+    Column("refused", Integer, nullable=False, server_default=text("0")),
+    # The export of a held run, kept until it is approved or discarded.
+    Column("kept_export", CText),
+    # The digest of that export as it was read: an approval loads no other export.
+    Column("kept_digest", LargeBinary),
+    CheckConstraint(
+        "outcome IN ('running', 'done', 'unchanged', 'held', 'approved', 'discarded', 'refused', 'failed', "
+        "'interrupted')",
+        name="outcome",
+    ),
+)
+
+sync_refusals = Table(
+    "sync_refusals",
+    metadata,
+    Column("run_id", ForeignKey("sync_runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("file", CText, nullable=False),
+    Column("line", Integer),
+    Column("header", CText),
+    Column("value", CText),
+    Column("reason", CText, nullable=False),
+)
