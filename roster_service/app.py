@@ -11,8 +11,11 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from roster_service.access.access_log.writer import AccessLog
 from roster_service.access.credentials.signing_keys import KeyRing, ensure_signing_key
 from roster_service.access.credentials.token_cache import TokenReader
+from roster_service.access.throttling.counters import Counters
 from roster_service.access.throttling.login_throttle import LoginThrottle
+from roster_service.access.throttling.storage import make_storage
 from roster_service.access.throttling.token_throttle import TokenThrottle
+from roster_service.access.throttling.vendor_throttle import VendorThrottle
 from roster_service.cache.orderings import Orderings
 from roster_service.db.engine import (
     make_counting_engine,
@@ -33,7 +36,6 @@ from roster_service.rostering import blueprints as rostering
 from roster_service.rostering.paths import EncodedIds, IdConverter
 from roster_service.settings import Settings
 from roster_service.vendor.blueprint import register_vendor
-from roster_service.vendor.throttle import Throttle
 from roster_service.vendor.views import VendorServices
 from roster_service.web.access_log_hook import register_access_log
 from roster_service.web.compression import register_compression
@@ -85,12 +87,13 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     rostering.register_rostering(app, Services(reader, TokenReader(keys, issuer), limits, settings.public_url))
     counting = make_counting_engine(urls[Role.COUNTERS])
     app.extensions["roster_counting_engine"] = counting
-    throttle = Throttle(app, counting, settings.rate_storage_url)
+    counters = Counters(make_storage(counting, settings.rate_storage_url))
     register_vendor(
-        app, VendorServices(engine, reader, accounts, keys, issuer, throttle, LoginThrottle(throttle.storage))
+        app,
+        VendorServices(engine, reader, accounts, keys, issuer, VendorThrottle(counters), LoginThrottle(counters)),
     )
     tokens = TokenThrottle(
-        throttle.storage, per_client=settings.token_client_per_minute, per_address=settings.token_address_per_minute
+        counters, per_client=settings.token_client_per_minute, per_address=settings.token_address_per_minute
     )
     register_oauth(
         app, accounts, keys, tokens, issuer=issuer, public_url=settings.public_url, seconds=settings.token_seconds

@@ -13,6 +13,7 @@ from roster_service.schemas.vendor_bodies import LoginAnswer, LoginRequest, Stud
 from roster_service.vendor.openapi import TITLE, document, make_api
 from roster_service.vendor.responses import ROOT
 from roster_service.vendor.views import RequestHandler, VendorServices, answer_login, answer_students, make_vendor_view
+from roster_service.web.request_facts import add_rate_headers
 
 
 @dataclass(frozen=True)
@@ -58,5 +59,5 @@ def register_vendor(app: Flask, services: VendorServices) -> None:
         # Flask would answer OPTIONS by itself, but the interface refuses every method except POST.
         vars(view)["provide_automatic_options"] = False
         blueprint.add_url_rule(f"/{path.name}", endpoint=path.name, view_func=view, methods=["POST"])
-    blueprint.after_request(services.throttle.add_headers)
+    blueprint.after_request(add_rate_headers)
     make_api(app).register_blueprint(blueprint)

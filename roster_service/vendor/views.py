@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from flask import Response, g, request
+from flask import Response, request
 from sqlalchemy import Engine
 
 from roster_service.access.credentials.api_keys import KeyHolder, find_key_holder
@@ -25,14 +25,14 @@ from roster_service.access.credentials.permission_token import (
 from roster_service.access.credentials.signing_keys import KeyRing
 from roster_service.access.roster_state import format_instant, make_state_headers
 from roster_service.access.throttling.login_throttle import LoginThrottle
+from roster_service.access.throttling.vendor_throttle import VendorThrottle
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.reads.reader import Reader
 from roster_service.reads.students import StudentsParams, find_students
 from roster_service.schemas.vendor_bodies import LoginRequest, StudentsRequest
 from roster_service.vendor.bodies import read_body
 from roster_service.vendor.responses import make_response
-from roster_service.vendor.throttle import Throttle
-from roster_service.web.request_facts import set_disclosure, set_requesting_vendor
+from roster_service.web.request_facts import require_rate, set_disclosure, set_requesting_vendor
 
 LOGIN_BODY = LoginRequest()
 STUDENTS_BODY = StudentsRequest()
@@ -49,7 +49,7 @@ class VendorServices:
     accounts: Engine
     keys: KeyRing
     issuer: str
-    throttle: Throttle
+    throttle: VendorThrottle
     login_throttle: LoginThrottle
 
 
@@ -66,9 +66,8 @@ def make_vendor_view(services: VendorServices, handler: RequestHandler) -> Calla
             holder = find_key_holder(connection, request.headers.get("x-api-key", ""))
         if holder is None:
             raise RefusedRequestError(Problem.API_KEY, "the `x-api-key` header is missing, or its key is not valid")
-        g.key_holder = holder
         set_requesting_vendor(holder.vendor_id, holder.key_prefix)
-        services.throttle.admit()
+        require_rate(services.throttle.count(holder.vendor_id, holder.allowance))
         return handler(services, holder)
 
     return view

@@ -1,4 +1,5 @@
-"""Facts of the current request that several modules need: its id, its vendor, and the records that it discloses.
+"""Facts of the current request that several modules need: its id, its vendor, the vendor's rate limit, and the records
+that it discloses.
 
 Flask's `g` keeps them until the request ends.
 """
@@ -8,9 +9,11 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
-from flask import g
+from flask import Response, g
 
 from roster_service.access.access_log.writer import Disclosure, MakeFilterText
+from roster_service.access.throttling.rate_state import RateState
+from roster_service.errors import ThrottledRequestError
 
 
 @dataclass(frozen=True)
@@ -48,3 +51,19 @@ def get_disclosure() -> Disclosure | None:
     """Returns the disclosure of the response; None if the response has no records."""
     found: Disclosure | None = g.get("disclosure")
     return found
+
+
+def require_rate(state: RateState | None) -> None:
+    """Sets the state of the vendor's rate limit; None if it is not known. Raises ThrottledRequestError if the request
+    exceeds it."""
+    g.rate = state
+    if state is not None and not state.admitted:
+        raise ThrottledRequestError("too many requests; `Retry-After` says when to go on", max(1, state.wait))
+
+
+def add_rate_headers(response: Response) -> Response:
+    """Adds the `RateLimit` headers to a response, if the state of the limit is known. A hook of Flask."""
+    state: RateState | None = g.get("rate")
+    if state is not None:
+        response.headers.update(state.make_headers())
+    return response

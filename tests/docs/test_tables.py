@@ -9,6 +9,7 @@ import click
 
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.scopes import EXPLANATIONS
+from roster_service.access.throttling.counters import THROTTLES
 from roster_service.access.throttling.limits import fill_allowance
 from roster_service.cli import main
 from roster_service.db import tables, visibility
@@ -120,6 +121,11 @@ def test_limits_of_vendors() -> None:
     rate, burst, day = fill_allowance(Allowance(None, None, None))
     limits = " ".join(read_section(VENDORS, "Limits").split())
     assert f"{rate} requests a second on average, {burst} at once, and {day:,} in 24 hours" in limits
+
+
+def test_throttles() -> None:
+    rows = list_rows(read_section(OPERATORS, "Throttles, and their counters"), "counted")
+    assert rows == [[throttle.counted, throttle.outage.value] for throttle in THROTTLES.values()]
 
 
 def test_roots_and_numbers_of_paths() -> None:

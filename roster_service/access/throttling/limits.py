@@ -6,6 +6,8 @@ other one covers the day.
 
 from __future__ import annotations
 
+from limits import RateLimitItem, RateLimitItemPerDay, RateLimitItemPerSecond
+
 from roster_service.access.credentials.api_keys import Allowance
 
 REQUESTS_PER_SECOND = 10
@@ -20,7 +22,8 @@ def fill_allowance(allowance: Allowance) -> tuple[int, int, int]:
     return rate, allowance.burst or rate * BURST_SECONDS, allowance.requests_per_day or REQUESTS_PER_DAY
 
 
-def format_windows(allowance: Allowance) -> str:
-    """Returns the two windows of an allowance in the notation of the `limits` library."""
+def make_windows(allowance: Allowance) -> tuple[RateLimitItem, RateLimitItem]:
+    """Returns the two windows of an allowance, the short one first."""
     rate, burst, day = fill_allowance(allowance)
-    return f"{burst} per {burst // rate} second; {day} per 1 day"
+    short = RateLimitItemPerSecond(burst, burst // rate, namespace="vendor")
+    return short, RateLimitItemPerDay(day, namespace="vendor")

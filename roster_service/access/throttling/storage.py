@@ -1,22 +1,25 @@
-"""The storage of throttle counters in PostgreSQL, for the `limits` library: an exact moving window, one call a hit.
+"""The storage of throttle counters, for the `limits` library: Redis, or PostgreSQL with an exact moving window.
 
-All workers and machines on one database share the counters. The SQL function `take_hits` implements the window:
-concurrent hits of a counter wait for its row, and the function lets a hit pass if the hit that is `limit` hits older
-has left the window.
+All workers and machines on one storage share the counters. In PostgreSQL a hit is one call of the SQL function
+`take_hits`, which implements the window: concurrent hits of a counter wait for its row, and the function lets a hit
+pass if the hit that is `limit` hits older has left the window.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from limits.storage import MovingWindowSupport, Storage
+from limits.errors import ConfigurationError
+from limits.storage import MovingWindowSupport, RedisStorage, Storage
 from sqlalchemy import BindParameter, Connection, Double, Engine, Text, bindparam, delete, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.db.tables import rate_hits, rate_windows
+from roster_service.errors import SettingError
 
 SCHEME = "roster"
-URI = f"{SCHEME}://"
+# The longest wait for Redis to accept a connection, and for each of its replies.
+REDIS_SECONDS = 0.1
 # No window is longer than a day, so a counter without a hit for two days can be deleted.
 KEPT_DAYS = 2
 
@@ -85,6 +88,22 @@ class PostgresStorage(MovingWindowSupport, Storage):
     def get_expiry(self, key: str) -> float:
         """The library does not call it for moving windows."""
         raise NotImplementedError
+
+
+def make_storage(engine: Engine, redis_url: str | None) -> Storage:
+    """Returns the storage: on the Redis server at `redis_url`; None: in the database of `engine`, of
+    `make_counting_engine`. It does not connect yet.
+
+    Raises SettingError if the package for Redis is not installed.
+    """
+    if redis_url is None:
+        return PostgresStorage(engine=engine)
+    try:
+        return RedisStorage(redis_url, socket_connect_timeout=REDIS_SECONDS, socket_timeout=REDIS_SECONDS)
+    except ConfigurationError:
+        raise SettingError(
+            "ROSTER_RATE_STORAGE_URL needs the package `redis`: pip install 'roster-service[redis]'"
+        ) from None
 
 
 def delete_old_windows(connection: Connection) -> None:

@@ -1,28 +1,25 @@
 """The rate limits of the token endpoint: tokens of a client, and requests of a network address.
 
 Every request counts for its address. Only a request with the right secret counts for the client, so nobody can use up
-the limit of somebody else's client. The counters store a hash of the client id or address. If the storage fails,
-requests pass.
+the limit of somebody else's client. The counters store a hash of the client id or address.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-import time
 
 from limits import RateLimitItem, RateLimitItemPerMinute
-from limits.storage import Storage
-from limits.strategies import MovingWindowRateLimiter
+
+from roster_service.access.throttling.counters import Counters
 
 
 class TokenThrottle:
     """The two counters of the token endpoint."""
 
-    def __init__(self, storage: Storage, *, per_client: int, per_address: int) -> None:
+    def __init__(self, counters: Counters, *, per_client: int, per_address: int) -> None:
         """`per_client`: tokens in any minute; `per_address`: requests in any minute."""
-        self._windows = MovingWindowRateLimiter(storage)
-        self._storage_errors = storage.base_exceptions
+        self._counters = counters
         self._per_client = RateLimitItemPerMinute(per_client, namespace="token-client")
         self._per_address = RateLimitItemPerMinute(per_address, namespace="token-address")
 
@@ -36,9 +33,6 @@ class TokenThrottle:
 
     def _count(self, item: RateLimitItem, name: str) -> int:
         hashed = hashlib.sha256(name.encode()).hexdigest()[:32]
-        try:
-            if self._windows.hit(item, hashed):
-                return 0
-            return max(1, math.ceil(self._windows.get_window_stats(item, hashed).reset_time - time.time()))
-        except self._storage_errors:
+        if self._counters.hit(item, hashed):
             return 0
+        return max(1, math.ceil(self._counters.find_wait(item, hashed)))

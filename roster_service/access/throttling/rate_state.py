@@ -1,0 +1,36 @@
+"""How much of a rate limit is left, as the `RateLimit` headers say it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+LIMIT, REMAINING, RESET = "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"
+# Header -> its explanation.
+RATE_HEADERS: Mapping[str, str] = {
+    LIMIT: "Requests in the window",
+    REMAINING: "Requests left in it",
+    RESET: "Seconds until one is free again",
+}
+
+
+@dataclass(frozen=True)
+class RateState:
+    """The window of a vendor after a request: its limit, the requests left in it, and the instant at which its oldest
+    request leaves it, in seconds since 1970. `admitted`: whether the request fits into it."""
+
+    limit: int
+    remaining: int
+    resets_at: float
+    admitted: bool
+
+    @property
+    def wait(self) -> int:
+        """The seconds until a request is free again, rounded up."""
+        return max(0, math.ceil(self.resets_at - time.time()))
+
+    def make_headers(self) -> dict[str, str]:
+        """Returns the `RateLimit` headers."""
+        return {LIMIT: str(self.limit), REMAINING: str(max(0, self.remaining)), RESET: str(self.wait)}
