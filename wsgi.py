@@ -10,12 +10,14 @@ from roster_service.app import create_app
 from roster_service.db.embedded_server import open_database
 from roster_service.errors import RosterServiceError
 from roster_service.server.banner import remove_banner
+from roster_service.server.gunicorn_logger import set_up_log
 from roster_service.server.late_app import LateApp
 from roster_service.settings import Settings
 
 remove_banner()
 try:
     settings = Settings.from_environ(os.environ)
+    set_up_log(settings)
     # Kept open until the worker ends.
     database = contextlib.ExitStack()
     atexit.register(database.close)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from flask import Flask, Response
 from sqlalchemy import Engine
@@ -41,8 +42,10 @@ from roster_service.web.access_log_hook import register_access_log
 from roster_service.web.compression import register_compression
 from roster_service.web.docs_page import register_docs
 from roster_service.web.error_handlers import register_error_handlers
+from roster_service.web.health import Check, Need, find_first_unmet, register_health
 from roster_service.web.host_header import register_host_check
 from roster_service.web.pipeline import Services
+from roster_service.web.request_log import register_request_log
 from roster_service.web.time_limit import TimeLimit
 
 # Only the token endpoint and the vendor interface take a body, and both bodies are small.
@@ -71,6 +74,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     issuer = settings.public_url or f"http://{settings.host}:{settings.port}"
 
     app = Flask("roster_service", static_folder=None)
+    register_request_log(app, settings.slow_milliseconds)
     register_host_check(app)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.url_map.converters["id"] = IdConverter
@@ -99,6 +103,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
         app, accounts, keys, tokens, issuer=issuer, public_url=settings.public_url, seconds=settings.token_seconds
     )
     register_docs(app)
+    register_health(app, partial(find_first_unmet, list_checks(engine, keys)))
     register_error_handlers(app)
     access_log = AccessLog(make_engine(urls[Role.COUNTERS]), settings.audit_days)
     app.extensions["roster_access_log"] = access_log
@@ -158,6 +163,12 @@ def make_serving_engine(url: str, settings: Settings) -> Engine:
         # Forked workers must not share a connection.
         engine.dispose()
     return engine
+
+
+def list_checks(serving: Engine, keys: KeyRing) -> Mapping[Need, Check]:
+    """Returns the checks of `/readyz`, in the order in which one depends on another. This version can serve the schema,
+    or the application would not exist."""
+    return {Need.DATABASE: partial(require_reachable, serving), Need.SIGNING_KEY: keys.read_private}
 
 
 def add_common_headers(response: Response) -> Response:

@@ -52,6 +52,10 @@ class DatabaseUnavailableError(RosterServiceError):
     """The service cannot reach the database, or cannot use its tables."""
 
 
+class SchemaError(DatabaseUnavailableError):
+    """The tables or the roles of the database are not those that this version needs."""
+
+
 class StorageError(RosterServiceError):
     """The service cannot write one of its own files: the disk is full, or a permission is missing."""
 

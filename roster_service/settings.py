@@ -13,10 +13,12 @@ import logging
 import os
 import secrets
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from roster_service.errors import SettingError
+from roster_service.logs import LogFormat, LogLevel
 
 PREFIX = "ROSTER_"
 # Variables that other programs of this project read. The service ignores them.
@@ -26,6 +28,8 @@ RENAMED: Mapping[str, str] = {
     "WALK_MEGABYTES": "ORDERING_MEGABYTES",
     "DOCUMENT_MEGABYTES": "RENDITION_MEGABYTES",
 }
+
+WordT = TypeVar("WordT", bound=StrEnum)
 
 _log = logging.getLogger(__name__)
 
@@ -67,6 +71,17 @@ def read_switch(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError("must be true or false")
     return text.lower() == "true"
+
+
+def read_word(words: type[WordT]) -> Callable[[str], WordT]:
+    """Returns a reader of the words of an enumeration."""
+
+    def read(text: str) -> WordT:
+        if text not in list(words):
+            raise ValueError(f"must be one of {', '.join(words)}")
+        return words(text)
+
+    return read
 
 
 def read_secret(text: str) -> str:
@@ -163,6 +178,19 @@ class Settings:
         True,
         read_switch,
         "statements are planned once for each connection; `false` behind a pooler that works by transaction",
+    )
+    log_format: LogFormat = declare_setting(
+        LogFormat.AUTO,
+        read_word(LogFormat),
+        "`json`: an object in each line of the log; `text`: for people; `auto`: text to a terminal, else JSON",
+    )
+    log_level: LogLevel = declare_setting(
+        LogLevel.INFO,
+        read_word(LogLevel),
+        "least level of the log: `debug`, `info` (a line for each request), `warning` (slow requests), `error`",
+    )
+    slow_milliseconds: int = declare_setting(
+        1000, read_count(1, 3_600_000), "a request that takes as long is logged as slow, with its parameters"
     )
     compress_bytes: int = declare_setting(
         1000, read_count(0, 10**9), "answers of so many bytes are compressed for clients that take it; 0: none"

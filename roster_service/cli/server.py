@@ -25,6 +25,7 @@ from roster_service.db.upgrades import require_current, upgrade
 from roster_service.errors import CommandError
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
+from roster_service.web.health import READY_PATH
 
 START_SECONDS = 60
 STOP_SECONDS = 20
@@ -150,7 +151,7 @@ def wait_until_answering(settings: Settings, child: subprocess.Popen[bytes]) -> 
             raise CommandError("the server did not start; the lines above say why")
         try:
             with socket.create_connection((settings.host, settings.port), timeout=START_SECONDS) as probe:
-                probe.sendall(b"GET /docs HTTP/1.0\r\n\r\n")
+                probe.sendall(f"GET {READY_PATH} HTTP/1.0\r\n\r\n".encode())
                 status = probe.recv(12)[-3:]
                 if status in expected:
                     return status == b"200"

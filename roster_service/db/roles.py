@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 
 from roster_service.db import tables
 from roster_service.db.tables import ordering_chunks, orderings, rendered_records, renditions
-from roster_service.errors import DatabaseUnavailableError
+from roster_service.errors import SchemaError
 
 # The longest name in PostgreSQL, in bytes.
 NAME_BYTES = 63
@@ -99,10 +99,10 @@ def make_role_url(owner_url: str | URL, name: str, password: str | None) -> str:
 
 def make_role_urls(connection: Connection, password: str | None) -> Mapping[Role, str]:
     """Returns the URLs that log in as the roles of a database. `connection`: as the owner of its tables; `password`: as
-    for `find_password`. Raises DatabaseUnavailableError if the database has no roles yet."""
+    for `find_password`. Raises SchemaError if the database has no roles yet."""
     base = connection.scalar(select(tables.roster_state.c.role_base))
     if base is None:
-        raise DatabaseUnavailableError("the database has no roles that serve requests; run `roster db upgrade`")
+        raise SchemaError("the database has no roles that serve requests; run `roster db upgrade`")
     return {role: make_role_url(connection.engine.url, name_role(base, role), password) for role in Role}
 
 
@@ -119,7 +119,7 @@ def ensure_roles(connection: Connection, password: str | None) -> None:
     """Makes the roles that do not exist, lets them log in, and grants them their rights. `password`: as for
     `find_password`.
 
-    Raises DatabaseUnavailableError if the user of this connection may not make roles; the message has the statements
+    Raises SchemaError if the user of this connection may not make roles; the message has the statements
     for an administrator. Raises it too if an existing role of such a name has more rights than it should.
     """
     user, database = connection.execute(text("SELECT current_user, current_database()")).one()
@@ -131,7 +131,7 @@ def ensure_roles(connection: Connection, password: str | None) -> None:
                 _ensure_role(connection, name, find_password(connection.engine.url, name, password))
     except DBAPIError as error:
         statements = "; ".join(f"CREATE ROLE {quote_name(name)} LOGIN PASSWORD '...'" for name in names.values())
-        raise DatabaseUnavailableError(
+        raise SchemaError(
             f"the database user {user} may not make the roles that requests are served as; let an administrator run "
             f"`{statements}`, with the password that ROSTER_ROLE_PASSWORD names, then run `roster db upgrade` again"
         ) from error
@@ -184,17 +184,17 @@ def _encrypt(connection: Connection, name: str, password: str) -> str:
 
 
 def _require_no_excess(connection: Connection, name: str) -> None:
-    """Raises DatabaseUnavailableError if the role has more rights than it should."""
+    """Raises SchemaError if the role has more rights than it should."""
     excess = connection.scalar(_EXCESS, {"name": name})
     if excess:
-        raise DatabaseUnavailableError(
+        raise SchemaError(
             f"the role {name} {excess}; take that back (`ALTER ROLE {quote_name(name)} NOSUPERUSER NOBYPASSRLS "
             "NOCREATEROLE`, `REVOKE`), then run `roster db upgrade` again"
         )
 
 
 def require_role(engine: Engine) -> None:
-    """Raises DatabaseUnavailableError if `engine` cannot log in as its role, or if the role has more rights than it
+    """Raises SchemaError if `engine` cannot log in as its role, or if the role has more rights than it
     should. `engine`: on a URL of `make_role_urls`."""
     name = str(engine.url.username)
     try:
@@ -202,9 +202,9 @@ def require_role(engine: Engine) -> None:
             user = connection.scalar(text("SELECT session_user"))
             _require_no_excess(connection, name)
     except DBAPIError:
-        raise DatabaseUnavailableError(
+        raise SchemaError(
             f"the service cannot log in to the database as {quote_name(name)}: run `roster db upgrade`, which gives "
             "the role its password, let the server's pg_hba.conf admit it, or set ROSTER_ROLE_PASSWORD"
         ) from None
     if user != name:
-        raise DatabaseUnavailableError(f"the service asked to log in as {quote_name(name)}, and is {quote_name(user)}")
+        raise SchemaError(f"the service asked to log in as {quote_name(name)}, and is {quote_name(user)}")

@@ -21,7 +21,7 @@ from sqlalchemy.exc import OperationalError
 from roster_service.db.roles import ensure_roles
 from roster_service.db.sql_objects import apply_objects
 from roster_service.db.tables import roster_state
-from roster_service.errors import DatabaseUnavailableError
+from roster_service.errors import DatabaseUnavailableError, SchemaError
 
 # An advisory lock, so that two commands at once do not both create the first table.
 MIGRATION_LOCK = 0x526F7374
@@ -46,18 +46,16 @@ def make_config() -> Config:
 def read_revisions(connection: Connection) -> tuple[str | None, str]:
     """Returns (revision of the database, or None if it has no tables yet; newest revision of this version).
 
-    Raises DatabaseUnavailableError if the installation has no revisions, because then every database would seem newer,
+    Raises SchemaError if the installation has no revisions, because then every database would seem newer,
     and if the database was made before the first release.
     """
     scripts = ScriptDirectory.from_config(make_config())
     head = scripts.get_current_head()
     if head is None:
-        raise DatabaseUnavailableError(
-            f"this installation has no migrations in {scripts.versions}; install the service again"
-        )
+        raise SchemaError(f"this installation has no migrations in {scripts.versions}; install the service again")
     current = MigrationContext.configure(connection).get_current_revision()
     if current in UNRELEASED:
-        raise DatabaseUnavailableError(
+        raise SchemaError(
             f"the database is at revision {current}, of before the first release, which cannot be upgraded; "
             "run `roster db upgrade` on a new database, or with a new ROSTER_HOME, and load the exports there"
         )
@@ -99,14 +97,14 @@ def _upgrade(engine: Engine, role_password: str | None) -> tuple[str | None, str
 
 
 def require_servable(engine: Engine) -> None:
-    """Raises DatabaseUnavailableError unless the tables are those of this version, or of a newer version that this one
+    """Raises SchemaError unless the tables are those of this version, or of a newer version that this one
     can serve. The latter allows machines to be upgraded one after the other, after the database."""
     with engine.connect() as connection:
         current, _ = read_revisions(connection)
         known = {script.revision for script in ScriptDirectory.from_config(make_config()).walk_revisions()}
         is_newer = current is not None and current not in known
         if is_newer and connection.scalar(select(roster_state.c.generation)) != GENERATION:
-            raise DatabaseUnavailableError(
+            raise SchemaError(
                 f"the database is at revision {current}, which this version cannot serve; install the newer version"
             )
     if not is_newer:
@@ -114,9 +112,9 @@ def require_servable(engine: Engine) -> None:
 
 
 def require_current(engine: Engine) -> None:
-    """Raises DatabaseUnavailableError if the database is not at the revision of this version."""
+    """Raises SchemaError if the database is not at the revision of this version."""
     with engine.connect() as connection:
         current, head = read_revisions(connection)
     if current != head:
         state = "has no tables yet" if current is None else f"is at revision {current}, not {head}"
-        raise DatabaseUnavailableError(f"the database {state}; run `roster db upgrade`")
+        raise SchemaError(f"the database {state}; run `roster db upgrade`")

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
+from roster_service.access.access_log.writer import mask_filter
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.roster_state import RosterState, make_state_headers
 from roster_service.errors import Problem, RefusedRequestError
@@ -82,6 +83,19 @@ class PlannedRequest:
     def make_headers(self, state: RosterState) -> dict[str, str]:
         """Returns the headers of a 200 or 304 response for a roster in this state."""
         return {**make_state_headers(state), "ETag": f'"{self.make_tag(state)}"', "Cache-Control": "no-store"}
+
+    def describe_shape(self) -> str:
+        """Returns the parameters of the request for the log, with every value of the filter masked."""
+        shape = self.plan.shape
+        named = {
+            "filter": mask_filter(self.filter),
+            "sort": shape.sort,
+            "orderBy": "desc" if shape.descending else None,
+            "fields": None if len(shape.fields) == len(shape.view.fields) else ",".join(shape.fields),
+            "limit": self.plan.limit,
+            "offset": self.plan.offset,
+        }
+        return " ".join(f"{name}={text}" for name, text in named.items() if text)
 
 
 @dataclass(frozen=True)

@@ -1,36 +1,38 @@
-"""The logger that `roster run` configures for gunicorn: its log lines quote no request."""
+"""The logger that `roster run` configures for gunicorn: its lines go to the log of the service, without any request."""
 
 from __future__ import annotations
 
-import logging
+import os
 from typing import Any
 
 from gunicorn import glogging
 
-from roster_service.errors import describe_fault
+from roster_service.errors import SettingError
+from roster_service.logs import configure_logging
+from roster_service.settings import Settings
+from roster_service.web.request_log import add_request_facts
+
+
+def set_up_log(settings: Settings) -> None:
+    """Makes this process write its log as the settings say, with the facts of the request in each line."""
+    configure_logging(settings.log_format, settings.log_level, add_request_facts)
 
 
 class Logger(glogging.Logger):  # type: ignore[misc]  # gunicorn has no types
-    """gunicorn's logger, without an access log, and without the messages of exceptions: these can quote the bytes of a
-    request."""
+    """gunicorn's logger, without handlers of its own and without an access log."""
 
     def setup(self, cfg: Any) -> None:
-        """Sets up the handlers; gunicorn calls it at its start and after each change of the configuration."""
+        """Sets up the loggers; gunicorn calls it at its start and after each change of the configuration."""
         super().setup(cfg)
-        self.error_log.addFilter(hide_messages)
+        try:
+            settings = Settings.from_environ(os.environ)
+        except SettingError:
+            # The first worker refuses them with a sentence, and gunicorn stops.
+            settings = Settings()
+        set_up_log(settings)
+        self.error_log.handlers.clear()
+        self.error_log.propagate = True
 
     def access(self, resp: Any, req: Any, environ: Any, request_time: Any) -> None:
-        """Writes nothing: gunicorn's lines have query strings and ids of students. The service has its own access
-        log."""
-
-
-def hide_messages(record: logging.LogRecord) -> bool:
-    """Replaces each exception in a log record by its type and traceback. A logging filter; it lets every record
-    pass."""
-    if isinstance(record.args, tuple):
-        record.args = tuple(type(arg).__name__ if isinstance(arg, BaseException) else arg for arg in record.args)
-    error = record.exc_info and record.exc_info[1]
-    if error:
-        record.msg, record.args = f"{record.getMessage()}: {describe_fault(error)}", ()
-        record.exc_info = record.exc_text = None
-    return True
+        """Writes nothing: gunicorn's lines have query strings and ids of students. The service logs each request
+        itself."""

@@ -13,16 +13,19 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from flask import Flask
+from flask import Flask, request
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from roster_service.app import add_common_headers
 from roster_service.db.deadline import limit_time
 from roster_service.db.engine import START_SECONDS
-from roster_service.errors import DatabaseUnavailableError, SettingError
+from roster_service.errors import DatabaseUnavailableError, SchemaError, SettingError
 from roster_service.rostering.paths import EncodedIds
+from roster_service.settings import Settings
 from roster_service.web.error_handlers import register_error_handlers
+from roster_service.web.health import LIVE_PATH, READY_PATH, Need, register_health
 from roster_service.web.host_header import register_host_check
+from roster_service.web.request_log import register_request_log
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -39,10 +42,11 @@ class LateApp:
     def __init__(self, make_app: Callable[[], WSGIApplication]) -> None:
         self._make_app = make_app
         self._app: WSGIApplication | None = None
-        self._refusing: WSGIApplication = make_refusing_app()
+        self._refusing: WSGIApplication = make_refusing_app(lambda: self._unmet)
         self._lock = threading.Lock()
         self._tried_at = float("-inf")
         self._reason = ""
+        self._unmet = Need.DATABASE
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         app = self._app or self._find()
@@ -58,13 +62,13 @@ class LateApp:
             with limit_time(START_SECONDS):
                 self._app = self._make_app()
         except DatabaseUnavailableError as error:
-            self._report(str(error))
+            self._report(Need.SCHEMA if isinstance(error, SchemaError) else Need.DATABASE, str(error))
         except SQLAlchemyError as error:
-            self._report(f"the database failed ({_describe(error)})")
+            self._report(Need.DATABASE, f"the database failed ({_describe(error)})")
         finally:
             self._tried_at = time.monotonic()
         if self._app is not None and self._reason:
-            log.warning("roster: the database can be used now")
+            log.warning("the database can be used now")
 
     def _find(self) -> WSGIApplication:
         """Returns the Flask application, or the refusing one. Only one thread at a time tries to make the former."""
@@ -73,16 +77,17 @@ class LateApp:
                 if self._app is None and time.monotonic() - self._tried_at >= PAUSE_SECONDS:
                     self.start()
             except SettingError as error:
-                self._report(str(error))
+                self._report(Need.SETTINGS, str(error))
             finally:
                 self._lock.release()
         return self._app or self._refusing
 
-    def _report(self, reason: str) -> None:
+    def _report(self, unmet: Need, reason: str) -> None:
         """Logs a reason, unless it is the one that was logged last."""
+        self._unmet = unmet
         if reason != self._reason:
             self._reason = reason
-            log.error("roster: %s; requests are answered 503 until it can be used", reason)
+            log.error("%s; requests are answered 503 until it can be used", reason)
 
 
 def _describe(error: SQLAlchemyError) -> str:
@@ -93,11 +98,14 @@ def _describe(error: SQLAlchemyError) -> str:
     return type(error).__name__
 
 
-def make_refusing_app() -> Flask:
-    """Makes an application that answers every request 503, in the format of its interface."""
+def make_refusing_app(find_unmet: Callable[[], Need]) -> Flask:
+    """Makes an application that answers every request but `/livez` 503, in the format of its interface. `find_unmet`:
+    returns the need for which the service cannot answer."""
     app = Flask("roster_service", static_folder=None)
+    register_request_log(app, Settings().slow_milliseconds)
     register_error_handlers(app)
     register_host_check(app)
+    register_health(app, find_unmet)
     app.before_request(_refuse)
     app.after_request(add_common_headers)
     app.wsgi_app = EncodedIds(app.wsgi_app)  # type: ignore[method-assign]
@@ -105,4 +113,5 @@ def make_refusing_app() -> Flask:
 
 
 def _refuse() -> None:
-    raise DatabaseUnavailableError("the database cannot be used")
+    if request.path not in (LIVE_PATH, READY_PATH):
+        raise DatabaseUnavailableError("the database cannot be used")

@@ -32,7 +32,7 @@ from roster_service.reads.students import StudentsParams, find_students
 from roster_service.schemas.vendor_bodies import LoginRequest, StudentsRequest
 from roster_service.vendor.bodies import read_body
 from roster_service.vendor.responses import make_response
-from roster_service.web.request_facts import require_rate, set_disclosure, set_requesting_vendor
+from roster_service.web.request_facts import require_rate, set_disclosure, set_requesting_vendor, set_shape
 
 LOGIN_BODY = LoginRequest()
 STUDENTS_BODY = StudentsRequest()
@@ -79,6 +79,7 @@ def answer_students(services: VendorServices, holder: KeyHolder) -> Response:
     require_permission_token(_read_bearer(), holder, services.keys, issuer=services.issuer)
     body = read_body(STUDENTS_BODY)
     params = StudentsParams(**body)
+    set_shape(partial(_mask_body, body))
     read = find_students(services.reader, services.engine, holder, params)
     page = read.page
     set_disclosure(page.records, partial(_mask_body, body))

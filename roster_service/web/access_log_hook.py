@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-import functools
-import re
 from datetime import UTC, datetime
 
 from flask import Flask, Response, request
 
 from roster_service.access.access_log.writer import AccessLog, Entry
-from roster_service.web.request_facts import get_disclosure, get_request_id, get_requesting_vendor
-
-_PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
-
-
-@functools.cache
-def make_documented_path(rule: str) -> str:
-    """Returns the path of a Flask rule as the documentation writes it, `/users/{sourcedId}`. The log has no path as it
-    was sent, because that can hold the id of a student."""
-    return _PARAMETER.sub(r"{\1}", rule)
+from roster_service.web.request_facts import (
+    get_disclosure,
+    get_documented_path,
+    get_request_id,
+    get_requesting_vendor,
+)
 
 
 def register_access_log(app: Flask, access_log: AccessLog) -> None:
-    """Registers the hook that adds responses to `access_log`, and an `X-Request-Id` header to each of them."""
+    """Registers the hook that adds responses to `access_log`."""
 
     def add_entry(response: Response) -> Response:
         vendor = get_requesting_vendor()
         if vendor is not None and request.url_rule is not None:
-            response.headers["X-Request-Id"] = get_request_id()
             access_log.add(
                 Entry(
                     at=datetime.now(UTC),
                     vendor_id=vendor.vendor_id,
                     caller=vendor.caller,
                     method=request.method,
-                    path=make_documented_path(request.url_rule.rule),
+                    path=get_documented_path(),
                     status=response.status_code,
                     bytes=response.calculate_content_length() or 0,
                     request_id=get_request_id(),

@@ -27,7 +27,7 @@ from roster_service.rostering.operations import (
     show_record,
 )
 from roster_service.rostering.paths import read_raw_path
-from roster_service.web.request_facts import set_disclosure, set_requesting_vendor
+from roster_service.web.request_facts import set_disclosure, set_requesting_vendor, set_shape
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
     set_requesting_vendor(token.vendor_id, token.client_id)
     with _refuse_token_first(services, token):
         planned = operation.plan(token, read_address(services), path_ids)
+    set_shape(planned.describe_shape)
     if _has_tag():
         state = services.reader.admit(token.admission)
         if request.if_none_match.contains_weak(planned.make_tag(state)):

@@ -1,19 +1,29 @@
-"""Facts of the current request that several modules need: its id, its vendor, the vendor's rate limit, and the records
-that it discloses.
+"""Facts of the current request that several modules need: its id, its documented path, its vendor, the vendor's rate
+limit, and the records that it discloses.
 
 Flask's `g` keeps them until the request ends.
 """
 
 from __future__ import annotations
 
+import functools
+import re
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from flask import Response, g
+from flask import Response, g, request
 
 from roster_service.access.access_log.writer import Disclosure, MakeFilterText
 from roster_service.access.throttling.rate_state import RateState
 from roster_service.errors import ThrottledRequestError
+
+REQUEST_ID = "X-Request-Id"
+# The ids that the service takes over from a client or a proxy: UUIDs, trace ids, nginx's `$request_id`.
+_WELL_FORMED_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
+_PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
+# The documented path of a request whose path the service does not have.
+UNKNOWN_PATH = "(unknown)"
 
 
 @dataclass(frozen=True)
@@ -25,10 +35,23 @@ class RequestingVendor:
 
 
 def get_request_id() -> str:
-    """Returns the id of the request; the first call makes it."""
+    """Returns the id of the request: the one in its `X-Request-Id`, if that is well formed, else one that the first
+    call makes."""
     if "request_id" not in g:
-        g.request_id = secrets.token_hex(8)
+        given = request.headers.get(REQUEST_ID, "")
+        g.request_id = given if _WELL_FORMED_ID.fullmatch(given) else secrets.token_hex(8)
     return str(g.request_id)
+
+
+def get_documented_path() -> str:
+    """Returns the path of the request as the documentation writes it, `/users/{sourcedId}`. No log has a path as it was
+    sent, because that can hold the id of a student."""
+    return UNKNOWN_PATH if request.url_rule is None else _make_documented_path(request.url_rule.rule)
+
+
+@functools.cache
+def _make_documented_path(rule: str) -> str:
+    return _PARAMETER.sub(r"{\1}", rule)
 
 
 def set_requesting_vendor(vendor_id: int, caller: str) -> None:
@@ -39,6 +62,17 @@ def set_requesting_vendor(vendor_id: int, caller: str) -> None:
 def set_disclosure(records: int, make_filter_text: MakeFilterText) -> None:
     """Sets the number of records in the response. `make_filter_text`: called later, in the thread of the access log."""
     g.disclosure = Disclosure(records, make_filter_text)
+
+
+def set_shape(make_text: Callable[[], str]) -> None:
+    """Sets the shape of the request: its parameters, with every value of a filter masked. `make_text`: called only if
+    the request turns out to be slow."""
+    g.shape = make_text
+
+
+def get_shape() -> str | None:
+    """Returns the shape of the request; None as long as its parameters are not checked."""
+    return g.shape() if "shape" in g else None
 
 
 def get_requesting_vendor() -> RequestingVendor | None:

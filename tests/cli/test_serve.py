@@ -53,7 +53,7 @@ def serving(environment: dict[str, str], *options: str) -> Iterator[tuple[subpro
             printed = ""
             for line in process.stdout:
                 printed += line
-                if line.startswith("{") if "--json" in options else printed.count("\ncurl") == 5 and line == "\n":
+                if line.startswith('{"url"') if "--json" in options else printed.count("\ncurl") == 5 and line == "\n":
                     break
             yield process, printed
         finally:
@@ -123,7 +123,8 @@ def test_a_database_that_cannot_be_used_does_not_stop_the_start(
             urlopen(f"http://127.0.0.1:{free_port}/v1/login", b"{}")
         refused.value.close()
     assert (refused.value.code, int(refused.value.headers["Retry-After"]) > 0) == (503, True)
-    assert re.search(f"^roster: {reason}; requests are answered 503 until it can be used$", printed, re.MULTILINE)
+    reported = json.loads(printed.splitlines()[0])["message"]
+    assert re.fullmatch(f"{reason}; requests are answered 503 until it can be used", reported)
 
 
 @pytest.mark.parametrize("options", [["--demo"], []], ids=" ".join)

@@ -82,8 +82,8 @@ def test_trouble_that_is_found_later_is_said_once(
     caplog.clear()
     assert [ask(app) for _ in range(5)] == [503, 503, 503, 200, 200]
     assert left == []
-    reported = f"roster: {said}; requests are answered 503 until it can be used"
-    assert caplog.messages == [reported, "roster: the database can be used now"]
+    reported = f"{said}; requests are answered 503 until it can be used"
+    assert caplog.messages == [reported, "the database can be used now"]
 
 
 def test_a_wrong_setting_that_is_found_at_the_start_stops_it() -> None:

@@ -12,6 +12,8 @@ from sqlalchemy import Engine, event
 from sqlalchemy.exc import DataError
 
 from roster_service.access.credentials import secrets as secret_texts
+from roster_service.logs import JsonFormatter
+from roster_service.web.request_log import add_request_facts
 from tests.contract.client import RosterClient
 from tests.contract.messages import messages
 from tests.vendor.client import Account, VendorClient
@@ -94,6 +96,18 @@ def plant(client: RosterClient, vendor: VendorClient, account: Account) -> dict[
     }
 
 
+@pytest.fixture
+def facts_in_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """The captured log has every line of the service, with the facts of its request, as in production."""
+    caplog.set_level(logging.DEBUG, "roster_service")
+    usual = caplog.handler.formatter
+    caplog.handler.setFormatter(JsonFormatter())
+    caplog.handler.addFilter(add_request_facts)
+    yield
+    caplog.handler.removeFilter(add_request_facts)
+    caplog.handler.setFormatter(usual)
+
+
 FAULTS: list[Any] = [
     pytest.param(ValueError(STUDENT), id="a fault with a value in its words"),
     pytest.param(KeyError(STUDENT), id="a key that is missing"),
@@ -117,11 +131,12 @@ def test_no_log_line_has_a_secret_or_a_pupil_in_it(
     account: Account,
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
+    facts_in_log: None,
 ) -> None:
-    caplog.set_level(logging.INFO)
     requests = plant(client, vendor, account)
     statuses = {name: send() for name, send in requests.items()}
     assert {400, 401, 403, 404, 200} <= set(statuses.values())
+    assert caplog.text.count('"request_id"') >= len(requests)
     assert_silent(caplog.text, client, account, capsys.readouterr())
 
 
