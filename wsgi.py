@@ -7,6 +7,7 @@ import os
 import sys
 
 from roster_service.app import create_app
+from roster_service.db.deadline import end_waits_at_the_deadline
 from roster_service.db.embedded_server import open_database
 from roster_service.errors import RosterServiceError
 from roster_service.server.banner import remove_banner
@@ -21,7 +22,9 @@ try:
     # Kept open until the worker ends.
     database = contextlib.ExitStack()
     atexit.register(database.close)
-    app = LateApp(functools.partial(create_app, settings, database.enter_context(open_database(settings))))
+    make_app = functools.partial(create_app, settings, database.enter_context(open_database(settings)))
+    end_waits_at_the_deadline()
+    app = LateApp(make_app, settings.request_seconds)
     app.start()
 except RosterServiceError as error:
     # gunicorn reads exit code 4 as "the application failed to load": it stops, and does not restart workers for ever.

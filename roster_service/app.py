@@ -66,7 +66,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     engine = make_serving_engine(urls[Role.SERVING], settings)
     accounts = make_reading_engine(
         urls[Role.ACCOUNTS],
-        statement_seconds=settings.statement_seconds,
+        statement_seconds=settings.request_seconds,
         pool_size=ACCOUNTS_POOL_SIZE,
         own_sessions=False,
     )
@@ -82,7 +82,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app.url_map.merge_slashes = False
     app.extensions["roster_engine"] = engine
     app.extensions["roster_accounts_engine"] = accounts
-    ordering = make_ordering_engine(urls[Role.SERVING], statement_seconds=settings.statement_seconds)
+    ordering = make_ordering_engine(urls[Role.SERVING], statement_seconds=settings.request_seconds)
     app.extensions["roster_ordering_engine"] = ordering
     round_trips = RoundTrips(engine)
     app.extensions["roster_round_trips"] = round_trips
@@ -113,7 +113,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app.after_request(add_common_headers)
     # Flask documents this way of adding middleware. A request passes the one that was added last first.
     app.wsgi_app = EncodedIds(app.wsgi_app)  # type: ignore[method-assign]
-    app.wsgi_app = TimeLimit(app.wsgi_app, settings.statement_seconds)  # type: ignore[method-assign]
+    app.wsgi_app = TimeLimit(app.wsgi_app, settings.request_seconds)  # type: ignore[method-assign]
     if settings.trusted_proxies:
         # Each proxy appends the address of its client. The scheme and the host are those that the last proxy names.
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
@@ -153,7 +153,7 @@ def make_serving_engine(url: str, settings: Settings) -> Engine:
     """
     engine = make_reading_engine(
         url,
-        statement_seconds=settings.statement_seconds,
+        statement_seconds=settings.request_seconds,
         pool_size=POOL_SIZE,
         own_sessions=settings.prepared_statements,
     )

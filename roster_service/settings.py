@@ -27,6 +27,7 @@ IGNORED = frozenset({"TEST_DATABASE_URL"})
 RENAMED: Mapping[str, str] = {
     "WALK_MEGABYTES": "ORDERING_MEGABYTES",
     "DOCUMENT_MEGABYTES": "RENDITION_MEGABYTES",
+    "STATEMENT_SECONDS": "REQUEST_SECONDS",
 }
 
 WordT = TypeVar("WordT", bound=StrEnum)
@@ -195,10 +196,11 @@ class Settings:
     compress_bytes: int = declare_setting(
         1000, read_count(0, 10**9), "answers of so many bytes are compressed for clients that take it; 0: none"
     )
-    statement_seconds: int = declare_setting(
+    request_seconds: int = declare_setting(
         30,
         read_count(1, 3600),
-        "seconds after which the database ends a query; a request that has lasted as long starts no further query",
+        "seconds that a request may wait for the database: for connections, queries and second tries together; then it "
+        "is answered 503",
     )
 
     @classmethod

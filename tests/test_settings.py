@@ -35,7 +35,7 @@ READ = [
     ("ROSTER_TOKEN_SECONDS", "86400", "token_seconds", 86_400),
     ("ROSTER_MAX_LIMIT", "1", "max_limit", 1),
     ("ROSTER_RETENTION_DAYS", "30", "retention_days", 30),
-    ("ROSTER_STATEMENT_SECONDS", "5", "statement_seconds", 5),
+    ("ROSTER_REQUEST_SECONDS", "5", "request_seconds", 5),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import signal
 import socket
@@ -19,6 +20,7 @@ from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import TOKEN_PATH
 from roster_service.cli.console import announce_cluster, as_json, read_settings
 from roster_service.cli.demo import DemoAccount, prepare_demo
+from roster_service.db.deadline import GRACE_SECONDS
 from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.upgrades import require_current, upgrade
@@ -33,7 +35,7 @@ STOP_SECONDS = 20
 # one interpreter answered fewer requests than one, by measurement.
 WORKER_CLASS = "roster_service.server.gunicorn_worker.Worker"
 LOGGER_CLASS = "roster_service.server.gunicorn_logger.Logger"
-# The time of a request beside its statements: for a connection that times out, JSON, and sending the response.
+# The time of a request beside its waits for the database: for JSON, and sending the response.
 SPARE_SECONDS = 30
 # 0: gunicorn does not bound the request line; `BoundedRequest` does.
 REQUEST_LINE_BYTES = 0
@@ -130,12 +132,8 @@ def make_server_command(settings: Settings, application: str) -> list[str]:
 
 
 def find_worker_timeout(settings: Settings) -> int:
-    """Returns the seconds after which gunicorn takes a worker for hung: more than the longest request takes.
-
-    Just before its time is up (`TimeLimit`), a request may begin one more round trip, of at most two statements, and
-    PostgreSQL ends each of these after `statement_seconds`.
-    """
-    return 3 * settings.statement_seconds + SPARE_SECONDS
+    """Returns the seconds after which gunicorn takes a worker for hung: more than the longest request takes."""
+    return settings.request_seconds + math.ceil(GRACE_SECONDS) + SPARE_SECONDS
 
 
 def wait_until_answering(settings: Settings, child: subprocess.Popen[bytes]) -> bool:

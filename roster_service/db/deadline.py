@@ -1,19 +1,30 @@
-"""The limit on the time that the database works for one request.
+"""The deadline of a request: when the database must have ended its work for it.
 
-PostgreSQL ends a statement that takes too long. But a request has several statements, and would try the next one after
-each that was ended. So a request whose time is up begins no further statement.
+The deadline covers all that a request waits for: a free connection of a pool, a new connection, each statement, and the
+retries. PostgreSQL ends a statement at the deadline, because the statement's `statement_timeout` is the time that is
+left. A server that hangs, or that the network has lost, ends nothing: then the worker closes the connection itself,
+`GRACE_SECONDS` after the deadline. It can do so because psycopg2 waits for the database in `wait_for_database`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
+import select
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Engine, event
+import psycopg2
+from psycopg2.extensions import POLL_OK, POLL_READ, STATUS_SETUP, set_wait_callback
+from sqlalchemy import Engine, QueuePool, event
 from sqlalchemy.exc import SQLAlchemyError
+
+# How long the worker waits after the deadline for PostgreSQL to end the statement and to say so.
+GRACE_SECONDS = 2.0
+# A statement that begins so soon after its request keeps the timeout of its session, which then ends it so much later.
+EARLY_SECONDS = 1.0
 
 _own = threading.local()
 
@@ -24,27 +35,90 @@ class OverdueError(SQLAlchemyError):
 
 @contextlib.contextmanager
 def limit_time(seconds: float) -> Iterator[None]:
-    """Lets this thread, in the block, begin no statement once `seconds` have passed."""
-    _own.end = time.monotonic() + seconds
+    """Gives this thread, in the block, `seconds` for its work with databases. Inside another such block, the earlier
+    deadline counts."""
+    outer: float | None = getattr(_own, "end", None)
+    end = time.monotonic() + seconds
+    _own.end = end if outer is None else min(outer, end)
     try:
         yield
     finally:
-        # Work of the thread outside of a request has no limit.
-        del _own.end
+        _own.end = outer
+
+
+def find_time_left() -> float:
+    """Returns the seconds until the deadline of this thread, negative after it; infinity if it has none."""
+    end: float | None = getattr(_own, "end", None)
+    return math.inf if end is None else end - time.monotonic()
 
 
 def require_time_left() -> None:
-    """Raises OverdueError if this thread works for a request whose time is up."""
-    end: float | None = getattr(_own, "end", None)
-    if end is not None and time.monotonic() > end:
+    """Raises OverdueError if the deadline of this thread has passed."""
+    if find_time_left() <= 0:
         raise OverdueError("the time of the request is up")
 
 
-def enforce_deadline(engine: Engine) -> None:
-    """Makes every new connection and every statement of the engine call `require_time_left` first."""
+def limit_statement(timeout_seconds: float) -> str:
+    """Returns the SQL that stands before a statement, so that it ends at the deadline; '' if there is none, or if the
+    session's own timeout, of `timeout_seconds`, ends it in time.
+
+    Raises OverdueError if the deadline has passed.
+    """
+    require_time_left()
+    left = find_time_left()
+    if left > timeout_seconds - EARLY_SECONDS or left == math.inf:
+        return ""
+    # The timeout 0 would be no timeout.
+    return f"SET LOCAL statement_timeout = '{math.ceil(left * 1000)}ms'; "
+
+
+def enforce_deadline(engine: Engine, timeout_seconds: float) -> None:
+    """Makes every new connection and every statement of the engine end at the deadline. `timeout_seconds`: of the
+    engine's sessions."""
 
     def check(*_: Any) -> None:
         require_time_left()
 
+    def limit(
+        _connection: object, _cursor: object, statement: str, parameters: Any, _context: object, _many: bool
+    ) -> tuple[str, Any]:
+        return limit_statement(timeout_seconds) + statement, parameters
+
     event.listen(engine, "do_connect", check)
-    event.listen(engine, "before_cursor_execute", check)
+    event.listen(engine, "before_cursor_execute", limit, retval=True)
+
+
+class DeadlinePool(QueuePool):
+    """A pool that lets a request wait for a free connection until its deadline at most."""
+
+    @property
+    def _timeout(self) -> float:
+        return max(0.0, min(self._longest_wait, find_time_left()))
+
+    @_timeout.setter
+    def _timeout(self, seconds: float) -> None:
+        self._longest_wait = seconds
+
+
+def end_waits_at_the_deadline() -> None:
+    """Makes psycopg2, in this process, wait for databases as `wait_for_database` does. COPY is not possible then."""
+    set_wait_callback(wait_for_database)
+
+
+def wait_for_database(connection: Any) -> None:
+    """Waits until the database has answered, or has accepted the new connection.
+
+    Raises psycopg2.OperationalError, upon which psycopg2 closes the connection, when the grace after the deadline of
+    this thread has ended, or when a new connection takes longer than its `connect_timeout`.
+    """
+    end = time.monotonic() + find_time_left() + GRACE_SECONDS
+    if connection.status == STATUS_SETUP:
+        # libpq itself observes this parameter only where nobody waits in its place. 0 stands for no timeout there.
+        timeout = float(connection.info.dsn_parameters.get("connect_timeout", 0)) or math.inf
+        end = min(end, time.monotonic() + timeout)
+    while (state := connection.poll()) != POLL_OK:
+        waiting = select.poll()
+        waiting.register(connection.fileno(), select.POLLIN if state == POLL_READ else select.POLLOUT)
+        left = end - time.monotonic()
+        if left <= 0 or not waiting.poll(None if left == math.inf else math.ceil(left * 1000)):
+            raise psycopg2.OperationalError("the database does not answer in time")

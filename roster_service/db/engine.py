@@ -6,21 +6,34 @@ zone, so that no setting of the server changes the meaning of a statement.
 
 from __future__ import annotations
 
+import math
 import re
+import select
 from collections.abc import Mapping
 from typing import Any
 
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 from psycopg2.extensions import connection as DriverConnection  # noqa: N812  (the driver's own class)
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import InvalidatePoolError, OperationalError
 
-from roster_service.db.deadline import enforce_deadline
+from roster_service.db.deadline import DeadlinePool, enforce_deadline
 from roster_service.db.prepared_statements import allow_preparing
 from roster_service.errors import DatabaseUnavailableError, SettingError
 
-# The longest wait for a free connection of the pool, and for a new connection.
-POOL_SECONDS = CONNECT_SECONDS = 10
+# The longest wait for a free connection of the pool.
+POOL_SECONDS = 10
+# How libpq connects, unless the URL says otherwise. A database that hangs or is cut off must not take all the time of
+# each request: after the first failure, a request waits for a new connection only. The others find a network that has
+# gone, under a connection that is idle (keepalives) and under one that is not.
+CONNECTING = {
+    "connect_timeout": 3,
+    "keepalives_idle": 20,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 40_000,
+    "application_name": "roster",
+}
 # The limit on the statements of a worker before it serves: on each of them, and on the time in which it may begin one.
 START_SECONDS = 10
 # Settings of the planner for requests.
@@ -42,8 +55,12 @@ _SNAPSHOTS = {"default_transaction_isolation": "repeatable read", "default_trans
 _SPECIAL, _ESCAPED = re.compile(r"[\\\s]"), r"\\\g<0>"
 # The key in `Connection.info` that marks the first statement of a transaction.
 _STARTS_TRANSACTION = "roster_starts_transaction"
-# The execution option with the text that a batch of `RoundTrips` begins with.
-BATCH_START = "roster_batch_start"
+# The execution options of an engine for `RoundTrips`: the text that begins a batch, and the timeout of a statement.
+BATCH_START, BATCH_SECONDS = "roster_batch_start", "roster_batch_seconds"
+# The key in the `info` of a pooled connection that marks one that was used before.
+_USED = "roster_used"
+# The timeout of a counter, in seconds.
+COUNTING_SECONDS = 2
 SESSIONS_IGNORE_SETTINGS = (
     "the database sessions ignore the settings of the service; behind a pooler, set ROSTER_PREPARED_STATEMENTS=false"
 )
@@ -60,7 +77,7 @@ def make_engine(url: str) -> Engine:
 def make_startup_engine(url: str) -> Engine:
     """Returns an engine for the statements of a worker before it serves. It may write; a statement ends after
     `START_SECONDS`."""
-    engine = _make_engine(url, {}, pool_size=1)
+    engine = _make_engine(url, {}, pool_size=1, timeout_seconds=START_SECONDS)
     _open_transactions_with(engine, _set_locally({"statement_timeout": f"{START_SECONDS}s"}))
     return engine
 
@@ -85,9 +102,9 @@ def make_reading_engine(url: str, *, statement_seconds: int, pool_size: int, own
     else:
         local = _set_locally(settings)
         begin, start = f"BEGIN {_ONE_SNAPSHOT}; {local}", f"SET TRANSACTION {_ONE_SNAPSHOT}; {local}"
-    engine = _make_engine(url, extra, pool_size=pool_size)
+    engine = _make_engine(url, extra, pool_size=pool_size, timeout_seconds=statement_seconds)
     _open_transactions_with(engine, begin)
-    engine.update_execution_options(**{BATCH_START: start})
+    engine.update_execution_options(**{BATCH_START: start, BATCH_SECONDS: statement_seconds})
     return allow_preparing(engine, own_sessions)
 
 
@@ -139,14 +156,16 @@ def _open_transactions_with(engine: Engine, start: str) -> None:
 
 
 def make_counting_engine(url: str) -> Engine:
-    """Returns an engine for counters: each statement commits by itself and ends after two seconds. A crash of the
-    database may lose the last ones, because commits do not wait for the disk."""
+    """Returns an engine for counters: each statement commits by itself and ends after `COUNTING_SECONDS`. A crash of
+    the database may lose the last ones, because commits do not wait for the disk."""
     session = {
         "default_transaction_isolation": "read committed",
-        "statement_timeout": "2s",
+        "statement_timeout": f"{COUNTING_SECONDS}s",
         "synchronous_commit": "off",
     }
-    return _make_engine(url, _write_options(session), pool_size=2).execution_options(isolation_level="AUTOCOMMIT")
+    return _make_engine(
+        url, _write_options(session), pool_size=2, timeout_seconds=COUNTING_SECONDS, isolation_level="AUTOCOMMIT"
+    )
 
 
 def make_ordering_engine(url: str, *, statement_seconds: int) -> Engine:
@@ -158,7 +177,7 @@ def make_ordering_engine(url: str, *, statement_seconds: int) -> Engine:
         **_PLANNING,
         "timezone": "UTC",
     }
-    engine = _make_engine(url, {}, pool_size=1)
+    engine = _make_engine(url, {}, pool_size=1, timeout_seconds=statement_seconds)
     _open_transactions_with(engine, _set_locally(settings))
 
     @event.listens_for(engine, "connect")
@@ -176,7 +195,10 @@ def _write_options(session: dict[str, str]) -> dict[str, str]:
     return {"options": " ".join(f"-c {name}={_SPECIAL.sub(_ESCAPED, value)}" for name, value in settings.items())}
 
 
-def _make_engine(url: str, extra: Mapping[str, Any], *, pool_size: int) -> Engine:
+def _make_engine(
+    url: str, extra: Mapping[str, Any], *, pool_size: int, timeout_seconds: float = math.inf, **more: Any
+) -> Engine:
+    """Returns an engine whose sessions end a statement after `timeout_seconds`. `more`: for `create_engine`."""
     try:
         address = make_url(url)
     except Exception as error:
@@ -185,6 +207,7 @@ def _make_engine(url: str, extra: Mapping[str, Any], *, pool_size: int) -> Engin
         raise SettingError(f"the database must be PostgreSQL, not {address.get_backend_name()}")
     engine = create_engine(
         address.set(drivername="postgresql+psycopg2"),
+        poolclass=DeadlinePool,
         pool_size=pool_size,
         max_overflow=2,
         pool_timeout=POOL_SECONDS,
@@ -194,10 +217,24 @@ def _make_engine(url: str, extra: Mapping[str, Any], *, pool_size: int) -> Engin
         enable_from_linting=False,
         # Values of statements are personal data, which the text of an error must not quote.
         hide_parameters=True,
-        connect_args={**extra, "connect_timeout": CONNECT_SECONDS, "application_name": "roster"},
+        connect_args={**extra, **{name: value for name, value in CONNECTING.items() if name not in address.query}},
+        **more,
     )
-    enforce_deadline(engine)
+    enforce_deadline(engine, timeout_seconds)
+    event.listen(engine, "checkout", _refuse_dead_connection)
     return engine
+
+
+def _refuse_dead_connection(driver: Any, record: Any, _proxy: object) -> None:
+    """Makes the pool connect again if the server has ended a session while it was idle. Nothing else arrives there, so
+    there is nothing to read otherwise."""
+    if record.info.get(_USED) and not driver.closed:
+        waiting = select.poll()
+        waiting.register(driver.fileno(), select.POLLIN)
+        if waiting.poll(0):
+            # The connections of the pool have the same age, so they are probably dead too.
+            raise InvalidatePoolError
+    record.info[_USED] = True
 
 
 def require_reachable(engine: Engine) -> None:

@@ -17,8 +17,8 @@ from psycopg2.errors import FeatureNotSupported
 from sqlalchemy import Engine, Row
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.db.deadline import require_time_left
-from roster_service.db.engine import BATCH_START
+from roster_service.db.deadline import limit_statement
+from roster_service.db.engine import BATCH_SECONDS, BATCH_START
 from roster_service.db.prepared_statements import (
     Statement,
     ensure_prepared,
@@ -59,7 +59,9 @@ class RoundTrips:
     def __init__(self, engine: Engine) -> None:
         """`engine`: of `make_reading_engine`."""
         self._engine = engine
-        self._start: str = engine.get_execution_options()[BATCH_START]
+        options = engine.get_execution_options()
+        self._start: str = options[BATCH_START]
+        self._timeout_seconds: float = options[BATCH_SECONDS]
         self._prepared = may_prepare(engine)
         self._own = threading.local()
 
@@ -117,8 +119,7 @@ class RoundTrips:
         with own.driver.cursor() as cursor:
 
             def send(batch: str) -> None:
-                require_time_left()
-                cursor.execute(f"{self._start} {batch}")
+                cursor.execute(f"{self._start} {limit_statement(self._timeout_seconds)}{batch}")
 
             if self._prepared:
                 for call in calls:

@@ -31,16 +31,19 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 # The shortest time between two attempts of a worker to use the database.
-PAUSE_SECONDS = 1.0
+PAUSE_SECONDS = 0.5
 
 log = logging.getLogger(__name__)
 
 
 class LateApp:
-    """The WSGI application. `make_app` makes the Flask application and raises as `create_app`. Threads may share it."""
+    """The WSGI application. Threads may share it."""
 
-    def __init__(self, make_app: Callable[[], WSGIApplication]) -> None:
+    def __init__(self, make_app: Callable[[], WSGIApplication], seconds: float) -> None:
+        """`make_app`: makes the Flask application and raises as `create_app`. `seconds`: how long a request may wait
+        for the database; the attempts to use it count."""
         self._make_app = make_app
+        self._seconds = seconds
         self._app: WSGIApplication | None = None
         self._refusing: WSGIApplication = make_refusing_app(lambda: self._unmet)
         self._lock = threading.Lock()
@@ -49,8 +52,10 @@ class LateApp:
         self._unmet = Need.DATABASE
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        app = self._app or self._find()
-        return app(environ, start_response)
+        if self._app is not None:
+            return self._app(environ, start_response)
+        with limit_time(self._seconds):
+            return self._find()(environ, start_response)
 
     def start(self) -> None:
         """Makes the Flask application if it can use the database now; else logs the reason.

@@ -101,7 +101,9 @@ def answer_failure(problem: Problem, description: str, status: int) -> Response:
     rostering nor the vendor interface."""
     if rostering.is_rostering(request.path) or vendor.is_vendor(request.path):
         return handle_refusal(RefusedRequestError(problem, description))
-    response = jsonify({"error": "server_error", "error_description": description})
+    # RFC 6749 defines both codes, for the other endpoint of OAuth.
+    word = "temporarily_unavailable" if problem is Problem.BUSY else "server_error"
+    response = jsonify({"error": word, "error_description": description})
     response.status_code = status
     response.headers["Cache-Control"] = "no-store"
     if problem is Problem.BUSY:

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
 
 class TimeLimit:
-    """Lets a request begin no more work in the database once `seconds` have passed. A statement that is running by then
-    goes on to its own timeout."""
+    """Gives each request `seconds` for its work with the database."""
 
     def __init__(self, app: WSGIApplication, seconds: int) -> None:
         self._app = app

@@ -43,7 +43,7 @@ def test_a_query_that_takes_too_long_is_503(
     make_served: Callable[..., Served], served: Served, expected_faults: pytest.LogCaptureFixture
 ) -> None:
     """A lock stands in for a slow query; when it is gone, the same request is answered."""
-    own = make_served(served.url, statement_seconds=1)
+    own = make_served(served.url, request_seconds=1)
     token = own.client.token("v1p2")
     with own.engine.begin() as connection:
         connection.execute(text("LOCK TABLE courses IN ACCESS EXCLUSIVE MODE"))
@@ -80,7 +80,7 @@ def test_what_took_too_long_is_not_tried_in_another_way(
     make_served: Callable[..., Served], cancelled: list[str], expected_faults: pytest.LogCaptureFixture, path: str
 ) -> None:
     """Nothing is known yet of the caller and the collection, so there is much to ask."""
-    own = make_served(statement_seconds=1)
+    own = make_served(request_seconds=1)
     token = own.client.token("v1p2")
     with own.engine.begin() as connection:
         connection.execute(text("LOCK TABLE users IN ACCESS EXCLUSIVE MODE"))
@@ -112,8 +112,8 @@ def test_a_database_that_is_away_is_503_and_comes_back(
         assert_failed(answer, 503, "server_busy")
     else:
         raise AssertionError("the service never found its database again")
-    # The token endpoint has connections of its own.
-    assert sorted({client.ask_token(client.form()).status for _ in range(10)}) == [200, 503]
+    # The token endpoint has connections of its own, and finds that they were ended before it uses one.
+    assert {client.ask_token(client.form()).status for _ in range(10)} == {200}
 
     engine = served.app.extensions["roster_engine"]
     engine.dispose()

@@ -36,7 +36,7 @@ def make(*troubles: Exception) -> tuple[LateApp, list[Exception]]:
         app.add_url_rule("/<path:_path>", view_func=lambda _path: "served", methods=["GET"])
         return app
 
-    return LateApp(make_app), left
+    return LateApp(make_app, 60), left
 
 
 def ask(app: LateApp, path: str = PATHS["v1p1"]) -> int:
@@ -111,6 +111,6 @@ def test_while_one_thread_tries_the_others_are_refused() -> None:
             seen.append(ask(app))
         raise AWAY
 
-    app = LateApp(make_app)
+    app = LateApp(make_app, 60)
     assert ask(app) == 503
     assert seen == [503, 503]

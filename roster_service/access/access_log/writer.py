@@ -22,12 +22,15 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.access.throttling.storage import delete_old_windows
+from roster_service.db.deadline import limit_time
 from roster_service.db.tables import audit, usage
 
 log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.8
 PURGE_EVERY = timedelta(hours=1)
+# The longest that one attempt to write may take: a worker that ends waits for it.
+WRITE_SECONDS = 10
 # While the database is away, a worker drops its oldest entries beyond this number, to bound its memory.
 KEPT_ENTRIES = 100_000
 
@@ -99,7 +102,7 @@ class AccessLog:
             if not entries:
                 return
             try:
-                with self._engine.begin() as connection:
+                with limit_time(WRITE_SECONDS), self._engine.begin() as connection:
                     write_entries(connection, entries)
                     self._purge(connection)
             except SQLAlchemyError as error:
