@@ -1,8 +1,9 @@
 """Every setting of the service: a typed field, its default and its help text.
 
-The environment variable of a field is `ROSTER_` and the field's name in capitals. A test compares the settings table of
-`docs/operators.md` with these fields. A `ROSTER_` variable without a field is refused, so that a typing error does not
-silently leave the default in place.
+The environment variable of a field is `ROSTER_` and the field's name in capitals. The same name with `_FILE` may name a
+file with the value instead, as containers give secrets. A test compares the settings table of `docs/operators.md` with
+these fields. A `ROSTER_` variable without a field is refused, so that a typing error does not silently leave the
+default in place.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import dataclasses
 import difflib
 import logging
 import os
+import re
 import secrets
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -21,6 +23,10 @@ from roster_service.errors import SettingError
 from roster_service.logs import LogFormat, LogLevel
 
 PREFIX = "ROSTER_"
+# What follows the name of a setting in the variable that names a file with its value.
+FILE_SUFFIX = "_FILE"
+# Stands for a secret that is not shown.
+HIDDEN = "***"
 # Variables that other programs of this project read. The service ignores them.
 IGNORED = frozenset({"TEST_DATABASE_URL"})
 # Former names and their new ones. This version reads a former name and logs a warning; the next version refuses it.
@@ -92,10 +98,33 @@ def read_secret(text: str) -> str:
     return text
 
 
-def declare_setting(default: Any, reader: Callable[[str], Any], explanation: str) -> Any:
+def hide_secret(_text: str) -> str:
+    """Returns what stands for a secret."""
+    return HIDDEN
+
+
+def hide_passwords(url: str) -> str:
+    """Returns an address without its passwords: before the host, and among the parameters."""
+    shown = re.sub(r"^([^:]+://[^:/@]*):.*@", rf"\1:{HIDDEN}@", url, flags=re.DOTALL)
+    return re.sub(r"(password=)[^&]*", rf"\1{HIDDEN}", shown)
+
+
+def declare_setting(
+    default: Any, reader: Callable[[str], Any], explanation: str, show: Callable[[str], str] = str
+) -> Any:
     """Declares a field of `Settings`: its default, the reader of the variable's text, which raises ValueError to refuse
-    it, and the help text."""
-    return dataclasses.field(default=default, metadata={"reader": reader, "help": explanation})
+    it, the help text, and the text that may be shown of a value."""
+    return dataclasses.field(default=default, metadata={"reader": reader, "help": explanation, "show": show})
+
+
+@dataclasses.dataclass(frozen=True)
+class SettingText:
+    """The text of a setting in the environment. `variable`: that gives it; `path`: of the file that it was read from,
+    if there is one."""
+
+    variable: str
+    text: str
+    path: str | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -106,12 +135,14 @@ class Settings:
         None,
         read_text,
         "PostgreSQL 15 or newer, as `postgresql://user:password@host/name`; none: the embedded server",
+        hide_passwords,
     )
     role_password: str | None = declare_setting(
         None,
         read_text,
         "password of the database roles that requests are served as; none: one that follows from the password in "
         "ROSTER_DATABASE_URL",
+        hide_secret,
     )
     home: Path = declare_setting(Path("var"), Path, "data folder: the embedded server's files, the secret key")
     host: str = declare_setting("127.0.0.1", read_text, "address to listen on")
@@ -124,7 +155,7 @@ class Settings:
         "the address of each request",
     )
     secret_key: str | None = declare_setting(
-        None, read_secret, "seals the signing keys at rest; made and kept in the data folder when absent"
+        None, read_secret, "seals the signing keys at rest; made and kept in the data folder when absent", hide_secret
     )
     token_seconds: int = declare_setting(
         3600, read_count(60, 86400), "validity of a rostering access token, in seconds"
@@ -154,6 +185,7 @@ class Settings:
         None,
         read_rate_storage,
         "where requests of vendors are counted, `redis://host`, for many machines; none: the database",
+        hide_passwords,
     )
     ordering_megabytes: int = declare_setting(
         1024, read_count(1, 10**6), "what orderings may take in the database, in megabytes"
@@ -207,32 +239,27 @@ class Settings:
     def from_environ(cls, environ: Mapping[str, str]) -> Settings:
         """Reads the settings from environment variables.
 
-        Raises SettingError for an unknown name, for a refused value, and for a setting that is set under both its
-        former and its present name.
+        Raises SettingError as `read_setting_texts`, and for a refused value.
         """
-        rows = {row.name.upper(): row for row in dataclasses.fields(cls)}
+        rows = {row.name: row for row in dataclasses.fields(cls)}
         values: dict[str, Any] = {}
-        for variable, text in environ.items():
-            name = variable.removeprefix(PREFIX)
-            if name == variable or name in IGNORED:
-                continue
-            if name in RENAMED:
-                name = _find_new_name(name, environ)
-            if name not in rows:
-                near = difflib.get_close_matches(name, rows, 1)
-                hint = f"; did you mean {PREFIX}{near[0]}?" if near else ""
-                raise SettingError(f"{variable} is no setting of this service{hint}")
+        for name, given in read_setting_texts(environ).items():
             try:
-                values[rows[name].name] = rows[name].metadata["reader"](text)
+                values[name] = rows[name].metadata["reader"](given.text)
             except ValueError as error:
-                raise SettingError(f"{variable} {error}") from None
+                raise SettingError(f"{given.variable} {error}") from None
         return cls(**values)
+
+    @property
+    def secret_key_path(self) -> Path:
+        """The file of the secret key, if no setting gives it."""
+        return self.home / "secret_key"
 
     def read_secret_key(self) -> str:
         """Returns the setting `secret_key`, else the key in the data folder, which the first call makes."""
         if self.secret_key is not None:
             return self.secret_key
-        path = self.home / "secret_key"
+        path = self.secret_key_path
         if not path.exists():
             self.home.mkdir(parents=True, exist_ok=True)
             # Linked into place when it is complete: two processes that start at once then use the same key.
@@ -248,10 +275,39 @@ class Settings:
         return path.read_text().strip()
 
 
-def _find_new_name(former: str, environ: Mapping[str, str]) -> str:
-    """Returns the present name of a setting. Raises SettingError if both names are set."""
-    name = RENAMED[former]
-    if PREFIX + name in environ:
-        raise SettingError(f"{PREFIX}{former} is the former name of {PREFIX}{name}; set one of them")
-    _log.warning("%s is called %s now; the next version refuses the old name", PREFIX + former, PREFIX + name)
-    return name
+def read_setting_texts(environ: Mapping[str, str]) -> Mapping[str, SettingText]:
+    """Returns the texts that environment variables, or the files that they name, give for fields of `Settings`.
+
+    Raises SettingError for an unknown name, for a file that cannot be read, and for a setting that is set twice: under
+    its former and its present name, or with its value and with a file.
+    """
+    names = {row.name.upper(): row.name for row in dataclasses.fields(Settings)}
+    found: dict[str, SettingText] = {}
+    for variable in sorted(name for name in environ if name.startswith(PREFIX)):
+        given = variable.removeprefix(PREFIX)
+        if given in IGNORED:
+            continue
+        called = given.removesuffix(FILE_SUFFIX)
+        name = RENAMED.get(called, called)
+        if name not in names:
+            near = difflib.get_close_matches(given, names, 1)
+            hint = f"; did you mean {PREFIX}{near[0]}?" if near else ""
+            raise SettingError(f"{variable} is no setting of this service{hint}")
+        field = names[name]
+        if field in found:
+            raise SettingError(f"{found[field].variable} and {variable} give one setting; set one of them")
+        if name != called:
+            _log.warning("%s is called %s now; the next version refuses the old name", PREFIX + called, PREFIX + name)
+        path = environ[variable] if given != called else None
+        found[field] = SettingText(variable, environ[variable] if path is None else _read_file(variable, path), path)
+    return found
+
+
+def _read_file(variable: str, path: str) -> str:
+    """Returns the text of a file, without the end of its line."""
+    try:
+        return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise SettingError(f"{variable} names a file that is no text in UTF-8") from None
+    except OSError as error:
+        raise SettingError(f"{variable} names a file that cannot be read: {error.strerror}") from None

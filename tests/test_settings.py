@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from roster_service.errors import SettingError
-from roster_service.settings import PREFIX, RENAMED, Settings
+from roster_service.settings import PREFIX, RENAMED, Settings, hide_passwords
 
 
 def test_without_variables_every_setting_has_its_default() -> None:
@@ -127,5 +127,62 @@ def test_a_former_name_is_read_with_a_warning(former: str, name: str, caplog: py
 
 @pytest.mark.parametrize(("former", "name"), RENAMED.items())
 def test_a_setting_with_both_of_its_names_is_refused(former: str, name: str) -> None:
-    with pytest.raises(SettingError, match=f"{PREFIX}{former} is the former name of {PREFIX}{name}"):
+    first, second = sorted((PREFIX + former, PREFIX + name))
+    with pytest.raises(SettingError, match=f"{first} and {second} give one setting"):
         Settings.from_environ({PREFIX + former: "77", PREFIX + name: "77"})
+
+
+@pytest.mark.parametrize("row", dataclasses.fields(Settings), ids=lambda row: row.name)
+def test_every_setting_is_read_from_a_file(row: dataclasses.Field[object], tmp_path: Path) -> None:
+    values = {f"{PREFIX}{key}": text for key, text in EXAMPLES.items()}
+    variable = PREFIX + row.name.upper()
+    kept = tmp_path / "kept"
+    text = values.get(variable) or ("77" if row.default is None else str(row.default))
+    kept.write_text(f"{text}\n")
+    assert Settings.from_environ({f"{variable}_FILE": str(kept)}) == Settings.from_environ({variable: text})
+    with pytest.raises(SettingError, match=f"{variable} and {variable}_FILE give one setting"):
+        Settings.from_environ({variable: text, f"{variable}_FILE": str(kept)})
+
+
+EXAMPLES = {
+    "PUBLIC_URL": "https://roster.example",
+    "SECRET_KEY": "k" * 40,
+    "RATE_STORAGE_URL": "redis://host",
+}
+
+
+def test_a_former_name_may_name_a_file(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("77")
+    found = Settings.from_environ({"ROSTER_WALK_MEGABYTES_FILE": str(tmp_path / "kept")})
+    assert found.ordering_megabytes == 77
+
+
+UNREADABLE: dict[str, tuple[bytes | None, str]] = {
+    "it does not exist": (None, "cannot be read: No such file or directory"),
+    "it is no text": (b"\xff\xfe" + b"x" * 40, "is no text in UTF-8"),
+    "it is empty": (b"\n", "must have at least 32 characters"),
+}
+
+
+@pytest.mark.parametrize(("content", "reason"), UNREADABLE.values(), ids=UNREADABLE)
+def test_a_file_that_gives_no_value_is_refused(content: bytes | None, reason: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "kept").write_bytes(content)
+    with pytest.raises(SettingError, match=f"ROSTER_SECRET_KEY_FILE .*{reason}"):
+        Settings.from_environ({"ROSTER_SECRET_KEY_FILE": str(tmp_path / "kept")})
+
+
+ADDRESSES = {
+    "postgresql://roster:hunter2@host/name": "postgresql://roster:***@host/name",
+    "postgresql://roster:hunt@er/2#?@host:1/name": "postgresql://roster:***@host:1/name",
+    "postgresql://roster@host/name?sslpassword=hunter2&password=hunter2&x=1": (
+        "postgresql://roster@host/name?sslpassword=***&password=***&x=1"
+    ),
+    "redis://:hunter2@host": "redis://:***@host",
+    "postgresql://host:5432/name": "postgresql://host:5432/name",
+}
+
+
+@pytest.mark.parametrize(("address", "shown"), ADDRESSES.items())
+def test_an_address_is_shown_without_its_passwords(address: str, shown: str) -> None:
+    assert hide_passwords(address) == shown

@@ -14,6 +14,7 @@ from roster_service.cli.console import announce_cluster, as_json, open_connectio
 from roster_service.cli.feeds import feed
 from roster_service.cli.keys import keys
 from roster_service.cli.server import run
+from roster_service.cli.setting_list import settings_list
 from roster_service.cli.sync import sync
 from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
@@ -74,5 +75,5 @@ def db_restored(as_json: bool) -> None:
     show(restored, as_json, lambda _: AFTER_RESTORE.format(revision=state.revision))
 
 
-for group in (run, feed, sync, vendor, client, keys, usage, audit):
+for group in (run, settings_list, feed, sync, vendor, client, keys, usage, audit):
     main.add_command(group)

@@ -104,7 +104,10 @@ def serve(settings: Settings, url: str, when_answering: Callable[[bool], None]) 
     command = make_server_command(settings, "wsgi:app")
     # In a new session, so that Ctrl-C in the terminal interrupts this process only, which then stops gunicorn.
     child = subprocess.Popen(  # noqa: S603  (our own server)
-        command, env=os.environ | {"ROSTER_DATABASE_URL": url}, start_new_session=True
+        command,
+        # The workers use the embedded server of this process.
+        env=os.environ | ({"ROSTER_DATABASE_URL": url} if settings.database_url is None else {}),
+        start_new_session=True,
     )
     try:
         when_answering(wait_until_answering(settings, child))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
+from sqlalchemy import Engine
 
+from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.cli import main
+from roster_service.settings import Settings
 from tests.cli.conftest import Roster, make_environment
 
 Answer = Callable[..., Any]
@@ -54,4 +58,20 @@ def test_another_secret_key_makes_no_key_that_the_service_could_not_open(
     done = CliRunner().invoke(main, ["keys", "rotate"], env=environment)
     assert done.exit_code == 1
     assert "ROSTER_SECRET_KEY" in done.stderr
+    assert "roster keys rotate --lost" in done.stderr
     assert answer("keys", "list") == before
+
+
+def test_a_lost_secret_key_is_replaced_and_tokens_stay_valid(
+    answer: Answer, roster: Roster, engine: Engine, tmp_path: Path
+) -> None:
+    first = answer("keys", "rotate")
+    (tmp_path / "secret_key").unlink()
+    refused = roster("keys", "rotate")
+    assert (refused.exit_code, "roster keys rotate --lost" in refused.stderr) == (1, True)
+    made = answer("keys", "rotate", "--lost")
+    states = {item["key_id"]: item["state"] for item in answer("keys", "list")}
+    assert (states[first["key_id"]], states[made["key_id"]]) == ("verifies", "signs")
+    # The service starts with the new secret key, and could not with the lost one.
+    with engine.begin() as connection:
+        ensure_signing_key(connection, Settings(home=tmp_path).read_secret_key())

@@ -146,15 +146,20 @@ ENDS = {"roster run": {"roster: the server did not start; the lines above say wh
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_a_secret_key_that_opens_no_signing_key_stops_the_start(engine: Engine, free_port: int, server: str) -> None:
+def test_a_secret_key_that_opens_no_signing_key_stops_the_start(
+    engine: Engine, free_port: int, server: str, tmp_path: Path
+) -> None:
+    """Also where files give the settings, as in a container."""
     with engine.begin() as connection:
         add_signing_key(connection, "the secret key that sealed the signing key")
     settings = {
-        "database_url": engine.url.render_as_string(hide_password=False),
-        "secret_key": "another secret key, of enough characters",
-        "port": str(free_port),
-        "workers": "2",
+        "database_url_file": engine.url.render_as_string(hide_password=False),
+        "secret_key_file": "another secret key, of enough characters",
     }
+    for name, text in settings.items():
+        settings[name] = str(tmp_path / name)
+        Path(settings[name]).write_text(f"{text}\n")
+    settings |= {"port": str(free_port), "workers": "2"}
     environment = environment_of(**settings) | {"GUNICORN_CMD_ARGS": f"--bind 127.0.0.1:{free_port}"}
     with subprocess.Popen(SERVERS[server], env=environment, cwd=PROJECT, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -165,7 +170,7 @@ def test_a_secret_key_that_opens_no_signing_key_stops_the_start(engine: Engine, 
     assert process.returncode != 0
     assert sentences == ENDS[server] | {
         "roster: the signing key was sealed with another ROSTER_SECRET_KEY than the one that is set, or kept in the "
-        "data folder; set the one that sealed it"
+        "data folder; set the one that sealed it, or, if it is lost, run `roster keys rotate --lost`"
     }
 
 

@@ -25,7 +25,7 @@ def workers(make_served: Callable[..., Served]) -> tuple[Served, Served]:
 def rotate(served: Served, lasting: timedelta) -> str:
     """A new key."""
     with served.engine.begin() as connection:
-        return rotate_signing_key(connection, SECRET_KEY, lasting)
+        return rotate_signing_key(connection, SECRET_KEY, lasting, is_lost=False)
 
 
 def ask(client: RosterClient, version: str, token: str) -> int:

@@ -94,7 +94,7 @@ CHANGES: dict[str, tuple[Callable[[Connection, Credentials], object], bool, bool
         True,
     ),
     "a signing key replaced at once": (
-        lambda it, _who: signing_keys.rotate_signing_key(it, SECRET_KEY, timedelta(0)),
+        lambda it, _who: signing_keys.rotate_signing_key(it, SECRET_KEY, timedelta(0), is_lost=False),
         True,
         True,
     ),

@@ -87,7 +87,7 @@ def _read_signing_key(connection: Connection, seal: Fernet) -> RSAKey:
     except InvalidToken:
         raise SettingError(
             "the signing key was sealed with another ROSTER_SECRET_KEY than the one that is set, or kept in the data "
-            "folder; set the one that sealed it"
+            "folder; set the one that sealed it, or, if it is lost, run `roster keys rotate --lost`"
         ) from None
     return RSAKey.import_key(pem, {"kid": row.key_id, "use": "sig", "alg": ALGORITHM})
 
@@ -118,14 +118,15 @@ def add_signing_key(connection: Connection, secret_key: str) -> str:
     return str(key.kid)
 
 
-def rotate_signing_key(connection: Connection, secret_key: str, lasting: timedelta) -> str:
+def rotate_signing_key(connection: Connection, secret_key: str, lasting: timedelta, *, is_lost: bool) -> str:
     """Makes a key that signs from now on, and returns its id. Older keys verify for `lasting`, or shorter if they
-    already have an earlier end.
+    already have an earlier end: to verify takes no secret key.
 
-    Raises SettingError if `secret_key` is not the one that sealed the present key: the service could not open the new
-    key.
+    `is_lost`: whether the secret key that sealed the present key is lost. Otherwise `secret_key` must be that one, or
+    the service could not open the new key; raises SettingError.
     """
-    ensure_signing_key(connection, secret_key)
+    if not is_lost:
+        ensure_signing_key(connection, secret_key)
     ends = func.now() + lasting
     longer = or_(signing_keys.c.retired_at.is_(None), signing_keys.c.retired_at > ends)
     connection.execute(update(signing_keys).where(longer).values(retired_at=ends))
