@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from flask import Flask, Response
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from roster_service.access.access_log.writer import AccessLog
@@ -30,6 +30,7 @@ from roster_service.db.engine import (
 from roster_service.db.roles import Role, make_role_urls, require_role
 from roster_service.db.round_trip import RoundTrips
 from roster_service.db.upgrades import require_servable
+from roster_service.metrics import CONNECTIONS
 from roster_service.oauth.token_endpoint import register_oauth
 from roster_service.query.params import Limits
 from roster_service.reads.reader import Reader
@@ -44,6 +45,7 @@ from roster_service.web.docs_page import register_docs
 from roster_service.web.error_handlers import register_error_handlers
 from roster_service.web.health import Check, Need, find_first_unmet, register_health
 from roster_service.web.host_header import register_host_check
+from roster_service.web.metrics_page import register_metrics_page, register_request_metrics
 from roster_service.web.pipeline import Services
 from roster_service.web.request_log import register_request_log
 from roster_service.web.time_limit import TimeLimit
@@ -75,6 +77,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
 
     app = Flask("roster_service", static_folder=None)
     register_request_log(app, settings.slow_milliseconds)
+    register_request_metrics(app)
     register_host_check(app)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.url_map.converters["id"] = IdConverter
@@ -102,11 +105,16 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     register_oauth(
         app, accounts, keys, tokens, issuer=issuer, public_url=settings.public_url, seconds=settings.token_seconds
     )
+    if settings.metrics_token is not None:
+        register_metrics_page(app, settings.metrics_token, counting)
     register_docs(app)
     register_health(app, partial(find_first_unmet, list_checks(engine, keys)))
     register_error_handlers(app)
     access_log = AccessLog(make_engine(urls[Role.COUNTERS]), settings.audit_days)
     app.extensions["roster_access_log"] = access_log
+    roles = {engine: Role.SERVING, ordering: Role.SERVING, accounts: Role.ACCOUNTS, counting: Role.COUNTERS}
+    for opened, role in roles.items():
+        count_connections(opened, role)
     register_access_log(app, access_log)
     # Flask runs the hook that was registered last first: so compression runs before the access log counts the bytes.
     register_compression(app, settings.compress_bytes)
@@ -163,6 +171,14 @@ def make_serving_engine(url: str, settings: Settings) -> Engine:
         # Forked workers must not share a connection.
         engine.dispose()
     return engine
+
+
+def count_connections(engine: Engine, role: Role) -> None:
+    """Counts the open connections of an engine in the metrics."""
+    number = CONNECTIONS.labels(role.value)
+    event.listen(engine, "connect", lambda *_: number.inc())
+    for ending in ("close", "close_detached"):
+        event.listen(engine, ending, lambda *_: number.dec())
 
 
 def list_checks(serving: Engine, keys: KeyRing) -> Mapping[Need, Check]:

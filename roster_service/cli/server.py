@@ -26,8 +26,9 @@ from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.upgrades import require_current, upgrade
 from roster_service.errors import CommandError
 from roster_service.schemas.versions import VERSIONS
+from roster_service.server.metrics_folder import share_metrics
 from roster_service.settings import Settings
-from roster_service.web.health import READY_PATH
+from roster_service.web.request_facts import READY_PATH
 
 START_SECONDS = 60
 STOP_SECONDS = 20
@@ -61,7 +62,7 @@ def run(demo: bool | None, as_json: bool) -> None:
         if ending != signal.SIGHUP or signal.getsignal(ending) != signal.SIG_IGN:
             signal.signal(ending, _raise_interrupt)
     wants_demo = is_embedded if demo is None else demo
-    with open_database(settings, announce_cluster) as url:
+    with share_metrics(settings), open_database(settings, announce_cluster) as url:
         account = None
         # The service starts even if another database is not reachable.
         if is_embedded or wants_demo:

@@ -31,7 +31,7 @@ class Role(Enum):
     SERVING = "serving"
     # Checks the credentials of vendors and clients, and signs tokens.
     ACCOUNTS = "accounts"
-    # Counts requests, and writes the access log.
+    # Counts requests, writes the access log, and reads the health of the feeds.
     COUNTERS = "counters"
 
 
@@ -60,6 +60,9 @@ RIGHTS: Mapping[Role, tuple[str, ...]] = {
         f"SELECT, INSERT, UPDATE, DELETE ON {_join_names(_COUNTERS)}",
         f"SELECT, INSERT, UPDATE ON {tables.usage.name}",
         f"INSERT, DELETE, SELECT (at) ON {tables.audit.name}",
+        # The health of the feeds, for monitoring.
+        f"SELECT (id, name, enabled) ON {tables.feeds.name}",
+        f"SELECT (id, feed_id, outcome, finished_at, refused) ON {tables.sync_runs.name}",
     ),
 }
 

@@ -17,6 +17,7 @@ from roster_service.cache.orderings import Orderings
 from roster_service.cache.rendered_records import list_text_sources
 from roster_service.db.round_trip import Call, RoundTrips
 from roster_service.errors import Problem, RefusedRequestError
+from roster_service.metrics import PAGES, TEXTS
 from roster_service.query.plan import Plan, QueryShape
 from roster_service.query.request import AuthorizedRequest
 from roster_service.query.statements import is_narrow
@@ -71,6 +72,7 @@ class Reader:
             (row,) = self._fetch(request, Call(make_record_statement(shape, source), request.values))
             if row[4] is not None:
                 break
+        TEXTS.labels(source.name).inc()
         return ReadRecord(_read_state(row), row[4])
 
     def read_page(self, request: AuthorizedRequest) -> ReadPage:
@@ -81,6 +83,7 @@ class Reader:
             return self._find_page(request, sees_districts=False)
         stored = self._read_ordered(request)
         if stored.page is not None:
+            PAGES.labels("ordering").inc()
             return ReadPage(stored.state, stored.page)
         if plan.offset == 0 and stored.total is None:
             found = self._find_page(request, sees_districts=stored.sees_districts)
@@ -89,6 +92,7 @@ class Reader:
         if self._orderings.make(request):
             stored = self._read_ordered(request)
             if stored.page is not None:
+                PAGES.labels("new ordering").inc()
                 return ReadPage(stored.state, stored.page)
         # The database refuses writes, or the roster changes all the time.
         return self._find_page(request, sees_districts=stored.sees_districts)
@@ -104,6 +108,7 @@ class Reader:
             expected = _count_expected(plan, total)
             page = _join(rows, 7, total)
             if page.records == expected:
+                TEXTS.labels(source.name).inc()
                 return _StoredCollection(state, page, total, sees_districts=False)
             if not size:
                 break
@@ -125,6 +130,8 @@ class Reader:
             page = _join(rows, 5, rows[0][4])
             if page.records == _count_expected(plan, page.total):
                 break
+        PAGES.labels("no ordering").inc()
+        TEXTS.labels(source.name).inc()
         return ReadPage(state, page)
 
     def _fetch(self, request: AuthorizedRequest, call: Call) -> Sequence[tuple[Any, ...]]:

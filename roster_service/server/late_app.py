@@ -23,8 +23,10 @@ from roster_service.errors import DatabaseUnavailableError, SchemaError, Setting
 from roster_service.rostering.paths import EncodedIds
 from roster_service.settings import Settings
 from roster_service.web.error_handlers import register_error_handlers
-from roster_service.web.health import LIVE_PATH, READY_PATH, Need, register_health
+from roster_service.web.health import Need, register_health
 from roster_service.web.host_header import register_host_check
+from roster_service.web.metrics_page import register_request_metrics
+from roster_service.web.request_facts import LIVE_PATH, READY_PATH
 from roster_service.web.request_log import register_request_log
 
 if TYPE_CHECKING:
@@ -108,6 +110,7 @@ def make_refusing_app(find_unmet: Callable[[], Need]) -> Flask:
     returns the need for which the service cannot answer."""
     app = Flask("roster_service", static_folder=None)
     register_request_log(app, Settings().slow_milliseconds)
+    register_request_metrics(app)
     register_error_handlers(app)
     register_host_check(app)
     register_health(app, find_unmet)

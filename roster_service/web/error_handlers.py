@@ -19,10 +19,14 @@ from roster_service.errors import (
     RefusedRequestError,
     describe_fault,
 )
+from roster_service.outages import Outage
 from roster_service.rostering import blueprints as rostering
 from roster_service.vendor import responses as vendor
+from roster_service.web.request_facts import get_requesting_vendor, set_failure
 
 log = logging.getLogger(__name__)
+
+DATABASE = Outage("the database", "requests are answered 503 until it does")
 
 UNAVAILABLE = "the database does not answer; try again"
 OVERDUE = "the query took too long; ask for less"
@@ -37,6 +41,15 @@ def register_error_handlers(app: Flask) -> None:
     app.register_error_handler(PoolTimeoutError, handle_full_pool)
     app.register_error_handler(OverdueError, handle_overdue)
     app.register_error_handler(Exception, handle_fault)
+    app.after_request(note_success)
+
+
+def note_success(response: Response) -> Response:
+    """Ends an outage of the database with the first response that needed it: one to a vendor whose credentials are
+    valid."""
+    if response.status_code < 500 and get_requesting_vendor() is not None:
+        DATABASE.end()
+    return response
 
 
 def handle_refusal(error: RefusedRequestError) -> Response:
@@ -65,11 +78,14 @@ def handle_http_error(error: HTTPException) -> Response | HTTPException:
 def handle_database_error(error: DBAPIError) -> Response:
     """Returns the response to an error of the database. The log gets its type and SQLSTATE only, because the driver's
     message can quote the values of a statement."""
-    log.error("database: %s, SQLSTATE %s", type(error.orig).__name__, getattr(error.orig, "pgcode", None))
+    kind = f"{type(error.orig).__name__}, SQLSTATE {getattr(error.orig, 'pgcode', None)}"
     if isinstance(error.orig, QueryCanceled):
+        set_failure(kind)
         return answer_failure(Problem.BUSY, OVERDUE, 503)
     if isinstance(error, OperationalError):
+        DATABASE.add_failure(kind)
         return answer_failure(Problem.BUSY, UNAVAILABLE, 503)
+    log.error("database: %s", kind)
     return answer_failure(Problem.INTERNAL, FAULT_DESCRIPTION, 500)
 
 
@@ -80,13 +96,13 @@ def handle_unavailable(_error: DatabaseUnavailableError) -> Response:
 
 def handle_full_pool(_error: PoolTimeoutError) -> Response:
     """Returns the response for a request that got no database connection in time."""
-    log.error("database: every connection is in use")
+    set_failure("every connection is in use")
     return answer_failure(Problem.BUSY, "the service is busy; try again", 503)
 
 
 def handle_overdue(_error: OverdueError) -> Response:
     """Returns the response for a request that has used up its database time (`limit_time`)."""
-    log.error("database: the time of a request is up")
+    set_failure("its time is up")
     return answer_failure(Problem.BUSY, OVERDUE, 503)
 
 

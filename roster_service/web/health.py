@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from flask import Flask, Response, jsonify
 
-LIVE_PATH, READY_PATH = "/livez", "/readyz"
+from roster_service.web.request_facts import LIVE_PATH, READY_PATH
 
 
 class Need(StrEnum):

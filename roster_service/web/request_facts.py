@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,6 +23,8 @@ REQUEST_ID = "X-Request-Id"
 # The ids that the service takes over from a client or a proxy: UUIDs, trace ids, nginx's `$request_id`.
 _WELL_FORMED_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
 _PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
+# The paths for programs that watch the service: they ask every few seconds.
+LIVE_PATH, READY_PATH, METRICS_PATH = WATCHED_PATHS = ("/livez", "/readyz", "/metrics")
 # The documented path of a request whose path the service does not have.
 UNKNOWN_PATH = "(unknown)"
 
@@ -62,6 +65,27 @@ def set_requesting_vendor(vendor_id: int, caller: str) -> None:
 def set_disclosure(records: int, make_filter_text: MakeFilterText) -> None:
     """Sets the number of records in the response. `make_filter_text`: called later, in the thread of the access log."""
     g.disclosure = Disclosure(records, make_filter_text)
+
+
+def start_clock() -> None:
+    """Starts the clock of the request."""
+    g.started = time.perf_counter()
+
+
+def read_clock() -> float:
+    """Returns the seconds since the request began."""
+    return time.perf_counter() - float(g.started)
+
+
+def set_failure(kind: str) -> None:
+    """Sets the reason for which the service cannot answer this request, for its log line."""
+    g.failure = kind
+
+
+def get_failure() -> str | None:
+    """Returns the reason for which the service could not answer the request, if it set one."""
+    found: str | None = g.get("failure")
+    return found
 
 
 def set_shape(make_text: Callable[[], str]) -> None:

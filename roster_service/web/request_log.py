@@ -7,25 +7,24 @@ the shape of what it asked for.
 from __future__ import annotations
 
 import logging
-import time
 
-from flask import Flask, Response, g, has_request_context, request
+from flask import Flask, Response, has_request_context, request
 
 from roster_service.logs import add_facts, facts
-from roster_service.web.health import LIVE_PATH, READY_PATH
 from roster_service.web.request_facts import (
     REQUEST_ID,
+    WATCHED_PATHS,
     get_disclosure,
     get_documented_path,
+    get_failure,
     get_request_id,
     get_requesting_vendor,
     get_shape,
+    read_clock,
+    start_clock,
 )
 
 log = logging.getLogger(__name__)
-
-# Programs ask these every few seconds; their lines would hide the others.
-PROBE_PATHS = frozenset({LIVE_PATH, READY_PATH})
 
 
 def register_request_log(app: Flask, slow_milliseconds: int) -> None:
@@ -34,22 +33,21 @@ def register_request_log(app: Flask, slow_milliseconds: int) -> None:
     `slow_milliseconds`: a request that takes as long is slow.
     """
 
-    def start_clock() -> None:
-        g.started = time.perf_counter()
-
     def log_response(response: Response) -> Response:
         response.headers[REQUEST_ID] = get_request_id()
-        milliseconds = (time.perf_counter() - g.started) * 1000
+        milliseconds = read_clock() * 1000
         is_slow = milliseconds >= slow_milliseconds
-        level = _choose_level(response.status_code, is_slow)
+        failure = get_failure()
+        level = _choose_level(response.status_code, is_slow or failure is not None)
         if log.isEnabledFor(level):
             disclosure = get_disclosure()
             log.log(
                 level,
-                "%s %s %d",
+                "%s %s %d%s",
                 request.method[:20],
                 get_documented_path(),
                 response.status_code,
+                f": {failure}" if failure else "",
                 extra=facts(
                     milliseconds=round(milliseconds, 1),
                     method=request.method[:20],
@@ -57,7 +55,7 @@ def register_request_log(app: Flask, slow_milliseconds: int) -> None:
                     records=None if disclosure is None else disclosure.records,
                     bytes=response.calculate_content_length() or 0,
                     slow=is_slow or None,
-                    shape=get_shape() if is_slow else None,
+                    shape=get_shape() if is_slow or failure else None,
                 ),
             )
         return response
@@ -66,13 +64,14 @@ def register_request_log(app: Flask, slow_milliseconds: int) -> None:
     app.after_request(log_response)
 
 
-def _choose_level(status: int, is_slow: bool) -> int:
-    # The service has logged why it is unavailable: once, not for each request.
+def _choose_level(status: int, is_notable: bool) -> int:
+    # Of an outage, the service logs the begin and the end; the lines of its requests are like others.
     if status >= 500 and status != 503:
         return logging.ERROR
-    if is_slow:
+    if is_notable:
         return logging.WARNING
-    return logging.DEBUG if request.path in PROBE_PATHS else logging.INFO
+    # The lines of these would hide the others.
+    return logging.DEBUG if request.path in WATCHED_PATHS else logging.INFO
 
 
 def add_request_facts(record: logging.LogRecord) -> bool:

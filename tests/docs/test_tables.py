@@ -6,6 +6,7 @@ import dataclasses
 import re
 
 import click
+from prometheus_client import REGISTRY
 
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.scopes import EXPLANATIONS
@@ -13,6 +14,7 @@ from roster_service.access.throttling.counters import THROTTLES
 from roster_service.access.throttling.limits import fill_allowance
 from roster_service.cli import main
 from roster_service.db import tables, visibility
+from roster_service.db.figures import FeedHealth, Figures
 from roster_service.db.roles import READABLE, WRITABLE
 from roster_service.query.params import COLLECTION_PARAMETERS
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality
@@ -21,6 +23,7 @@ from roster_service.schemas.vendor_bodies import StudentsRequest
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import PREFIX, Settings
 from roster_service.vendor.responses import FAILURES
+from roster_service.web.metrics_page import list_database_metrics
 from sync_scripts.engine.exit_codes import MEANINGS, ExitCode
 from sync_scripts.engine.load import STEPS
 from sync_scripts.formats.tolerated import DEVIATIONS
@@ -57,6 +60,20 @@ def test_settings() -> None:
         for row in dataclasses.fields(Settings)
     ]
     assert sorted(list_rows(read_page(OPERATORS), "variable")) == sorted(expected)
+
+
+def test_metrics() -> None:
+    figures = Figures([FeedHealth("a feed", 1, 0, False)], 0, 0)
+    families = [*REGISTRY.collect(), *list_database_metrics(figures)]
+    metrics = {family.name: family for family in families if family.name.startswith("roster_")}
+    names = {f"{name}_total" if family.type == "counter" else name for name, family in metrics.items()}
+    assert {row[0].strip("`") for row in list_rows(read_page(OPERATORS), "metric")} == names
+    labels = {name: set(sample.labels) for name, family in metrics.items() for sample in family.samples}
+    for name, shown, _ in list_rows(read_page(OPERATORS), "metric"):
+        # A metric with labels has no sample until it is counted.
+        assert labels.get(name.strip("`").removesuffix("_total"), set()) - {"le"} <= set(list_codes(shown))
+    section = read_section(OPERATORS, "Metrics")
+    assert set(re.findall(r"roster_\w+", section.partition("```yaml")[2])) - names == {"roster_request_seconds_bucket"}
 
 
 def test_commands() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import json
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,8 +23,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from roster_service.access.throttling.storage import delete_old_windows
 from roster_service.db.deadline import limit_time
 from roster_service.db.tables import audit, usage
-
-log = logging.getLogger(__name__)
+from roster_service.metrics import WAITING
+from roster_service.outages import Outage
 
 FLUSH_SECONDS = 0.8
 PURGE_EVERY = timedelta(hours=1)
@@ -75,12 +74,14 @@ class AccessLog:
         self._writing = threading.Lock()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
+        self._outage = Outage("the access log", "its entries wait")
         self._purged_at = datetime.min.replace(tzinfo=UTC)
 
     def add(self, entry: Entry) -> None:
         """Adds an entry, which the thread writes within about a second."""
         with self._lock:
             self._entries.append(entry)
+            WAITING.set(len(self._entries))
             if self._thread is None:
                 # The first request starts the thread: a fork before it would lose it.
                 self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
@@ -95,7 +96,7 @@ class AccessLog:
         self.flush()
 
     def flush(self) -> None:
-        """Writes the entries. If the database fails, it logs a warning and keeps them for the next call."""
+        """Writes the entries. If the database fails, it logs that once, and keeps them for the next call."""
         with self._writing:
             with self._lock:
                 entries, self._entries = self._entries, []
@@ -106,9 +107,12 @@ class AccessLog:
                     write_entries(connection, entries)
                     self._purge(connection)
             except SQLAlchemyError as error:
-                log.warning("access log: %d entries could not be written (%s)", len(entries), type(error).__name__)
+                self._outage.add_failure(type(error).__name__)
                 with self._lock:
                     self._entries = (entries + self._entries)[-KEPT_ENTRIES:]
+            else:
+                self._outage.end()
+            WAITING.set(len(self._entries))
 
     def _run(self) -> None:
         while not self._ended.wait(FLUSH_SECONDS):

@@ -1,0 +1,56 @@
+"""Figures of the roster for monitoring: the health of each feed, and what orderings and rendered records take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Table, func, literal, select
+
+from roster_service.db.tables import feeds, ordering_chunks, orderings, rendered_records, sync_runs
+
+# The outcomes of a run after which the roster is that of the export.
+GOOD_OUTCOMES = ("done", "unchanged", "approved")
+
+
+@dataclass(frozen=True)
+class FeedHealth:
+    """An enabled feed. `age_seconds`: since its last good run ended, None before the first; `rejected_rows`: of its
+    last run; `is_held`: whether a run waits for a decision."""
+
+    name: str
+    age_seconds: float | None
+    rejected_rows: int
+    is_held: bool
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of one moment; sizes in bytes, with indexes."""
+
+    feeds: Sequence[FeedHealth]
+    ordering_bytes: int
+    rendition_bytes: int
+
+
+def read_figures(connection: Connection) -> Figures:
+    """Reads the figures. `connection`: of the counting role."""
+    of_feed = select().select_from(sync_runs).where(sync_runs.c.feed_id == feeds.c.id)
+    good = of_feed.with_only_columns(func.max(sync_runs.c.finished_at)).where(sync_runs.c.outcome.in_(GOOD_OUTCOMES))
+    last = of_feed.with_only_columns(sync_runs.c.refused).order_by(sync_runs.c.id.desc()).limit(1)
+    rows = connection.execute(
+        select(
+            feeds.c.name,
+            func.extract("epoch", func.now() - good.scalar_subquery()).label("age"),
+            func.coalesce(last.scalar_subquery(), 0).label("rejected"),
+            of_feed.with_only_columns(literal(1)).where(sync_runs.c.outcome == "held").exists().label("held"),
+        )
+        .where(feeds.c.enabled)
+        .order_by(feeds.c.name)
+    )
+    health = [FeedHealth(row.name, None if row.age is None else float(row.age), row.rejected, row.held) for row in rows]
+    return Figures(health, _read_size(connection, orderings, ordering_chunks), _read_size(connection, rendered_records))
+
+
+def _read_size(connection: Connection, *tables: Table) -> int:
+    return sum(int(connection.scalar(select(func.pg_total_relation_size(table.name))) or 0) for table in tables)
