@@ -70,7 +70,7 @@ def test_a_service_that_could_not_start_says_the_kind_of_reason(
     def fail() -> object:
         raise trouble
 
-    app = LateApp(fail)  # type: ignore[arg-type]
+    app = LateApp(fail, 30)  # type: ignore[arg-type]
     assert_not_ready(ask(app, "/readyz"), unmet)
     assert ask(app, "/livez").json == {"status": "alive"}
 
