@@ -226,7 +226,10 @@ class Settings:
         1000, read_count(1, 3_600_000), "a request that takes as long is logged as slow, with its parameters"
     )
     metrics_token: str | None = declare_setting(
-        None, read_secret, "bearer token for `/metrics`, of at least 32 characters; none: there is no such path"
+        None,
+        read_secret,
+        "bearer token for `/metrics`, of at least 32 characters; none: there is no such path",
+        hide_secret,
     )
     compress_bytes: int = declare_setting(
         1000, read_count(0, 10**9), "answers of so many bytes are compressed for clients that take it; 0: none"
