@@ -91,6 +91,9 @@ def enforce_deadline(engine: Engine, timeout_seconds: float) -> None:
 class DeadlinePool(QueuePool):
     """A pool that lets a request wait for a free connection until its deadline at most."""
 
+    # Its logger is SQLAlchemy's: with the name of this class, the level of the service's loggers would apply to it.
+    _sqla_logger_namespace = "sqlalchemy.pool.DeadlinePool"
+
     @property
     def _timeout(self) -> float:
         return max(0.0, min(self._longest_wait, find_time_left()))
