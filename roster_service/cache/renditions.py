@@ -7,7 +7,7 @@ the owner of the tables: the serving role can neither write rendered records nor
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import (
@@ -115,7 +115,7 @@ def _render_changed(connection: Connection, view: ResourceView, rendition: Row[A
     """Renders again the records that may have changed since the rendition; returns by how many bytes it grew."""
     values = {"rendition": rendition.id, "since": rendition.as_of}
     removed_bytes = sum(connection.scalar(statement, values) or 0 for statement in _make_removal_statements(view))
-    return _render(connection, view, _select_unrendered_ids(view), values) - removed_bytes
+    return _render(connection, view, _select_unrendered_ids, values) - removed_bytes
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
@@ -152,24 +152,34 @@ def _render_all(connection: Connection, view: ResourceView, number: int, room: i
         ids = connection.scalars(chunk, values).all()
         if not ids:
             break
-        size += _render(connection, view, _LISTED, {**values, "ids": list(ids)})
+        size += _render(connection, view, _select_listed_ids, {**values, "ids": list(ids)})
         values["after"] = ids[-1]
     # Without fresh statistics, plans from when the table was empty would go on reading the whole table.
     connection.execute(_ANALYZE)
     return size
 
 
-_LISTED = select(func.unnest(bindparam("ids", type_=CTexts), type_=CText))
+def _select_listed_ids(_view: ResourceView) -> Select[str]:
+    """Returns the SELECT of the ids that the value `ids` lists."""
+    return select(func.unnest(bindparam("ids", type_=CTexts), type_=CText))
 
 
-def _render(connection: Connection, view: ResourceView, ids: Select[str], values: dict[str, Any]) -> int:
-    """Renders the records with these ids; returns their bytes. `values`: the bound values of `ids`, and `rendition`."""
+_SelectIds = Callable[[ResourceView], Select[str]]
+
+
+def _render(connection: Connection, view: ResourceView, select_ids: _SelectIds, values: dict[str, Any]) -> int:
+    """Renders the records with the selected ids; returns their bytes. `values`: the bound values of the SELECT of the
+    ids, and `rendition`."""
     bound = {**values, "vendor_id": RENDERER, "base_url": HREF_ROOT}
-    return connection.scalar(_return_bytes(_make_render_statement(view, ids)), bound) or 0
+    return connection.scalar(_make_render_statement(view, select_ids), bound) or 0
 
 
-def _make_render_statement(view: ResourceView, ids: Select[str]) -> Insert:
+# All chunks of a rendition have the same statement.
+@functools.lru_cache(STATEMENT_CACHE_SIZE)
+def _make_render_statement(view: ResourceView, select_ids: _SelectIds) -> Select[int]:
+    """Returns the statement that renders records and gives their bytes."""
     table = view.record.table
+    ids = select_ids(view)
     required = find_required_orgs(table, view.rights)
     made = (
         select(
@@ -185,10 +195,11 @@ def _make_render_statement(view: ResourceView, ids: Select[str]) -> Insert:
         .subquery("made")
     )
     district = select_common_district(made.c.required_orgs)
-    return insert(rendered_records).from_select(
+    rendered = insert(rendered_records).from_select(
         ["rendition_id", "sourced_id", "required_orgs", "district_id", "requires_guardians", "body"],
         select(_RENDITION, made.c.sourced_id, made.c.required_orgs, district, made.c.requires_guardians, made.c.body),
     )
+    return _return_bytes(rendered)
 
 
 def _return_bytes(change: Insert | Delete) -> Select[int]:
