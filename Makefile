@@ -11,7 +11,7 @@ LOCKS := deploy/locks
 SPREAD := --numprocesses auto --maxprocesses 4 --dist worksteal
 SOURCES := roster_service sync_scripts grammar tests docs wsgi.py
 
-.PHONY: help run test faults check sync check-long style types imports audit alone lock clean
+.PHONY: help run test test-long faults check sync check-long style types imports audit alone lock clean
 .PHONY: bench bench-filter bench-sync bench-locks docs
 
 help: ## List the tasks
@@ -39,23 +39,22 @@ run: $(VENV)/.service ## Serve on 127.0.0.1:$PORT (8000); an empty database gets
 sync: $(VENV)/.service ## Load the export of every enabled feed, then purge; what cron runs each night
 	@$(BIN)/python -m sync_scripts.nightly
 
-test: $(VENV)/.test ## Run the tests on a real PostgreSQL (the embedded one, or ROSTER_TEST_DATABASE_URL)
+test: $(VENV)/.test ## Run the tests on a real PostgreSQL (the embedded one, or ROSTER_TEST_DATABASE_URL), but for the long ones
 	@$(BIN)/python -m pytest $(SPREAD) tests/grammar --cov=oneroster_filter --cov-branch --cov-report= --cov-fail-under=100
 	@$(BIN)/python -m pytest $(SPREAD) --ignore=tests/grammar --ignore=tests/faults
+
+test-long: ## Run the tests with the long ones, as CI does: starts of the service, the examples of the documentation, more repetitions
+	@TESTS=long $(MAKE) test
 
 faults: $(VENV)/.test ## Test the service while its processes, its database and its tables are killed, locked or away; CI does, too
 	@$(BIN)/python -m pytest $(SPREAD) tests/faults
 
 check: style types imports audit test ## Style, types, import contracts, known vulnerabilities, tests: what must hold before a commit
 
-check-long: check alone docs ## All of that, and what takes long: a million inputs to the parser, faults, nights, the whole access matrix, all requests of the OpenAPI documents, nginx, the systemd units, the image
+check-long: style types imports audit alone docs ## All of that at full length: every test and repetition, a million inputs to the parser, the whole access matrix, all requests of the OpenAPI documents, faults, nginx, the systemd units, the image
+	@TESTS=all $(MAKE) test
 	@$(BIN)/python -W error -m tests.grammar.fuzz 1000000
 	@FAULT_ROUNDS=50 SERVER_FAULT_ROUNDS=10 $(BIN)/python -m pytest tests/faults
-	@SYNC_SEQUENCES=200 $(BIN)/python -m pytest tests/sync/test_sequences.py tests/sync/staging/test_row_fingerprints.py
-	@SYNC_SEQUENCES=30 $(BIN)/python -m pytest tests/cache/test_rendered_records.py
-	@TESTS=all $(BIN)/python -m pytest $(SPREAD) tests/grammar tests/contract tests/sync/test_printed_values.py
-	@MATRIX=all $(BIN)/python -m pytest tests/access_matrix
-	@SCHEMATHESIS=all $(BIN)/python -m pytest tests/openapi
 	@DEPLOYMENT=all $(BIN)/python -m pytest -rs tests/deploy
 
 style: $(VENV)/.test ## Check the style of the code, and its words

@@ -17,6 +17,7 @@ from sqlalchemy import Engine
 from roster_service.access.credentials import passwords
 from roster_service.db.engine import make_engine
 from roster_service.db.roles import Role, make_role_base, name_role
+from tests.extent import EXTENT, Extent
 from tests.postgres.databases import administer, copy_database, drop_databases
 from tests.postgres.server import TEMPLATE, make_template, open_server
 
@@ -42,6 +43,14 @@ def tally(request: pytest.FixtureRequest) -> Tally:
 def pytest_testnodedown(node: Any) -> None:
     """Takes over the lines of a process that ran some of the tests."""
     node.config.stash.setdefault(TALLIED, []).extend(getattr(node, "workeroutput", {}).get(TALLY, ()))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the tests marked `long` out of a run of the sample."""
+    if EXTENT is Extent.SAMPLE:
+        left_out = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
 
 
 def pytest_collection_finish() -> None:

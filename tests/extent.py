@@ -1,21 +1,59 @@
-"""How much a run tries: `make check` a sample of what repeats, `make check-long` (TESTS=all) all of it."""
+"""How much a run tries. The variable TESTS decides it, here alone.
+
+`make test` leaves out the tests marked `long`, and tries a sample of what repeats. `make test-long` (TESTS=long) runs
+every test; CI does, too. `make check-long` (TESTS=all) also tries each repetition, and longer properties.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
+from typing import Any, TypeVar
+
+import pytest
+from _pytest.mark import ParameterSet
 
 VARIABLE = "TESTS"
-TRIES_ALL = os.environ.get(VARIABLE) == "all"
+
+
+class Extent(IntEnum):
+    """How much a run tries; each has all of the former."""
+
+    SAMPLE = 0
+    LONG = 1
+    ALL = 2
+
+
+EXTENT = {"": Extent.SAMPLE, "long": Extent.LONG, "all": Extent.ALL}[os.environ.get(VARIABLE, "")]
+
+long = pytest.mark.long
 
 A = TypeVar("A")
 B = TypeVar("B")
 
 
-def examples(sample: int, all_of_them: int) -> int:
-    """How many examples of a property this run makes."""
-    return all_of_them if TRIES_ALL else sample
+def examples(sample: A, long_run: A, all_of_them: A) -> A:
+    """How much of something this run tries, such as the examples of a property."""
+    return (sample, long_run, all_of_them)[EXTENT]
+
+
+def cases(table: Mapping[str, Any], *, quick: Collection[str]) -> list[Any]:
+    """One parameter for each named case of a table; those that are not in `quick` are long."""
+    unknown = set(quick) - set(table)
+    assert not unknown, unknown
+    return [pytest.param(case, id=name, marks=() if name in quick else long) for name, case in table.items()]
+
+
+def every_other(parameters: Iterable[Any]) -> list[Any]:
+    """The parameters of a test; every second of them is long."""
+    return [_mark_long(one) if number % 2 else one for number, one in enumerate(parameters)]
+
+
+def _mark_long(parameter: Any) -> Any:
+    if isinstance(parameter, ParameterSet):
+        return parameter._replace(marks=[*parameter.marks, long])
+    return pytest.param(*(parameter if isinstance(parameter, tuple) else (parameter,)), marks=long)
 
 
 def pair(items: Sequence[A], others: Sequence[B], always: Iterable[A] = ()) -> Iterator[tuple[B, A]]:
@@ -26,5 +64,5 @@ def pair(items: Sequence[A], others: Sequence[B], always: Iterable[A] = ()) -> I
         # Items of two kinds that take turns do not each get the same one of two.
         turn = (number + number // len(others)) % len(others)
         for place, other in enumerate(others):
-            if TRIES_ALL or place == turn or item in kept:
+            if EXTENT is Extent.ALL or place == turn or item in kept:
                 yield other, item

@@ -20,6 +20,7 @@ from roster_service.cache.orderings import Orderings, evict_orderings
 from roster_service.db import tables
 from roster_service.db.tables import ordering_chunks, orderings
 from roster_service.errors import Problem, RefusedRequestError
+from tests.extent import examples
 
 from .conftest import Questioner, add_vendor, find_orgs, grant, ids_of, make_request
 from .plain_pages import SHAPES, Question, plain_count, plain_page
@@ -75,7 +76,7 @@ def read_plainly(questioner: Questioner, question: Question, limit: int, offset:
 def test_every_page_is_that_of_plain_sql(shared_questioner: Questioner, finder: Questioner, orgs: Orgs) -> None:
     """Whoever answers: the pages of a collection go to the workers in turn. And the same where no ordering is kept."""
 
-    @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=examples(40, 150, 150), suppress_health_check=[HealthCheck.too_slow])
     @given(
         question=questions(*orgs),
         limit=st.sampled_from([0, 1, 7, 100, 999, 1000, 1001, 5000]),
@@ -94,7 +95,7 @@ def test_every_page_is_that_of_plain_sql(shared_questioner: Questioner, finder: 
 
     check()
     assert finder.count_rows(orderings) == 0
-    assert shared_questioner.count_rows(orderings) > 50
+    assert shared_questioner.count_rows(orderings) > examples(10, 50, 50)
 
 
 # --- what is kept when --------------------------------------------------------------------------------------------

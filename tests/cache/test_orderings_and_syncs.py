@@ -15,13 +15,14 @@ from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.roster_state import read_state
 from roster_service.db.engine import make_engine
 from sync_scripts.engine.load import Options, load
+from tests.extent import examples
 from tests.sync.conftest import EXPORTS, SPRINGFIELD
 from tests.sync.export_changes import both, column, with_row, without_rows
 
 from .conftest import ONLY_IDS, SECRET_KEY, Questioner, ids_of
 from .plain_pages import Question, plain_count, plain_page
 
-CLIENTS, SYNCS = 3, 8
+CLIENTS, SYNCS = 3, examples(3, 8, 8)
 SCHOOL = "spr-elementary"
 QUESTIONS = [
     {"path": "/users"},

@@ -4,7 +4,6 @@ layer of visibility."""
 from __future__ import annotations
 
 import dataclasses
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +28,7 @@ from roster_service.schemas.versions import ENROLLMENTS, USERS, V1P1, V1P2, VERS
 from sync_scripts.engine.load import Options, load
 from sync_scripts.purge import purge
 from sync_scripts.reading.rejections import RefusedExportError
+from tests.extent import examples
 from tests.renditions import every_rights, every_view, render_all
 from tests.sync.conftest import empty_roster
 from tests.sync.roster_model import Export
@@ -36,7 +36,7 @@ from tests.sync.small_exports import FEEDS, exports, write_export
 
 from .conftest import SECRET_KEY, Questioner, add_vendor, list_scopes
 
-SEQUENCES = int(os.environ.get("SYNC_SEQUENCES", "4"))
+SEQUENCES = examples(2, 4, 30)
 RECORDS = [record for version in VERSIONS for record in version.records.values() if has_rendered_records(record.table)]
 ORGS = [f"{feed}-{key}" for feed in FEEDS for key in ("d", "s1", "s2")]
 ALL = ContentRights(guardians=True, metadata=frozenset())

@@ -12,6 +12,7 @@ import pytest
 
 from sync_scripts.engine.exit_codes import ExitCode
 from tests.cli.conftest import make_environment
+from tests.extent import cases, long
 
 ROSTER = ["-c", "from roster_service.cli import main; main()"]
 # Each with its exit code.
@@ -41,8 +42,9 @@ def run_in(folder: Path, arguments: list[str]) -> subprocess.CompletedProcess[st
     )
 
 
-@pytest.mark.parametrize(("arguments", "code"), REFUSED.values(), ids=REFUSED)
-def test_a_command_in_another_folder_makes_no_database(tmp_path: Path, arguments: list[str], code: int) -> None:
+@pytest.mark.parametrize("refused", cases(REFUSED, quick=["feed list", "a loader"]))
+def test_a_command_in_another_folder_makes_no_database(tmp_path: Path, refused: tuple[list[str], int]) -> None:
+    arguments, code = refused
     done = run_in(tmp_path, arguments)
     assert done.returncode == code
     reported = done.stdout + done.stderr
@@ -51,6 +53,7 @@ def test_a_command_in_another_folder_makes_no_database(tmp_path: Path, arguments
     assert list(tmp_path.iterdir()) == []
 
 
+@long
 def test_an_upgrade_in_another_folder_makes_a_database_and_says_where(tmp_path: Path) -> None:
     upgrade = [*ROSTER, "db", "upgrade"]
     done = run_in(tmp_path, upgrade)

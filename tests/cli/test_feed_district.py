@@ -17,6 +17,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests.cli.test_serve import environment_of, serving
+from tests.extent import cases
 from tests.sync.applying.test_feed_district import CASES, FEED, Case
 from tests.sync.conftest import EXPORTS
 
@@ -33,7 +34,7 @@ def call(address: str, headers: Mapping[str, str], body: bytes | None = None) ->
         return json.load(answer)
 
 
-@pytest.mark.parametrize("case", SERVED.values(), ids=SERVED)
+@pytest.mark.parametrize("case", cases(SERVED, quick=["1.1, schools alone"]))
 def test_a_vendor_sees_the_schools_of_a_feed_without_a_district(
     database_url: str, tmp_path: Path, answer: Callable[..., Any], case: Case
 ) -> None:

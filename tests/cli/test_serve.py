@@ -23,6 +23,7 @@ from sqlalchemy import Engine
 from roster_service.access.credentials.signing_keys import add_signing_key
 from roster_service.db.postgres_programs import EXTRA
 from tests.cli.conftest import make_environment
+from tests.extent import long
 
 PROJECT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "from roster_service.cli import main; main()", "run"]
@@ -61,6 +62,7 @@ def serving(environment: dict[str, str], *options: str) -> Iterator[tuple[subpro
             process.wait(30)
 
 
+@long
 def test_the_embedded_service_starts_stops_and_starts_again_on_its_data(tmp_path: Path, free_port: int) -> None:
     environment = environment_of(home=str(tmp_path), port=str(free_port), workers="1")
     with serving(environment) as (process, printed):
@@ -92,7 +94,9 @@ def test_an_own_database_gets_no_demo_and_no_embedded_server(database_url: str, 
     assert not (tmp_path / "postgres").exists()
 
 
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP], ids=lambda ending: ending.name)
+@pytest.mark.parametrize(
+    "ending", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=long)], ids=lambda ending: ending.name
+)
 def test_the_end_of_the_process_or_its_terminal_ends_gunicorn(
     database_url: str, tmp_path: Path, free_port: int, ending: signal.Signals
 ) -> None:
@@ -109,7 +113,9 @@ def test_the_end_of_the_process_or_its_terminal_ends_gunicorn(
 @pytest.mark.parametrize(
     ("address", "reason"),
     [
-        pytest.param("postgresql://u@127.0.0.1:1/d", r"the database at \S+ does not answer: .*", id="unreachable"),
+        pytest.param(
+            "postgresql://u@127.0.0.1:1/d", r"the database at \S+ does not answer: .*", id="unreachable", marks=long
+        ),
         pytest.param("SERVER", "the database has no tables yet; run `roster db upgrade`", id="bare"),
     ],
 )
@@ -127,7 +133,7 @@ def test_a_database_that_cannot_be_used_does_not_stop_the_start(
     assert re.fullmatch(f"{reason}; requests are answered 503 until it can be used", reported)
 
 
-@pytest.mark.parametrize("options", [["--demo"], []], ids=" ".join)
+@pytest.mark.parametrize("options", [["--demo"], pytest.param([], marks=long)], ids=" ".join)
 def test_a_wrong_address_of_the_database_is_one_sentence(free_port: int, options: list[str]) -> None:
     done = subprocess.run(
         [*COMMAND, *options],
@@ -145,7 +151,7 @@ SERVERS = {"roster run": COMMAND, "gunicorn": [sys.executable, "-m", "gunicorn",
 ENDS = {"roster run": {"roster: the server did not start; the lines above say why"}, "gunicorn": set()}
 
 
-@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("server", [pytest.param("roster run", marks=long), "gunicorn"])
 def test_a_secret_key_that_opens_no_signing_key_stops_the_start(
     engine: Engine, free_port: int, server: str, tmp_path: Path
 ) -> None:
@@ -181,11 +187,19 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("server", SERVERS)
-@pytest.mark.parametrize(("settings", "reason"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(
+    ("server", "case"),
+    # Each server, and each reason, once in a short run.
+    [
+        pytest.param(server, case, marks=() if turn == place % len(SERVERS) else long)
+        for place, case in enumerate(WRONG)
+        for turn, server in enumerate(SERVERS)
+    ],
+)
 def test_a_name_or_value_that_no_setting_takes_stops_the_start(
-    database_url: str, free_port: int, server: str, settings: dict[str, str], reason: str
+    database_url: str, free_port: int, server: str, case: str
 ) -> None:
+    settings, reason = WRONG[case]
     environment = environment_of(database_url=database_url, port=str(free_port), **settings)
     environment |= {"GUNICORN_CMD_ARGS": f"--bind 127.0.0.1:{free_port}"}
     done = subprocess.run(

@@ -20,6 +20,7 @@ from roster_service.db.roles import READABLE, RIGHTS, WRITABLE, Role, find_role,
 from roster_service.db.round_trip import Call
 from roster_service.errors import SettingError
 from tests.access_matrix.layers import open_row_level_security
+from tests.extent import long
 from tests.renditions import render_all
 
 from .client import GUARDIANS, ROOTS, SCOPES, VERSIONS
@@ -29,11 +30,11 @@ from .paths import LISTED_KEYS, NESTED_KEYS
 from .test_bearer import ISSUER
 
 # A vendor of one school, with guardians and without, and one of the other district.
-CALLERS = (
-    ("elementary", SCOPES),
-    ("elementary", tuple(scope for scope in SCOPES if scope != GUARDIANS)),
-    ("north", SCOPES),
-)
+CALLERS = {
+    "school": ("elementary", SCOPES),
+    "school-no-guardians": ("elementary", tuple(scope for scope in SCOPES if scope != GUARDIANS)),
+    "other-district": ("north", SCOPES),
+}
 QUERIES = ("", "limit=2&offset=1&sort=dateLastModified", "filter=status='active'", "limit=0&filter=sourcedId~'s'")
 # Lists without a condition of their own.
 WHOLE = ("/orgs", "/academicSessions", "/courses", "/classes", "/users", "/enrollments", "/demographics")
@@ -83,11 +84,19 @@ def addresses(served: Served) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(("vendor", "scopes"), CALLERS, ids=["school", "school-no-guardians", "other-district"])
+@pytest.mark.parametrize(
+    ("caller", "version"),
+    # The access matrix asks both versions with more callers, of a roster that has more in it.
+    [
+        pytest.param(caller, version, marks=() if caller == "school-no-guardians" and version == "v1p2" else long)
+        for caller in CALLERS
+        for version in VERSIONS
+    ],
+)
 def test_without_the_query_filter_every_answer_is_the_same(
-    served: Served, addresses: list[tuple[str, str]], version: str, vendor: str, scopes: tuple[str, ...]
+    served: Served, addresses: list[tuple[str, str]], caller: str, version: str
 ) -> None:
+    vendor, scopes = CALLERS[caller]
     token = served.client.token(version, scopes, vendor)
     expected = [ask(served, version, token, *address) for address in addresses]
     with query_filter_open():

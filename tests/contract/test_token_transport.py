@@ -13,6 +13,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.extent import every_other
+
 from .client import ROOTS, RosterClient
 from .conftest import Served
 from .test_server import serving
@@ -122,7 +124,7 @@ def start(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield start
 
 
-@pytest.mark.parametrize(("settings", "peer", "host", "headers", "root"), CASES)
+@pytest.mark.parametrize(("settings", "peer", "host", "headers", "root"), every_other(CASES))
 def test_a_token_is_given_where_nobody_reads_along(
     start: Callable[[Mapping[str, str]], Edge],
     client: RosterClient,

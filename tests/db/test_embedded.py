@@ -26,6 +26,7 @@ from roster_service.db.embedded_server import open_embedded
 from roster_service.db.postgres_programs import INSTALLATION, LIBRARIES, WHEEL
 from roster_service.errors import DatabaseUnavailableError
 from tests.db.another_process import ask
+from tests.extent import cases, long
 
 PROJECT = Path(__file__).parents[2]
 ANOTHER_USER = 65534
@@ -61,10 +62,10 @@ def folder() -> Iterator[Path]:
         yield Path(made)
 
 
-@pytest.fixture(params=PATHS)
+@pytest.fixture(params=cases(PATHS, quick=["with a comma"]))
 def home(request: pytest.FixtureRequest, folder: Path) -> Path:
     """A data folder that does not exist yet."""
-    return folder / PATHS[request.param]
+    return folder / request.param
 
 
 class Another:
@@ -153,6 +154,7 @@ def test_another_local_user_cannot_connect(folder: Path, home: Path, start: Call
             assert "Permission denied" in start("connect", reached, ANOTHER_USER).read()
 
 
+@long
 @as_another_server
 def test_another_local_user_runs_a_server_of_their_own(folder: Path, start: Callable[..., Another]) -> None:
     folder.chmod(0o755)
@@ -164,6 +166,7 @@ def test_another_local_user_runs_a_server_of_their_own(folder: Path, start: Call
         assert (theirs / "postgres").stat().st_uid == ANOTHER_USER
 
 
+@long
 @as_root
 def test_the_cluster_of_another_user_is_refused_with_a_remedy(folder: Path, start: Callable[..., Another]) -> None:
     folder.chmod(0o755)
@@ -175,6 +178,7 @@ def test_the_cluster_of_another_user_is_refused_with_a_remedy(folder: Path, star
     )
 
 
+@long
 @as_another_server
 def test_root_opens_the_server_of_its_owner(folder: Path, start: Callable[..., Another]) -> None:
     """`sudo roster ...` in the data folder of another user changes no owner."""
@@ -187,6 +191,7 @@ def test_root_opens_the_server_of_its_owner(folder: Path, start: Callable[..., A
     assert set(owned) == {ANOTHER_USER}
 
 
+@long
 @as_root
 def test_root_serves_where_the_servers_user_can_enter_no_folder_above(
     folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -238,7 +243,7 @@ def made_home() -> Iterator[Path]:
         yield Path(made)
 
 
-@pytest.mark.parametrize("ends", ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize("ends", cases(ENDS, quick=["all close it", "all are killed"]))
 def test_the_last_one_that_closes_it_stops_the_server(
     made_home: Path, start: Callable[..., Another], ends: tuple[Callable[[Another], None], ...]
 ) -> None:
@@ -256,6 +261,7 @@ def test_the_last_one_that_closes_it_stops_the_server(
     assert not claim.exists()
 
 
+@long
 def test_all_that_start_at_once_have_one_server(folder: Path, start: Callable[..., Another]) -> None:
     others = [start("hold", folder) for _ in range(3)]
     assert len({other.read() for other in others}) == 1

@@ -16,6 +16,7 @@ from roster_service.cli.demo import STUDENTS
 from tests.cli.alone_check import find_free_port
 from tests.cli.test_serve import environment_of, serving
 from tests.docs.pages import read_section
+from tests.extent import long
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ def read_program(page: str, title: str) -> str:
     return str(program)
 
 
+@long
 @pytest.mark.parametrize("calls", CALLS, ids=lambda calls: calls.shell[1])
 def test_the_calls_work_as_printed(environment: dict[str, str], calls: Calls, tmp_path: Path) -> None:
     # Only where things are differs from a clone that `make run` serves.

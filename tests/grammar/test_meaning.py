@@ -154,7 +154,7 @@ def test_means(request: pytest.FixtureRequest, backend: str, cases: list[tuple[s
     assert [(text, set(places)) for (text, _), places in zip(cases, chosen, strict=True)] == cases
 
 
-@settings(max_examples=examples(80, 300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(80, 80, 300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     kept=st.lists(records, min_size=1, max_size=6),
     wanted=st.lists(expressions(typed_clauses()), min_size=1, max_size=12),

@@ -69,7 +69,7 @@ def test_a_field_is_not_a_key() -> None:
         hash(F("a"))
 
 
-@settings(max_examples=examples(120, 500), deadline=None)
+@settings(max_examples=examples(120, 120, 500), deadline=None)
 @given(expressions(any_clauses))
 def test_what_is_written_reads_as_the_same(expr: Expr) -> None:
     text = to_text(expr)
@@ -77,7 +77,7 @@ def test_what_is_written_reads_as_the_same(expr: Expr) -> None:
     assert parse(text, max_length=len(text), max_clauses=9) == expr
 
 
-@settings(max_examples=examples(60, 200), deadline=None)
+@settings(max_examples=examples(60, 60, 200), deadline=None)
 @given(expressions(any_clauses))
 def test_what_is_written_for_a_url_arrives_as_the_text(expr: Expr) -> None:
     assert parse_qs(f"limit=5&filter={to_query(expr)}&x=y", keep_blank_values=True)["filter"] == [to_text(expr)]

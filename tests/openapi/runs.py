@@ -1,11 +1,10 @@
-"""How much of the documents a run tries: `make check` a sample, SCHEMATHESIS=all all of it."""
+"""How much of the documents a run tries."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
-VARIABLE = "SCHEMATHESIS"
+from tests.extent import EXTENT, Extent, examples
 
 
 @dataclass(frozen=True)
@@ -16,4 +15,4 @@ class Run:
     coverage: bool
 
 
-THIS_RUN = Run(examples=100, coverage=True) if os.environ.get(VARIABLE) == "all" else Run(examples=4, coverage=False)
+THIS_RUN = Run(examples=examples(2, 4, 100), coverage=EXTENT is Extent.ALL)

@@ -13,11 +13,13 @@ import psutil
 import pytest
 
 from tests.conftest import TEST_DATABASE_VARIABLE
+from tests.extent import long
 
 PROJECT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 60
 
 
+@long
 @pytest.mark.skipif(TEST_DATABASE_VARIABLE in os.environ, reason="the tests start no server")
 def test_killed_run_leaves_no_server(tmp_path: Path) -> None:
     report = tmp_path / "report"

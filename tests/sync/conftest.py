@@ -22,6 +22,7 @@ from roster_service.db.tables import (
     user_profiles,
     user_roles,
 )
+from sync_scripts.engine import loader_command
 from sync_scripts.engine.load import Options, load
 from sync_scripts.reading.rejections import Findings, RefusedExportError, cut_value
 
@@ -77,6 +78,13 @@ def engine(reused_engine: Engine) -> Engine:
     """A writing engine on an empty roster. Emptying one database is faster than making a hundred."""
     empty_roster(reused_engine)
     return reused_engine
+
+
+def lend_engine(patch: pytest.MonkeyPatch, engine: Engine) -> None:
+    """Lets the commands that a test calls in its own process use the engine of the test: with a new engine, each call
+    compiles every statement anew."""
+    patch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
+    patch.setattr(loader_command, "make_engine", lambda _url: engine)
 
 
 def empty_roster(engine: Engine) -> None:

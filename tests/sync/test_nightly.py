@@ -25,7 +25,7 @@ from sync_scripts.nightly import main
 from sync_scripts.reading.registry import FAMILIES
 from sync_scripts.staging.retained import Retention
 
-from .conftest import SHELBYVILLE, SPRINGFIELD, snapshot
+from .conftest import SHELBYVILLE, SPRINGFIELD, lend_engine, snapshot
 from .export_changes import Bend, cell_of, with_row
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +35,7 @@ LoadRun = Callable[[], tuple[int, list[dict[str, Any]]]]
 @pytest.fixture
 def load_run(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> LoadRun:
     """Runs a night on the test's database; its exit code, and the lines that it printed."""
-    monkeypatch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
+    lend_engine(monkeypatch, engine)
 
     def run() -> tuple[int, list[dict[str, Any]]]:
         done = CliRunner().invoke(main)

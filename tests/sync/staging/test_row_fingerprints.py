@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from sync_scripts.engine.load import KNOWN, Options, load
 from sync_scripts.reading.rejections import RefusedExportError
 from sync_scripts.staging import stage as staging
 from sync_scripts.staging.line_hashes import LineHasher, NewLines
+from tests.extent import examples
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, snapshot, state
 from tests.sync.export_changes import (
     Bend,
@@ -39,8 +39,7 @@ from tests.sync.export_changes import (
 )
 
 NEVER_HELD = Options(allow_mass_delete=True)
-# How many sequences of nights are tried; `make check-long` asks for more.
-SEQUENCES = int(os.environ.get("SYNC_SEQUENCES", "8"))
+SEQUENCES = examples(3, 8, 200)
 
 
 def count_fingerprints(engine: Engine) -> int:
