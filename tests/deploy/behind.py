@@ -53,7 +53,7 @@ def ask_token(proxy: Proxy, client: dict[str, str]) -> dict[str, str]:
 def read_districts(environment: dict[str, str]) -> list[str]:
     """The ids of the districts."""
     program = (
-        "import os; from sqlalchemy import text; from roster_service.db.embedded import open_database\n"
+        "import os; from sqlalchemy import text; from roster_service.db.embedded_server import open_database\n"
         "from roster_service.db.engine import make_engine; from roster_service.settings import Settings\n"
         "with open_database(Settings.from_environ(os.environ)) as url, make_engine(url).connect() as connection:\n"
         "    print(*connection.scalars(text(\"SELECT sourced_id FROM orgs WHERE type = 'district'\")), sep='\\n')\n"
