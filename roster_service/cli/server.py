@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import os
-import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable
-from types import FrameType
+from ipaddress import ip_address
 
 import click
 
@@ -20,28 +17,23 @@ from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import TOKEN_PATH
 from roster_service.cli.console import announce_cluster, as_json, read_settings
 from roster_service.cli.demo import DemoAccount, prepare_demo
-from roster_service.db.deadline import GRACE_SECONDS
+from roster_service.cli.run_signals import RunSignals, Terminated
 from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.upgrades import require_current, upgrade
 from roster_service.errors import CommandError
 from roster_service.schemas.versions import VERSIONS
+from roster_service.server.gunicorn_process import announce_stop, make_options, start, stop
 from roster_service.server.metrics_folder import share_metrics
 from roster_service.settings import Settings
 from roster_service.web.request_facts import READY_PATH
+from roster_service.web.stop_notice import NOTICE_SECONDS
 
 START_SECONDS = 60
-STOP_SECONDS = 20
-# A worker answers one request at a time: a proxy in front holds the connections of slow clients, and several threads in
-# one interpreter answered fewer requests than one, by measurement.
-WORKER_CLASS = "roster_service.server.gunicorn_worker.Worker"
-LOGGER_CLASS = "roster_service.server.gunicorn_logger.Logger"
-# The time of a request beside its waits for the database: for JSON, and sending the response.
-SPARE_SECONDS = 30
-# 0: gunicorn does not bound the request line; `BoundedRequest` does.
-REQUEST_LINE_BYTES = 0
-# The longest header, in bytes: a permission token names every school that is granted singly.
-HEADER_BYTES = 65_536
+WANTS_PROXY = (
+    "roster: other machines can reach {}: put a proxy in front that terminates TLS and holds slow clients, and set "
+    "ROSTER_TRUSTED_PROXIES; deploy/nginx.conf is one"
+)
 
 
 @click.command()
@@ -55,12 +47,12 @@ def run(demo: bool | None, as_json: bool) -> None:
     """Serve until Ctrl-C. Without ROSTER_DATABASE_URL, use the embedded PostgreSQL, and migrate it."""
     settings = read_settings()
     require_free_port(settings)
+    if not settings.trusted_proxies and not is_loopback(settings.host):
+        click.echo(WANTS_PROXY.format(settings.host), err=True)
     is_embedded = settings.database_url is None
     # A signal that arrives while the database starts must stop the database too.
-    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # nohup has a process ignore the end of its terminal.
-        if ending != signal.SIGHUP or signal.getsignal(ending) != signal.SIG_IGN:
-            signal.signal(ending, _raise_interrupt)
+    signals = RunSignals()
+    signals.register()
     wants_demo = is_embedded if demo is None else demo
     with share_metrics(settings), open_database(settings, announce_cluster) as url:
         account = None
@@ -76,11 +68,15 @@ def run(demo: bool | None, as_json: bool) -> None:
                 ensure_signing_key(connection, settings.read_secret_key())
             account = prepare_demo(engine, url, settings) if wants_demo else None
             engine.dispose()
-        serve(settings, url, lambda is_ready: announce(settings, account, as_json=as_json, is_ready=is_ready))
+        serve(settings, url, signals, lambda is_ready: announce(settings, account, as_json=as_json, is_ready=is_ready))
 
 
-def _raise_interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+def is_loopback(host: str) -> bool:
+    """Returns True if no other machine can reach an address of this one."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def require_free_port(settings: Settings) -> None:
@@ -96,48 +92,30 @@ def require_free_port(settings: Settings) -> None:
             ) from None
 
 
-def serve(settings: Settings, url: str, when_answering: Callable[[bool], None]) -> None:
-    """Runs gunicorn until it ends, or until Ctrl-C, after which it finishes its requests. Raises CommandError if
-    gunicorn fails.
+def serve(settings: Settings, url: str, signals: RunSignals, when_answering: Callable[[bool], None]) -> None:
+    """Runs gunicorn until it ends, or until Ctrl-C or SIGTERM, after which it finishes its requests. Raises
+    CommandError if gunicorn fails.
 
     `when_answering`: called once gunicorn answers requests, with True if it can use the database.
     """
-    command = make_server_command(settings, "wsgi:app")
+    # The workers use the embedded server of this process.
+    environment = os.environ | ({"ROSTER_DATABASE_URL": url} if settings.database_url is None else {})
     # In a new session, so that Ctrl-C in the terminal interrupts this process only, which then stops gunicorn.
-    child = subprocess.Popen(  # noqa: S603  (our own server)
-        command,
-        # The workers use the embedded server of this process.
-        env=os.environ | ({"ROSTER_DATABASE_URL": url} if settings.database_url is None else {}),
-        start_new_session=True,
-    )
+    child = start("wsgi:app", make_options(settings), env=environment, start_new_session=True)
     try:
-        when_answering(wait_until_answering(settings, child))
+        is_ready = wait_until_answering(settings, child)
+        signals.forward_to(child)
+        when_answering(is_ready)
         code = child.wait()
+    except Terminated:
+        announce_stop(child, NOTICE_SECONDS)
+        code = 0
     except KeyboardInterrupt:
         code = 0
     finally:
         stop(child)
     if code != 0:
         raise CommandError(f"gunicorn ended with code {code}")
-
-
-def make_server_command(settings: Settings, application: str) -> list[str]:
-    """Returns gunicorn's command line. `application`: `module:name`."""
-    command = [sys.executable, "-m", "gunicorn", application]
-    command += ["--bind", f"{settings.host}:{settings.port}"]
-    command += ["--workers", str(settings.workers), "--worker-class", WORKER_CLASS]
-    command += ["--timeout", str(find_worker_timeout(settings))]
-    command += ["--logger-class", LOGGER_CLASS, "--log-level", "warning"]
-    command += ["--limit-request-line", str(REQUEST_LINE_BYTES)]
-    command += ["--limit-request-field_size", str(HEADER_BYTES)]
-    # By default gunicorn trusts any program on this machine as a proxy; here ROSTER_TRUSTED_PROXIES decides.
-    command += ["--forwarded-allow-ips", ""]
-    return command
-
-
-def find_worker_timeout(settings: Settings) -> int:
-    """Returns the seconds after which gunicorn takes a worker for hung: more than the longest request takes."""
-    return settings.request_seconds + math.ceil(GRACE_SECONDS) + SPARE_SECONDS
 
 
 def wait_until_answering(settings: Settings, child: subprocess.Popen[bytes]) -> bool:
@@ -161,17 +139,6 @@ def wait_until_answering(settings: Settings, child: subprocess.Popen[bytes]) -> 
             pass
         time.sleep(0.1)
     raise CommandError(f"the server did not answer within {START_SECONDS} seconds")
-
-
-def stop(child: subprocess.Popen[bytes]) -> None:
-    """Stops gunicorn. It may finish its requests, for at most `STOP_SECONDS`."""
-    if child.poll() is None:
-        child.send_signal(signal.SIGTERM)
-        try:
-            child.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
 
 
 def announce(settings: Settings, account: DemoAccount | None, *, as_json: bool, is_ready: bool) -> None:

@@ -1,90 +1,88 @@
-"""The gunicorn worker that `roster run` configures: gunicorn's sync worker, with bounds on the size of a request's
-head, and with the service's own response and log line for a request that gunicorn refuses."""
+"""The gunicorn worker of `roster run`: gunicorn starts, watches and ends it, and waitress speaks HTTP in it.
+
+gunicorn's own workers read each request with a thread of its own or with the whole worker, so that clients which send
+slowly stop a service of a few workers.
+"""
 
 from __future__ import annotations
 
-import contextlib
-from http import HTTPStatus
-from typing import Any
+import os
+import signal
+import time
+from types import FrameType
+from typing import TYPE_CHECKING
 
-from gunicorn import util
-from gunicorn.http import message
-from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
-from gunicorn.http.parser import RequestParser
-from gunicorn.workers.sync import SyncWorker
+from gunicorn.workers.base import Worker as BaseWorker
 
-from roster_service.errors import FAULT_DESCRIPTION, Problem, describe_fault
+from roster_service.web.stop_notice import NOTICE_SECONDS, is_draining
 
-# The bound of the request line. The longest filter takes 49 kB, if each of its letters takes 12 bytes. gunicorn's own
-# bound is at most 8 kB, or none; without a bound it searches the whole line again after each 8 kB that arrive.
-LINE_BYTES = 65_536
-# The bound of all headers together. The permission token of a vendor with many single schools takes 64 kB alone.
-HEADERS_BYTES = 131_072
+if TYPE_CHECKING:
+    from roster_service.server.http_server import HttpServer
 
-REASONS = {
-    LimitRequestLine: f"the request line has more than {LINE_BYTES} bytes",
-    LimitRequestHeaders: f"the headers have more than {HEADERS_BYTES} bytes, or there are too many, or one is too long",
-}
+# Seconds between two signs of life to gunicorn's master, and the longest time until a signal is seen.
+TICK_SECONDS = 0.5
+# Seconds for which a worker that gunicorn replaces goes on accepting connections: its successor starts meanwhile.
+HANDOVER_SECONDS = 10
+# Seconds that a worker which no longer accepts connections has for the requests that it has.
+FINISH_SECONDS = 10
 
 
-class BoundedRequest(message.Request):  # type: ignore[misc]  # gunicorn has no types
-    """A request whose head is refused as soon as it is too long, before the rest of it arrives."""
+class Worker(BaseWorker):  # type: ignore[misc]  # gunicorn has no types
+    """A worker process, which answers one request at a time.
 
-    def read_into(self, unreader: Any, buf: bytearray, stop: bool = False) -> None:
-        """Appends the bytes that have arrived to `buf`. Raises LimitRequestLine or LimitRequestHeaders if they exceed a
-        bound."""
-        super().read_into(unreader, buf, stop)
-        # gunicorn sets `uri` when it has read the whole request line.
-        if self.uri is None and len(buf) > LINE_BYTES and buf.find(b"\r\n", 0, LINE_BYTES + 2) < 0:
-            raise LimitRequestLine(len(buf), LINE_BYTES)
-        if len(buf) > HEADERS_BYTES:
-            raise LimitRequestHeaders(REASONS[LimitRequestHeaders])
+    SIGTERM ends it with a handover, because gunicorn sends it to the workers that a reload replaces. SIGQUIT, SIGINT,
+    SIGABRT, and SIGTERM while `roster run` stops end it at once. In each case it answers the requests that it has.
+    """
 
+    _ends_at_once = False
+    _ended_at: float | None = None
+    _draining_since: float | None = None
 
-class Worker(SyncWorker):  # type: ignore[misc]  # gunicorn has no types
-    """A worker process, which answers one request at a time."""
+    def run(self) -> None:
+        """Serves until gunicorn's master ends the worker or is gone."""
+        # Imported here to keep gunicorn's master process, which imports this module, small.
+        from roster_service.server.http_server import HttpServer
 
-    def init_process(self) -> None:
-        """Runs the worker until it ends."""
-        RequestParser.mesg_class = BoundedRequest
-        super().init_process()
+        server = HttpServer(self.wsgi, [listener.sock for listener in self.sockets])
+        while self._is_accepting(server):
+            self._take_turn(server)
+        server.set_ending()
+        server.stop_accepting()
+        deadline = time.monotonic() + FINISH_SECONDS
+        while time.monotonic() < deadline and not server.is_quiet():
+            self._take_turn(server)
 
-    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
-        """Answers a request that gunicorn cannot parse, or whose processing failed outside the application.
+    def handle_quit(self, sig: int, frame: FrameType | None) -> None:
+        """SIGQUIT and SIGINT. gunicorn's own method ends the process in the middle of a request."""
+        self._ends_at_once = True
+        self.alive = False
 
-        gunicorn's own method answers in HTML and logs the address, or the bytes that it cannot parse: both can hold
-        data of students.
-        """
-        peer = addr[0] if addr else "a local socket"
-        if req is None and isinstance(exc, ParseException):
-            self.log.warning("a request from %s cannot be read: %s", peer, type(exc).__name__)
-            reason = REASONS.get(type(exc), "this is not an HTTP/1.1 request")
-            response = make_refusal(Problem.PARAMETER, reason, req)
-        else:
-            self.log.error("a request from %s was not answered: %s", peer, describe_fault(exc))
-            response = make_refusal(Problem.INTERNAL, FAULT_DESCRIPTION, req)
-        # The client may have closed the connection.
-        with contextlib.suppress(OSError):
-            util.write_nonblock(client, response)
+    def handle_abort(self, sig: int, frame: FrameType | None) -> None:
+        """SIGABRT, for a request that takes too long; the SystemExit of gunicorn's own method ends that request."""
+        self._ends_at_once = True
+        super().handle_abort(sig, frame)
 
+    def _take_turn(self, server: HttpServer) -> None:
+        self.notify()
+        self.nr += server.take_turn(TICK_SECONDS)
 
-def make_refusal(problem: Problem, description: str, req: Any) -> bytes:
-    """Returns the bytes of a refusal, head and body, in the error format of the rostering interface. `req`: gunicorn's
-    request, or None if gunicorn could not parse it."""
-    # Imported here to keep gunicorn's master process, which imports this module, small.
-    from roster_service.rostering.status_info import STATUS_INFO, make_failure
-
-    request = "a request that was not read" if req is None else f"{req.method} {req.path}"[:500]
-    body = make_failure(problem, description, request).encode()
-    status = HTTPStatus(STATUS_INFO[problem][0])
-    head = (
-        f"HTTP/1.1 {status} {status.phrase}",
-        "Connection: close",
-        "Content-Type: application/json",
-        f"Content-Length: {len(body)}",
-        "Cache-Control: no-store",
-        "X-Content-Type-Options: nosniff",
-        "",
-        "",
-    )
-    return "\r\n".join(head).encode("latin-1") + body
+    def _is_accepting(self, server: HttpServer) -> bool:
+        """Whether to accept connections. If not, or not for long, connections end with their next response."""
+        if self._ends_at_once or self.ppid != os.getppid():
+            return False
+        now = time.monotonic()
+        if is_draining():
+            server.set_ending()
+            self._draining_since = self._draining_since or now
+            if self.alive and now - self._draining_since > NOTICE_SECONDS:
+                # `roster run` was killed, or it has sent the same signal.
+                os.kill(self.ppid, signal.SIGTERM)
+                return False
+            return bool(self.alive)
+        if self.nr >= self.max_requests:
+            self.alive = False
+        if self.alive:
+            return True
+        server.set_ending()
+        self._ended_at = self._ended_at or now
+        return now - self._ended_at < HANDOVER_SECONDS

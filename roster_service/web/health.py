@@ -12,11 +12,13 @@ from enum import StrEnum
 from flask import Flask, Response, jsonify
 
 from roster_service.web.request_facts import LIVE_PATH, READY_PATH
+from roster_service.web.stop_notice import is_draining
 
 
 class Need(StrEnum):
     """A thing that the service needs to answer requests with records."""
 
+    RUNNING = "running"
     SETTINGS = "settings"
     DATABASE = "database"
     SCHEMA = "schema"
@@ -27,6 +29,7 @@ class Need(StrEnum):
 Check = Callable[[], object]
 
 REASONS: Mapping[Need, str] = {
+    Need.RUNNING: "the service is stopping",
     Need.SETTINGS: "a setting is wrong",
     Need.DATABASE: "the database does not answer",
     Need.SCHEMA: "the tables or roles of the database are not those that this version needs",
@@ -41,7 +44,7 @@ def register_health(app: Flask, find_unmet: Callable[[], Need | None]) -> None:
         return _answer({"status": "alive"}, 200)
 
     def show_ready() -> Response:
-        unmet = find_unmet()
+        unmet = Need.RUNNING if is_draining() else find_unmet()
         if unmet is None:
             return _answer({"status": "ready"}, 200)
         return _answer({"status": "not ready", "unmet": unmet, "reason": REASONS[unmet]}, 503)

@@ -20,13 +20,13 @@ from sqlalchemy import Engine, text
 from roster_service.access.credentials.access_token import AccessToken, read_access_token
 from roster_service.access.credentials.signing_keys import KeyRing
 from roster_service.cli.demo import DemoAccount, add_demo_account
-from roster_service.cli.server import make_server_command, stop
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine, make_reading_engine
 from roster_service.db.roles import Role, find_role, make_role_url
 from roster_service.db.upgrades import upgrade
 from roster_service.publication import render_for_clients
 from roster_service.schemas.versions import V1P1
+from roster_service.server.gunicorn_process import make_options, start, stop
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
 from sync_scripts.generate_district import main as generate
@@ -185,7 +185,7 @@ def serve(settings: Settings, application: str, url: str) -> Iterator[Server]:
         "ROSTER_PORT": str(settings.port),
         URL_VARIABLE: url,
     }
-    child = subprocess.Popen(make_server_command(settings, application), cwd=PROJECT, env=foreign | own)
+    child = start(application, make_options(settings), cwd=PROJECT, env=foreign | own)
     try:
         wait(settings.port, child)
         yield Server(settings.port, child.pid)

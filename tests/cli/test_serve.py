@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from configparser import ConfigParser
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
-import psutil
 import pytest
 from sqlalchemy import Engine
 
@@ -95,22 +95,6 @@ def test_an_own_database_gets_no_demo_and_no_embedded_server(database_url: str, 
 
 
 @pytest.mark.parametrize(
-    "ending", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=long)], ids=lambda ending: ending.name
-)
-def test_the_end_of_the_process_or_its_terminal_ends_gunicorn(
-    database_url: str, tmp_path: Path, free_port: int, ending: signal.Signals
-) -> None:
-    environment = environment_of(database_url=database_url, home=str(tmp_path), port=str(free_port), workers="1")
-    with serving(environment, "--json") as (process, _):
-        children = psutil.Process(process.pid).children(recursive=True)
-        process.send_signal(ending)
-        process.wait(30)
-    assert process.returncode == 0
-    assert children
-    assert not any(child.is_running() for child in children)
-
-
-@pytest.mark.parametrize(
     ("address", "reason"),
     [
         pytest.param(
@@ -131,6 +115,30 @@ def test_a_database_that_cannot_be_used_does_not_stop_the_start(
     assert (refused.value.code, int(refused.value.headers["Retry-After"]) > 0) == (503, True)
     reported = json.loads(printed.splitlines()[0])["message"]
     assert re.fullmatch(f"{reason}; requests are answered 503 until it can be used", reported)
+
+
+# The address, further settings, and whether a proxy is missed.
+ADDRESSES: list[Any] = [
+    pytest.param("127.0.0.2", {}, False, id="loopback", marks=long),
+    pytest.param("localhost", {}, False, id="name", marks=long),
+    pytest.param("0.0.0.0", {}, True, id="every-address"),
+    pytest.param("0.0.0.0", {"trusted_proxies": "1"}, False, id="declared", marks=long),
+]
+
+
+@pytest.mark.parametrize(("host", "settings", "is_missed"), ADDRESSES)
+def test_an_address_that_others_reach_wants_a_proxy(
+    free_port: int, host: str, settings: dict[str, str], is_missed: bool
+) -> None:
+    done = subprocess.run(
+        [*COMMAND, "--demo"],
+        env=environment_of(host=host, port=str(free_port), database_url="mysql://host/name", **settings),
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (f"roster: other machines can reach {host}: put a proxy in front" in done.stderr) is is_missed
 
 
 @pytest.mark.parametrize("options", [["--demo"], pytest.param([], marks=long)], ids=" ".join)

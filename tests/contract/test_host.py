@@ -97,7 +97,7 @@ def test_a_valid_host_is_what_addresses_are_built_on(client: RosterClient, host:
 @pytest.fixture(scope="module")
 def server(served: Served) -> Iterator[Server]:
     """A real one, which reads heads by itself."""
-    with serving(served, "--log-level", "critical") as (server, _):
+    with serving(served, {"loglevel": "critical"}) as (server, _):
         yield server
 
 

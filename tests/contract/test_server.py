@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import pytest
 
-from roster_service.cli.server import make_server_command
+from roster_service.server.gunicorn_process import make_options, start, stop
 from roster_service.settings import Settings
 
 from .client import ROOTS, VERSIONS
@@ -72,22 +72,25 @@ class Server:
 
 @contextmanager
 def serving(
-    served: Served, *options: str, output: int | IO[bytes] | None = None, **settings: str
+    served: Served,
+    options: Mapping[str, object] | None = None,
+    output: int | IO[bytes] | None = None,
+    **settings: str,
 ) -> Iterator[tuple[Server, subprocess.Popen[bytes]]]:
     """gunicorn with one worker and the options of `roster run`, on the database of other tests and a port of its own.
 
-    `options`: further ones; `settings`: the variables behind `ROSTER_`.
+    `options`: other ones; `settings`: the variables behind `ROSTER_`.
     """
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
-        command = make_server_command(Settings(workers=1), "wsgi:app")
-        command[command.index("--bind") + 1] = f"fd://{listening.fileno()}"
+        bound = {"bind": f"fd://{listening.fileno()}"}
         given = {"DATABASE_URL": served.url, "SECRET_KEY": SECRET_KEY, **settings}
         own = {f"ROSTER_{name.upper()}": text for name, text in given.items()}
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ROSTER_")}
-        process = subprocess.Popen(
-            [*command, *options],
+        process = start(
+            "wsgi:app",
+            make_options(Settings(workers=1)) | bound | dict(options or {}),
             cwd=PROJECT,
             env=kept | own,
             pass_fds=[listening.fileno()],
@@ -97,14 +100,13 @@ def serving(
         try:
             yield Server(listening.getsockname()[1], served.client.token("v1p1")), process
         finally:
-            process.terminate()
-            process.wait()
+            stop(process)
 
 
 @pytest.fixture(scope="module")
 def server(served: Served) -> Iterator[Server]:
     """One that says nothing of the broken requests of these tests."""
-    with serving(served, "--log-level", "critical") as (server, _):
+    with serving(served, {"loglevel": "critical"}) as (server, _):
         yield server
 
 

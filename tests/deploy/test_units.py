@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from roster_service.cli.server import STOP_SECONDS
 from roster_service.errors import SettingError
+from roster_service.server.gunicorn_process import STOP_SECONDS
 from roster_service.settings import PREFIX, Settings
+from roster_service.web.stop_notice import NOTICE_SECONDS
 from sync_scripts.engine.exit_codes import ExitCode
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -62,7 +63,7 @@ def test_a_service_runs_as_a_user_of_its_own(name: str) -> None:
 
 
 def test_a_stop_lets_requests_end() -> None:
-    assert int(read_unit("roster-web.service")["TimeoutStopSec"]) > STOP_SECONDS
+    assert int(read_unit("roster-web.service")["TimeoutStopSec"]) > NOTICE_SECONDS + STOP_SECONDS
 
 
 def test_a_sync_is_tried_again_where_waiting_can_help() -> None:

@@ -12,6 +12,7 @@ from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.scopes import EXPLANATIONS
 from roster_service.access.throttling.counters import THROTTLES
 from roster_service.access.throttling.limits import fill_allowance
+from roster_service.app import MAX_BODY_BYTES
 from roster_service.cli import main
 from roster_service.db import tables, visibility
 from roster_service.db.figures import FeedHealth, Figures
@@ -21,9 +22,15 @@ from roster_service.rostering.endpoints import ENDPOINTS, Cardinality
 from roster_service.rostering.status_info import STATUS_INFO
 from roster_service.schemas.vendor_bodies import StudentsRequest
 from roster_service.schemas.versions import VERSIONS
+from roster_service.server.gunicorn_process import STOP_SECONDS, find_worker_timeout
+from roster_service.server.gunicorn_worker import HANDOVER_SECONDS
+from roster_service.server.http_channel import BYTES_PER_SECOND, MEMORY_BYTES, SECONDS, Stage
+from roster_service.server.http_parser import HEAD_BYTES, HEADERS, LINE_BYTES
+from roster_service.server.http_server import CONNECTIONS
 from roster_service.settings import PREFIX, Settings
 from roster_service.vendor.responses import FAILURES
 from roster_service.web.metrics_page import list_database_metrics
+from roster_service.web.stop_notice import NOTICE_SECONDS
 from sync_scripts.engine.exit_codes import MEANINGS, ExitCode
 from sync_scripts.engine.load import STEPS
 from sync_scripts.formats.tolerated import DEVIATIONS
@@ -196,3 +203,31 @@ def test_tables_of_the_data_model() -> None:
     rows = list_rows(read_section(ARCHITECTURE, "The data model"), "tables")
     shown = [table for row in rows for table in list_codes(row[0])]
     assert sorted(shown) == sorted(tables.metadata.tables)
+
+
+def list_figures(text: str) -> list[int]:
+    """The numbers in a text."""
+    return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", text)]
+
+
+def test_bounds_of_a_worker() -> None:
+    longest = find_worker_timeout(Settings())
+    sending = [SECONDS[Stage.SENDING], BYTES_PER_SECOND, SECONDS[Stage.SENDING]]
+    expected = {
+        "request line": [LINE_BYTES],
+        "request line and headers": [HEAD_BYTES, HEADERS],
+        "head of a request": [SECONDS[Stage.HEAD]],
+        "body of a request": [MAX_BODY_BYTES],
+        "body and response on their way": sending,
+        "connection without a request": [SECONDS[Stage.IDLE]],
+        "connections": [CONNECTIONS],
+        "responses that their clients have not read": [MEMORY_BYTES // 2**20],
+        "one request": [longest - Settings().request_seconds, longest],
+    }
+    assert {row[0]: list_figures(row[1]) for row in list_rows(read_page(OPERATORS), "per worker")} == expected
+
+
+def test_effects_of_signals() -> None:
+    figures = [list_figures(row[1]) for row in list_rows(read_page(OPERATORS), "signal to `roster run`")]
+    stop = [NOTICE_SECONDS, NOTICE_SECONDS + STOP_SECONDS]
+    assert figures == [stop, [NOTICE_SECONDS], [HANDOVER_SECONDS], []]

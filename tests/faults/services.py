@@ -23,8 +23,8 @@ from sqlalchemy import Engine
 
 from roster_service.access import vendors
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.cli.server import make_server_command
 from roster_service.schemas.versions import VERSIONS
+from roster_service.server import gunicorn_process
 from roster_service.settings import PREFIX, Settings
 from sync_scripts.engine.load import load
 from tests.contract.client import ROOTS
@@ -85,7 +85,7 @@ class Service:
     def __init__(self, process: subprocess.Popen[bytes], port: int, credentials: Credentials, log: Path) -> None:
         self.process = process
         self.credentials = credentials
-        self._port = port
+        self.port = port
         self._log = log
         self._tokens: dict[str, str] = {}
 
@@ -131,7 +131,7 @@ class Service:
         return self._call("POST", "/oauth/token", urlencode(form), headers)
 
     def _call(self, method: str, path: str, body: str | None = None, headers: Mapping[str, str] | None = None) -> Reply:
-        connection = HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE_SECONDS)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
         try:
             connection.request(method, path, body, dict(headers or {}))
             response = connection.getresponse()
@@ -209,29 +209,33 @@ def find_free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def start(home: Path, **settings: Any) -> tuple[subprocess.Popen[bytes], int, Path]:
-    """Starts gunicorn with the command line of `roster run`; (the process, its port, its log). `home`: its data
+def start(
+    home: Path, more: Mapping[str, Any] | None = None, **settings: Any
+) -> tuple[subprocess.Popen[bytes], int, Path]:
+    """Starts gunicorn with the options of `roster run` and `more`; (the process, its port, its log). `home`: its data
     folder."""
     port = find_free_port()
     chosen = {**SETTINGS, "home": home, "port": port, **settings}
     environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     environment |= {PREFIX + name.upper(): str(value) for name, value in chosen.items()}
-    command = make_server_command(Settings.from_environ(environment), "wsgi:app")
+    options = gunicorn_process.make_options(Settings.from_environ(environment)) | dict(more or {})
     log = home / f"log-{port}"
     with log.open("wb") as out:
-        return subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=out, stderr=out), port, log
+        process = gunicorn_process.start("wsgi:app", options, cwd=PROJECT, env=environment, stdout=out, stderr=out)
+    return process, port, log
 
 
 @contextmanager
-def serving(url: str, credentials: Credentials, home: Path, **settings: Any) -> Iterator[Service]:
+def serving(
+    url: str, credentials: Credentials, home: Path, more: Mapping[str, Any] | None = None, **settings: Any
+) -> Iterator[Service]:
     """A running gunicorn, once it answers; ended at the end."""
-    process, port, log = start(home, database_url=url, **settings)
+    process, port, log = start(home, more, database_url=url, **settings)
     try:
         wait_for(lambda: process.poll() is not None or answers(port))
         yield Service(process, port, credentials, log)
     finally:
-        process.terminate()
-        process.wait(PATIENCE_SECONDS)
+        gunicorn_process.stop(process)
 
 
 def answers(port: int) -> bool:

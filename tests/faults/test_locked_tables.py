@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from sqlalchemy import Engine, text
 
-from roster_service.cli.server import make_server_command
 from roster_service.db.deadline import GRACE_SECONDS
 from roster_service.db.engine import make_engine
+from roster_service.server.gunicorn_process import make_options
 from roster_service.settings import Settings
 
 from .services import Service, assert_busy, assert_served, fill, serving
@@ -53,5 +53,4 @@ def test_a_locked_table_is_503_and_kills_no_worker(service: Service, engine: Eng
 
 @pytest.mark.parametrize("seconds", [1, 10, 30, 3600])
 def test_a_worker_has_time_for_the_longest_request(seconds: int) -> None:
-    command = make_server_command(Settings(request_seconds=seconds), "wsgi:app")
-    assert int(command[command.index("--timeout") + 1]) > seconds + GRACE_SECONDS
+    assert make_options(Settings(request_seconds=seconds))["timeout"] > seconds + GRACE_SECONDS

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from roster_service.server.gunicorn_worker import LINE_BYTES
+from roster_service.server.http_parser import LINE_BYTES
 from tests.contract.client import ROOTS, RosterClient
 from tests.contract.test_server import Server, server
 from tests.vendor.client import Account, VendorClient

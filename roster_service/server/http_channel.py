@@ -1,0 +1,176 @@
+"""A connection: it closes itself if its client is too slow, and a response waits in it until its client has read it."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import fcntl
+import logging
+import math
+import socket
+import struct
+import sys
+import termios
+from typing import Any
+
+from waitress.adjustments import Adjustments
+from waitress.channel import HTTPChannel
+from waitress.utilities import RequestEntityTooLarge
+
+from roster_service.errors import describe_fault
+from roster_service.server.http_parser import BoundedParser
+from roster_service.server.http_tasks import ApplicationTask, RefusalTask
+
+# Bytes of responses that the connections of a worker keep in memory until they are sent. Beyond that, a response waits
+# in a temporary file.
+MEMORY_BYTES = 64 * 2**20
+# The least rate of a body and of a response.
+BYTES_PER_SECOND = 8192
+# More than any response has: the application never waits for a reader.
+UNBOUNDED = 2**60
+
+log = logging.getLogger(__name__)
+
+
+class Stage(enum.Enum):
+    """The state of a connection."""
+
+    HEAD = enum.auto()
+    BODY = enum.auto()
+    RUNNING = enum.auto()
+    SENDING = enum.auto()
+    # After a refusal, the rest of the request is read: a connection that is closed before would lose the refusal.
+    REFUSED = enum.auto()
+    IDLE = enum.auto()
+
+
+# The seconds that a connection has for a state. While a body or a response is on its way, each `BYTES_PER_SECOND` bytes
+# give a second back.
+SECONDS = {
+    Stage.HEAD: 5,
+    Stage.BODY: 10,
+    Stage.RUNNING: math.inf,
+    Stage.SENDING: 10,
+    Stage.REFUSED: 5,
+    # More than the minute for which load balancers keep connections: the side that asks should be the one that closes.
+    Stage.IDLE: 75,
+}
+
+
+class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
+    """A connection."""
+
+    parser_class = BoundedParser
+    task_class = ApplicationTask
+    error_task_class = RefusalTask
+    # Each response gets a buffer of its own, whose bound is that of `ResponseBounds` at that time.
+    current_outbuf_count = UNBOUNDED
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        self.is_refused = False
+        self._has_answered = False
+        self._stage: Stage | None = None
+        self._amount = 0
+        self._seconds_left = 0.0
+        super().__init__(*arguments, **named)
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def find_stage(self) -> tuple[Stage, int]:
+        """Returns the state of the connection, and the bytes of the body that have arrived or of the response that the
+        client has not received."""
+        if self.total_outbufs_len:
+            return Stage.SENDING, self.total_outbufs_len + count_unreceived(self.socket)
+        if self.requests:
+            return Stage.RUNNING, 0
+        if self.is_refused:
+            return Stage.REFUSED, 0
+        if self.request is not None and self.request.headers_finished:
+            return Stage.BODY, self.request.body_bytes_received
+        return Stage.IDLE if self.request is None and self._has_answered else Stage.HEAD, 0
+
+    def count_second(self) -> None:
+        """Takes a second from the time of the connection, and closes it if no time is left."""
+        stage, amount = self.find_stage()
+        moved, self._amount = abs(amount - self._amount), amount
+        if stage is not self._stage:
+            self._stage, self._seconds_left = stage, SECONDS[stage]
+        else:
+            self._seconds_left = min(SECONDS[stage], self._seconds_left - 1 + moved / BYTES_PER_SECOND)
+            if self._seconds_left <= 0:
+                self.handle_close()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is lost if the connection is closed."""
+        has_begun = self.request is not None or self.requests or self.total_outbufs_len
+        return not has_begun and self._stage is not None and self._stage is self.find_stage()[0]
+
+    # --- what waitress calls ------------------------------------------------------------------------------------------
+
+    def service(self) -> None:
+        """Answers the first request of the connection."""
+        request = self.requests[0]
+        if isinstance(request.error, RequestEntityTooLarge):
+            # The application refuses it by its length, in the format of its interface. The body is not read on.
+            request.headers["CONTENT_LENGTH"] = str(max(request.content_length, request.body_bytes_received))
+            request.error = None
+            request.connection_close = self.is_refused = True
+        super().service()
+        self._has_answered = True
+
+    def readable(self) -> bool:
+        """Whether bytes of the client are wanted now."""
+        return self._is_lingering or bool(super().readable())
+
+    def handle_read(self) -> None:
+        """Receives; the rest of a request that is refused is thrown away."""
+        if self._is_lingering:
+            with contextlib.suppress(OSError):
+                self.recv(self.adj.recv_bytes)
+        else:
+            super().handle_read()
+
+    def handle_write(self) -> None:
+        """Sends, and closes after the last response."""
+        if self.is_refused and self.close_when_flushed and not self.total_outbufs_len:
+            self.close_when_flushed: bool = False
+            with contextlib.suppress(OSError):
+                self.socket.shutdown(socket.SHUT_WR)
+        else:
+            super().handle_write()
+
+    def handle_expt(self) -> None:
+        """Closes a connection with urgent data, which HTTP does not have."""
+        self.handle_close()
+
+    def handle_error(self) -> None:
+        """Logs an exception of the connection without its message, which can quote the request, and closes it."""
+        error = sys.exception()
+        log.error("a connection failed: %s", error and describe_fault(error))
+        self.handle_close()
+
+    @property
+    def _is_lingering(self) -> bool:
+        return self.is_refused and not (self.requests or self.total_outbufs_len or self.close_when_flushed)
+
+
+class ResponseBounds(Adjustments):  # type: ignore[misc]
+    """waitress's settings, with a bound for the next response that follows from those that are not sent yet."""
+
+    channels: dict[int, Channel]
+
+    @property
+    def outbuf_overflow(self) -> int:
+        """The bytes of the next response that may stay in memory."""
+        waiting: int = sum(channel.total_outbufs_len for channel in self.channels.values())
+        return max(0, MEMORY_BYTES - waiting)
+
+
+def count_unreceived(connection: socket.socket) -> int:
+    """Returns the bytes that the kernel keeps because the client has not received them; 0 if the system cannot say."""
+    try:
+        [count] = struct.unpack("i", fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)))
+    except OSError:
+        return 0
+    return int(count)

@@ -1,0 +1,165 @@
+"""The HTTP side of a worker: waitress receives requests and sends responses, and waits for no client.
+
+A client that sends or reads slowly costs a socket and its bytes, never the worker: the application runs when a whole
+request has arrived, and its response is sent while the next one runs. The application runs in the same thread, one
+request at a time, so a worker needs one database connection of each role.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from waitress import wasyncore
+from waitress.server import TcpWSGIServer
+
+from roster_service.app import MAX_BODY_BYTES
+from roster_service.server.http_channel import UNBOUNDED, Channel, ResponseBounds
+from roster_service.server.http_parser import HEAD_BYTES
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+# Open connections of a worker. Each takes up to two files, and a process may have 1,024 on most systems.
+CONNECTIONS = 400
+# New connections that wait for a worker that accepts them, in the kernel.
+BACKLOG = 2048
+
+log = logging.getLogger(__name__)
+
+
+class HttpServer:
+    """The connections of a worker, which are in `channels` by their files. `listeners`: sockets that listen."""
+
+    def __init__(self, application: WSGIApplication, listeners: Sequence[socket.socket]) -> None:
+        self._connections: dict[int, Any] = {}
+        self.channels: dict[int, Channel] = {}
+        self._tasks = SerialTasks()
+        bounds = make_bounds(self.channels)
+        self._listeners = [
+            Listener(
+                application,
+                self._connections,
+                _sock=listener,
+                dispatcher=self._tasks,
+                adj=bounds,
+                sockinfo=(listener.family, listener.type, listener.proto, listener.getsockname()),
+                bind_socket=False,
+            )
+            for listener in listeners
+        ]
+        for listener in self._listeners:
+            listener.active_channels = self.channels
+        self._counted_at = time.monotonic()
+        self._is_full = False
+
+    def take_turn(self, seconds: float) -> int:
+        """Receives and sends what is ready, then answers one request. Waits up to `seconds` if nothing is ready.
+        Returns the number of requests that it answered."""
+        wait = 0 if self._tasks.is_ready() else seconds
+        wasyncore.loop(timeout=wait, use_poll=True, map=self._connections, count=1)
+        if time.monotonic() - self._counted_at >= 1:
+            self._counted_at = time.monotonic()
+            self.count_second()
+        return self._tasks.run_next()
+
+    def set_ending(self) -> None:
+        """Lets each connection end with its next response."""
+        for listener in self._listeners:
+            listener.is_ending = True
+
+    def stop_accepting(self) -> None:
+        """Accepts what is waiting, and no more."""
+        for listener in self._listeners:
+            while listener.accept_one():
+                pass
+            listener.close()
+
+    def close(self) -> None:
+        """Closes every connection, and stops to listen."""
+        for channel in list(self.channels.values()):
+            channel.handle_close()
+        for listener in self._listeners:
+            listener.close()
+
+    def is_quiet(self) -> bool:
+        """Whether no request is lost if the worker ends."""
+        return all(channel.is_quiet for channel in self.channels.values())
+
+    def count_second(self) -> None:
+        """Closes the connections whose time is up. `take_turn` calls it once a second, or later if the worker was busy:
+        clients do not pay for that."""
+        for channel in list(self.channels.values()):
+            channel.count_second()
+        was_full, self._is_full = self._is_full, len(self.channels) >= CONNECTIONS
+        if self._is_full and not was_full:
+            log.warning("a worker has %s connections, its most; new ones wait", CONNECTIONS)
+
+
+class SerialTasks:
+    """waitress's dispatcher: keeps the channels whose request has arrived, and runs one at a time when told to."""
+
+    def __init__(self) -> None:
+        self._channels: list[Channel] = []
+
+    def add_task(self, channel: Channel) -> None:
+        """Queues a channel; waitress calls this."""
+        self._channels.append(channel)
+
+    def is_ready(self) -> bool:
+        """Whether `run_next` would answer a request."""
+        return self._find() is not None
+
+    def run_next(self) -> int:
+        """Answers the request that has waited longest. Returns the number of requests that it answered, 0 or 1."""
+        channel = self._find()
+        if channel is None:
+            return 0
+        self._channels.remove(channel)
+        channel.service()
+        return 1
+
+    def _find(self) -> Channel | None:
+        # A client that sends several requests at once gets the next response when it has read the one before.
+        return next((channel for channel in self._channels if not channel.total_outbufs_len), None)
+
+
+class Listener(TcpWSGIServer):  # type: ignore[misc]  # waitress has no types
+    """A socket that listens."""
+
+    channel_class = Channel
+    is_ending = False
+
+    def readable(self) -> bool:
+        """Whether a connection may be accepted."""
+        return self.accepting and len(self.active_channels) < CONNECTIONS
+
+    def pull_trigger(self) -> None:
+        """Does nothing: waitress wakes its event loop by this, from another thread."""
+
+    def accept_one(self) -> bool:
+        """Accepts a connection. Returns False if none was waiting, or the worker has enough."""
+        before = len(self.active_channels)
+        if before < CONNECTIONS:
+            self.handle_accept()
+        return len(self.active_channels) > before
+
+
+def make_bounds(channels: dict[int, Channel]) -> ResponseBounds:
+    """Makes waitress's settings. `channels`: all connections, which change."""
+    bounds = ResponseBounds(
+        ident=None,
+        backlog=BACKLOG,
+        max_request_header_size=HEAD_BYTES,
+        # The application refuses less by itself, in the format of its interface.
+        max_request_body_size=MAX_BODY_BYTES + 1,
+        outbuf_high_watermark=UNBOUNDED,
+        # ROSTER_TRUSTED_PROXIES decides what a proxy may say.
+        clear_untrusted_proxy_headers=False,
+        log_socket_errors=False,
+    )
+    bounds.channels = channels
+    return bounds
