@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Engine, update
+from sqlalchemy import Connection, Engine
 
+from roster_service.access.roster_state import advance_state
 from roster_service.cache.renditions import add_renditions, refresh_renditions
 from roster_service.cache.warm_up import WarmUp, list_resource_views, make_orderings
 from roster_service.db.engine import make_ordering_engine
 from roster_service.db.roles import Role, make_role_urls
 from roster_service.db.sync_lock import try_sync_lock
-from roster_service.db.tables import roster_state
 from roster_service.db.visible_orgs import refresh_all_visible_orgs, refresh_renderer
 from roster_service.rostering.endpoints import list_listings
 from roster_service.settings import Settings
@@ -31,8 +31,7 @@ def publish(connection: Connection, rendered_megabytes: int, **state: Any) -> in
 
     Call it as the last step of the transaction, because changes of grants wait for the end of the transaction.
     """
-    changed = update(roster_state).values(revision=roster_state.c.revision + 1, **state)
-    revision: int = connection.execute(changed.returning(roster_state.c.revision)).scalar_one()
+    revision = advance_state(connection, **state)
     views = list_resource_views(connection, LISTINGS)
     if views:
         refresh_renderer(connection)

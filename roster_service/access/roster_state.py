@@ -7,8 +7,9 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, Text, case, func, literal_column, select, update
 
 from roster_service.db import tables
 from roster_service.db.sync_lock import try_sync_lock
@@ -17,6 +18,14 @@ from roster_service.errors import CommandError
 # The bounds of the random number that is added to the revision of a restored roster. It is larger than the number of
 # syncs since the backup can be, and random, so that two restores of one backup get different revisions.
 MIN_RESTORE_STEP, RESTORE_STEPS_END = 2**20, 2**30
+# The cluster, its timeline, the database and the table. A failover and a restored base backup begin a new timeline; a
+# dump is restored into another cluster, another database or another table. Every user may call these functions.
+_SERVER = literal_column(
+    "concat_ws('/', (SELECT system_identifier FROM pg_control_system()), "
+    "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), "
+    "(SELECT oid FROM pg_database WHERE datname = current_database()), roster_state.tableoid)",
+    Text(),
+)
 # A worker caches the headers of more than one state, because requests of two revisions overlap while a sync commits.
 KEPT_STATES = 8
 
@@ -37,6 +46,22 @@ def read_state(connection: Connection) -> RosterState:
     return RosterState(*connection.execute(select(state.revision, state.as_of, state.deletions_since)).one())
 
 
+def advance_state(connection: Connection, **columns: Any) -> int:
+    """Moves the roster on to its next revision, sets `columns` of roster_state, and returns the revision.
+
+    If the last revision was published on another server, or before a failover, the roster may have lost revisions that
+    clients have seen. Then the next one is none of those, as after `advance_restored_state`.
+    """
+    state = tables.roster_state.c
+    step = case((state.server != _SERVER, _make_restore_step()), else_=1)
+    moved = update(tables.roster_state).values(revision=state.revision + step, server=_SERVER, **columns)
+    return int(connection.execute(moved.returning(state.revision)).scalar_one())
+
+
+def _make_restore_step() -> int:
+    return MIN_RESTORE_STEP + secrets.randbelow(RESTORE_STEPS_END - MIN_RESTORE_STEP)
+
+
 def advance_restored_state(connection: Connection) -> RosterState:
     """Gives a roster that was restored from a backup a revision that it never had, and returns the new state.
 
@@ -48,9 +73,10 @@ def advance_restored_state(connection: Connection) -> RosterState:
     if not try_sync_lock(connection):
         raise CommandError("a sync is under way; try again when it is done")
     state = tables.roster_state.c
-    step = MIN_RESTORE_STEP + secrets.randbelow(RESTORE_STEPS_END - MIN_RESTORE_STEP)
     stamp = func.greatest(func.date_trunc("milliseconds", func.now()), state.as_of, type_=tables.Stamp)
-    moved = update(tables.roster_state).values(revision=state.revision + step, as_of=stamp, deletions_since=stamp)
+    moved = update(tables.roster_state).values(
+        revision=state.revision + _make_restore_step(), server=_SERVER, as_of=stamp, deletions_since=stamp
+    )
     found = moved.returning(state.revision, state.as_of, state.deletions_since)
     return RosterState(*connection.execute(found).one())
 

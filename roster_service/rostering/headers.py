@@ -17,9 +17,8 @@ LINK_BYTES = 4000
 def make_etag(token: AccessToken, state: RosterState, address: str) -> str:
     """Returns an entity tag that changes whenever the response can change, without reading the records.
 
-    The response depends on the address, the state of the roster, and the caller's rights. The state contains more than
-    the revision: a database restored from a backup continues from an older revision with other records, but no two
-    syncs have the same stamp.
+    The response depends on the address, the state of the roster, and the caller's rights. A database restored from a
+    backup gives no revision twice (`advance_state`), except for the one of the backup, with the same records.
     """
     scopes = ",".join(sorted(token.scope_names))
     caller_facts = (str(token.vendor_id), str(token.grant_version), scopes)

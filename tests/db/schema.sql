@@ -474,6 +474,7 @@ CREATE TABLE public.roster_state (
     salt uuid DEFAULT gen_random_uuid() NOT NULL,
     role_base text COLLATE pg_catalog."C",
     generation integer DEFAULT 1 NOT NULL,
+    server text COLLATE pg_catalog."C",
     CONSTRAINT ck_roster_state_singleton CHECK (singleton)
 );
 

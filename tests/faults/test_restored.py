@@ -115,7 +115,8 @@ def test_an_entity_tag_of_before_is_not_known_after_a_restore(roster: Roster) ->
     roster.restore()
     roster.load("Third")
     after = roster.ask(tags)
-    assert {revision for _, _, revision in after.values()} == {revision for _, _, revision in before.values()}
+    # The sync noticed that it published on another table than the sync before.
+    assert not {revision for _, _, revision in after.values()} & {revision for _, _, revision in before.values()}
     assert {status for status, _, _ in after.values()} == {200}
     assert roster.name == "Third"
 

@@ -223,6 +223,8 @@ roster_state = Table(
     Column("role_base", CText),
     # Determines which versions of the service can serve the tables (roster_service/db/upgrades.py).
     Column("generation", Integer, nullable=False, server_default=text("1")),
+    # Where the present revision was published (roster_service/access/roster_state.py); NULL where no version noted it.
+    Column("server", CText),
     CheckConstraint("singleton", name="singleton"),
 )
 
