@@ -922,6 +922,12 @@ GRANT SELECT ON TABLE public.demographics TO serving_role;
 
 GRANT SELECT ON TABLE public.enrollments TO serving_role;
 
+GRANT SELECT(id) ON TABLE public.feeds TO counters_role;
+
+GRANT SELECT(name) ON TABLE public.feeds TO counters_role;
+
+GRANT SELECT(enabled) ON TABLE public.feeds TO counters_role;
+
 GRANT SELECT ON TABLE public.oauth_clients TO accounts_role;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.ordering_chunks TO serving_role;
@@ -947,6 +953,16 @@ GRANT SELECT(as_of) ON TABLE public.roster_state TO serving_role;
 GRANT SELECT(deletions_since) ON TABLE public.roster_state TO serving_role;
 
 GRANT SELECT ON TABLE public.signing_keys TO accounts_role;
+
+GRANT SELECT(id) ON TABLE public.sync_runs TO counters_role;
+
+GRANT SELECT(feed_id) ON TABLE public.sync_runs TO counters_role;
+
+GRANT SELECT(finished_at) ON TABLE public.sync_runs TO counters_role;
+
+GRANT SELECT(outcome) ON TABLE public.sync_runs TO counters_role;
+
+GRANT SELECT(refused) ON TABLE public.sync_runs TO counters_role;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.usage TO counters_role;
 

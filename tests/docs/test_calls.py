@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -41,6 +42,9 @@ CALLS = (
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The environment of a shell beside the running service."""
     made = environment_of(home=str(tmp_path_factory.mktemp("home")), port=str(find_free_port()), workers="1")
+    # The shell is in another folder than the tests.
+    relative = filter(None, made.get("PYTHONPATH", "").split(os.pathsep))
+    made["PYTHONPATH"] = os.pathsep.join(str(Path(entry).resolve()) for entry in relative)
     with serving(made):
         yield made
 
