@@ -103,9 +103,10 @@ class Orderings:
 
 
 def evict_orderings(connection: Connection, most_bytes: int) -> None:
-    """Removes the orderings of older revisions and, beyond the bounds, the oldest ones.
+    """Removes the orderings of older revisions and, beyond the bounds, the oldest ones of the vendors that have most.
 
-    The newest ordering of each vendor stays. The call does nothing while another worker evicts.
+    A vendor within its even share of the bounds loses none, and the newest ordering of each vendor stays. The call does
+    nothing while another worker evicts.
     `most_bytes`: the bound for all orderings together.
     """
     connection.execute(select(func.evict_orderings(most_bytes, MAX_ORDERINGS)))

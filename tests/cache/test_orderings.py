@@ -464,6 +464,20 @@ def test_all_vendors_together_are_bounded_too(questioner: Questioner) -> None:
     assert kept == set(list(made)[-8:])
 
 
+def test_300_orderings_of_a_vendor_evict_none_of_the_vendors_within_their_share(questioner: Questioner) -> None:
+    """The three others have made theirs before; with the half of the fourth, the bounds are exceeded."""
+    others = {f"{vendor}-{number}": (vendor, 10) for number in range(2) for vendor in (2, 3, 4)}
+    invented = {f"1-{number}": (1, 10) for number in range(300)}
+    with questioner.owner.begin() as connection:
+        keep(connection, others | invented)
+        connection.execute(select(func.evict_orderings(100, 1000)))
+        by_bytes = {bytes(name).decode() for name in connection.scalars(select(orderings.c.query))}
+        keep(connection, others | invented)
+        connection.execute(select(func.evict_orderings(10_000, 10)))
+        by_number = {bytes(name).decode() for name in connection.scalars(select(orderings.c.query))}
+    assert by_bytes == by_number == set(others) | set(list(invented)[-4:])
+
+
 def test_a_worker_holds_to_its_bounds(questioner: Questioner, of_all: Ask) -> None:
     """The newest of the vendor stays, so it can go on."""
     questioner.workers[0]._orderings = Orderings(questioner.ordering, 0)

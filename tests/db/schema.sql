@@ -88,23 +88,28 @@ BEGIN
     IF NOT pg_try_advisory_xact_lock(1869767785) THEN
         RETURN;
     END IF;
-    WITH ranked AS (
-        SELECT made.id, made.revision,
-            row_number() OVER own AS own_place, row_number() OVER every AS place,
-            sum(made.bytes) OVER own - made.bytes AS own_bytes, sum(made.bytes) OVER every - made.bytes AS bytes
+    WITH valid AS (
+        -- With the number and the bytes of the newer orderings of the same vendor.
+        SELECT made.id, made.made_at, made.bytes,
+            row_number() OVER own - 1 AS own_newer, sum(made.bytes) OVER own - made.bytes AS own_bytes
         FROM orderings made
-        WINDOW own AS (PARTITION BY made.vendor_id ORDER BY made.made_at DESC, made.id DESC),
-            every AS (ORDER BY made.made_at DESC, made.id DESC)
-    ), gone AS (
-        DELETE FROM orderings made USING ranked
-        WHERE made.id = ranked.id AND (
-            ranked.revision < (SELECT state.revision FROM roster_state state)
-            OR (ranked.own_place > 1 AND (
-                ranked.own_bytes >= most_bytes / 2 OR ranked.own_place > most_orderings / 2
-                OR ranked.bytes >= most_bytes OR ranked.place > most_orderings
-            ))
+        WHERE made.revision >= (SELECT state.revision FROM roster_state state)
+        WINDOW own AS (PARTITION BY made.vendor_id ORDER BY made.made_at DESC, made.id DESC)
+    ), ranked AS (
+        -- The bounds are filled with the newest ordering of each vendor, then with the next one of each, and so on.
+        SELECT ranking.id, ranking.own_newer, ranking.own_bytes,
+            row_number() OVER (ORDER BY ranking.own_newer, ranking.made_at DESC, ranking.id DESC) AS place,
+            sum(ranking.bytes) OVER (ORDER BY ranking.own_bytes, ranking.made_at DESC, ranking.id DESC) - ranking.bytes
+                AS bytes
+        FROM valid ranking
+    ), kept AS (
+        SELECT chosen.id FROM ranked chosen
+        WHERE chosen.own_newer = 0 OR (
+            chosen.own_bytes < most_bytes / 2 AND chosen.own_newer < most_orderings / 2
+            AND chosen.bytes < most_bytes AND chosen.place <= most_orderings
         )
-        RETURNING made.id
+    ), gone AS (
+        DELETE FROM orderings made WHERE made.id NOT IN (SELECT kept.id FROM kept) RETURNING made.id
     )
     DELETE FROM ordering_chunks chunk USING gone WHERE chunk.ordering_id = gone.id;
 END
