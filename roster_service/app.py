@@ -14,6 +14,7 @@ from roster_service.access.credentials.signing_keys import KeyRing, ensure_signi
 from roster_service.access.credentials.token_cache import TokenReader
 from roster_service.access.throttling.counters import Counters
 from roster_service.access.throttling.login_throttle import LoginThrottle
+from roster_service.access.throttling.rostering_throttle import RosteringThrottle
 from roster_service.access.throttling.storage import make_storage
 from roster_service.access.throttling.token_throttle import TokenThrottle
 from roster_service.access.throttling.vendor_throttle import VendorThrottle
@@ -91,10 +92,13 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app.extensions["roster_round_trips"] = round_trips
     reader = Reader(round_trips, Orderings(ordering, settings.ordering_megabytes))
     limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
-    rostering.register_rostering(app, Services(reader, TokenReader(keys, issuer), limits, settings.public_url))
     counting = make_counting_engine(urls[Role.COUNTERS])
     app.extensions["roster_counting_engine"] = counting
     counters = Counters(make_storage(counting, settings.rate_storage_url))
+    throttle = RosteringThrottle(counters, accounts, settings.workers)
+    rostering.register_rostering(
+        app, Services(reader, TokenReader(keys, issuer), throttle, limits, settings.public_url)
+    )
     register_vendor(
         app,
         VendorServices(engine, reader, accounts, keys, issuer, VendorThrottle(counters), LoginThrottle(counters)),

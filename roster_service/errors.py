@@ -14,6 +14,8 @@ FAULT_DESCRIPTION = "the service failed; the failure is in its log"
 
 # The `Retry-After` of a refusal for BUSY.
 BUSY_RETRY_SECONDS = 5
+# The same for a vendor with too many requests at the same time.
+SLOT_RETRY_SECONDS = 1
 
 
 class Problem(enum.Enum):
@@ -79,6 +81,11 @@ class ThrottledRequestError(RefusedRequestError):
     def __init__(self, description: str, seconds: int) -> None:
         super().__init__(Problem.RATE, description)
         self.seconds = seconds
+
+
+def make_slot_refusal() -> ThrottledRequestError:
+    """Returns the refusal of a request whose vendor has too many requests that run at the same time."""
+    return ThrottledRequestError("too many of your requests run at the same time", SLOT_RETRY_SECONDS)
 
 
 def describe_fault(error: BaseException) -> str:

@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.credentials.secrets import CLIENT_SECRET_PREFIX, hash_secret, make_client_id, make_secret
 from roster_service.access.scopes import Scope, read_scopes
-from roster_service.access.throttling.limits import fill_allowance
+from roster_service.access.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.db.tables import oauth_clients, orgs, vendor_grants, vendors
 from roster_service.db.visible_orgs import refresh_visible_orgs
 from roster_service.errors import CommandError
@@ -43,6 +43,7 @@ class Vendor:
     grants: tuple[Grant, ...]
     flags: tuple[str, ...]
     allowance: Allowance
+    rostering: RosteringAllowance
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ def list_vendors(connection: Connection) -> list[Vendor]:
             grants=tuple(grants.get(row.id, ())),
             flags=tuple(row.flags),
             allowance=Allowance(row.requests_per_second, row.burst, row.requests_per_day),
+            rostering=RosteringAllowance(row.rostering_per_second, row.rostering_burst, row.rostering_at_once),
         )
         for row in connection.execute(select(vendors).order_by(vendors.c.email))
     ]
@@ -152,17 +154,25 @@ def change_flags(
     return find_vendor(connection, email)
 
 
-def change_allowance(connection: Connection, email: str, allowance: Allowance) -> Vendor:
-    """Sets the rate limits of a vendor; None means the default.
+def change_allowance(connection: Connection, email: str, allowance: Allowance, rostering: RosteringAllowance) -> Vendor:
+    """Sets the limits of a vendor on the vendor and on the rostering interface; None means the default.
 
-    Raises CommandError if the burst is not a multiple of the requests a second: the window of a burst is that quotient,
+    Raises CommandError if a burst is not a multiple of the requests a second: the window of a burst is that quotient,
     in whole seconds.
     """
     vendor = find_vendor(connection, email)
-    rate, burst, _ = fill_allowance(allowance)
-    if burst % rate:
-        raise CommandError(f"the burst must be a multiple of the requests a second; {burst} is no multiple of {rate}")
-    connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(asdict(allowance)))
+    for rate, burst in (fill_allowance(allowance)[:2], fill_rostering_rate(rostering)):
+        if burst % rate:
+            raise CommandError(
+                f"the burst must be a multiple of the requests a second; {burst} is no multiple of {rate}"
+            )
+    values = {
+        **asdict(allowance),
+        "rostering_per_second": rostering.requests_per_second,
+        "rostering_burst": rostering.burst,
+        "rostering_at_once": rostering.at_once,
+    }
+    connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(values))
     return find_vendor(connection, email)
 
 

@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from roster_service.cache.ordering_statements import make_ordering_statement
 from roster_service.db.tables import ordering_chunks, orderings, roster_state
 from roster_service.db.visibility import read_visible_set, select_whole_districts
+from roster_service.errors import make_slot_refusal
 from roster_service.query.request import AuthorizedRequest
 
 # How many orderings, and how many bytes of chunks, a worker adds before it evicts orderings beyond the bounds.
@@ -46,9 +47,9 @@ class Orderings:
         """Stores the count of a collection, without its order, for every worker. A database failure is only logged."""
         try:
             with self._engine.begin() as connection:
-                _admit(connection, request)
-                connection.execute(_make_row(request, total).on_conflict_do_nothing())
-                self._evict_when_due(connection, 0)
+                if _admit(connection, request):
+                    connection.execute(_make_row(request, total).on_conflict_do_nothing())
+                    self._evict_when_due(connection, 0)
         except SQLAlchemyError as error:
             _report(error)
 
@@ -56,14 +57,15 @@ class Orderings:
         """Makes the ordering of the request's collection, unless another worker has made it.
 
         Returns whether the ordering is stored: False where the roster changed meanwhile, or where the database refused
-        the writes.
+        the writes. Raises ThrottledRequestError where the vendor has too many requests at the same time.
         """
         try:
             with self._engine.connect() as connection, connection.begin() as transaction:
                 # Of all workers that want this ordering now, one makes it. The others wait for the lock and find it.
                 lock = int.from_bytes(request.query_hash[:8], signed=True)
                 connection.execute(select(func.pg_advisory_xact_lock(lock)))
-                _admit(connection, request)
+                if _admit(connection, request) is None:
+                    raise make_slot_refusal()
                 if not self._make(connection, request):
                     transaction.rollback()
                     return False
@@ -112,8 +114,10 @@ def evict_orderings(connection: Connection, most_bytes: int) -> None:
     connection.execute(select(func.evict_orderings(most_bytes, MAX_ORDERINGS)))
 
 
-def _admit(connection: Connection, request: AuthorizedRequest) -> None:
-    connection.execute(request.admission.statement, request.admission.values)
+def _admit(connection: Connection, request: AuthorizedRequest) -> bool | None:
+    """Returns whether the database admits the caller; None if the vendor has too many requests at the same time."""
+    admitted: bool | None = connection.scalar(request.admission.statement, request.admission.values)
+    return admitted
 
 
 def _make_row(request: AuthorizedRequest, total: int) -> postgresql.Insert:

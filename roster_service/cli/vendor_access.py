@@ -14,7 +14,7 @@ from roster_service.access import vendors
 from roster_service.access.credentials.api_keys import Allowance, IssuedKey, issue_key, rotate_key
 from roster_service.access.credentials.passwords import set_password
 from roster_service.access.credentials.secrets import make_password
-from roster_service.access.throttling.limits import fill_allowance
+from roster_service.access.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.access.vendors import Vendor
 from roster_service.cli.console import as_json, open_connection, show
 
@@ -121,8 +121,9 @@ def describe_vendor(item: Vendor) -> str:
         "grants": ", ".join(grants) or "none",
         "flags": ", ".join(item.flags) or "none",
         "limits": describe_limits(item.allowance),
+        "rostering": describe_rostering(item.rostering),
     }
-    return "\n".join(f"{name:<8} {text}" for name, text in lines.items())
+    return "\n".join(f"{name:<9} {text}" for name, text in lines.items())
 
 
 def describe_limits(allowance: Allowance) -> str:
@@ -131,17 +132,43 @@ def describe_limits(allowance: Allowance) -> str:
     return f"{rate} requests a second, {burst} at once, {day:,} a day"
 
 
+def describe_rostering(allowance: RosteringAllowance) -> str:
+    """Returns the limits of an allowance on the rostering interface, with the defaults, as a phrase."""
+    rate, burst = fill_rostering_rate(allowance)
+    shared = "all workers but one beside other vendors"
+    at_once = shared if allowance.at_once is None else f"{allowance.at_once:,} at the same time"
+    return f"{rate:,} requests a second, {burst:,} in a burst, {at_once}"
+
+
 @click.command("limits")
 @click.argument("email")
-@click.option("--per-second", type=click.IntRange(1, 10_000), help="Requests a second, on average.")
+@click.option("--per-second", type=click.IntRange(1, 10_000), help="Requests a second on /v1, on average.")
 @click.option("--burst", type=click.IntRange(1, 100_000), help="Requests at once; a multiple of those a second.")
-@click.option("--per-day", type=click.IntRange(1, 1_000_000), help="Requests in any 24 hours.")
+@click.option("--per-day", type=click.IntRange(1, 1_000_000), help="Requests on /v1 in any 24 hours.")
+@click.option("--rostering-per-second", type=click.IntRange(1, 100_000), help="Requests a second on OneRoster paths.")
+@click.option("--rostering-burst", type=click.IntRange(1, 1_000_000), help="As --burst, on OneRoster paths.")
+@click.option("--rostering-at-once", type=click.IntRange(1, 1000), help="Their requests that run at the same time.")
 @as_json
-def vendor_limits(email: str, per_second: int | None, burst: int | None, per_day: int | None, as_json: bool) -> None:
-    """Set the rate limits of the vendor EMAIL. A limit without an option becomes the default again."""
+def vendor_limits(
+    email: str,
+    per_second: int | None,
+    burst: int | None,
+    per_day: int | None,
+    rostering_per_second: int | None,
+    rostering_burst: int | None,
+    rostering_at_once: int | None,
+    as_json: bool,
+) -> None:
+    """Set the limits of the vendor EMAIL. A limit without an option becomes the default again."""
+    allowance = Allowance(per_second, burst, per_day)
+    rostering = RosteringAllowance(rostering_per_second, rostering_burst, rostering_at_once)
     with open_connection() as connection:
-        changed = vendors.change_allowance(connection, email, Allowance(per_second, burst, per_day))
-    show(changed, as_json, lambda item: f"{item.email}: {describe_limits(item.allowance)}")
+        changed = vendors.change_allowance(connection, email, allowance, rostering)
+    show(changed, as_json, _describe_all_limits)
+
+
+def _describe_all_limits(item: Vendor) -> str:
+    return f"{item.email}: {describe_limits(item.allowance)}\nrostering: {describe_rostering(item.rostering)}"
 
 
 COMMANDS = (vendor_set_password, vendor_rotate_key, vendor_show, vendor_limits)

@@ -52,7 +52,7 @@ RIGHTS: Mapping[Role, tuple[str, ...]] = {
         "SELECT (revision, as_of, deletions_since) ON roster_state",
         f"SELECT (id, key) ON {renditions.name}",
         f"SELECT, INSERT, UPDATE, DELETE ON {_join_names(WRITABLE)}",
-        "EXECUTE ON FUNCTION admit_client(text, numeric, numeric, numeric, uuid, text, boolean), "
+        "EXECUTE ON FUNCTION admit_client(text, numeric, numeric, numeric, uuid, text, boolean, integer), "
         "admit_key_holder(bytea, boolean), evict_orderings(bigint, bigint)",
     ),
     Role.ACCOUNTS: (f"SELECT ON {_join_names((tables.vendors, tables.oauth_clients, tables.signing_keys))}",),

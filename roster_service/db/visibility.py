@@ -111,6 +111,16 @@ def read_visible_set() -> ColumnElement[str]:
     return func.nullif(func.current_setting("roster.visible_set", True), "", type_=CText)
 
 
+# What `admit_client` sets where all slots of the vendor are taken.
+NO_SLOT = "no slot"
+
+
+def read_refusal() -> ColumnElement[str]:
+    """Returns an expression for the reason for which the transaction has not admitted its caller: `NO_SLOT`; NULL for
+    no reason, or that its rights have ended."""
+    return func.nullif(func.current_setting("roster.refusal", True), "", type_=CText)
+
+
 def org_is_visible(org: FromClause) -> ColumnElement[bool]:
     """Returns the condition that a row of orgs is visible: granted, or the district above a granted school."""
     return org_id_is_visible(org.c.sourced_id)

@@ -1,7 +1,8 @@
 """The statements that read for an admitted caller: each gives the state of the roster together with the records.
 
 They run in the same round trip as the admission, so they always give at least one row. Its `visible_set` is NULL where
-the database refused the admission; the other columns then mean nothing.
+the database refused the admission, and `NO_SLOT` where the vendor has no free slot: then the other columns mean
+nothing.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from sqlalchemy import CTE, ColumnElement, FromClause, LargeBinary, Select, bindparam, case, exists, select, true
+from sqlalchemy import CTE, ColumnElement, FromClause, LargeBinary, Select, bindparam, case, exists, func, select, true
 
 from roster_service.cache.ordering_statements import select_page_ids
 from roster_service.cache.rendered_records import TextSource, select_rendered_text, select_texts
 from roster_service.db.tables import orderings, roster_state
-from roster_service.db.visibility import read_visible_set, select_whole_districts
+from roster_service.db.visibility import read_refusal, read_visible_set, select_whole_districts
 from roster_service.query.path_filters import everything
 from roster_service.query.plan import QueryShape
 from roster_service.query.statements import (
@@ -30,7 +31,8 @@ from roster_service.query.statements import (
 
 def _make_state_cte() -> CTE:
     state = roster_state.c
-    columns = (read_visible_set().label("visible_set"), state.revision, state.as_of, state.deletions_since)
+    admitted = func.coalesce(read_visible_set(), read_refusal())
+    columns = (admitted.label("visible_set"), state.revision, state.as_of, state.deletions_since)
     return select(*columns).cte("state")
 
 

@@ -16,7 +16,8 @@ from roster_service.access.roster_state import RosterState
 from roster_service.cache.orderings import Orderings
 from roster_service.cache.rendered_records import list_text_sources
 from roster_service.db.round_trip import Call, RoundTrips
-from roster_service.errors import Problem, RefusedRequestError
+from roster_service.db.visibility import NO_SLOT
+from roster_service.errors import Problem, RefusedRequestError, make_slot_refusal
 from roster_service.metrics import PAGES, TEXTS
 from roster_service.query.plan import Plan, QueryShape
 from roster_service.query.request import AuthorizedRequest
@@ -60,7 +61,8 @@ class Reader:
     def admit(self, admission: Call) -> RosterState:
         """Admits the caller and returns the state of the roster.
 
-        Raises RefusedRequestError (BAD_TOKEN) where the database does not admit the caller.
+        Raises RefusedRequestError (BAD_TOKEN) where the database does not admit the caller, and ThrottledRequestError
+        where the vendor has too many requests at the same time.
         """
         (row,) = self._round_trips.fetch_last(admission, _STATE)
         return _read_state(row)
@@ -168,6 +170,8 @@ def _join(rows: Sequence[tuple[Any, ...]], text: int, total: int) -> Page:
 
 
 def _read_state(row: tuple[Any, ...]) -> RosterState:
+    if row[0] == NO_SLOT:
+        raise make_slot_refusal()
     if row[0] is None:
         raise RefusedRequestError(Problem.BAD_TOKEN, "the access token is no longer valid; request a new one")
     return RosterState(*row[1:4])

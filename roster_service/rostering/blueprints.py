@@ -8,13 +8,14 @@ from flask import Flask, Response, request
 from flask_smorest import Blueprint
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
-from roster_service.errors import BUSY_RETRY_SECONDS, Problem, RefusedRequestError
+from roster_service.errors import BUSY_RETRY_SECONDS, Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.rostering.openapi import describe_endpoint, make_api
 from roster_service.rostering.operations import Operation
 from roster_service.rostering.status_info import STATUS_INFO, make_failure
 from roster_service.schemas.versions import V1P2, VERSIONS
 from roster_service.web.pipeline import Services, answer, describe_this_request
+from roster_service.web.request_facts import add_rate_headers
 
 # The path at which OneRoster 1.2 requires a provider to serve its OpenAPI document.
 DISCOVERY_PATHS = {V1P2: "/discovery/onerosterv1p2rostersservice_openapi3_v1p0.json"}
@@ -37,6 +38,7 @@ def register_rostering(app: Flask, services: Services) -> None:
             rule = endpoint.path.replace("{", "<id:").replace("}", ">")
             # The service accepts a trailing slash without a redirect.
             blueprint.add_url_rule(rule, endpoint=endpoint.name, view_func=view, methods=["GET"], strict_slashes=False)
+        blueprint.after_request(add_rate_headers)
         api = make_api(app, version)
         api.register_blueprint(blueprint)
         if version in DISCOVERY_PATHS:
@@ -90,6 +92,8 @@ def answer_refusal(error: RefusedRequestError) -> Response:
     )
     if error.problem in CHALLENGES:
         response.headers["WWW-Authenticate"] = CHALLENGES[error.problem]
+    if isinstance(error, ThrottledRequestError):
+        response.headers["Retry-After"] = str(error.seconds)
     if error.problem is Problem.BUSY:
         response.headers["Retry-After"] = str(BUSY_RETRY_SECONDS)
     response.headers["Cache-Control"] = "no-store"

@@ -9,6 +9,7 @@ from flask_smorest import Api
 
 from roster_service import __version__
 from roster_service.access.scopes import EXPLANATIONS, TOKEN_PATH
+from roster_service.access.throttling.rate_state import describe_headers
 from roster_service.query.params import FILTER, LIMIT, Limits, Parameter
 from roster_service.rostering.endpoints import Cardinality, Endpoint
 from roster_service.rostering.operations import list_parameters
@@ -37,11 +38,16 @@ STATE_HEADERS: dict[str, Any] = {
 RETRY_HEADERS: dict[str, Any] = {
     "Retry-After": {"description": "Seconds after which to try again", "schema": {"type": "integer"}}
 }
+# Of every response to a request whose token names a vendor.
+RATE_HEADERS = describe_headers()
+# The statuses of refusals that a client may send again as they are.
+RETRIED = (429, 503)
 FAILURES = {
     400: "The method, the version prefix, a parameter or the filter is not accepted",
     401: "No token, or one that is no longer valid",
     403: "The token lacks the scope",
     404: "No such record, or the caller may not see it",
+    429: "Too many requests of the vendor in the window, or at the same time",
     500: "The service failed",
     503: "The database is busy or unavailable; try again",
 }
@@ -92,17 +98,20 @@ def make_api(app: Flask, version: Version) -> RosteringApi:
 def describe_endpoint(endpoint: Endpoint, version: Version, limits: Limits) -> dict[str, Any]:
     """Returns the OpenAPI operation object of an endpoint."""
     collection = endpoint.cardinality is Cardinality.COLLECTION
-    headers = STATE_HEADERS | (COLLECTION_HEADERS if collection else {})
+    headers = RATE_HEADERS | STATE_HEADERS | (COLLECTION_HEADERS if collection else {})
     content = {"application/json": {"schema": make_envelope(endpoint, version)}}
     responses: dict[str, Any] = {
         "200": {"description": endpoint.summary, "headers": headers, "content": content},
-        "304": {"description": "Not changed since the answer with the entity tag of `If-None-Match`"},
+        "304": {
+            "description": "Not changed since the answer with the entity tag of `If-None-Match`",
+            "headers": RATE_HEADERS,
+        },
     }
     for status, reason in FAILURES.items():
         if status != 404 or not collection:
             responses[str(status)] = {
                 "description": reason,
-                "headers": RETRY_HEADERS if status == 503 else {},
+                "headers": RATE_HEADERS | (RETRY_HEADERS if status in RETRIED else {}),
                 "content": {"application/json": {"schema": StatusInfo}},
             }
     return {

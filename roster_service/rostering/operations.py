@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 from roster_service.access.access_log.writer import mask_filter
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.roster_state import RosterState, make_state_headers
+from roster_service.db.round_trip import Call
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.params import (
     COLLECTION_PARAMETERS,
@@ -56,11 +57,13 @@ class Address:
 class PlannedRequest:
     """A request that its token allows, with its plan.
 
-    `pairs`: the decoded query. `filter`: the text of the filter as the client sent it.
+    `admission`: the call that admits the client in the transaction of the read. `pairs`: the decoded query. `filter`:
+    the text of the filter as the client sent it.
     """
 
     operation: Operation
     token: AccessToken
+    admission: Call
     plan: Plan
     pairs: Pairs
     filter: str | None
@@ -74,7 +77,7 @@ class PlannedRequest:
     @property
     def authorized_request(self) -> AuthorizedRequest:
         """Returns the authorized request that the reader takes."""
-        return AuthorizedRequest(self.plan, self.token.vendor_id, self.token.admission, {})
+        return AuthorizedRequest(self.plan, self.token.vendor_id, self.admission, {})
 
     def make_tag(self, state: RosterState) -> str:
         """Returns the entity tag of the response for a roster in this state."""
@@ -122,8 +125,10 @@ class Operation:
         """Whether the response has a page of records, not a single one."""
         return self.endpoint.cardinality is Cardinality.COLLECTION
 
-    def plan(self, token: AccessToken, address: Address, path_ids: Mapping[str, str]) -> PlannedRequest:
-        """Checks the token and the query, and returns the planned request.
+    def plan(
+        self, token: AccessToken, admission: Call, address: Address, path_ids: Mapping[str, str]
+    ) -> PlannedRequest:
+        """Checks the token and the query, and returns the planned request. `admission`: of the token.
 
         Raises RefusedRequestError for the version of the token, its scopes, and the parameters, in this order.
         """
@@ -131,7 +136,7 @@ class Operation:
         pairs = _read_query(address.query)
         params = read_params(pairs, self._parameters, self._limits)
         plan = make_plan(params, self._record, token.rights, self.endpoint.path_filter, path_ids)
-        return PlannedRequest(self, token, plan, pairs, params.filter, address)
+        return PlannedRequest(self, token, admission, plan, pairs, params.filter, address)
 
     def _require_scope(self, token: AccessToken) -> None:
         version = self.version.prefix

@@ -26,6 +26,7 @@ STATUS_INFO: dict[Problem, tuple[int, str]] = {
     Problem.UNKNOWN_RECORD: (404, "unknownobject"),
     Problem.UNKNOWN_PATH: (404, "unknownobject"),
     Problem.TOO_LARGE: (400, "invaliddata"),
+    Problem.RATE: (429, "server_busy"),
     Problem.BUSY: (503, "server_busy"),
     Problem.INTERNAL: (500, "internal_server_error"),
 }

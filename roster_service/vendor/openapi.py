@@ -9,15 +9,13 @@ from flask_smorest import Api
 from marshmallow import Schema
 
 from roster_service import __version__
-from roster_service.access.throttling.rate_state import RATE_HEADERS
+from roster_service.access.throttling.rate_state import describe_headers
 from roster_service.schemas.vendor_bodies import Failure
 from roster_service.vendor.responses import ROOT
 
 TITLE = "Vendor interface"
 
-RATE_HEADERS_DESCRIBED: dict[str, Any] = {
-    name: {"description": explanation, "schema": {"type": "integer"}} for name, explanation in RATE_HEADERS.items()
-}
+RATE_HEADERS = describe_headers()
 RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}}
 REFUSALS = {
     400: "`bad-request`: the body is refused; the message names the key",
@@ -67,12 +65,12 @@ def document(
     responses: dict[str, Any] = {
         "200": {
             "description": summary,
-            "headers": RATE_HEADERS_DESCRIBED,
+            "headers": RATE_HEADERS,
             "content": {"application/json": {"schema": response}},
         }
     }
     for status, reason in REFUSALS.items():
-        headers = ({} if status in KEYLESS else RATE_HEADERS_DESCRIBED) | (RETRY_AFTER if status in (429, 503) else {})
+        headers = ({} if status in KEYLESS else RATE_HEADERS) | (RETRY_AFTER if status in (429, 503) else {})
         responses[str(status)] = {
             "description": reason,
             "headers": headers,

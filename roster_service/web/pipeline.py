@@ -13,6 +13,7 @@ from roster_service.access.access_log.writer import mask_filter
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.credentials.token_cache import TokenReader
 from roster_service.access.roster_state import RosterState
+from roster_service.access.throttling.rostering_throttle import RosteringThrottle
 from roster_service.errors import RefusedRequestError
 from roster_service.query.params import Limits
 from roster_service.reads.reader import Reader
@@ -27,7 +28,7 @@ from roster_service.rostering.operations import (
     show_record,
 )
 from roster_service.rostering.paths import read_raw_path
-from roster_service.web.request_facts import set_disclosure, set_requesting_vendor, set_shape
+from roster_service.web.request_facts import require_rate, set_disclosure, set_requesting_vendor, set_shape
 
 
 @dataclass(frozen=True)
@@ -37,21 +38,26 @@ class Services:
 
     reader: Reader
     tokens: TokenReader
+    throttle: RosteringThrottle
     limits: Limits
     public_url: str | None
 
 
 def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]) -> Response:
-    """Answers Flask's current request. The stages: authenticate, parse and plan, condition, read, respond, record.
+    """Answers Flask's current request. The stages: authenticate, throttle, parse and plan, condition, read, respond,
+    record.
 
-    Raises RefusedRequestError for the token (401), its version (400), its scopes (403), the parameters (400), and a
-    record that does not exist (404), in this order; another method than GET was refused before. One round trip admits
-    the client and reads, in one transaction, so a token that has ended reads nothing.
+    Raises RefusedRequestError for the token (401), the vendor's rate (429), the version of the token (400), its scopes
+    (403), the parameters (400), the vendor's requests at the same time (429), and a record that does not exist (404),
+    in this order; another method than GET was refused before. One round trip admits the client and reads, in one
+    transaction, so a token that has ended reads nothing.
     """
     token = services.tokens.read(read_bearer(request.headers.get("Authorization", "")))
     set_requesting_vendor(token.vendor_id, token.client_id)
+    require_rate(services.throttle.count(token.vendor_id))
+    admission = token.admit(services.throttle.find_slots(token.vendor_id))
     with _refuse_token_first(services, token):
-        planned = operation.plan(token, read_address(services), path_ids)
+        planned = operation.plan(token, admission, read_address(services), path_ids)
     set_shape(planned.describe_shape)
     if _has_tag():
         state = services.reader.admit(token.admission)

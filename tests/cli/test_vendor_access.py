@@ -134,13 +134,24 @@ def test_limits_are_set_and_go_back_to_the_default(answer: Answer, roster: Roste
     changed = answer("vendor", "limits", EMAIL, "--per-second", "50", "--burst", "200")
     assert changed["allowance"] == {"requests_per_second": 50, "burst": 200, "requests_per_day": None}
     assert "50 requests a second, 200 at once, 100,000 a day" in roster("vendor", "show", EMAIL).stdout
-    assert set(answer("vendor", "limits", EMAIL)["allowance"].values()) == {None}
+    own = ("--rostering-per-second", "40", "--rostering-burst", "80", "--rostering-at-once", "3")
+    changed = answer("vendor", "limits", EMAIL, *own)
+    assert changed["rostering"] == {"requests_per_second": 40, "burst": 80, "at_once": 3}
+    assert "40 requests a second, 80 in a burst, 3 at the same time" in roster("vendor", "show", EMAIL).stdout
+    cleared = answer("vendor", "limits", EMAIL)
+    assert {*cleared["allowance"].values(), *cleared["rostering"].values()} == {None}
+    assert "all workers but one beside other vendors" in roster("vendor", "show", EMAIL).stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
         pytest.param(["limits", EMAIL, "--burst", "25"], "the burst must be a multiple", id="a broken burst"),
+        pytest.param(
+            ["limits", EMAIL, "--rostering-per-second", "7", "--rostering-burst", "8"],
+            "the burst must be a multiple",
+            id="a broken burst of the other interface",
+        ),
         pytest.param(["show", "no@example.com"], "no vendor", id="an unknown vendor"),
         pytest.param(["rotate-key", "no@example.com"], "no vendor", id="a key for nobody"),
         pytest.param(["set-password", "no@example.com"], "no vendor", id="a password for nobody"),

@@ -63,7 +63,7 @@ def test_an_operation_documents_its_parameters_scopes_and_refusals(
     assert in_query == ({"fields"} if endpoint.single else {"limit", "offset", "filter", "sort", "orderBy", "fields"})
     alternatives = [name for choice in operation["security"] for names in choice.values() for name in names]
     assert sorted(alternatives) == sorted(f"{version}/{scope}" for scope in endpoint.scopes)
-    statuses = {"200", "304", "400", "401", "403", "500", "503"} | ({"404"} if endpoint.single else set())
+    statuses = {"200", "304", "400", "401", "403", "429", "500", "503"} | ({"404"} if endpoint.single else set())
     assert set(operation["responses"]) - {"default"} == statuses
     assert operation["summary"]
 

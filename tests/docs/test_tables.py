@@ -11,7 +11,7 @@ from prometheus_client import REGISTRY
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.scopes import EXPLANATIONS
 from roster_service.access.throttling.counters import THROTTLES
-from roster_service.access.throttling.limits import fill_allowance
+from roster_service.access.throttling.limits import ROSTERING_DEFAULTS, fill_allowance, fill_rostering_rate
 from roster_service.app import MAX_BODY_BYTES
 from roster_service.cli import main
 from roster_service.db import tables, visibility
@@ -145,6 +145,12 @@ def test_limits_of_vendors() -> None:
     rate, burst, day = fill_allowance(Allowance(None, None, None))
     limits = " ".join(read_section(VENDORS, "Limits").split())
     assert f"{rate} requests a second on average, {burst} at once, and {day:,} in 24 hours" in limits
+
+
+def test_limits_of_the_rostering_interface() -> None:
+    rate, burst = fill_rostering_rate(ROSTERING_DEFAULTS)
+    words = " ".join(read_section(VENDORS, "Rates of the rostering interface").split())
+    assert f"{rate:,} requests a second on average, and {burst:,} in a burst" in words
 
 
 def test_throttles() -> None:

@@ -58,7 +58,12 @@ class Credentials:
 def fill(engine: Engine) -> Credentials:
     """Loads a district, and adds a vendor who sees it."""
     load(engine, "springfield", EXPORTS / FEEDS["springfield"])
-    account = add_account(engine, "reading", {DISTRICT: ()})
+    return add_credentials(engine, "reading")
+
+
+def add_credentials(engine: Engine, name: str) -> Credentials:
+    """Adds a vendor who sees the district."""
+    account = add_account(engine, name, {DISTRICT: ()})
     scopes = [Scope(version.prefix, name) for version in VERSIONS for name in ScopeName]
     with engine.begin() as connection:
         added = vendors.add_client(connection, account.email, "tests", scopes)
@@ -88,6 +93,10 @@ class Service:
         self.port = port
         self._log = log
         self._tokens: dict[str, str] = {}
+
+    def call_as(self, credentials: Credentials) -> Service:
+        """The same gunicorn, called by another vendor."""
+        return Service(self.process, self._port, credentials, self._log)
 
     @property
     def workers(self) -> set[int]:

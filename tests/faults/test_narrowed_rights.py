@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Engine
 from roster_service.access import vendors
 from roster_service.access.credentials import signing_keys
 from roster_service.access.credentials.api_keys import Allowance, rotate_key
+from roster_service.access.throttling.limits import ROSTERING_DEFAULTS
 from tests.contract.conftest import SECRET_KEY
 
 from .services import Credentials, Service, fill, serving, wait_for
@@ -75,7 +76,9 @@ def service(engine: Engine, credentials: Credentials, tmp_path: Path) -> Iterato
     """Two workers, with no throttle that the load would meet."""
     url = engine.url.render_as_string(hide_password=False)
     with engine.begin() as connection:
-        vendors.change_allowance(connection, credentials.account.email, Allowance(10_000, 10_000, 10**9))
+        vendors.change_allowance(
+            connection, credentials.account.email, Allowance(10_000, 10_000, 10**9), ROSTERING_DEFAULTS
+        )
     with serving(url, credentials, tmp_path) as running:
         running.get_tokens()
         yield running

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import func, select
 
 from roster_service.access import vendors
+from roster_service.access.throttling.limits import ROSTERING_DEFAULTS
 from roster_service.db import tables
 from roster_service.schemas.flags import PermissionFlag
 from tests.contract.conftest import Served, client, make_served, roster, served
@@ -29,7 +30,7 @@ def account(served: Served, request: pytest.FixtureRequest) -> Account:
         tuple(PermissionFlag),
     )
     with served.engine.begin() as connection:
-        vendors.change_allowance(connection, made.email, PLENTY)
+        vendors.change_allowance(connection, made.email, PLENTY, ROSTERING_DEFAULTS)
     return made
 
 

@@ -72,7 +72,7 @@ def test_a_row_without_access_does_not_construct() -> None:
 
 
 # What only the vendor interface refuses for.
-VENDOR_PROBLEMS = {Problem.API_KEY, Problem.CREDENTIALS, Problem.PRIVILEGE, Problem.RATE}
+VENDOR_PROBLEMS = {Problem.API_KEY, Problem.CREDENTIALS, Problem.PRIVILEGE}
 
 
 def test_every_problem_has_a_status_and_a_code() -> None:
@@ -87,6 +87,7 @@ CODES = {
     401: {"unauthorisedrequest"},
     403: {"forbidden"},
     404: {"unknownobject"},
+    429: {"server_busy"},
     500: {"internal_server_error"},
     503: {"server_busy"},
 }

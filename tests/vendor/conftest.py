@@ -14,6 +14,7 @@ from sqlalchemy import Engine
 
 from roster_service.access import vendors
 from roster_service.access.credentials.api_keys import Allowance
+from roster_service.access.throttling.limits import ROSTERING_DEFAULTS
 from roster_service.app import create_app
 from roster_service.db.engine import make_engine
 from roster_service.settings import Settings
@@ -40,7 +41,7 @@ class Served:
         """A vendor of a test's own."""
         account = add_account(self.engine, f"{name}-{next(NUMBERS)}", **options)
         with self.engine.begin() as connection:
-            vendors.change_allowance(connection, account.email, allowance)
+            vendors.change_allowance(connection, account.email, allowance, ROSTERING_DEFAULTS)
         return account
 
 

@@ -66,8 +66,22 @@ class AccessToken:
             "visibility_key": self.visibility_key,
             "key_id": self.key_id,
             "guardians": self.rights.guardians,
+            "slots": None,
         }
         return Call(_ADMIT, values)
+
+    def admit(self, slots: int | None) -> Call:
+        """Returns the admission that takes one of so many slots of the vendor, or none for None. Equal arguments give
+        the same call."""
+        if slots is None:
+            return self.admission
+        if slots not in self._admissions:
+            self._admissions[slots] = Call(_ADMIT, {**self.admission.values, "slots": slots})
+        return self._admissions[slots]
+
+    @cached_property
+    def _admissions(self) -> dict[int, Call]:
+        return {}
 
 
 def read_access_token(token: str, keys: KeyRing, *, issuer: str) -> AccessToken:
@@ -128,5 +142,6 @@ def make_access_token_audience(issuer: str) -> str:
 # claims of the token still hold, it sets the settings that the policies read, for the rest of the transaction.
 _ADMIT = text(
     "SELECT admit_client("
-    ":client, :vendor, :client_version, :grant_version, CAST(:visibility_key AS uuid), :key_id, :guardians)"
+    ":client, :vendor, :client_version, :grant_version, CAST(:visibility_key AS uuid), :key_id, :guardians, "
+    "CAST(:slots AS integer))"
 ).bindparams(*(bindparam(name, type_=Text) for name in ("client", "visibility_key", "key_id")))

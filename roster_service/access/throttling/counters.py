@@ -46,6 +46,7 @@ THROTTLES: Mapping[str, Throttle] = {
     "token-client": Throttle("tokens of a client", Outage.OPENS),
     "token-address": Throttle("requests of an address for tokens", Outage.OPENS),
     "vendor": Throttle("requests of a vendor on `/v1`", Outage.OPENS),
+    "rostering": Throttle("requests of a vendor on the rostering interface", Outage.OPENS),
 }
 
 

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 LIMIT, REMAINING, RESET = "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"
 # Header -> its explanation.
@@ -14,6 +15,11 @@ RATE_HEADERS: Mapping[str, str] = {
     REMAINING: "Requests left in it",
     RESET: "Seconds until one is free again",
 }
+
+
+def describe_headers() -> dict[str, Any]:
+    """Returns the OpenAPI header objects of the `RateLimit` headers."""
+    return {name: {"description": text, "schema": {"type": "integer"}} for name, text in RATE_HEADERS.items()}
 
 
 @dataclass(frozen=True)

@@ -38,10 +38,14 @@ vendors = Table(
     Column("password_hash", CText),
     # The permission flags: the parts of a student record that `include` may request.
     Column("flags", CTexts, nullable=False, server_default=text("'{}'")),
-    # The vendor's own rate limits; NULL: the default.
+    # The vendor's own limits on the vendor interface; NULL: the default.
     Column("requests_per_second", Integer),
     Column("burst", Integer),
     Column("requests_per_day", Integer),
+    # The same on the rostering interface; the last one: how many requests may run at the same time.
+    Column("rostering_per_second", Integer),
+    Column("rostering_burst", Integer),
+    Column("rostering_at_once", Integer),
 )
 
 # A row without a school grants the whole district; one with a school grants that school alone.

@@ -1,0 +1,104 @@
+"""The lots in which workers take the requests of a vendor: how exact they are, and how often the counters are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine
+
+from roster_service.access import vendors
+from roster_service.access.credentials.api_keys import Allowance
+from roster_service.access.throttling import rostering_throttle as module
+from roster_service.access.throttling.counters import Counters
+from roster_service.access.throttling.limits import LOTS, ROSTERING_DEFAULTS, RosteringAllowance, make_lots
+from roster_service.access.throttling.rostering_throttle import LOT_SECONDS, RosteringThrottle
+from roster_service.access.throttling.storage import PostgresStorage
+from roster_service.db.engine import make_counting_engine
+
+EMAIL = "vendor@vendors.example"
+WORKERS = 3
+
+
+class AskedStorage(PostgresStorage):
+    """Counts how often it is asked for a lot."""
+
+    asked = 0
+
+    def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
+        """Counts the call too."""
+        self.asked += 1
+        return super().acquire_entry(key, limit, expiry, amount)
+
+
+@pytest.fixture
+def storage(database_url: str) -> Iterator[AskedStorage]:
+    counting = make_counting_engine(database_url)
+    yield AskedStorage(engine=counting)
+    counting.dispose()
+
+
+@pytest.fixture
+def workers(engine: Engine, storage: AskedStorage) -> list[RosteringThrottle]:
+    return [RosteringThrottle(Counters(storage), engine, WORKERS) for _ in range(WORKERS)]
+
+
+def add_vendor(engine: Engine, allowance: RosteringAllowance) -> int:
+    with engine.begin() as connection:
+        added = vendors.add_vendor(connection, EMAIL, "vendor")
+        vendors.change_allowance(connection, EMAIL, Allowance(None, None, None), allowance)
+    return added.id
+
+
+def admit(worker: RosteringThrottle, vendor_id: int) -> bool:
+    state = worker.count(vendor_id)
+    assert state is not None
+    return state.admitted
+
+
+@pytest.mark.parametrize(
+    ("allowance", "size", "window"),
+    [
+        pytest.param(ROSTERING_DEFAULTS, 60, "100 per 2 second", id="the default"),
+        pytest.param(RosteringAllowance(5, None, None), 1, "10 per 2 second", id="a small burst in single requests"),
+        pytest.param(RosteringAllowance(50, 250, None), 2, "125 per 5 second", id="a burst of several seconds"),
+    ],
+)
+def test_an_allowance_is_a_window_of_lots(allowance: RosteringAllowance, size: int, window: str) -> None:
+    made, item = make_lots(allowance)
+    assert (made, str(item)) == (size, window)
+
+
+@pytest.mark.parametrize("burst", [40, 1200])
+def test_workers_count_together_to_one_lot_of_each(
+    engine: Engine, workers: list[RosteringThrottle], burst: int
+) -> None:
+    vendor_id = add_vendor(engine, RosteringAllowance(burst // 40, burst, None))
+    admitted = [admit(workers[number % WORKERS], vendor_id) for number in range(burst + 50)]
+    unused = (burst // LOTS) * WORKERS
+    assert burst - unused <= sum(admitted) <= burst
+
+
+def test_the_counters_are_asked_once_a_lot_and_not_during_a_refusal(
+    engine: Engine, workers: list[RosteringThrottle], storage: AskedStorage
+) -> None:
+    vendor_id = add_vendor(engine, RosteringAllowance(30, 1200, None))
+    admitted = [admit(workers[0], vendor_id) for _ in range(1300)]
+    assert sum(admitted) == 1200
+    assert storage.asked == LOTS + 1
+
+
+def test_a_limit_that_an_operator_changes_counts_within_seconds(
+    engine: Engine, workers: list[RosteringThrottle], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    vendor_id = add_vendor(engine, RosteringAllowance(100, 6000, None))
+    assert admit(workers[0], vendor_id)
+    assert workers[0].find_slots(vendor_id) is None
+    with engine.begin() as connection:
+        changed = RosteringAllowance(1, 1, at_once=4)
+        vendors.change_allowance(connection, EMAIL, Allowance(None, None, None), changed)
+    now[0] += LOT_SECONDS
+    assert [admit(workers[0], vendor_id) for _ in range(2)] == [True, False]
+    assert workers[0].find_slots(vendor_id) == 4

@@ -1,0 +1,170 @@
+"""`python -m tests.bench.fairness [--home DIR]`: what a vendor waits beside another vendor with greedy connections.
+
+One vendor asks for pages of 100 users, one after the other over a connection each. The other one asks for pages of
+PAGE (1000) records over 12 connections at once, again as soon as an answer is there: either it keeps to `Retry-After`,
+or it comes back at once. SECONDS: of each measurement (10). WORKERS: of the service (2). AT_ONCE: the limit of the
+greedy vendor on requests at the same time; 1000 shows the service without that limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import collections
+import http.client
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Thread
+
+from roster_service.access import vendors
+from roster_service.access.credentials.api_keys import Allowance
+from roster_service.access.scopes import Scope, ScopeName
+from roster_service.access.throttling.limits import RosteringAllowance
+from tests.bench import place as places
+from tests.bench.load import HOST
+from tests.bench.place import Place, Server, find_port, open_place, serve
+
+SECONDS = float(os.environ.get("SECONDS", "10"))
+WORKERS = int(os.environ.get("WORKERS", "2"))
+PAGE = int(os.environ.get("PAGE", "1000"))
+AT_ONCE = os.environ.get("AT_ONCE")
+GREEDY = 12
+ROOT = "/ims/oneroster/v1p1"
+PAUSE_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A status, the seconds that it took, and the seconds to wait."""
+
+    status: int
+    seconds: float
+    wait: float
+
+
+def ask(port: int, path: str, headers: Mapping[str, str]) -> Reply:
+    """One request over a connection of its own."""
+    begin = time.perf_counter()
+    connection = http.client.HTTPConnection(HOST, port, timeout=60)
+    connection.request("GET", path, headers=dict(headers))
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return Reply(response.status, time.perf_counter() - begin, float(response.headers.get("Retry-After", 0)))
+
+
+def add_client(place: Place, server: Server, name: str) -> dict[str, str]:
+    """The header of a vendor of its own, who sees everything that the account of the place sees."""
+    with place.engine.begin() as connection:
+        email = f"{name}-{time.time_ns()}@vendors.example"
+        vendors.add_vendor(connection, email, name)
+        for grant in next(vendor for vendor in vendors.list_vendors(connection) if vendor.grants).grants:
+            vendors.grant(connection, email, grant.district_id, [grant.school_id] if grant.school_id else [])
+        if AT_ONCE and name == "greedy":
+            own = RosteringAllowance(None, None, int(AT_ONCE))
+            vendors.change_allowance(connection, email, Allowance(None, None, None), own)
+        client = vendors.add_client(connection, email, "bench", [Scope("v1p1", ScopeName.FULL)])
+    pair = base64.b64encode(f"{client.client_id}:{client.client_secret}".encode()).decode()
+    headers = {"Authorization": f"Basic {pair}", "Content-Type": "application/x-www-form-urlencoded"}
+    answer = server.fetch("/oauth/token", headers, "grant_type=client_credentials")
+    return {"Authorization": f"Bearer {json.loads(answer.body)['access_token']}"}
+
+
+def be_greedy(port: int, headers: Mapping[str, str], seconds: float, polite: bool) -> None:
+    """Asks over all connections, and prints how many answers of which status came."""
+    end = time.monotonic() + seconds
+    statuses: collections.Counter[int] = collections.Counter()
+
+    def work(number: int) -> None:
+        offset = number * PAGE
+        while time.monotonic() < end:
+            reply = ask(port, f"{ROOT}/enrollments?limit={PAGE}&offset={offset}", headers)
+            statuses[reply.status] += 1
+            if reply.status == 200:
+                offset = (offset + GREEDY * PAGE) % (100 * PAGE)
+            elif polite:
+                time.sleep(reply.wait)
+
+    threads = [Thread(target=work, args=(number,)) for number in range(GREEDY)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(json.dumps(statuses))
+
+
+def measure(port: int, headers: Mapping[str, str], seconds: float) -> list[float]:
+    """The seconds of each request of the vendor that asks for one page after the other."""
+    taken, end = [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        reply = ask(port, f"{ROOT}/users?limit=100", headers)
+        if reply.status != 200:
+            raise RuntimeError(f"the modest vendor got {reply.status}")
+        taken.append(reply.seconds)
+        time.sleep(PAUSE_SECONDS)
+    return taken
+
+
+def show(name: str, taken: list[float], said: str = "") -> None:
+    """Prints the median, the 95th percentile and the maximum, in milliseconds."""
+    p95 = statistics.quantiles(taken, n=20)[-1]
+    figures = f"{statistics.median(taken) * 1000:8.1f} {p95 * 1000:8.1f} {max(taken) * 1000:8.1f}"
+    print(f"{name:<36} {len(taken):>8} {figures}  {said}", flush=True)
+
+
+def compare(port: int, modest: Mapping[str, str], greedy: Mapping[str, str]) -> None:
+    """Prints a row for each of the three."""
+    print(f"{'':<36} {'requests':>8} {'median':>8} {'p95':>8} {'max':>8}  (ms)")
+    measure(port, modest, 2)
+    show("alone", measure(port, modest, SECONDS))
+    for polite in (True, False):
+        work = [
+            sys.executable,
+            "-m",
+            "tests.bench.fairness",
+            "--greedy",
+            str(port),
+            json.dumps(greedy),
+            str(int(polite)),
+        ]
+        with subprocess.Popen(work, stdout=subprocess.PIPE, text=True) as process:
+            time.sleep(1)
+            taken = measure(port, modest, SECONDS)
+            said, _ = process.communicate()
+        kind = "keeps to Retry-After" if polite else "comes back at once"
+        show(f"beside {GREEDY} greedy, {kind}", taken, said.strip())
+
+
+def main() -> None:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--home", type=Path)
+    parser.add_argument("--greedy", nargs=3)
+    given = parser.parse_args()
+    if given.greedy:
+        port, headers, polite = given.greedy
+        # Clients are on other machines: these must not take the processors of the service.
+        os.nice(19)
+        be_greedy(int(port), json.loads(headers), SECONDS + 3, polite == "1")
+        return
+    places.APPLICATIONS = {}
+    with open_place(20_000, given.home) as place:
+        settings = replace(place.settings, port=find_port(), workers=WORKERS)
+        with serve(settings, "wsgi:app", place.url) as server:
+            modest, greedy = (add_client(place, server, name) for name in ("modest", "greedy"))
+            for headers in (modest, greedy):
+                # Makes the orderings.
+                for _ in range(3):
+                    ask(server.port, f"{ROOT}/enrollments?limit={PAGE}&offset={PAGE}", headers)
+            compare(server.port, modest, greedy)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""The limits of a vendor on the rostering interface: its rate, its requests at the same time, what others notice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import Connection, text
+
+from roster_service.access import vendors
+from roster_service.access.credentials.api_keys import Allowance
+from roster_service.access.throttling.limits import ROSTERING_DEFAULTS, RosteringAllowance
+from tests.faults.services import wait_for
+
+from .client import VERSIONS, Answer
+from .conftest import Served
+from .document import RATE_HEADERS
+
+EMAIL = "{}@vendors.example"
+SLOW = RosteringAllowance(requests_per_second=1, burst=60, at_once=None)
+VENDOR_DEFAULTS = Allowance(None, None, None)
+
+
+def limit(served: Served, vendor: str, allowance: RosteringAllowance) -> None:
+    with served.engine.begin() as connection:
+        vendors.change_allowance(connection, EMAIL.format(vendor), VENDOR_DEFAULTS, allowance)
+
+
+def assert_throttled(answer: Answer) -> None:
+    info = answer.json["statusInfoSet"]
+    assert (answer.status, info["imsx_codeMinor"], info["imsx_severity"]) == (429, "server_busy", "error")
+    assert int(answer.headers["Retry-After"]) >= 1
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def own(make_served: Callable[..., Served]) -> Served:
+    """An application that no other test has asked."""
+    return make_served()
+
+
+def test_a_rate_is_of_the_vendor_and_not_of_the_path(own: Served, version: str) -> None:
+    limit(own, "springfield", SLOW)
+    token = own.client.token(version, vendor="springfield")
+    paths = ("/orgs", "/users", "/classes/none", "/users?limit=-1")
+    answers = [own.client.call(version, *paths[number % 4].split("?"), bearer=token) for number in range(60)]
+    assert {answer.status for answer in answers} == {200, 400, 404}
+    assert [int(answer.headers["RateLimit-Remaining"]) for answer in answers] == list(range(59, -1, -1))
+    assert {answer.headers["RateLimit-Limit"] for answer in answers} == {"60"}
+    assert {int(answer.headers["RateLimit-Reset"]) <= 61 for answer in answers} == {True}
+    for path in paths:
+        refused = own.client.call(version, *path.split("?"), bearer=token)
+        assert_throttled(refused)
+        assert refused.headers["RateLimit-Remaining"] == "0"
+    other = own.client.call(version, "/orgs", bearer=own.client.token(version, vendor="north"))
+    assert other.status == 200
+
+
+def test_a_token_that_is_not_valid_is_refused_before_the_rate(own: Served) -> None:
+    limit(own, "springfield", RosteringAllowance(requests_per_second=1, burst=1, at_once=None))
+    token = own.client.token("v1p1", vendor="springfield")
+    assert [own.client.call("v1p1", "/orgs", bearer=token).status for _ in range(2)] == [200, 429]
+    refused = own.client.call("v1p1", "/orgs", bearer=token[:-4])
+    assert refused.status == 401
+    assert not any(name in refused.headers for name in RATE_HEADERS)
+    # The path is of the other version.
+    assert own.client.call("v1p2", "/orgs", bearer=token).status == 429
+
+
+@contextmanager
+def take_slots(served: Served, vendor: str, slots: int) -> Iterator[Connection]:
+    """Requests of the vendor that run as long as the block; their connection."""
+    with served.engine.connect() as connection:
+        vendor_id = vendors.find_vendor(connection, EMAIL.format(vendor)).id
+        for slot in range(1, slots + 1):
+            taken = text("SELECT pg_advisory_xact_lock(:vendor, :slot)")
+            connection.execute(taken, {"vendor": vendor_id, "slot": slot})
+        yield connection
+
+
+@pytest.mark.parametrize(
+    "path", ["/users", "/users?limit=2&offset=2", "/users?filter=familyName~'a'&limit=1", "/users/none"]
+)
+def test_requests_beyond_the_slots_of_the_vendor_are_refused(own: Served, version: str, path: str) -> None:
+    limit(own, "springfield", RosteringAllowance(None, None, at_once=2))
+    token = own.client.token(version, vendor="springfield")
+    with take_slots(own, "springfield", 1):
+        admitted = own.client.call(version, *path.split("?"), bearer=token)
+    with take_slots(own, "springfield", 2):
+        refused = own.client.call(version, *path.split("?"), bearer=token)
+        other = own.client.call(version, *path.split("?"), bearer=own.client.token(version, vendor="north"))
+    assert admitted.status == other.status == own.client.call(version, *path.split("?"), bearer=token).status
+    assert_throttled(refused)
+    assert int(refused.headers["RateLimit-Remaining"]) > 0
+    with own.engine.connect() as connection:
+        # Nothing is stored of what a refused request has not seen.
+        assert connection.scalar(text("SELECT count(*) FROM orderings WHERE visible_set !~ '^[0-9a-f]{64}'")) == 0
+
+
+def test_a_worker_that_is_killed_gives_its_slot_back(own: Served) -> None:
+    """The database ends its transaction with its connection."""
+    limit(own, "springfield", RosteringAllowance(None, None, at_once=1))
+    token = own.client.token("v1p2", vendor="springfield")
+    with take_slots(own, "springfield", 1) as worker:
+        assert_throttled(own.client.call("v1p2", "/orgs", bearer=token))
+        worker.connection.dbapi_connection.close()
+        worker.invalidate()
+    wait_for(lambda: own.client.call("v1p2", "/orgs", bearer=token).status == 200)
+
+
+def test_a_vendor_has_every_worker_while_it_is_alone(make_served: Callable[..., Served]) -> None:
+    """Beside another one, it has all but one of the three."""
+    own = make_served(workers=3)
+    limit(own, "springfield", ROSTERING_DEFAULTS)
+    springfield, north = (own.client.token("v1p2", vendor=vendor) for vendor in ("springfield", "north"))
+    with take_slots(own, "springfield", 2):
+        assert own.client.call("v1p2", "/orgs", bearer=springfield).status == 200
+        assert own.client.call("v1p2", "/orgs", bearer=north).status == 200
+        assert_throttled(own.client.call("v1p2", "/orgs", bearer=springfield))
+        assert own.client.call("v1p2", "/orgs", bearer=north).status == 200
+    assert own.client.call("v1p2", "/orgs", bearer=springfield).status == 200
