@@ -96,7 +96,7 @@ class Service:
 
     def call_as(self, credentials: Credentials) -> Service:
         """The same gunicorn, called by another vendor."""
-        return Service(self.process, self._port, credentials, self._log)
+        return Service(self.process, self.port, credentials, self._log)
 
     @property
     def workers(self) -> set[int]:
