@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
+from sqlalchemy import text
 
 from roster_service import __version__
 from roster_service.access.roster_state import advance_restored_state, format_instant
@@ -16,10 +18,11 @@ from roster_service.cli.keys import keys
 from roster_service.cli.server import run
 from roster_service.cli.setting_list import settings_list
 from roster_service.cli.sync import sync
+from roster_service.db.account_export import export_accounts
 from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.upgrades import upgrade
-from roster_service.errors import RosterServiceError
+from roster_service.errors import CommandError, RosterServiceError
 
 
 class RootGroup(click.Group):
@@ -73,6 +76,30 @@ def db_restored(as_json: bool) -> None:
         state = advance_restored_state(connection)
     restored = {"revision": state.revision, "as_of": format_instant(state.as_of)}
     show(restored, as_json, lambda _: AFTER_RESTORE.format(revision=state.revision))
+
+
+@db.command("export-accounts")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@as_json
+def db_export_accounts(file: Path, as_json: bool) -> None:
+    """Write vendors, clients, keys, feeds and the access log to FILE, as SQL for another database.
+
+    FILE has mode 0600, because it holds hashes of secrets.
+    """
+    with open_connection() as connection:
+        connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+        try:
+            file.touch(mode=0o600, exist_ok=False)
+            with file.open("w", encoding="utf-8") as out:
+                out.writelines(export_accounts(connection))
+        except OSError as error:
+            raise CommandError(f"{file} cannot be written: {error.strerror}") from None
+    show({"file": str(file)}, as_json, lambda _: AFTER_EXPORT.format(file=file))
+
+
+AFTER_EXPORT = """the accounts are in {file}; load them into the new database, which `roster db upgrade` has made:
+  psql --set=ON_ERROR_STOP=1 --quiet --file={file} "$ROSTER_DATABASE_URL"
+then load the exports (`make sync`); keep ROSTER_SECRET_KEY, or the file `secret_key` of the data folder"""
 
 
 for group in (run, settings_list, feed, sync, vendor, client, keys, usage, audit):

@@ -89,6 +89,11 @@ def _open_cluster(cluster: Path, on_new: OnNew, stack: contextlib.ExitStack) -> 
     programs = find_programs(cluster)
     host = stack.enter_context(_find_host(cluster))
     stack.enter_context(_share_server(cluster, programs, host))
+    return to_url(host)
+
+
+def to_url(host: Path) -> str:
+    """Returns the URL of the server whose socket is in the folder `host`."""
     url = URL.create("postgresql", SUPERUSER, database=SUPERUSER, query={"host": str(host), "port": str(PORT)})
     return url.render_as_string()
 

@@ -1,0 +1,56 @@
+"""The export of accounts: SQL that brings vendors, clients, keys, feeds and the access log to another database.
+
+It has neither records of the roster, which the next sync loads there, nor anything that follows from them. It is plain
+SQL with the rows as COPY takes them, so any `psql` loads it into any PostgreSQL that the service supports: a dump of a
+newer server cannot be loaded into an older one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import StringIO
+from typing import Any
+
+from sqlalchemy import Connection, Table
+
+from roster_service.db.roles import quote_name
+from roster_service.db.tables import (
+    api_keys,
+    audit,
+    feeds,
+    oauth_clients,
+    signing_keys,
+    usage,
+    vendor_grants,
+    vendors,
+)
+
+# In the order of their references.
+EXPORTED = (feeds, vendors, vendor_grants, api_keys, oauth_clients, signing_keys, usage, audit)
+# What follows from the roster: the next sync sets it.
+_DERIVED = frozenset({feeds.c.last_digest, feeds.c.fingerprinted, vendors.c.visible_set})
+
+
+def export_accounts(connection: Connection) -> Iterator[str]:
+    """Yields the SQL, in parts. `connection`: as the owner of the tables; its transaction should have one snapshot."""
+    driver: Any = connection.connection.driver_connection
+    yield "SET client_encoding = 'UTF8';\nBEGIN;\n"
+    for table in EXPORTED:
+        columns = ", ".join(quote_name(column.name) for column in table.c if column not in _DERIVED)
+        name = quote_name(table.name)
+        rows = StringIO()
+        with driver.cursor() as cursor:
+            cursor.copy_expert(f"COPY {name} ({columns}) TO STDOUT", rows)
+        yield f"COPY {name} ({columns}) FROM stdin;\n{rows.getvalue()}\\.\n"
+        yield from _continue_identity(table)
+    yield "COMMIT;\n"
+
+
+def _continue_identity(table: Table) -> Iterator[str]:
+    """Yields the statement after which new rows get ids that no exported row has."""
+    for column in table.c:
+        if column.identity is not None:
+            newest = f"max({quote_name(column.name)})"
+            sequence = f"pg_get_serial_sequence('{table.name}', '{column.name}')"
+            value = f"setval({sequence}, coalesce({newest}, 1), {newest} IS NOT NULL)"
+            yield f"SELECT {value} FROM {quote_name(table.name)};\n"  # noqa: S608  (names of our own)
