@@ -8,6 +8,7 @@ in docs/operators.md.
 from __future__ import annotations
 
 import contextlib
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from roster_service.db.postgres_programs import find_programs
 from roster_service.db.roles import Role, find_role, quote_name
 from roster_service.db.upgrades import upgrade
 from tests.conftest import Tally
+from tests.docs.pages import read_section
 from tests.postgres.databases import administer, url_of
 
 from .services import STUDENTS, Asking, Reply, assert_busy, assert_served, fill, serving
@@ -73,6 +75,12 @@ class Database:
         """Ends the sessions of the workers."""
         names = ", ".join(f"'{role}'" for role in self.roles)
         administer(self.url, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename IN ({names})")
+
+    def count_sessions(self) -> int:
+        """How many sessions the workers have."""
+        sessions = text("SELECT count(*) FROM pg_stat_activity WHERE usename = ANY(:roles)")
+        with self.engine.connect() as connection:
+            return int(connection.execute(sessions, {"roles": self.roles}).scalar_one())
 
     def close(self) -> None:
         """Stops the server."""
@@ -206,6 +214,10 @@ def hold_out(outage: AbstractContextManager[None], database: Database, folder: P
         late = max([begun - back for begun, _, _ in refused], default=0.0)
         tally(f"{name}: {len(refused)} of {len(replies)} answers were 503, the last one {late:.1f} s after the return")
         assert late <= RETURN_SECONDS
+        [most] = re.findall(
+            r"A worker keeps at most (\d+) connections", read_section("docs/operators.md", "Connections")
+        )
+        assert database.count_sessions() <= int(most) * len(workers)
         assert service.workers == workers
     return len(refused)
 
