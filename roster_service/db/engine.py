@@ -12,12 +12,13 @@ import select
 from collections.abc import Mapping
 from typing import Any
 
+import psycopg2
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 from psycopg2.extensions import connection as DriverConnection  # noqa: N812  (the driver's own class)
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import InvalidatePoolError, OperationalError
 
-from roster_service.db.deadline import DeadlinePool, enforce_deadline
+from roster_service.db.deadline import DeadlinePool, enforce_deadline, require_time_left
 from roster_service.db.prepared_statements import allow_preparing
 from roster_service.errors import DatabaseUnavailableError, SettingError
 
@@ -221,8 +222,29 @@ def _make_engine(
         **more,
     )
     enforce_deadline(engine, timeout_seconds)
+    event.listen(engine, "do_connect", _connect_in_turn)
     event.listen(engine, "checkout", _refuse_dead_connection)
     return engine
+
+
+def _connect_in_turn(dialect: Any, _record: object, given: Any, named: dict[str, Any]) -> Any:
+    """Connects to the first of several hosts that accepts; None leaves a single host to SQLAlchemy.
+
+    libpq goes on from a host that refuses, but, where it does not wait itself (`wait_for_database`), not from one that
+    is silent.
+    """
+    hosts, ports = (str(named.get(name, "")).split(",") for name in ("host", "port"))
+    if len(hosts) == 1:
+        return None
+    for number, host in enumerate(hosts, 1):
+        try:
+            # One port stands for all hosts.
+            return dialect.connect(*given, **{**named, "host": host, "port": ports[min(number, len(ports)) - 1]})
+        except psycopg2.OperationalError:
+            if number == len(hosts):
+                raise
+            require_time_left()
+    return None
 
 
 def _refuse_dead_connection(driver: Any, record: Any, _proxy: object) -> None:

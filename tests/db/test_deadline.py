@@ -10,7 +10,8 @@ import psycopg2
 import pytest
 from psycopg2.errors import QueryCanceled
 from psycopg2.extensions import set_wait_callback
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, make_url, text
+from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
@@ -133,6 +134,19 @@ def test_a_server_that_does_not_answer_is_given_up(mute_url: str, seconds: float
     engine = make_engine(mute_url + parameter)
     with limit_time(seconds), pytest.raises((OperationalError, psycopg2.OperationalError), match="in time"):
         engine.raw_connection() if seconds > 0 else psycopg2.connect(mute_url + parameter)
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("refused", [True, False], ids=["a host that refuses", "a host that is silent"])
+def test_the_next_of_several_hosts_is_tried(database_url: str, mute_url: str, refused: bool) -> None:
+    here, mute = make_url(database_url), make_url(mute_url)
+    given = PGDialect_psycopg2().create_connect_args(here)[1]
+    ports = f"{1 if refused else mute.port},{given.get('port', 5432)}"
+    several = {"host": f"127.0.0.1,{given['host']}", "port": ports, "connect_timeout": "1"}
+    engine = make_engine(here.set(host=None, port=None, query=several).render_as_string(hide_password=False))
+    with limit_time(60), engine.connect() as connection:
+        assert connection.scalar(text("SELECT current_database()")) == here.database
+    engine.dispose()
 
 
 @pytest.mark.usefixtures("worker")
