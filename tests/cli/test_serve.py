@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from configparser import ConfigParser
 from contextlib import contextmanager
@@ -56,6 +57,8 @@ def serving(environment: dict[str, str], *options: str) -> Iterator[tuple[subpro
                 printed += line
                 if line.startswith('{"url"') if "--json" in options else printed.count("\ncurl") == 5 and line == "\n":
                     break
+            # A pipe that is full would stop the service at its next line of the log.
+            threading.Thread(target=process.stdout.read, daemon=True).start()
             yield process, printed
         finally:
             process.send_signal(signal.SIGINT)
