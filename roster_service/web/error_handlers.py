@@ -82,7 +82,8 @@ def handle_database_error(error: DBAPIError) -> Response:
     if isinstance(error.orig, QueryCanceled):
         set_failure(kind)
         return answer_failure(Problem.BUSY, OVERDUE, 503)
-    if isinstance(error, OperationalError):
+    # A connection that was lost on the way can fail in other ways, when it is given back for example.
+    if isinstance(error, OperationalError) or error.connection_invalidated:
         DATABASE.add_failure(kind)
         return answer_failure(Problem.BUSY, UNAVAILABLE, 503)
     log.error("database: %s", kind)

@@ -128,6 +128,21 @@ def test_a_database_that_is_away_is_503_and_comes_back(
     assert client.call(version, "/orgs", bearer=token).total == 8
 
 
+def test_a_connection_that_is_lost_on_the_way_is_503(
+    client: RosterClient, served: Served, monkeypatch: pytest.MonkeyPatch, expected_faults: pytest.LogCaptureFixture
+) -> None:
+    """psycopg2 reports the use of a connection that it has closed as an error of its interface."""
+    token = client.token("v1p1")
+
+    def lose(*_args: object) -> None:
+        with served.app.extensions["roster_engine"].connect() as connection:
+            connection.connection.driver_connection.close()
+            connection.execute(text("SELECT 1"))
+
+    monkeypatch.setattr("roster_service.reads.reader.Reader.read_page", lose)
+    assert_failed(client.call("v1p1", "/users", bearer=token), 503, "server_busy")
+
+
 def _connect(url: str) -> object:
     return psycopg2.connect(url.replace("+psycopg2", ""))
 
