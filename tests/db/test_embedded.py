@@ -19,7 +19,7 @@ from typing import Any
 import psycopg2
 import psycopg2.errors
 import pytest
-from sqlalchemy import URL
+from sqlalchemy import URL, make_url
 
 from roster_service.db import postgres_programs
 from roster_service.db.embedded_server import open_embedded
@@ -126,6 +126,10 @@ def test_no_folder_above_changes_its_mode(home: Path) -> None:
     with open_embedded(home) as url:
         assert ask(url)
         assert modes_above(*above) == before
+        # The folder of the socket, and of a link to it.
+        for host in (home / "postgres", Path(str(make_url(url).query["host"]))):
+            folders = {host.resolve(), host.parent if host.is_symlink() else host}
+            assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
     assert modes_above(*above) == before
 
 
