@@ -21,6 +21,7 @@ from sqlalchemy import (
     case,
     delete,
     exists,
+    false,
     func,
     literal,
     or_,
@@ -32,7 +33,7 @@ from sqlalchemy import (
 from roster_service.db.tables import ROSTER_TABLES, CText
 from sync_scripts.applying.desired_state import DesiredPart, DesiredState
 from sync_scripts.applying.indexes import has_key
-from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Retention
+from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Retention, is_active
 from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary
 
 ADDED, CHANGED, REVIVED = "added", "changed", "revived"
@@ -91,8 +92,23 @@ class Difference:
 def compare(connection: Connection, desired: DesiredState, retention: Retention) -> list[Difference]:
     """Finds the differences of each table, in the order of the roster's tables. Only reads the roster."""
     return [
-        _compare_table(connection, table, desired, retention) for table in ROSTER_TABLES if table in desired.records
+        _compare_table(connection, table, desired, retention)
+        if table in desired.records
+        else _list_orphans(connection, table, retention)
+        for table in ROSTER_TABLES
+        if table in desired.records or table in retention.orphans
     ]
+
+
+def _list_orphans(connection: Connection, table: Table, retention: Retention) -> Difference:
+    """The differences of a table whose file is absent: only orphans are gone."""
+    gone = _make_gone(connection, table)
+    orphans = select(retention.orphans[table].c.sourced_id)
+    tombstoned = connection.execute(gone.insert().from_select(["sourced_id"], orphans)).rowcount
+    active = connection.scalar(select(func.count()).where(is_active(table, retention.feed_id))) or 0
+    nothing = select(table, literal(CHANGED, CText).label(CHANGE)).where(false()).subquery()
+    counts = Counts(tombstoned=tombstoned, unchanged=active - tombstoned)
+    return Difference(table, nothing, gone, counts, all_new=False)
 
 
 def _compare_table(connection: Connection, table: Table, desired: DesiredState, retention: Retention) -> Difference:
@@ -162,7 +178,10 @@ def _select_gone(table: Table, desired: DesiredState, retention: Retention) -> S
     absent = retention.absent.get(table)
     own = and_(table.c.feed_id == retention.feed_id, table.c.status == ACTIVE)
     if absent is not None:
-        own = and_(own, table.c.sourced_id.in_(select(absent.c.sourced_id)))
+        gone = select(absent.c.sourced_id)
+        orphans = retention.orphans.get(table)
+        ids = gone if orphans is None else union(gone, select(orphans.c.sourced_id))
+        own = and_(own, table.c.sourced_id.in_(ids))
     new = desired.records[table].subquery("new")
     is_retained = retention.is_retained(table, table)
     return select(table.c.sourced_id).where(

@@ -156,8 +156,12 @@ def _list_reenrolled(staged: Staged, retention: Retention) -> Iterator[Rows]:
     condition, moved_ids = retention.is_active_after(tables.enrollments, stored), select(moved.c.sourced_id)
     if condition is not None:
         yield select(stored.c.user_id.label("sourced_id")).where(stored.c.class_id.in_(moved_ids), condition)
-    stored, gone = tables.enrollments.alias(), retention.absent[tables.enrollments]
-    yield select(stored.c.user_id.label("sourced_id")).join_from(gone, stored, stored.c.sourced_id == gone.c.sourced_id)
+    for found in (retention.absent, retention.orphans):
+        if tables.enrollments in found:
+            stored, gone = tables.enrollments.alias(), found[tables.enrollments]
+            yield select(stored.c.user_id.label("sourced_id")).join_from(
+                gone, stored, stored.c.sourced_id == gone.c.sourced_id
+            )
 
 
 def _find_files(table: Table, staged: Staged, retention: Retention) -> Iterator[StagedFile]:

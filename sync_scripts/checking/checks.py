@@ -31,6 +31,7 @@ from sqlalchemy import (
 from roster_service.db.tables import CText, feeds
 from sync_scripts.checking.cell_checks import list_failing_cell_checks, may_have_bad_cells
 from sync_scripts.checking.check import Check, Words, select_rows
+from sync_scripts.checking.orphans import leave_out_orphans
 from sync_scripts.formats.cells import to_list
 from sync_scripts.formats.model import LINE, Cell, Format, Reference, StagedFile
 from sync_scripts.reading.rejections import KEPT, Findings, Rejection, refuse_if
@@ -55,6 +56,7 @@ def check_files(connection: Connection, form: Format, retention: Retention) -> C
     """
     staged = retention.staged
     _refuse_duplicates(connection, staged.values())
+    retention = leave_out_orphans(connection, form, retention)
     findings = dict.fromkeys(staged, Findings())
     rejected = dict.fromkeys(staged, 0)
     found = _run_first(connection, form, retention)
@@ -72,14 +74,15 @@ def check_files(connection: Connection, form: Format, retention: Retention) -> C
             rejected[name] += count
         for name in failing_files:
             delete_quarantined(connection, staged[name], quarantines[name])
-        retention = replace(retention, rejected=quarantines)
+        retention = leave_out_orphans(connection, form, replace(retention, rejected=quarantines))
         # The next round rejects rows that refer to rejected ones, unless the record that they name is retained.
+        targets = {*failing_files, *(name for name, file in staged.items() if file.file.table in retention.orphans)}
         found = {
             name: _run_all(
                 connection,
                 file,
                 (
-                    *_list_reference_checks(file, retention, failing_files),
+                    *_list_reference_checks(file, retention, targets),
                     *_list_rule_checks(file, form, retention, failing_files),
                 ),
             )

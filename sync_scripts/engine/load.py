@@ -239,7 +239,11 @@ def _run_steps(
     def store_fingerprints() -> None:
         trusted = covers_feed(connection, files, form, feed_id, contents.deltas)
         # The write step stores the fingerprints of new records.
-        known = {it.table: desired.records[it.table].subquery("new") for it in differences if not it.all_new}
+        known = {
+            it.table: desired.records[it.table].subquery("new")
+            for it in differences
+            if it.table in desired.records and not it.all_new
+        }
         renew_fingerprints(connection, known, result.retention, trusted=trusted)
         record_part_rows(connection, form, desired.parts[user_roles].rows if users in known else None, result.retention)
 

@@ -16,13 +16,14 @@ an older date from the source would hide a change from it for good.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, FromClause, Table, Text, and_, exists, or_, select, union_all
+from sqlalchemy import Column, ColumnElement, FromClause, Table, Text, and_, exists, func, or_, select, union_all
 
 from roster_service.db import tables
+from roster_service.db.tables import CText
 from sync_scripts.formats.model import CsvFile, Staged, StagedFile, Subject
 
 ACTIVE, TO_BE_DELETED = "active", "tobedeleted"
@@ -50,17 +51,20 @@ class Retention:
     absent: Absent
     # Part of the ids of records that the rows of files with a `subject` describe.
     feed_name: str = ""
+    # By roster table: a temporary table of the ids of records that would be retained, but need a record that is gone
+    # after the run (see `checking/orphans.py`).
+    orphans: Mapping[Table, Table] = field(default_factory=dict)
 
     def is_retained(self, table: Table, stored: FromClause) -> ColumnElement[bool] | None:
         """The condition that a row of `stored`, the table or an alias of it, is retained; None: no row is."""
         names = [file.file.name for file in self.staged.values() if file.file.table is table]
-        own = is_active(stored, self.feed_id)
+        own = self._is_active(table, stored)
         if not names:
             # An absent file describes no record, so all are retained.
             return own
         if any(name in self.deltas for name in names):
             return and_(own, *(~_is_named(stored.c.sourced_id, self.staged[name]) for name in names))
-        rejected = [_is_named(stored.c.sourced_id, self.rejected[name]) for name in names if name in self.rejected]
+        rejected = [_is_rejected(stored.c.sourced_id, self.rejected[name]) for name in names if name in self.rejected]
         return and_(own, or_(*rejected)) if rejected else None
 
     def is_active_after(self, table: Table, stored: FromClause) -> ColumnElement[bool] | None:
@@ -70,8 +74,16 @@ class Retention:
         if table not in self.absent:
             return is_retained
         gone = exists().where(self.absent[table].c.sourced_id == stored.c.sourced_id)
-        same = and_(is_active(stored, self.feed_id), ~gone)
+        same = and_(self._is_active(table, stored), ~gone)
         return same if is_retained is None else or_(same, is_retained)
+
+    def _is_active(self, table: Table, stored: FromClause) -> ColumnElement[bool]:
+        """The condition that a row of `stored` is an active record of the feed, and no orphan."""
+        active = is_active(stored, self.feed_id)
+        if table not in self.orphans:
+            return active
+        orphan = self.orphans[table].alias()
+        return and_(active, ~exists().where(orphan.c.sourced_id == stored.c.sourced_id))
 
     def is_own_part(self, file: CsvFile, stored: FromClause) -> ColumnElement[bool]:
         """The condition that a part in `stored`, the table that stores the rows of `file` or an alias of it, belongs to
@@ -103,7 +115,7 @@ class Retention:
             self.is_own_part(file, twin),
         )
         of_user = and_(owner.in_(select(rejected[file.owner.header])), nameless)
-        return and_(self.is_own_part(file, stored), or_(_is_named(key, rejected), of_user))
+        return and_(self.is_own_part(file, stored), or_(_is_rejected(key, rejected), of_user))
 
     def find_retained(self, file: CsvFile) -> StagedFile | None:
         """The stored rows of a file that are active after the run without a staged row, under the headers of the file,
@@ -158,3 +170,9 @@ def _find_stored_column(column: Column[Any] | None, stored: FromClause) -> Colum
 def _is_named(identifier: ColumnElement[Any], file: StagedFile) -> ColumnElement[bool]:
     named = file.alias()
     return exists().where(named["sourcedId"] == identifier)
+
+
+def _is_rejected(identifier: ColumnElement[Any], file: StagedFile) -> ColumnElement[bool]:
+    """The condition that a row of the quarantine `file` has this id. The row may be rejected for spaces around it."""
+    named = file.alias()
+    return exists().where(func.btrim(named["sourcedId"], type_=CText) == identifier)

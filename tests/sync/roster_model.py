@@ -52,6 +52,13 @@ REFERENCES: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
     },
     "userProfiles": {"userSourcedId": ("users", ())},
 }
+# type -> the columns that name records without which a record does not stay; `sourcedId` is its own id.
+NEEDS = {
+    "courses": ("orgSourcedId",),
+    "classes": ("courseSourcedId", "schoolSourcedId"),
+    "enrollments": ("classSourcedId", "schoolSourcedId", "userSourcedId"),
+    "demographics": ("sourcedId",),
+}
 # Files whose rows stand below others of the same file.
 TREES = ("orgs", "academicSessions")
 # The columns that stay as they are; `type` and `status` among them decide what may be referred to.
@@ -363,24 +370,39 @@ class _Load:
 
     def _retained(self, name: str) -> dict[str, Record]:
         """The stored records of a type that stay as they are."""
+        return {key: it for key, it in self._kept(name).items() if not self._is_orphan(name, key, it)}
+
+    def _kept(self, name: str) -> dict[str, Record]:
+        """The stored records of a type that no row of the export speaks of, or only a refused one."""
         own = {key: it for key, it in self.records[name].items() if it.feed == self.feed and it.active}
         if name not in self.rows:
             return own
         if self.modes[name] == DELTA:
             named = {row["sourcedId"] for row in self.rows[name]}
             return {key: it for key, it in own.items() if key not in named}
-        refused = {row["sourcedId"] for row in self.fallen[name]}
+        refused = {row["sourcedId"].strip() for row in self.fallen[name]}
         return {key: it for key, it in own.items() if key in refused}
+
+    def _is_orphan(self, name: str, key: str, record: Record) -> bool:
+        """Whether a record needs one that is no longer there."""
+        for column in NEEDS.get(name, ()):
+            target, needed = REFERENCES[name][column][0], key if column == "sourcedId" else record.content[column]
+            stays = target in self.rows and any(
+                row["sourcedId"] == needed and _is_live(row) for row in self.rows[target]
+            )
+            if not stays and needed not in self._retained(target):
+                return True
+        return False
 
     # --- what the roster shall be ---
 
     def _describe(self) -> dict[str, dict[str, dict[str, Any]]]:
         new: dict[str, dict[str, dict[str, Any]]] = {}
         for name in TYPES:
-            if name not in self.rows:
+            if name not in self.rows and len(self._retained(name)) == len(self._kept(name)):
                 continue
             new[name] = {key: copy.deepcopy(record.content) for key, record in self._retained(name).items()}
-            for row in self.rows[name]:
+            for row in self.rows.get(name, ()):
                 if _is_live(row):
                     new[name][row["sourcedId"]] = self._read(name, row)
         self._place_district(new["orgs"])

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, Table
 
 from roster_service.db import tables
 from sync_scripts.engine.load import load
+from sync_scripts.purge import purge
 from tests.sync.conftest import describe, snapshot, state
-from tests.sync.export_changes import Bend, both, cell_of, with_row, without_rows
+from tests.sync.export_changes import Bend, both, cell_of, declared, with_row, without_file, without_rows
 
 
 def ids_of_class(folder: Path, identifier: str) -> set[str]:
@@ -128,3 +129,57 @@ def test_a_tombstone_is_no_good_state(engine: Engine, springfield: Path) -> None
     assert report.outcome == "unchanged"
     assert report.counts["demographics"].refused == 1
     assert snapshot(engine, tables.users)["spr-student-5"]["status"] == "tobedeleted"
+
+
+def list_deleted(engine: Engine, table: Table) -> set[str]:
+    return {key for key, row in snapshot(engine, table).items() if row["status"] == "tobedeleted"}
+
+
+def test_the_enrollments_of_a_leaver_end_with_the_leaver(engine: Engine, springfield: Path) -> None:
+    """The export still has them, and the demographics too; the purge then removes all of them."""
+    load(engine, "feed", springfield)
+    enrollments = ids_of_class(springfield, "spr-student-5")
+    without_rows("users", "spr-student-5")(springfield)
+    report = load(engine, "feed", springfield)
+    assert report.counts["enrollments"].refused == report.counts["enrollments"].tombstoned == len(enrollments) > 0
+    assert list_deleted(engine, tables.enrollments) == enrollments
+    assert list_deleted(engine, tables.users) == list_deleted(engine, tables.demographics) == {"spr-student-5"}
+    assert load(engine, "feed", springfield).outcome == "unchanged"
+    purged = purge(engine, retention_days=0)
+    assert (purged["users"], purged["enrollments"], purged["demographics"]) == (1, len(enrollments), 1)
+
+
+def test_the_demographics_of_a_leaver_end_without_their_file(engine: Engine, springfield: Path) -> None:
+    load(engine, "feed", springfield)
+    both(
+        without_rows("users", "spr-student-5"),
+        without_rows("enrollments", *ids_of_class(springfield, "spr-student-5")),
+        declared("demographics", "absent"),
+        without_file("demographics.csv"),
+    )(springfield)
+    report = load(engine, "feed", springfield)
+    assert (report.refused, report.counts["demographics"].tombstoned) == (0, 1)
+    assert list_deleted(engine, tables.demographics) == {"spr-student-5"}
+
+
+def test_the_classes_of_a_closed_school_end_with_it(engine: Engine, springfield: Path) -> None:
+    """And with them their enrollments, although nothing but the row of the school is gone from the export."""
+    load(engine, "feed", springfield)
+    classes = {key for key, row in snapshot(engine, tables.classes).items() if row["school_id"] == "spr-high"}
+    enrollments = {key for key, row in snapshot(engine, tables.enrollments).items() if row["class_id"] in classes}
+    assert classes
+    assert enrollments
+    without_rows("orgs", "spr-high")(springfield)
+    load(engine, "feed", springfield)
+    assert list_deleted(engine, tables.classes) == classes
+    assert list_deleted(engine, tables.enrollments) >= enrollments
+    assert load(engine, "feed", springfield).outcome == "unchanged"
+
+
+def test_a_row_with_a_space_before_its_id_retains_its_record(engine: Engine, springfield: Path) -> None:
+    load(engine, "feed", springfield)
+    before = state(engine)
+    cell_of("demographics", "spr-student-1", "sourcedId", " spr-student-1")(springfield)
+    report = load(engine, "feed", springfield)
+    assert (report.outcome, report.refused) == ("unchanged", 1)
+    assert state(engine) == before
