@@ -50,7 +50,7 @@ def list_failing_cell_checks(connection: Connection, file: StagedFile) -> Iterat
     ).one()
     for (header, condition, reason), count in zip(conditions, counts, strict=True):
         if count:
-            yield Check(header, select_rows(file, header, condition), reason)
+            yield Check(header, select_rows(file, header, reason, condition))
 
 
 def _list_cell_conditions(file: StagedFile, cells: Iterable[Cell]) -> Iterator[tuple[str, ColumnElement[bool], str]]:

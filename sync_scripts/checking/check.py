@@ -1,29 +1,36 @@
-"""A check: the rows that fail it, and the reason of their rejection."""
+"""A check: the rows that fail it, each with the reason of its rejection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, select
+from sqlalchemy import ColumnElement, Integer, Select, cast, literal, null, select
 
+from roster_service.db.tables import CText
 from sync_scripts.formats.model import LINE, StagedFile
 
-# A value as SQL -> a text as SQL.
-Words = Callable[[ColumnElement[str]], ColumnElement[str]]
+# The columns of a failing row beside its line: the cell, the reason, and the number of the cause of the row that it
+# refers to, if that row is rejected.
+VALUE, REASON, CAUSE = "value", "reason", "cause"
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check of one column of a file. `failing` selects (line, value) of the rows that fail; the value is the text to
-    store with the rejection. `reason`: the reason of the rejection, or a function that makes it from the value."""
+    """A check of one column of a file. `failing` selects (line, value, reason, cause) of the rows that fail; `cause` is
+    NULL except for a row that fails only because it refers to a rejected one."""
 
     header: str
     failing: Select[Any]
-    reason: str | Words
 
 
-def select_rows(file: StagedFile, header: str, *conditions: ColumnElement[bool]) -> Select[Any]:
-    """(line, value) of the rows of a file where all conditions hold; the value is the cell under the header."""
-    return select(file.line.label(LINE), file[header].label("value")).where(*conditions)
+def select_rows(
+    file: StagedFile, header: str, reason: str | ColumnElement[str], *conditions: ColumnElement[bool]
+) -> Select[Any]:
+    """The failing rows of a file: those where all conditions hold. The value is the cell under the header."""
+    return select(
+        file.line.label(LINE),
+        file[header].label(VALUE),
+        (literal(reason, CText) if isinstance(reason, str) else reason).label(REASON),
+        cast(null(), Integer).label(CAUSE),
+    ).where(*conditions)

@@ -10,7 +10,7 @@ retained record, and so on until no row fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,25 +18,33 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Select,
+    FromClause,
+    Integer,
     Table,
+    and_,
     case,
+    cast,
     exists,
     func,
     literal,
+    null,
     select,
     true,
 )
 
 from roster_service.db.tables import CText, feeds
 from sync_scripts.checking.cell_checks import list_failing_cell_checks, may_have_bad_cells
-from sync_scripts.checking.check import Check, Words, select_rows
+from sync_scripts.checking.check import CAUSE, REASON, VALUE, Check, select_rows
+from sync_scripts.checking.failures import Failures
 from sync_scripts.checking.orphans import leave_out_orphans
 from sync_scripts.formats.cells import to_list
-from sync_scripts.formats.model import LINE, Cell, Format, Reference, StagedFile
-from sync_scripts.reading.rejections import KEPT, Findings, Rejection, refuse_if
+from sync_scripts.formats.model import LINE, Cell, Format, Reference, Staged, StagedFile
+from sync_scripts.reading.rejections import Findings, refuse_if
 from sync_scripts.staging.quarantine import delete_quarantined, quarantine_rows
 from sync_scripts.staging.retained import Retention
+
+# The key of a row -> the id of the record that it describes.
+Identify = Callable[[ColumnElement[str]], ColumnElement[str]]
 
 
 @dataclass(frozen=True)
@@ -57,84 +65,66 @@ def check_files(connection: Connection, form: Format, retention: Retention) -> C
     staged = retention.staged
     _refuse_duplicates(connection, staged.values())
     retention = leave_out_orphans(connection, form, retention)
-    findings = dict.fromkeys(staged, Findings())
+    failures = Failures(connection)
     rejected = dict.fromkeys(staged, 0)
-    found = _run_first(connection, form, retention)
-    while any(failed for results in found.values() for _, _, failed in results):
-        failing_files: dict[str, list[Select[Any]]] = {}
-        for name, results in found.items():
-            findings[name] += Findings.sum(part for _, part, _ in results)
-            failing = [check.failing for check, _, failed in results if failed]
-            if failing:
-                failing_files[name] = failing
+    failing = _run_first(connection, form, retention, failures)
+    while failing:
         # All checks of a round see the same rows, so the failing rows are deleted only after the round.
         quarantines = dict(retention.rejected)
-        for name, failing in failing_files.items():
-            quarantines[name], count = quarantine_rows(connection, staged[name], failing, quarantines.get(name))
+        for name in failing:
+            lines = failures.select_failed(name)
+            quarantines[name], count = quarantine_rows(connection, staged[name], lines, quarantines.get(name))
             rejected[name] += count
-        for name in failing_files:
+        for name in failing:
             delete_quarantined(connection, staged[name], quarantines[name])
+        failures.count_consequences()
         retention = leave_out_orphans(connection, form, replace(retention, rejected=quarantines))
         # The next round rejects rows that refer to rejected ones, unless the record that they name is retained.
-        targets = {*failing_files, *(name for name, file in staged.items() if file.file.table in retention.orphans)}
-        found = {
-            name: _run_all(
-                connection,
+        targets = {*failing, *(name for name, file in staged.items() if file.file.table in retention.orphans)}
+        failures.begin_round()
+        failing = [
+            name
+            for name, file in staged.items()
+            if failures.run(
                 file,
                 (
-                    *_list_reference_checks(file, retention, targets),
-                    *_list_rule_checks(file, form, retention, failing_files),
+                    *_list_reference_checks(file, retention, targets, failures),
+                    *_list_rule_checks(file, form, retention, failing),
                 ),
             )
-            for name, file in staged.items()
-        }
-    return CheckResult(Findings.sum(it.sort_by_line() for it in findings.values()), rejected, retention)
+        ]
+    return CheckResult(failures.read_findings(), rejected, retention)
 
 
 def _refuse_duplicates(connection: Connection, files: Iterable[StagedFile]) -> None:
     """Raises RefusedExportError for ids that occur twice in one of the files."""
-    single = (file for file in files if file.file.unique and _has_duplicates(connection, file))
-    refuse_if(Findings.sum(_run_check(connection, file, _check_duplicates(file))[0] for file in single))
+    failures = Failures(connection)
+    failing = [
+        file
+        for file in files
+        if file.file.unique and _has_duplicates(connection, file) and failures.run(file, [_check_duplicates(file)])
+    ]
+    if failing:
+        refuse_if(failures.read_findings())
 
 
-# (check, its findings, whether any row failed)
-_Result = tuple[Check, Findings, bool]
-
-
-def _run_first(connection: Connection, form: Format, retention: Retention) -> dict[str, list[_Result]]:
-    """The results of the first round, by file: all checks, but those of cells only if a cell may be bad."""
-    found = {
-        name: _run_all(connection, file, _list_set_checks(file, form, retention))
-        for name, file in retention.staged.items()
+def _run_first(connection: Connection, form: Format, retention: Retention, failures: Failures) -> list[str]:
+    """Runs all checks, but those of cells only if a cell may be bad. Returns the names of the files with failing
+    rows."""
+    staged = retention.staged
+    failures.begin_round()
+    failing = {
+        name for name, file in staged.items() if failures.run(file, _list_set_checks(file, form, retention, failures))
     }
-    is_closed = not any(failed for results in found.values() for _, _, failed in results)
-    if is_closed and not any(may_have_bad_cells(connection, file, retention) for file in retention.staged.values()):
-        return found
-    return {
-        name: [*_run_all(connection, file, list_failing_cell_checks(connection, file)), *found[name]]
-        for name, file in retention.staged.items()
-    }
+    if failing or any(may_have_bad_cells(connection, file, retention) for file in staged.values()):
+        failing |= {
+            name for name, file in staged.items() if failures.run(file, list_failing_cell_checks(connection, file))
+        }
+    return [name for name in staged if name in failing]
 
 
-def _run_all(connection: Connection, file: StagedFile, checks: Iterable[Check]) -> list[_Result]:
-    return [(check, *_run_check(connection, file, check)) for check in checks]
-
-
-def _run_check(connection: Connection, file: StagedFile, check: Check) -> tuple[Findings, bool]:
-    """(findings of a check, whether any row failed)."""
-    failing = check.failing.subquery()
-    total = connection.scalar(select(func.count()).select_from(failing)) or 0
-    if not total:
-        return Findings(), False
-    few = select(failing.c.line, failing.c.value).order_by(failing.c.line).limit(KEPT).cte("few")
-    words = literal(check.reason, CText) if isinstance(check.reason, str) else check.reason(few.c.value)
-    rows = connection.execute(select(few.c.line, few.c.value, words).order_by(few.c.line))
-    first = tuple(Rejection(file.file.file_name, reason, line, check.header, value) for line, value, reason in rows)
-    return Findings(total, first), True
-
-
-def _list_set_checks(file: StagedFile, form: Format, retention: Retention) -> Iterator[Check]:
-    yield from _list_reference_checks(file, retention, retention.staged)
+def _list_set_checks(file: StagedFile, form: Format, retention: Retention, failures: Failures) -> Iterator[Check]:
+    yield from _list_reference_checks(file, retention, retention.staged, failures)
     yield from _list_rule_checks(file, form, retention, retention.staged)
     if file.file.table is not None:
         yield _check_owner(file, file.file.table, retention.feed_id, lambda key: key)
@@ -157,34 +147,51 @@ def _check_duplicates(file: StagedFile) -> Check:
     first = func.min(copy.line).label("first")
     name = copy["sourcedId"].label("name")
     twice = select(name, first).group_by(name).having(func.count() > 1).subquery()
-    failing = select_rows(file, "sourcedId", file["sourcedId"] == twice.c.name, file.line != twice.c.first)
-    return Check(file.file.key, failing, "stands in this file a second time")
+    repeated = (file["sourcedId"] == twice.c.name, file.line != twice.c.first)
+    return Check(file.file.key, select_rows(file, "sourcedId", "stands in this file a second time", *repeated))
 
 
-def _list_reference_checks(file: StagedFile, retention: Retention, targets: Iterable[str]) -> Iterator[Check]:
+def _list_reference_checks(
+    file: StagedFile, retention: Retention, targets: Collection[str] | Staged, failures: Failures
+) -> Iterator[Check]:
     """The checks of the file's references to rows of `targets`; in the first round (`targets` is the staged files),
     also of references to absent files. The checks of trees come with them."""
     for cell in file.file.cells:
         refers = cell.refers
         if refers is not None and (refers.file in targets or (targets is retention.staged)):
-            yield _check_reference(file, cell, refers, retention)
+            yield _check_reference(file, cell, refers, retention, failures)
             if refers.tree and refers.file in retention.staged:
                 yield _check_tree(file, cell.header, retention)
 
 
-def _check_reference(file: StagedFile, cell: Cell, refers: Reference, retention: Retention) -> Check:
+def _check_reference(
+    file: StagedFile, cell: Cell, refers: Reference, retention: Retention, failures: Failures
+) -> Check:
+    name: ColumnElement[str] = file[cell.header]
+    rows: FromClause = file.table
     if cell.many:
         items = func.unnest(to_list(file[cell.header])).table_valued("item").render_derived()
-        name: ColumnElement[str] = items.c.item
-        failing = select(file.line.label(LINE), name.label("value")).select_from(file.table.join(items, true()))
-    else:
-        name = file[cell.header]
-        failing = select_rows(file, cell.header)
+        name, rows = items.c.item, rows.join(items, true())
     # The check of the cell rejects an empty item.
-    failing = failing.where(file.live, file[cell.header].is_not(None), name != "")
+    conditions = [file.live, file[cell.header].is_not(None), name != ""]
+    reason: ColumnElement[str] = literal(f"names a row of {refers.file_name}, which is absent", CText)
+    cause: ColumnElement[Any] = cast(null(), Integer)
     if refers.file in retention.staged:
-        failing = failing.where(*(~found for found in _list_targets(name, refers, retention)))
-    return Check(cell.header, failing, _explain_reference(refers, retention))
+        conditions += [~found for found in _list_targets(name, refers, retention)]
+        reason = _explain_reference(name, refers, retention)
+        if refers.file in retention.rejected:
+            causes = failures.select_causes(retention.rejected[refers.file])
+            rows = rows.outerjoin(causes, causes.c.sourcedId == name)
+            is_consequence = and_(causes.c.cause.is_not(None), ~_is_staged(name, refers, retention))
+            cause = case((is_consequence, causes.c.cause))
+            reason = case((is_consequence, f"names a row of {refers.file_name} that is rejected"), else_=reason)
+    columns = (file.line.label(LINE), name.label(VALUE), reason.label(REASON), cause.label(CAUSE))
+    return Check(cell.header, select(*columns).select_from(rows).where(*conditions))
+
+
+def _is_staged(name: ColumnElement[str], refers: Reference, retention: Retention) -> ColumnElement[bool]:
+    target = retention.staged[refers.file].alias()
+    return exists().where(target["sourcedId"] == name)
 
 
 def _list_targets(name: ColumnElement[str], refers: Reference, retention: Retention) -> Iterator[ColumnElement[bool]]:
@@ -197,25 +204,17 @@ def _list_targets(name: ColumnElement[str], refers: Reference, retention: Retent
             yield exists().where(*conditions)
 
 
-def _explain_reference(refers: Reference, retention: Retention) -> Words:
-    """The function that makes the reason for a reference without a target."""
-    file_name = refers.file_name
-
-    def explain(name: ColumnElement[str]) -> ColumnElement[str]:
-        if refers.file not in retention.staged:
-            return literal(f"names a row of {file_name}, which is absent", CText)
-        target = retention.staged[refers.file].alias()
-        # The reason does not quote the wrong type, because it is a text of the export.
-        wrong = literal(f"must name a row of {file_name} of type {' or '.join(refers.types)}", CText)
-        reason = case((~target.live, literal(f"names a row of {file_name} that is marked as gone", CText)), else_=wrong)
-        words = [select(reason).where(target["sourcedId"] == name).limit(1).scalar_subquery()]
-        if refers.file in retention.rejected:
-            out = retention.rejected[refers.file].alias()
-            rejected = literal(f"names a row of {file_name} that is rejected", CText)
-            words.append(select(rejected).where(out["sourcedId"] == name).limit(1).scalar_subquery())
-        return func.coalesce(*words, f"names no row of {file_name}")
-
-    return explain
+def _explain_reference(name: ColumnElement[str], refers: Reference, retention: Retention) -> ColumnElement[str]:
+    """The reason for a reference without a target: to a row that is marked as gone, of a wrong type, or to none."""
+    gone = retention.staged[refers.file].alias()
+    marked = exists().where(gone["sourcedId"] == name, ~gone.live)
+    # The reason does not quote the wrong type, because it is a text of the export.
+    wrong = f"must name a row of {refers.file_name} of type {' or '.join(refers.types)}"
+    return case(
+        (marked, f"names a row of {refers.file_name} that is marked as gone"),
+        (_is_staged(name, refers, retention), wrong),
+        else_=literal(f"names no row of {refers.file_name}", CText),
+    )
 
 
 def _check_tree(file: StagedFile, header: str, retention: Retention) -> Check:
@@ -233,9 +232,8 @@ def _check_tree(file: StagedFile, header: str, retention: Retention) -> Check:
         )
     )
     circular = select(chain.c.start).where(chain.c.start == chain.c.above)
-    return Check(
-        header, select_rows(file, header, file.live, file["sourcedId"].in_(circular)), "leads back to the row itself"
-    )
+    in_circle = file["sourcedId"].in_(circular)
+    return Check(header, select_rows(file, header, "leads back to the row itself", file.live, in_circle))
 
 
 def _list_rule_checks(
@@ -250,22 +248,13 @@ def _list_rule_checks(
         if any(name in looked_at for name in names):
             found = {name: retention.find_retained(retention.staged[name].file) for name in names}
             retained = {name: it for name, it in found.items() if it is not None}
-            failing = select_rows(file, rule.header, file.live, rule.breaks(retention.staged, retained))
-            yield Check(rule.header, failing, rule.reason)
+            breaks = rule.breaks(retention.staged, retained)
+            yield Check(rule.header, select_rows(file, rule.header, rule.reason, file.live, breaks))
 
 
-def _check_owner(file: StagedFile, table: Table, feed_id: int, identify: Words) -> Check:
+def _check_owner(file: StagedFile, table: Table, feed_id: int, identify: Identify) -> Check:
     """The check that an id does not belong to another feed. An id belongs to the feed that first had it, so no feed can
     overwrite the record of another. `identify` makes the id of the record from the key of the row."""
-    own_id = identify(file["sourcedId"])
-    failing = select_rows(file, "sourcedId", table.c.sourced_id == own_id, table.c.feed_id != feed_id)
-
-    def explain(key: ColumnElement[str]) -> ColumnElement[str]:
-        return (
-            select(func.concat("belongs to the feed ", feeds.c.name))
-            .join(table, table.c.feed_id == feeds.c.id)
-            .where(table.c.sourced_id == identify(key))
-            .scalar_subquery()
-        )
-
-    return Check(file.file.key, failing, explain)
+    is_foreign = (table.c.sourced_id == identify(file["sourcedId"]), table.c.feed_id != feed_id)
+    reason = func.concat("belongs to the feed ", feeds.c.name, type_=CText)
+    return Check(file.file.key, select_rows(file, "sourcedId", reason, *is_foreign, table.c.feed_id == feeds.c.id))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, cast
 
-from sqlalchemy import Column, ColumnElement, Connection, Select, Table, and_, exists, literal, or_, select, union
+from sqlalchemy import Column, ColumnElement, Connection, Select, Table, and_, exists, or_, select, union
 
 from roster_service.db.tables import ROSTER_TABLES, CText
 from sync_scripts.formats.model import CsvFile, Format, StagedFile

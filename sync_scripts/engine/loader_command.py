@@ -133,7 +133,7 @@ def _print(report: Report, *, as_json: bool) -> None:
     for notice in report.notices:
         click.echo(notice)
     if report.findings:
-        click.echo(f"{report.refused} rows are rejected:\n{report.findings}", err=True)
+        click.echo(f"{report.refused:,} rows are rejected:\n{report.findings}", err=True)
     if report.message:
         hint = f"`roster sync approve {report.run}` applies it, `roster sync discard {report.run}` forgets it"
         click.echo(f"held: {report.message}; {hint}", err=True)

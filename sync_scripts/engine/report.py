@@ -73,6 +73,7 @@ class Report:
             **self.to_row(),
             "stamp": self.stamp and self.stamp.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "revision": self.revision,
+            "causes": [cause.to_json() for cause in self.findings.list_causes()[:SHOWN]],
             "refusals": [rejection.to_json() for rejection in self.findings.first[:SHOWN]],
             "dry_run": self.dry_run,
         }

@@ -111,7 +111,8 @@ def end_run(connection: Connection, number: int, findings: Findings, **values: A
     it is; a run marked as interrupted counts as open, because another run marks it so if its connection died."""
     open_ended = sync_runs.c.outcome.in_((RUNNING, INTERRUPTED))
     row = update(sync_runs).where(sync_runs.c.id == number, open_ended)
-    ended = connection.execute(row.values(finished_at=NOW, **values)).rowcount
+    causes = [cause.to_json() for cause in findings.causes]
+    ended = connection.execute(row.values(finished_at=NOW, causes=causes, **values)).rowcount
     if ended and findings:
         kept = [rejection.to_row() for rejection in findings.first]
         connection.execute(

@@ -8,12 +8,13 @@ and into the file of `--rejects`.
 from __future__ import annotations
 
 import csv
+import dataclasses
 import functools
 import operator
 import os
 import stat
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import IO, TextIO
 
 from roster_service.errors import RosterServiceError
@@ -34,6 +35,12 @@ class Rejection:
     column: str | None = None
     # The text at this place, where the sync may store it.
     value: str | None = None
+    # The id in the row; None for a reason that concerns no row.
+    sourced_id: str | None = None
+    # The number of the cause among the causes of the findings, from 0; None for a reason that is in no group.
+    cause: int | None = None
+    # Whether the row is rejected only because it refers to a rejected row.
+    is_consequence: bool = False
 
     def to_json(self) -> dict[str, object]:
         """The printed part, as one object for json.dumps."""
@@ -41,7 +48,13 @@ class Rejection:
 
     def to_row(self) -> dict[str, object]:
         """The stored columns; a long value is cut."""
-        return {**self.to_json(), "value": self.value and cut_value(self.value)}
+        return {
+            **self.to_json(),
+            "value": self.value and cut_value(self.value),
+            "sourced_id": self.sourced_id and cut_value(self.sourced_id),
+            "cause": self.cause,
+            "is_consequence": self.is_consequence,
+        }
 
     def __str__(self) -> str:
         place = [self.file]
@@ -53,11 +66,40 @@ class Rejection:
 
 
 @dataclass(frozen=True)
+class Cause:
+    """The rows of a file that are rejected for the same reason in the same column: a root cause. `line`: the first of
+    their lines; `consequences`: the number of rows that are rejected because they refer to these."""
+
+    file: str
+    # None for converted rows.
+    column: str | None
+    reason: str
+    rows: int
+    line: int | None
+    consequences: int = 0
+
+    def to_json(self) -> dict[str, object]:
+        """The cause as one object for json.dumps."""
+        return dataclasses.asdict(self)
+
+    def __str__(self) -> str:
+        count = "1 row" if self.rows == 1 else f"{self.rows:,} rows"
+        place = (
+            "" if self.line is None else f", in line {self.line}" if self.rows == 1 else f", first in line {self.line}"
+        )
+        follow = f"; rejected with them: {self.consequences:,} rows that refer to them" if self.consequences else ""
+        column = "" if self.column is None else f", column {self.column}"
+        return f"{self.file}{column}: {count}{place}: {self.reason}{follow}"
+
+
+@dataclass(frozen=True)
 class Findings:
-    """The rejections of one check: the count of all, and the first `KEPT` of them. Findings can be added."""
+    """The rejections of one or more checks: the count of all, and the first `KEPT` of them. Findings can be added."""
 
     total: int = 0
     first: tuple[Rejection, ...] = ()
+    # The groups of the root causes, most rows first as they are printed; `Rejection.cause` is an index of them.
+    causes: tuple[Cause, ...] = ()
 
     @classmethod
     def of(cls, rejections: Iterable[Rejection]) -> Findings:
@@ -74,20 +116,25 @@ class Findings:
         """The findings of all parts, in the order of the parts."""
         return functools.reduce(operator.add, parts, cls())
 
-    def sort_by_line(self) -> Findings:
-        """The same findings, in the order of their lines."""
-        return Findings(self.total, tuple(sorted(self.first, key=lambda rejection: rejection.line or 0)))
-
     def __add__(self, other: Findings) -> Findings:
-        return Findings(self.total + other.total, (self.first + other.first)[:KEPT])
+        known = len(self.causes)
+        added = (it if it.cause is None else replace(it, cause=it.cause + known) for it in other.first)
+        first = sorted((*self.first, *added), key=lambda rejection: rejection.is_consequence)
+        return Findings(self.total + other.total, tuple(first[:KEPT]), self.causes + other.causes)
 
     def __bool__(self) -> bool:
         return self.total > 0
 
+    def list_causes(self) -> list[Cause]:
+        """The causes, those that reject the most rows first."""
+        return sorted(self.causes, key=lambda cause: -cause.rows - cause.consequences)
+
     def __str__(self) -> str:
-        shown = self.first[:SHOWN]
-        hidden = self.total - len(shown)
-        return "\n".join([*map(str, shown), *([f"... and {hidden} more"] if hidden else [])])
+        # A few rows are listed one by one; of many, a person first needs the causes.
+        grouped = self.total > SHOWN and self.causes
+        listed: Sequence[object] = self.list_causes() if grouped else self.first
+        hidden = (len(self.causes) if grouped else self.total) - len(listed[:SHOWN])
+        return "\n".join([*map(str, listed[:SHOWN]), *([f"... and {hidden} more"] if hidden else [])])
 
 
 NO_FINDINGS = Findings()
@@ -112,7 +159,7 @@ def cut_value(value: str) -> str:
     return value if len(value) <= VALUE_LENGTH else value[: VALUE_LENGTH - 1] + "…"
 
 
-REJECTS_HEADER = ("file", "line", "column", "value", "reason")
+REJECTS_HEADER = ("file", "line", "column", "value", "reason", "sourcedId", "kind")
 
 
 def write_rejects(out: TextIO, findings: Findings) -> None:
@@ -122,6 +169,7 @@ def write_rejects(out: TextIO, findings: Findings) -> None:
     writer.writerow(REJECTS_HEADER)
     for rejection in findings.first:
         kept = rejection.to_row()
+        kept |= {"sourcedId": kept["sourced_id"], "kind": "consequence" if rejection.is_consequence else "cause"}
         writer.writerow(["" if kept[name] is None else kept[name] for name in REJECTS_HEADER])
     out.flush()
 

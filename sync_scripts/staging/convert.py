@@ -30,7 +30,7 @@ from sqlalchemy import (
 
 from roster_service.db.tables import CText
 from sync_scripts.formats.model import LINE, ConvertedFile, Format, Staged, StagedFile
-from sync_scripts.reading.rejections import Findings, Rejection
+from sync_scripts.reading.rejections import Findings
 from sync_scripts.staging.quarantine import make_quarantine
 from sync_scripts.staging.retained import Retention
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows
@@ -100,10 +100,13 @@ def name_sources(findings: Findings, form: Format) -> Findings:
     sources = {
         it.file.file_name: ", ".join(form.find_file(name).file_name for name in it.files) for it in form.converted
     }
+    words = "a record that is made of its rows is rejected: {} {}"
     renamed = (
-        Rejection(
-            sources[it.file], f"a record that is made of its rows is rejected: {it.column} {it.reason}", value=it.value
-        )
+        replace(it, file=sources[it.file], reason=words.format(it.column, it.reason), line=None, column=None)
         for it in findings.first
     )
-    return Findings(findings.total, tuple(renamed))
+    causes = (
+        replace(it, file=sources[it.file], reason=words.format(it.column, it.reason), line=None, column=None)
+        for it in findings.causes
+    )
+    return Findings(findings.total, tuple(renamed), tuple(causes))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, cast
 
-from sqlalchemy import Connection, Select, Table, delete, insert, select, union_all
+from sqlalchemy import Connection, Select, Table, delete, insert, select
 
 from sync_scripts.formats.model import StagedFile
 from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary
 
 
 def quarantine_rows(
-    connection: Connection, file: StagedFile, failing: Sequence[Select[Any]], quarantine: StagedFile | None
+    connection: Connection, file: StagedFile, failing: Select[Any], quarantine: StagedFile | None
 ) -> tuple[StagedFile, int]:
     """Copies the rows of the lines that `failing` selects into the quarantine (None: a new one). The rows stay in their
     file until `delete_quarantined`, because the checks of other files still read them.
@@ -22,8 +21,7 @@ def quarantine_rows(
     columns = file.columns
     if quarantine is None:
         quarantine = make_quarantine(connection, file)
-    bad = union_all(*(select(found.subquery().c.line) for found in failing)).subquery()
-    rows = select(*columns).where(file.line.in_(select(bad.c.line)))
+    rows = select(*columns).where(file.line.in_(failing))
     rejected = cast(Table, quarantine.table)
     added = connection.execute(insert(rejected).from_select([column.name for column in columns], rows)).rowcount
     analyze_temporary(connection, rejected)

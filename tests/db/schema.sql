@@ -511,7 +511,10 @@ CREATE TABLE public.sync_refusals (
     line integer,
     header text COLLATE pg_catalog."C",
     value text COLLATE pg_catalog."C",
-    reason text NOT NULL COLLATE pg_catalog."C"
+    reason text NOT NULL COLLATE pg_catalog."C",
+    sourced_id text COLLATE pg_catalog."C",
+    cause integer,
+    is_consequence boolean DEFAULT false NOT NULL
 );
 
 CREATE TABLE public.sync_runs (
@@ -530,6 +533,7 @@ CREATE TABLE public.sync_runs (
     kept_export text COLLATE pg_catalog."C",
     notices text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
     kept_digest bytea,
+    causes jsonb DEFAULT '[]'::jsonb NOT NULL,
     CONSTRAINT ck_sync_runs_outcome CHECK ((outcome = ANY (ARRAY['running'::text, 'done'::text, 'unchanged'::text, 'held'::text, 'approved'::text, 'discarded'::text, 'refused'::text, 'failed'::text, 'interrupted'::text])))
 );
 

@@ -58,6 +58,8 @@ sync_runs = Table(
     Column("notices", CTexts, nullable=False, server_default=text("'{}'")),
     # The number of rejected rows; sync_refusals has the first of them.
     Column("refused", Integer, nullable=False, server_default=text("0")),
+    # The groups of the root causes of rejected rows, as `Cause` of sync_scripts/reading/rejections.py has them.
+    Column("causes", JSONB, nullable=False, server_default=text("'[]'")),
     # The export of a held run, kept until it is approved or discarded.
     Column("kept_export", CText),
     # The digest of that export as it was read: an approval loads no other export.
@@ -79,4 +81,10 @@ sync_refusals = Table(
     Column("header", CText),
     Column("value", CText),
     Column("reason", CText, nullable=False),
+    # The id in the row.
+    Column("sourced_id", CText),
+    # The index of the row's root cause in `sync_runs.causes`; NULL if there is no such group.
+    Column("cause", Integer),
+    # Whether the row is rejected only because it refers to a rejected row.
+    Column("is_consequence", Boolean, nullable=False, server_default=text("false")),
 )

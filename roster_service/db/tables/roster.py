@@ -132,6 +132,7 @@ users = _roster_table(
 # A user's roles, in the words of OneRoster 1.2 whatever the version of the export. `origin` is `export` for a role that
 # the export has, and `enrollment` for a role that the sync adds because the user has an enrollment at a school and no
 # role there. So every enrolled user has a role at the school, and a caller that sees an enrollment also sees its user.
+# The interfaces show only the roles of the export.
 user_roles = Table(
     "user_roles",
     metadata,

@@ -273,13 +273,18 @@ def test_each_bad_row_is_rejected(
     assert words in read_rejects(shared_engine, folder)
 
 
-def test_the_first_are_shown_and_all_are_counted(engine: Engine, springfield: Path) -> None:
+def test_many_are_shown_by_their_causes_and_all_are_counted(engine: Engine, springfield: Path) -> None:
     both(column("users", "enabledUser", "yes"), column("enrollments", "role", "pupil"))(springfield)
     report = load(engine, "feed", springfield)
     # All users are refused, and so all that names them; nothing is named twice for the same reason.
     findings = report.findings
     assert (findings.total, len(findings.first)) == (15 + 17 + 6, 38)
-    assert str(findings).endswith("... and 18 more")
+    assert str(findings).splitlines() == [
+        "users.csv, column enabledUser: 15 rows, first in line 2: must be true or false; "
+        "rejected with them: 6 rows that refer to them",
+        "enrollments.csv, column role: 17 rows, first in line 2: must be one of administrator, aide, proctor, student, "
+        "teacher",
+    ]
     assert str(findings).count("\n") == SHOWN
     assert report.refused == 38
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, Table
+from sqlalchemy import Engine, Table, select
 
 from roster_service.db import tables
 from sync_scripts.engine.load import load
@@ -183,3 +183,28 @@ def test_a_row_with_a_space_before_its_id_retains_its_record(engine: Engine, spr
     report = load(engine, "feed", springfield)
     assert (report.outcome, report.refused) == ("unchanged", 1)
     assert state(engine) == before
+
+
+def test_root_causes_come_before_their_consequences(engine: Engine, springfield: Path) -> None:
+    """A course, its class, and the enrollments in the class; a user, and the enrollment of the user. The database has
+    each reason with its cause, and the causes with the number of their consequences."""
+    of_class, of_user = ids_of_class(springfield, "spr-class/stats@1"), ids_of_class(springfield, "spr-aide-1")
+    assert of_class
+    assert of_user - of_class
+    both(cell_of("courses", "spr-course-stats", "title", ""), cell_of("users", "spr-aide-1", "enabledUser", "x"))(
+        springfield
+    )
+    report = load(engine, "feed", springfield)
+    causes = {(it.file, it.column, it.rows): it.consequences for it in report.findings.causes}
+    assert causes[("courses.csv", "title", 1)] == 1 + len(of_class)
+    assert causes[("users.csv", "enabledUser", 1)] == len(of_user - of_class)
+    assert [it.is_consequence for it in report.findings.first] == [False] * 2 + [True] * (report.refused - 2)
+    assert {it.sourced_id for it in report.findings.first if it.file == "enrollments.csv"} == of_class | of_user
+    with engine.connect() as connection:
+        run = connection.execute(select(tables.sync_runs)).one()
+        stored = connection.execute(select(tables.sync_refusals).order_by(tables.sync_refusals.c.number)).all()
+    assert run.causes == [cause.to_json() for cause in report.findings.causes]
+    for row, found in zip(stored, report.findings.first, strict=True):
+        assert (row.file, row.line, row.sourced_id) == (found.file, found.line, found.sourced_id)
+        assert (row.cause, row.is_consequence) == (found.cause, found.is_consequence)
+        assert row.is_consequence == (run.causes[row.cause]["file"] not in row.file)

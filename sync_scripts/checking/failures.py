@@ -1,0 +1,187 @@
+"""The rows that failed checks, and the causes of their rejection.
+
+A row fails by itself, or because it refers to a rejected row. The first is a root cause, the second a consequence. One
+wrong column may reject thousands of rows by itself and ten times as many by consequence, so the report has the root
+causes first, in groups of the same column and reason, each with the number of its consequences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    FromClause,
+    Integer,
+    Select,
+    Table,
+    and_,
+    func,
+    literal,
+    select,
+    update,
+)
+
+from roster_service.db.tables import CText
+from sync_scripts.checking.check import CAUSE, REASON, VALUE, Check
+from sync_scripts.formats.model import KEY, LINE, StagedFile
+from sync_scripts.reading.rejections import KEPT, Cause, Findings, Rejection
+from sync_scripts.staging.temporary import analyze_temporary, create_temporary
+
+# The cause of a row that refers to a record whose row another run of the checks has rejected.
+UNKNOWN = -1
+ROUND, HEADER, IS_CONSEQUENCE = "round", "header", "is_consequence"
+
+
+@dataclass(frozen=True)
+class FailedRows:
+    """The failed rows of one file, in a temporary table: a row for each check that a row of the file fails."""
+
+    file: StagedFile
+    table: Table
+
+
+class Failures:
+    """The failed rows of all files, over the rounds of the checks."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._failed: dict[str, FailedRows] = {}
+        self._causes: list[Cause] = []
+        self._round = 0
+
+    def begin_round(self) -> None:
+        """Begins a round: `select_failed` then selects only rows that fail from now on."""
+        self._round += 1
+
+    def run(self, file: StagedFile, checks: Iterable[Check]) -> bool:
+        """Runs checks of a file; returns whether any row failed."""
+        # A list, because every check has to run.
+        failed = [self._run(file, check) for check in checks]
+        return any(failed)
+
+    def _run(self, file: StagedFile, check: Check) -> bool:
+        failing = check.failing.subquery()
+        if not self._connection.scalar(select(func.count()).select_from(failing)):
+            return False
+        table = self._find_table(file)
+        columns = [LINE, VALUE, REASON, CAUSE, ROUND, HEADER, IS_CONSEQUENCE, KEY]
+        row = file.alias()
+        rows = select(
+            *(failing.c[name] for name in (LINE, VALUE, REASON, CAUSE)),
+            literal(self._round, Integer),
+            literal(check.header, CText),
+            failing.c[CAUSE].is_not(None),
+            row["sourcedId"],
+        ).join(row.table, row.line == failing.c[LINE])
+        self._connection.execute(table.insert().from_select(columns, rows))
+        self._number_causes(file, table, check.header)
+        analyze_temporary(self._connection, table)
+        return True
+
+    def _find_table(self, file: StagedFile) -> Table:
+        name = file.file.name
+        if name not in self._failed:
+            columns: list[Column[Any]] = [
+                Column(LINE, BigInteger),
+                Column(VALUE, CText),
+                Column(REASON, CText),
+                Column(CAUSE, Integer),
+                Column(ROUND, Integer),
+                Column(HEADER, CText),
+                Column(IS_CONSEQUENCE, Boolean),
+                Column(KEY, CText),
+            ]
+            table = create_temporary(self._connection, f"failed_{cast(Table, file.table).name}", columns)
+            self._failed[name] = FailedRows(file, table)
+        return self._failed[name].table
+
+    def _number_causes(self, file: StagedFile, table: Table, header: str) -> None:
+        """Gives the root causes of a check their numbers, one for each reason."""
+        new = table.c[CAUSE].is_(None)
+        groups = select(table.c[REASON], func.count(), func.min(table.c[LINE])).where(new).group_by(table.c[REASON])
+        for reason, count, line in self._connection.execute(groups.order_by(func.min(table.c[LINE]))).all():
+            number = self._add_cause(Cause(file.file.file_name, header, reason, count, line))
+            same = and_(new, table.c[REASON] == literal(reason, CText))
+            self._connection.execute(update(table).where(same).values(cause=number))
+
+    def _add_cause(self, cause: Cause) -> int:
+        for number, known in enumerate(self._causes):
+            if (known.file, known.column, known.reason) == (cause.file, cause.column, cause.reason):
+                first = min(known.line, cause.line) if known.line and cause.line else None
+                self._causes[number] = replace(known, rows=known.rows + cause.rows, line=first)
+                return number
+        self._causes.append(cause)
+        return len(self._causes) - 1
+
+    def select_failed(self, name: str) -> Select[Any]:
+        """The lines of a file that failed in this round. Raises KeyError for a file without failed rows."""
+        table = self._failed[name].table
+        return select(table.c[LINE]).where(table.c[ROUND] == self._round)
+
+    def select_causes(self, quarantine: StagedFile) -> FromClause:
+        """(sourcedId, cause) of the rows of a quarantine, each id once. The cause is `UNKNOWN` for a row that no check
+        of these files has rejected."""
+        rejected, failed = quarantine.alias(), self._failed.get(quarantine.file.name)
+        name = rejected["sourcedId"].label(KEY)
+        if failed is None:
+            return select(name, literal(UNKNOWN, Integer).label(CAUSE)).distinct().subquery("causes")
+        table = failed.table.alias()
+        both = rejected.table.outerjoin(table, table.c[LINE] == rejected.line)
+        cause = func.coalesce(func.min(table.c[CAUSE]), UNKNOWN, type_=Integer).label(CAUSE)
+        return select(name, cause).select_from(both).group_by(name).subquery("causes")
+
+    def count_consequences(self) -> None:
+        """Adds the rows that failed only as consequences in this round to their causes."""
+        for failed in self._failed.values():
+            table = failed.table
+            rows = (
+                select(table.c[LINE], func.min(table.c[CAUSE]).label(CAUSE))
+                .where(table.c[ROUND] == self._round)
+                .group_by(table.c[LINE])
+                .having(func.bool_and(table.c[IS_CONSEQUENCE]))
+                .subquery()
+            )
+            counts = select(rows.c[CAUSE], func.count()).where(rows.c[CAUSE] != UNKNOWN).group_by(rows.c[CAUSE])
+            for number, count in self._connection.execute(counts):
+                known = self._causes[number]
+                self._causes[number] = replace(known, consequences=known.consequences + count)
+
+    def read_findings(self) -> Findings:
+        """The findings of all files: root causes before consequences, in each file in the order of its lines."""
+        parts = [
+            self._read(failed, is_consequence=is_consequence)
+            for is_consequence in (False, True)
+            for failed in self._failed.values()
+        ]
+        return replace(Findings.sum(parts), causes=tuple(self._causes))
+
+    def _read(self, failed: FailedRows, *, is_consequence: bool) -> Findings:
+        table, file = failed.table, failed.file
+        chosen = table.c[IS_CONSEQUENCE].is_(is_consequence)
+        total = self._connection.scalar(select(func.count()).select_from(table).where(chosen)) or 0
+        rows = self._connection.execute(_select_first(table).where(chosen)) if total else ()
+        first = (
+            Rejection(
+                file.file.file_name,
+                row.reason,
+                row.line,
+                row.header,
+                row.value,
+                sourced_id=row.sourcedId,
+                cause=None if row.cause == UNKNOWN else row.cause,
+                is_consequence=is_consequence,
+            )
+            for row in rows
+        )
+        return Findings(total, tuple(first))
+
+
+def _select_first(table: Table) -> Select[Any]:
+    columns = (table.c[name] for name in (LINE, HEADER, VALUE, REASON, CAUSE, KEY))
+    return select(*columns).order_by(table.c[LINE], table.c[HEADER]).limit(KEPT)
