@@ -22,10 +22,11 @@ from roster_service.db.visibility import (
     user_is_visible,
 )
 from roster_service.db.vocabulary import TERM_TYPES
+from roster_service.schemas.wording import Wording
 
-# Given the caller's content rights, the condition that selects the records of a path. Statements join it by AND with
-# the conditions of visibility and with the caller's own filter.
-PathFilter = Callable[[ContentRights], ColumnElement[bool]]
+# Given the caller's content rights and the words of the version, the condition that selects the records of a path.
+# Statements join it by AND with the conditions of visibility and with the caller's own filter.
+PathFilter = Callable[[ContentRights, Wording], ColumnElement[bool]]
 
 _orgs = tables.orgs.c
 _sessions = tables.academic_sessions.c
@@ -46,7 +47,7 @@ COURSE = bind_path_id("courseId")
 CLASS = bind_path_id("classId")
 
 
-def everything(_rights: ContentRights) -> ColumnElement[bool]:
+def everything(_rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
     """All records of the resource."""
     return true()
 
@@ -54,24 +55,24 @@ def everything(_rights: ContentRights) -> ColumnElement[bool]:
 # --- by kind -----------------------------------------------------------------------------------------------------
 
 
-def schools(_rights: ContentRights) -> ColumnElement[bool]:
+def schools(_rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
     """Orgs of type school."""
     return _orgs.type == "school"
 
 
-def terms(_rights: ContentRights) -> ColumnElement[bool]:
-    """Sessions of type term or semester."""
-    return _sessions.type.in_(TERM_TYPES)
+def terms(_rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
+    """Sessions that show the type term or semester."""
+    return wording.session_type(_sessions.type).in_(TERM_TYPES)
 
 
-def grading_periods(_rights: ContentRights) -> ColumnElement[bool]:
+def grading_periods(_rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
     """Sessions of type gradingPeriod."""
     return _sessions.type == "gradingPeriod"
 
 
 def users_with_role(role: str) -> PathFilter:
-    """Users with this role at an org that the caller may see."""
-    return lambda rights: user_is_visible(_users.sourced_id, rights, role)
+    """Users with this role at an org that the caller may see, if the version shows it."""
+    return lambda rights, wording: user_is_visible(_users.sourced_id, rights, role) & wording.shows_role(role, rights)
 
 
 # --- of a parent -------------------------------------------------------------------------------------------------
@@ -88,19 +89,19 @@ def _is_school(org_id: ColumnElement[str]) -> ColumnElement[bool]:
     )
 
 
-def _is_term(session_id: ColumnElement[str], rights: ContentRights) -> ColumnElement[bool]:
+def _is_term(session_id: ColumnElement[str], rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
     session = tables.academic_sessions.alias()
     return of_each_row(
         has_row(
             session,
             session.c.sourced_id == session_id,
-            session.c.type.in_(TERM_TYPES),
+            wording.session_type(session.c.type).in_(TERM_TYPES),
             row_is_visible(tables.academic_sessions, session, rights),
         )
     )
 
 
-def terms_of_school(rights: ContentRights) -> ColumnElement[bool]:
+def terms_of_school(rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
     """The terms among the sessions of a school's active classes, and among their parents and children."""
     taught, link, used = tables.classes.alias(), tables.class_terms.alias(), tables.academic_sessions.alias()
     of_school = (
@@ -111,19 +112,19 @@ def terms_of_school(rights: ContentRights) -> ColumnElement[bool]:
     parents = select(used.c.parent_id).where(used.c.sourced_id.in_(of_school))
     return (
         _is_school(SCHOOL)
-        & terms(rights)
+        & terms(rights, wording)
         & or_(
             _sessions.sourced_id.in_(of_school), _sessions.sourced_id.in_(parents), _sessions.parent_id.in_(of_school)
         )
     )
 
 
-def grading_periods_of_term(rights: ContentRights) -> ColumnElement[bool]:
+def grading_periods_of_term(rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
     """The grading periods in a term."""
-    return _is_term(TERM, rights) & grading_periods(rights) & (_sessions.parent_id == TERM)
+    return _is_term(TERM, rights, wording) & grading_periods(rights, wording) & (_sessions.parent_id == TERM)
 
 
-def courses_of_school(rights: ContentRights) -> ColumnElement[bool]:
+def courses_of_school(rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
     """The courses that a school offers itself, and those of its active classes."""
     taught, offered = tables.classes.alias(), tables.courses.alias()
     ids = union(
@@ -142,21 +143,21 @@ def _is_taught_at_school(taught: FromClause, rights: ContentRights) -> ColumnEle
     )
 
 
-def classes_of_school(_rights: ContentRights) -> ColumnElement[bool]:
+def classes_of_school(_rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
     """The classes of a school."""
     return _is_school(SCHOOL) & (_classes.school_id == SCHOOL)
 
 
-def classes_of_course(_rights: ContentRights) -> ColumnElement[bool]:
+def classes_of_course(_rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
     """The classes of a course."""
     return _classes.course_id == COURSE
 
 
-def classes_of_term(rights: ContentRights) -> ColumnElement[bool]:
+def classes_of_term(rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
     """The classes of a term."""
     link = tables.class_terms.alias()
     of_term = select(link.c.class_id).where(link.c.session_id == TERM)
-    return _is_term(TERM, rights) & _classes.sourced_id.in_(of_term)
+    return _is_term(TERM, rights, wording) & _classes.sourced_id.in_(of_term)
 
 
 def classes_of_user(parameter: str, role: str | None) -> PathFilter:
@@ -165,7 +166,7 @@ def classes_of_user(parameter: str, role: str | None) -> PathFilter:
     `parameter`: the name that the path gives to the user's id.
     """
 
-    def select_classes(rights: ContentRights) -> ColumnElement[bool]:
+    def select_classes(rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
         enrolled = tables.enrollments.alias()
         of_user = select(enrolled.c.class_id).where(
             enrolled.c.user_id == bind_path_id(parameter), _is_active_enrollment(enrolled, role, rights)
@@ -182,14 +183,14 @@ def _is_active_enrollment(enrolled: FromClause, role: str | None, rights: Conten
 
 
 def users_of_school(role: str) -> PathFilter:
-    """The users with a role at a school."""
+    """The users with a role at a school, if the version shows it."""
 
-    def select_users(rights: ContentRights) -> ColumnElement[bool]:
+    def select_users(rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
         held = tables.user_roles.alias()
         at_school = select(held.c.user_id).where(
             held.c.org_id == SCHOOL, held.c.role == role, of_each_row(role_is_visible(held, rights))
         )
-        return _is_school(SCHOOL) & _users.sourced_id.in_(at_school)
+        return _is_school(SCHOOL) & _users.sourced_id.in_(at_school) & wording.shows_role(role, rights)
 
     return select_users
 
@@ -197,7 +198,7 @@ def users_of_school(role: str) -> PathFilter:
 def users_of_class(role: str) -> PathFilter:
     """The users with an active, visible enrollment in a class with this role."""
 
-    def select_users(rights: ContentRights) -> ColumnElement[bool]:
+    def select_users(rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
         enrolled = tables.enrollments.alias()
         of_class = select(enrolled.c.user_id).where(
             enrolled.c.class_id == CLASS, _is_active_enrollment(enrolled, role, rights)
@@ -216,14 +217,14 @@ def _class_is_of_school() -> ColumnElement[bool]:
 def users_of_class_of_school(role: str) -> PathFilter:
     """As `users_of_class`; no users where the class belongs to another school than the path's."""
     of_class = users_of_class(role)
-    return lambda rights: _class_is_of_school() & of_class(rights)
+    return lambda rights, wording: _class_is_of_school() & of_class(rights, wording)
 
 
-def enrollments_of_school(_rights: ContentRights) -> ColumnElement[bool]:
+def enrollments_of_school(_rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
     """The enrollments at a school."""
     return _is_school(SCHOOL) & (_enrollments.school_id == SCHOOL)
 
 
-def enrollments_of_class_of_school(_rights: ContentRights) -> ColumnElement[bool]:
+def enrollments_of_class_of_school(_rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
     """The enrollments of a class; none where the class belongs to another school than the path's."""
     return _class_is_of_school() & (_enrollments.class_id == CLASS)

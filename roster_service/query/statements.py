@@ -27,6 +27,7 @@ from roster_service.db.visibility import ContentRights, of_each_row, row_is_visi
 from roster_service.query.path_filters import PathFilter, bind_path_id
 from roster_service.query.plan import Plan, QueryShape, ResourceView
 from roster_service.schemas.kinds import Source
+from roster_service.schemas.records import Record
 
 RECORD = bind_path_id("sourcedId")
 # The placeholder in JSON texts for the root of hrefs, which differs between requests. JSON escapes this character, so
@@ -112,7 +113,7 @@ def _list_leading_columns(table: Table) -> frozenset[Any]:
 
 def make_collection_condition(shape: QueryShape, driver: Driver) -> ColumnElement[bool]:
     """Returns the condition for the records that the path selects and the caller may see, before any filter."""
-    return _make_collection_condition(shape.view.record.table, shape.view.rights, shape.path_filter, driver)
+    return _make_collection_condition(shape.view.record, shape.view.rights, shape.path_filter, driver)
 
 
 def choose_collection_condition(plan: Plan, *, sees_districts: bool) -> ColumnElement[bool]:
@@ -129,9 +130,10 @@ def choose_collection_condition(plan: Plan, *, sees_districts: bool) -> ColumnEl
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def _make_collection_condition(
-    table: Table, rights: ContentRights, path_filter: PathFilter, driver: Driver
+    record: type[Record], rights: ContentRights, path_filter: PathFilter, driver: Driver
 ) -> ColumnElement[bool]:
-    visible, selected = row_is_visible(table, table, rights), path_filter(rights)
+    visible = row_is_visible(record.table, record.table, rights)
+    selected = path_filter(rights, record.wording)
     match driver:
         case Driver.VISIBILITY:
             return and_(visible, selected)

@@ -106,7 +106,8 @@ def make_record_statement(shape: QueryShape, source: TextSource) -> Select[*tupl
         record = select_rendered_text(shape.view, RECORD)
         if shape.path_filter is not everything:
             # Rendered records do not have the columns that the path filter needs.
-            selected = select_ids(shape, get_key_column(shape) == RECORD, shape.path_filter(shape.view.rights))
+            is_selected = shape.path_filter(shape.view.rights, shape.view.record.wording)
+            selected = select_ids(shape, get_key_column(shape) == RECORD, is_selected)
             record = record.where(exists(selected))
     body = record.subquery("record").c.body
     return select(*state.c, body).select_from(state.outerjoin(body.table, true()))

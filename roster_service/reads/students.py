@@ -25,6 +25,7 @@ from roster_service.query.request import AuthorizedRequest
 from roster_service.reads.reader import Reader, ReadPage
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.students import PLAIN_FIELDS, Student
+from roster_service.schemas.wording import Wording
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +130,7 @@ def _make_school_count_statement() -> Select[int]:
     )
 
 
-def _is_requested_student(rights: ContentRights) -> ColumnElement[bool]:
+def _is_requested_student(rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
     """The path filter: users with a visible student role at an org of the requested districts.
 
     Where the request names schools, only roles at these schools count.

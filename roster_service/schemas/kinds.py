@@ -254,12 +254,14 @@ class Ref(fields.Nested, RosterField):
 
 
 class _Many(RosterField):
-    """A list whose items are rows of a child table."""
+    """A list whose items are rows of a child table. A record without items omits the list, unless it is required."""
 
     rows: Rows
 
     def _aggregate(self, item: ColumnElement[str], rights: ContentRights) -> ColumnElement[str]:
         joined = func.string_agg(item, aggregate_order_by(json_text.constant(","), *self.rows.order), type_=SqlText)
+        if self.required:
+            joined = func.coalesce(joined, "", type_=SqlText)
         return json_text.list_json(select(joined).where(self.rows.condition(rights)).scalar_subquery())
 
     def _through(self, element: Source, rights: ContentRights) -> Through:

@@ -45,12 +45,14 @@ from roster_service.schemas.kinds import (
     Token,
     Unserved,
 )
+from roster_service.schemas.wording import STORED, Wording
 
 
 class Record(StrictSchema):
-    """A resource: a schema over one roster table."""
+    """A resource: a schema over one roster table. `wording`: the words of its version."""
 
     table: ClassVar[Table]
+    wording: ClassVar[Wording] = STORED
 
 
 def make_base_fields(table: Table) -> tuple[Text, Token, Instant]:

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, select
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from roster_service.db import tables
-from roster_service.db.visibility import ContentRights, has_row, role_is_visible
+from roster_service.db.visibility import ContentRights, has_row, of_each_row, role_is_visible
 from roster_service.db.vocabulary import (
     NARROW_CLASS_TYPE,
     NARROW_ENROLLMENT_ROLE,
@@ -19,39 +19,16 @@ from roster_service.db.vocabulary import (
 )
 from roster_service.schemas import records
 from roster_service.schemas.kinds import ORG, RefList, Rows, Text, Token
-
-
-class Org(records.OrgRecord):
-    """An org of 1.1."""
-
-    type = Token(tables.orgs.c.type, NARROW_ORG_TYPE, required=True)
-    identifier = Text(tables.orgs.c.identifier)
-
-
-class AcademicSession(records.AcademicSessionRecord):
-    """An academic session of 1.1."""
-
-    type = Token(tables.academic_sessions.c.type, NARROW_SESSION_TYPE, required=True)
-
-
-class Course(records.CourseRecord):
-    """A course of 1.1."""
-
-    courseCode = Text(tables.courses.c.course_code)
-
-
-class Class(records.ClassRecord):
-    """A class of 1.1."""
-
-    classType = Token(tables.classes.c.class_type, NARROW_CLASS_TYPE)
-
+from roster_service.schemas.wording import Wording
 
 _role = tables.user_roles.c
 
 
 def _make_preference_keys(role: ReadOnlyColumnCollection[str, Any]) -> tuple[ColumnElement[Any], ...]:
-    """Returns the sort keys that choose the role of 1.1: at the primary org, then role type primary, then the first."""
+    """Returns the sort keys that choose the role of 1.1: a role of the export before one that follows from an
+    enrollment, then at the primary org, then role type primary, then the first."""
     return (
+        (role.origin == "export").desc(),
         (role.org_id == tables.users.c.primary_org_id).desc().nulls_last(),
         role.role_type,
         role.ordinal,
@@ -72,10 +49,50 @@ def _select_single_role(rights: ContentRights) -> ColumnElement[str]:
     )
 
 
+def _shows_role(role: str, rights: ContentRights) -> ColumnElement[bool]:
+    """The condition that a user with a visible role `role` shows it as the single role of 1.1."""
+    other = tables.user_roles.alias()
+    has_other = has_row(
+        other, other.c.user_id == tables.users.c.sourced_id, other.c.role != role, role_is_visible(other, rights)
+    )
+    # Few users have several roles, and for the others the first condition decides.
+    return of_each_row(~has_other | (_select_single_role(rights) == role))
+
+
+WORDING = Wording(NARROW_SESSION_TYPE.narrow, _shows_role)
+
+
+class Org(records.OrgRecord):
+    """An org of 1.1."""
+
+    type = Token(tables.orgs.c.type, NARROW_ORG_TYPE, required=True)
+    identifier = Text(tables.orgs.c.identifier)
+
+
+class AcademicSession(records.AcademicSessionRecord):
+    """An academic session of 1.1."""
+
+    wording = WORDING
+    type = Token(tables.academic_sessions.c.type, NARROW_SESSION_TYPE, required=True)
+
+
+class Course(records.CourseRecord):
+    """A course of 1.1."""
+
+    courseCode = Text(tables.courses.c.course_code)
+
+
+class Class(records.ClassRecord):
+    """A class of 1.1."""
+
+    wording = WORDING
+    classType = Token(tables.classes.c.class_type, NARROW_CLASS_TYPE)
+
+
 def _is_in_orgs(rights: ContentRights) -> ColumnElement[bool]:
     """The roles that 1.1 maps to the same word as the user's single role, one for each org.
 
-    In 1.1, `orgs` are the orgs at which the user has `role`.
+    In 1.1, `orgs` are the orgs at which the user has `role`, as the export has them.
     """
     twin = tables.user_roles.alias()
     has_same_word = NARROW_USER_ROLE.narrow(_role.role) == _select_single_role(rights)
@@ -83,11 +100,13 @@ def _is_in_orgs(rights: ContentRights) -> ColumnElement[bool]:
         twin,
         twin.c.user_id == _role.user_id,
         twin.c.org_id == _role.org_id,
+        twin.c.origin == "export",
         twin.c.ordinal < _role.ordinal,
         NARROW_USER_ROLE.narrow(twin.c.role) == NARROW_USER_ROLE.narrow(_role.role),
     )
     return (
         (_role.user_id == tables.users.c.sourced_id)
+        & (_role.origin == "export")
         & role_is_visible(tables.user_roles, rights)
         & has_same_word
         & ~has_earlier_twin
@@ -97,6 +116,7 @@ def _is_in_orgs(rights: ContentRights) -> ColumnElement[bool]:
 class User(records.UserRecord):
     """A user of 1.1."""
 
+    wording = WORDING
     username = Text(tables.users.c.username, required=True)
     role = Token(_select_single_role, NARROW_USER_ROLE.vocabulary, required=True)
     orgs = RefList(ORG, _role.org_id, Rows(_is_in_orgs, _make_preference_keys(_role)), required=True)

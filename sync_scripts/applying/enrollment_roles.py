@@ -1,4 +1,8 @@
-"""The roles of users that follow from their enrollments."""
+"""The roles that follow from enrollments: they open a user to those who may see the school of an enrollment.
+
+The interfaces do not show such a role. Its word is a word that the export has for the user, so a path such as
+`/teachers` lists a user by the roles of the export alone.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ from sqlalchemy import (
     select,
     union,
 )
+from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db import tables
 from roster_service.db.tables import CText
@@ -28,7 +33,7 @@ from sync_scripts.formats.model import Staged
 from sync_scripts.staging.retained import Retention
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary, insert_rows
 
-# The role at a school that follows from a role in one of its classes. Any other role is the same at the school.
+# The role at a school that means the same as a role in one of its classes. Any other role has the same word.
 ROLES_OF_ENROLLMENTS: Mapping[str, str] = {"administrator": "siteAdministrator", "ext:aide": "aide"}
 
 
@@ -37,7 +42,12 @@ def add_enrollment_roles(
 ) -> None:
     """Adds the roles that follow from enrollments to `roles`, the table of the desired roles. A user with an enrollment
     in a class belongs to its school, even if the export gives the user no role there. A guardian's role there does not
-    count. `owners`: the ids of the users whose roles may differ; None: all."""
+    count.
+
+    The role at the school is the role in the class, if the export gives it to the user at any org; else the first role
+    of the user; for a user without a role it is the role in the class. `owners`: the ids of the users whose roles may
+    differ; None: all.
+    """
     missing = _select_missing_roles(connection, roles, staged, retention, owners)
     known = select(roles.c.user_id, func.max(roles.c.ordinal).label("last")).group_by(roles.c.user_id).subquery("known")
     number = func.row_number().over(partition_by=missing.c.user_id, order_by=(missing.c.org_id, missing.c.role))
@@ -97,4 +107,21 @@ def _select_missing_roles(
         classes.c.school_id != enrollments.c.school_id,
         lacks(classes.c.school_id),
     )
-    return union(of_enrollment, of_class).subquery("missing")
+    return _replace_words(union(of_enrollment, of_class).subquery("enrolled"), roles)
+
+
+def _replace_words(enrolled: Subquery, roles: Table) -> Subquery:
+    """(user, org, role) of `enrolled`, each role replaced by a word that the export has for the user."""
+    is_belonging = roles.c.role.not_in(GUARDIAN_ROLES)
+    words = select(roles.c.user_id, roles.c.role).where(is_belonging).distinct().subquery("words")
+    first = (
+        select(roles.c.user_id, roles.c.role)
+        .ext(distinct_on(roles.c.user_id))
+        .where(is_belonging)
+        .order_by(roles.c.user_id, roles.c.ordinal)
+        .subquery("first_words")
+    )
+    same = and_(words.c.user_id == enrolled.c.user_id, words.c.role == enrolled.c.role)
+    word = func.coalesce(words.c.role, first.c.role, enrolled.c.role, type_=CText).label("role")
+    both = enrolled.outerjoin(words, same).outerjoin(first, first.c.user_id == enrolled.c.user_id)
+    return select(enrolled.c.user_id, enrolled.c.org_id, word).select_from(both).distinct().subquery("missing")

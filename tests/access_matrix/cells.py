@@ -315,7 +315,11 @@ def choose(cell: Cell) -> list[Json]:
     eyes, ids = find_eyes(cell.caller), dict(cell.ids)
     shown = show_all(cell.caller, collection.table)
     rows = {row["sourced_id"]: row for row in ROSTER[collection.table]}
-    return [record for sourced_id, record in shown.items() if collection.holds(eyes, rows[sourced_id], ids)]
+    return [
+        record
+        for sourced_id, record in shown.items()
+        if collection.holds(eyes, rows[sourced_id], ids, cell.caller.version)
+    ]
 
 
 def expect(cell: Cell) -> Outcome:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from .record_json import SESSION_TYPES, find_single_role, say, say_role
 from .roster import CLASS_TERMS, ROSTER, Row
 from .visible_records import Eyes, by_id
 
 TERM_TYPES = ("term", "semester")
 Ids = Mapping[str, str]
+# (a caller, a record, the ids in the path, the version) -> whether the path holds the record
+Holds = Callable[[Eyes, Row, Ids, str], bool]
 
 
 @dataclass(frozen=True)
@@ -19,19 +22,31 @@ class Collection:
     table: str
     plural: str
     singular: str
-    holds: Callable[[Eyes, Row, Ids], bool]
+    holds: Holds
 
 
-def _everything(_eyes: Eyes, _row: Row, _ids: Ids) -> bool:
+def _everything(_eyes: Eyes, _row: Row, _ids: Ids, version: str) -> bool:
     return True
 
 
-def _of_type(*types: str) -> Callable[[Eyes, Row, Ids], bool]:
-    return lambda _eyes, row, _ids: row["type"] in types
+def _of_type(*types: str) -> Holds:
+    return lambda _eyes, row, _ids, _version: row["type"] in types
 
 
-def _with_role(role: str) -> Callable[[Eyes, Row, Ids], bool]:
-    return lambda eyes, row, _ids: any(held["role"] == role for held in eyes.roles(row["sourced_id"]))
+def _is_term(row: Row, version: str) -> bool:
+    """Whether a session shows one of the types of terms."""
+    return say(SESSION_TYPES, row["type"], version) in TERM_TYPES
+
+
+def _shows_role(eyes: Eyes, row: Row, role: str, version: str) -> bool:
+    """1.2 shows all roles; 1.1 shows one."""
+    return version == "v1p2" or say_role(find_single_role(eyes, row)["role"]) == role
+
+
+def _with_role(role: str) -> Holds:
+    return lambda eyes, row, _ids, version: (
+        any(held["role"] == role for held in eyes.roles(row["sourced_id"])) and _shows_role(eyes, row, role, version)
+    )
 
 
 def _sees_school(eyes: Eyes, ids: Ids) -> bool:
@@ -40,9 +55,9 @@ def _sees_school(eyes: Eyes, ids: Ids) -> bool:
     return school is not None and school["type"] == "school" and school["sourced_id"] in eyes.orgs
 
 
-def _sees_term(eyes: Eyes, ids: Ids) -> bool:
+def _sees_term(eyes: Eyes, ids: Ids, version: str) -> bool:
     term = by_id("academic_sessions").get(ids["termId"])
-    return term is not None and term["type"] in TERM_TYPES and term["sourced_id"] in eyes.academic_sessions
+    return term is not None and _is_term(term, version) and term["sourced_id"] in eyes.academic_sessions
 
 
 def _active_classes(eyes: Eyes, school: str) -> list[Row]:
@@ -53,33 +68,33 @@ def _active_classes(eyes: Eyes, school: str) -> list[Row]:
     ]
 
 
-def _term_of_school(eyes: Eyes, row: Row, ids: Ids) -> bool:
-    if not _sees_school(eyes, ids) or row["type"] not in TERM_TYPES:
+def _term_of_school(eyes: Eyes, row: Row, ids: Ids, version: str) -> bool:
+    if not _sees_school(eyes, ids) or not _is_term(row, version):
         return False
     used = {term for taught in _active_classes(eyes, ids["schoolId"]) for term in CLASS_TERMS[taught["sourced_id"]]}
     above = {by_id("academic_sessions")[term]["parent_id"] for term in used}
     return row["sourced_id"] in used | above or row["parent_id"] in used
 
 
-def _period_of_term(eyes: Eyes, row: Row, ids: Ids) -> bool:
-    return _sees_term(eyes, ids) and row["type"] == "gradingPeriod" and row["parent_id"] == ids["termId"]
+def _period_of_term(eyes: Eyes, row: Row, ids: Ids, version: str) -> bool:
+    return _sees_term(eyes, ids, version) and row["type"] == "gradingPeriod" and row["parent_id"] == ids["termId"]
 
 
-def _course_of_school(eyes: Eyes, row: Row, ids: Ids) -> bool:
+def _course_of_school(eyes: Eyes, row: Row, ids: Ids, version: str) -> bool:
     taught = {item["course_id"] for item in _active_classes(eyes, ids["schoolId"])}
     return _sees_school(eyes, ids) and (row["org_id"] == ids["schoolId"] or row["sourced_id"] in taught)
 
 
-def _class_of_course(eyes: Eyes, row: Row, ids: Ids) -> bool:
+def _class_of_course(eyes: Eyes, row: Row, ids: Ids, version: str) -> bool:
     return ids["courseId"] in eyes.courses and row["course_id"] == ids["courseId"]
 
 
-def _class_of_school(eyes: Eyes, row: Row, ids: Ids) -> bool:
+def _class_of_school(eyes: Eyes, row: Row, ids: Ids, version: str) -> bool:
     return _sees_school(eyes, ids) and row["school_id"] == ids["schoolId"]
 
 
-def _class_of_term(eyes: Eyes, row: Row, ids: Ids) -> bool:
-    return _sees_term(eyes, ids) and ids["termId"] in CLASS_TERMS[row["sourced_id"]]
+def _class_of_term(eyes: Eyes, row: Row, ids: Ids, version: str) -> bool:
+    return _sees_term(eyes, ids, version) and ids["termId"] in CLASS_TERMS[row["sourced_id"]]
 
 
 def _seen_enrollments(eyes: Eyes) -> list[Row]:
@@ -87,22 +102,23 @@ def _seen_enrollments(eyes: Eyes) -> list[Row]:
     return [row for row in ROSTER["enrollments"] if row["sourced_id"] in eyes.enrollments and row["status"] == "active"]
 
 
-def _class_of_user(name: str, role: str | None) -> Callable[[Eyes, Row, Ids], bool]:
-    return lambda eyes, row, ids: any(
+def _class_of_user(name: str, role: str | None) -> Holds:
+    return lambda eyes, row, ids, version: any(
         it["user_id"] == ids[name] and it["class_id"] == row["sourced_id"] and role in (None, it["role"])
         for it in _seen_enrollments(eyes)
     )
 
 
-def _user_of_school(role: str) -> Callable[[Eyes, Row, Ids], bool]:
-    return lambda eyes, row, ids: (
+def _user_of_school(role: str) -> Holds:
+    return lambda eyes, row, ids, version: (
         _sees_school(eyes, ids)
         and any(it["role"] == role and it["org_id"] == ids["schoolId"] for it in eyes.roles(row["sourced_id"]))
+        and _shows_role(eyes, row, role, version)
     )
 
 
-def _user_of_class(role: str) -> Callable[[Eyes, Row, Ids], bool]:
-    return lambda eyes, row, ids: any(
+def _user_of_class(role: str) -> Holds:
+    return lambda eyes, row, ids, version: any(
         it["user_id"] == row["sourced_id"] and it["class_id"] == ids["classId"] and it["role"] == role
         for it in _seen_enrollments(eyes)
     )
@@ -113,15 +129,17 @@ def _class_lies_there(eyes: Eyes, ids: Ids) -> bool:
     return _sees_school(eyes, ids) and taught is not None and taught["school_id"] == ids["schoolId"]
 
 
-def _user_of_class_of_school(role: str) -> Callable[[Eyes, Row, Ids], bool]:
-    return lambda eyes, row, ids: _class_lies_there(eyes, ids) and _user_of_class(role)(eyes, row, ids)
+def _user_of_class_of_school(role: str) -> Holds:
+    return lambda eyes, row, ids, version: (
+        _class_lies_there(eyes, ids) and _user_of_class(role)(eyes, row, ids, version)
+    )
 
 
-def _enrollment_of_school(eyes: Eyes, row: Row, ids: Ids) -> bool:
+def _enrollment_of_school(eyes: Eyes, row: Row, ids: Ids, version: str) -> bool:
     return _sees_school(eyes, ids) and row["school_id"] == ids["schoolId"]
 
 
-def _enrollment_of_class(eyes: Eyes, row: Row, ids: Ids) -> bool:
+def _enrollment_of_class(eyes: Eyes, row: Row, ids: Ids, version: str) -> bool:
     return _class_lies_there(eyes, ids) and row["class_id"] == ids["classId"]
 
 
@@ -137,7 +155,7 @@ COLLECTIONS = {
     "/orgs": Collection(*_ORGS, _everything),
     "/schools": Collection(*_ORGS, _of_type("school")),
     "/academicSessions": Collection(*_SESSIONS, _everything),
-    "/terms": Collection(*_SESSIONS, _of_type(*TERM_TYPES)),
+    "/terms": Collection(*_SESSIONS, lambda _eyes, row, _ids, version: _is_term(row, version)),
     "/gradingPeriods": Collection(*_SESSIONS, _of_type("gradingPeriod")),
     "/courses": Collection(*_COURSES, _everything),
     "/classes": Collection(*_CLASSES, _everything),

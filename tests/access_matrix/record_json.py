@@ -23,6 +23,9 @@ ENROLLMENT_ROLES = ({"administrator", "proctor", "student", "teacher"}, "proctor
 USER_ROLES = ({"aide", "guardian", "parent", "relative", "student", "teacher"}, "aide")
 ADMINISTRATORS = {"principal", "districtAdministrator", "systemAdministrator", "siteAdministrator"}
 
+# The lists that a record shows even if they are empty.
+REQUIRED_LISTS = {"orgs", "roles", "terms"}
+
 Json = dict[str, Any]
 
 
@@ -46,6 +49,21 @@ def say_role(role: str) -> str:
     return "administrator" if role in ADMINISTRATORS else str(say(USER_ROLES, role, "v1p1"))
 
 
+def find_single_role(eyes: Eyes, row: Row) -> Row:
+    """The role of a user in 1.1, of those that are seen: one of the export, at the primary org, else primary, else the
+    first."""
+
+    def rank(role: Row) -> tuple[Any, ...]:
+        return (
+            role["origin"] != "export",
+            role["org_id"] != row["primary_org_id"],
+            role["role_type"],
+            role["ordinal"],
+        )
+
+    return min(eyes.roles(row["sourced_id"]), key=rank)
+
+
 class Shower:
     """Shows records in a version to a caller whose scopes have these names."""
 
@@ -64,7 +82,11 @@ class Shower:
             "metadata": row["metadata"] if self.shows_metadata(table, row) else None,
             **SHOWN[table](self, row),
         }
-        return {name: show_value(value) for name, value in shown.items() if value is not None and value != []}
+        return {
+            name: show_value(value)
+            for name, value in shown.items()
+            if value is not None and (value != [] or name in REQUIRED_LISTS)
+        }
 
     def shows_metadata(self, table: str, row: Row) -> bool:
         """Whether a scope shows the metadata of this record."""
@@ -163,12 +185,12 @@ class Shower:
         return shown | (self._roles_of_1_1(row) if self.version == "v1p1" else self._more_of_1_2(row))
 
     def _roles_of_1_1(self, row: Row) -> Json:
-        """One role, of those that are seen: at the primary org, else primary, else the first; and its orgs."""
+        """One role, and the orgs at which the export gives it to the user."""
+        said = say_role(find_single_role(self.eyes, row)["role"])
         roles = sorted(
-            self.eyes.roles(row["sourced_id"]),
+            (role for role in self.eyes.roles(row["sourced_id"]) if role["origin"] == "export"),
             key=lambda role: (role["org_id"] != row["primary_org_id"], role["role_type"], role["ordinal"]),
         )
-        said = say_role(roles[0]["role"])
         orgs = dict.fromkeys(role["org_id"] for role in roles if say_role(role["role"]) == said)
         return {"role": said, "orgs": self.refs("org", "orgs", orgs, self.eyes.orgs)}
 
@@ -180,7 +202,7 @@ class Shower:
             "preferredMiddleName": row["preferred_middle_name"],
             "preferredLastName": row["preferred_last_name"],
             "pronouns": row["pronouns"],
-            "roles": [self._role(role) for role in self.eyes.roles(row["sourced_id"])],
+            "roles": [self._role(role) for role in self.eyes.roles(row["sourced_id"]) if role["origin"] == "export"],
             "userProfiles": [self._profile(profile) for profile in profiles],
             "primaryOrg": self.ref("org", "orgs", row["primary_org_id"], self.eyes.granted),
         }

@@ -141,8 +141,8 @@ def _user(number: int, sourced_id: str, given: str, primary_org: str | None, **m
     )
 
 
-# sourcedId -> given name, primary org, roles (org, role, type), agents.
-PEOPLE: dict[str, tuple[str, str | None, tuple[tuple[str, str, str], ...], tuple[str, ...]]] = {
+# sourcedId -> given name, primary org, roles (org, role, type; a fourth: its origin), agents.
+PEOPLE: dict[str, tuple[str, str | None, tuple[tuple[str, ...], ...], tuple[str, ...]]] = {
     "a-ann": ("Ann", "a-1", (("a-1", "student", "primary"),), ("g-shared", "g-a", "b-ann", "mix", "nobody")),
     "b-ann": ("Ann", "b-1", (("b-1", "student", "primary"),), ("g-shared", "g-b", "a-ann")),
     "c-ann": ("Ann", "c-1", (("c-1", "student", "primary"),), ("c-g",)),
@@ -168,6 +168,14 @@ PEOPLE: dict[str, tuple[str, str | None, tuple[tuple[str, str, str], ...], tuple
     "mix-2": ("Lou", "a-2", (("a-2", "student", "primary"), ("a-1", "guardian", "secondary")), ("a-2-bo",)),
     "mix-3": ("Lou", "a-1", (("a-1", "guardian", "primary"), ("b-1", "student", "secondary")), ()),
     "nobody": ("Ann", "a-1", (), ("a-ann",)),
+    # A student of another school, whose enrollment opens the student here; an administrator who teaches a class.
+    "guest": ("Bo", "b-1", (("b-1", "student", "primary"), ("a-1", "student", "primary", "enrollment")), ()),
+    "head-teaches": (
+        "Pat",
+        "b",
+        (("b", "districtAdministrator", "primary"), ("a-1", "districtAdministrator", "primary", "enrollment")),
+        (),
+    ),
 }
 USERS = [
     _user(number, sourced_id, given, primary)
@@ -183,10 +191,10 @@ USER_ROLES = [
         "begin_date": _AUTUMN if ordinal else None,
         "end_date": _SUMMER if role == "student" else None,
         "profile_id": "p/1" if sourced_id in ("a-ann", "t-ab") else None,
-        "origin": "export",
+        "origin": next(iter(origin), "export"),
     }
     for sourced_id, (_, _, roles, _) in PEOPLE.items()
-    for ordinal, (org, role, kind) in enumerate(roles)
+    for ordinal, (org, role, kind, *origin) in enumerate(roles)
 ]
 USER_AGENTS = [
     {"user_id": sourced_id, "ordinal": ordinal, "agent_id": agent}
@@ -232,6 +240,8 @@ ENROLLMENTS = _rows(
     ("e-18", NEAR, "mix-3", "b-1-civics", "b-1", "student", None, None, None),
     ("e-19", NEAR, "coach", "b-1-civics", "b-1", "administrator", None, None, None),
     ("e-20", NEAR, "nobody", "a-1-home", "a-1", "student", None, None, None),
+    ("e-21", NEAR, "guest", "a-1-home", "a-1", "student", None, None, None),
+    ("e-22", NEAR, "head-teaches", "a-1-home", "a-1", "teacher", None, None, None),
 )
 
 DEMOGRAPHICS = _rows(

@@ -34,11 +34,14 @@ class Row:
     springfield: str = ""
     shelbyville: str = ""
     elementary: str = ""
+    # What 1.1 shows in words of the path, and 1.2 in words of its own.
+    shelbyville_in_1_1: str = ""
 
-    def ids(self, vendor: str) -> list[str]:
+    def ids(self, vendor: str, version: str) -> list[str]:
         """The ids that a vendor gets, in the default order."""
+        shelbyville = self.shelbyville if version == "v1p2" else f"{self.shelbyville} {self.shelbyville_in_1_1}"
         parts = {
-            "both": self.springfield + " " + self.shelbyville,
+            "both": f"{self.springfield} {shelbyville}",
             "springfield": self.springfield,
             "elementary": self.elementary,
             "nobody": "",
@@ -56,7 +59,7 @@ LISTED = (
         "shv-2027 shv-2027-camp shv-2027-t1 shv-2027-t1-gp shv-2027-t2",
         SPR_SESSIONS,
     ),
-    Row("/terms", SPR_TERMS, "shv-2027-t1 shv-2027-t2", SPR_TERMS),
+    Row("/terms", SPR_TERMS, "shv-2027-t1 shv-2027-t2", SPR_TERMS, shelbyville_in_1_1="shv-2027-camp"),
     Row("/gradingPeriods", SPR_PERIODS, "shv-2027-t1-gp", SPR_PERIODS),
     Row(
         "/courses",

@@ -1,0 +1,26 @@
+"""The words of a version where a path selects records by a word that they show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, true
+
+from roster_service.db.visibility import ContentRights
+
+
+@dataclass(frozen=True)
+class Wording:
+    """The words of a version, so that a path and its records agree: whoever is in `/teachers` shows the role teacher.
+
+    `session_type`: the type that a session with this stored type shows. `shows_role`: the condition that a user, a row
+    of users with the role (a word of OneRoster) that the caller may see, shows it.
+    """
+
+    session_type: Callable[[ColumnElement[str]], ColumnElement[str]]
+    shows_role: Callable[[str, ContentRights], ColumnElement[bool]]
+
+
+# 1.2 shows every stored type, and every role.
+STORED = Wording(lambda stored: stored, lambda _role, _rights: true())
