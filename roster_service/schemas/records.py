@@ -88,7 +88,11 @@ class OrgRecord(Record):
         ORG,
         _child_org.c.sourced_id,
         Rows(
-            lambda _rights: (_child_org.c.parent_id == _orgs.sourced_id) & org_is_visible(_child_org),
+            lambda _rights: (
+                (_child_org.c.parent_id == _orgs.sourced_id)
+                & (_child_org.c.status == "active")
+                & org_is_visible(_child_org)
+            ),
             (_child_org.c.sourced_id,),
         ),
     )
@@ -116,6 +120,7 @@ class AcademicSessionRecord(Record):
         Rows(
             lambda rights: (
                 (_child_session.c.parent_id == _sessions.sourced_id)
+                & (_child_session.c.status == "active")
                 & row_is_visible(tables.academic_sessions, _child_session, rights)
             ),
             (_child_session.c.sourced_id,),

@@ -2,6 +2,7 @@
 
 All writes of a run have the same stamp. A record that the export no longer has keeps its data and its parts and is
 marked `tobedeleted`; if it returns, it becomes active again. A change of a record's parts is a change of the record.
+The children of an org or a session, which its record shows, count like its parts.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from sync_scripts.staging.temporary import analyze_temporary, copy_columns, crea
 
 ADDED, CHANGED, REVIVED = "added", "changed", "revived"
 KEY, CHANGE, FINGERPRINT = "sourced_id", "change", "fingerprint"
+PARENT = "parent_id"
 # The interfaces do not show the id of a role's row, so a role with another row id is the same role.
 ROW_ID = "row_id"
 
@@ -120,13 +122,13 @@ def _compare_table(connection: Connection, table: Table, desired: DesiredState, 
         counts = Counts(added=connection.scalar(select(func.count()).select_from(new)) or 0)
         return Difference(table, rows, _make_gone(connection, table), counts, all_new=True)
     made = create_temporary(connection, f"changed_{table.name}", [*copy_columns(new.c), Column(CHANGE, CText)])
-    touched = _find_touched(connection, table, desired)
-    changed = _select_changed(table, new, touched)
-    connection.execute(made.insert().from_select(list(made.c.keys()), changed))
     gone = _make_gone(connection, table)
     tombstoned = connection.execute(
         gone.insert().from_select(["sourced_id"], _select_gone(table, desired, retention))
     ).rowcount
+    touched = _find_touched(connection, table, desired, gone)
+    changed = _select_changed(table, new, touched)
+    connection.execute(made.insert().from_select(list(made.c.keys()), changed))
     if touched is not None:
         _add_touched(connection, table, made, touched, gone)
     analyze_temporary(connection, made, KEY, CHANGE)
@@ -189,16 +191,29 @@ def _select_gone(table: Table, desired: DesiredState, retention: Retention) -> S
     )
 
 
-def _find_touched(connection: Connection, table: Table, desired: DesiredState) -> Table | None:
-    """A temporary table of the ids of records whose parts differ; None where the export has no parts of the table."""
-    parts = [it for it in desired.parts.values() if it.part.owner is table]
-    if not parts:
+def _find_touched(connection: Connection, table: Table, desired: DesiredState, gone: Table) -> Table | None:
+    """A temporary table of the ids of records whose parts or children differ; None where the table has neither."""
+    found = [_select_touched(it) for it in desired.parts.values() if it.part.owner is table]
+    found += _list_touched_parents(table, desired, gone)
+    if not found:
         return None
     touched = create_temporary(connection, f"touched_{table.name}", [Column("sourced_id", CText)])
-    changed = union(*map(_select_touched, parts))
+    changed = union(*found)
     connection.execute(touched.insert().from_select(["sourced_id"], changed))
     analyze_temporary(connection, touched)
     return touched
+
+
+def _list_touched_parents(table: Table, desired: DesiredState, gone: Table) -> list[Select[Any]]:
+    """The former and the new parents of records that come, go or get another parent, for a table with parents."""
+    if PARENT not in table.c:
+        return []
+    new, old = desired.records[table].subquery("new"), table.alias("old")
+    both = new.outerjoin(old, and_(old.c.sourced_id == new.c.sourced_id, old.c.status == ACTIVE))
+    moved = new.c[PARENT].is_distinct_from(old.c[PARENT])
+    left = select(old.c[PARENT]).join(gone, gone.c.sourced_id == old.c.sourced_id).where(old.c[PARENT].is_not(None))
+    parents = (new.c[PARENT], old.c[PARENT])
+    return [left, *(select(it).select_from(both).where(moved, it.is_not(None)) for it in parents)]
 
 
 def _select_touched(desired: DesiredPart) -> Any:

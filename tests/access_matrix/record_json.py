@@ -107,9 +107,14 @@ class Shower:
         """References to those of `ids` that the caller could fetch."""
         return [self.ref(kind, path, sourced_id, seen) for sourced_id in ids if sourced_id in seen]
 
+    def _list_children(self, table: str, row: Row) -> list[str]:
+        """The records below another; a tombstone is below none."""
+        below = (it for it in ROSTER[table] if it["parent_id"] == row["sourced_id"])
+        return sorted(it["sourced_id"] for it in below if it["status"] == "active")
+
     def org(self, row: Row) -> Json:
         """Of an org."""
-        children = sorted(it["sourced_id"] for it in ROSTER["orgs"] if it["parent_id"] == row["sourced_id"])
+        children = self._list_children("orgs", row)
         return {
             "name": row["name"],
             "type": say(ORG_TYPES, row["type"], self.version),
@@ -121,9 +126,7 @@ class Shower:
     def session(self, row: Row) -> Json:
         """Of an academic session."""
         seen = self.eyes.academic_sessions
-        children = sorted(
-            it["sourced_id"] for it in ROSTER["academic_sessions"] if it["parent_id"] == row["sourced_id"]
-        )
+        children = self._list_children("academic_sessions", row)
         return {
             "title": row["title"],
             "type": say(SESSION_TYPES, row["type"], self.version),

@@ -514,7 +514,16 @@ class _Load:
             return "added"
         if not stored.active:
             return "revived"
-        return "unchanged" if stored.content == said else "changed"
+        same = stored.content == said and self._find_children(name, key) == self._find_stored_children(name, key)
+        return "unchanged" if same else "changed"
+
+    def _find_children(self, name: str, key: str) -> set[str]:
+        """The records below an org or a session after the run."""
+        return {it for it, said in self.new[name].items() if said.get("parentSourcedId") == key}
+
+    def _find_stored_children(self, name: str, key: str) -> set[str]:
+        own = {it: record for it, record in self.records[name].items() if record.feed == self.feed and record.active}
+        return {it for it, record in own.items() if record.content.get("parentSourcedId") == key}
 
     def _list_gone(self, name: str) -> list[Record]:
         return [

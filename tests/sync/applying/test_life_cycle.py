@@ -115,8 +115,16 @@ CHANGES_1_1: dict[str, tuple[Bend, dict[Table, set[str]]]] = {
             with_row("orgs", sourcedId="spr-east", name="East", type="district"),
             cell_of("orgs", "spr-high", "parentSourcedId", "spr-east"),
         ),
-        # The department below it moves along.
-        {tables.orgs: {"spr-east", "spr-high", "spr-high-science"}},
+        # The department below it moves along; the district that it leaves shows its children.
+        {tables.orgs: {"spr-district", "spr-east", "spr-high", "spr-high-science"}},
+    ),
+    "an org is new below another": (
+        with_row("orgs", sourcedId="spr-west", name="West", type="school", parentSourcedId="spr-district"),
+        {tables.orgs: {"spr-district", "spr-west"}},
+    ),
+    "a session goes that is below another": (
+        without_rows("academicSessions", "spr-2027-q3"),
+        {tables.academic_sessions: {"spr-2027-q3", "spr-2027-spring"}},
     ),
     "gone": (without_rows("demographics", "spr-student-4"), {tables.demographics: {"spr-student-4"}}),
     "flagged as gone": (
