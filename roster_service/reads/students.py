@@ -18,13 +18,22 @@ from roster_service.access.credentials.api_keys import KeyHolder
 from roster_service.db import tables
 from roster_service.db.round_trip import Call
 from roster_service.db.tables import CTexts, Stamp
-from roster_service.db.visibility import ContentRights, has_row, org_id_is_granted, org_is_visible, role_is_visible
+from roster_service.db.visibility import (
+    ContentRights,
+    has_row,
+    of_each_row,
+    org_id_is_granted,
+    org_is_visible,
+    role_is_visible,
+)
 from roster_service.errors import Problem, RefusedRequestError
+from roster_service.query.path_filters import PathFilter
 from roster_service.query.plan import Plan, QueryShape, make_resource_view
 from roster_service.query.request import AuthorizedRequest
 from roster_service.reads.reader import Reader, ReadPage
 from roster_service.schemas.flags import PermissionFlag
-from roster_service.schemas.students import PLAIN_FIELDS, Student
+from roster_service.schemas.student_stamps import Included, make_stamp, make_student_record, select_changed_students
+from roster_service.schemas.students import PLAIN_FIELDS
 from roster_service.schemas.wording import Wording
 
 
@@ -93,7 +102,10 @@ def make_students_plan(params: StudentsParams) -> Plan:
     """Returns the plan of a students query that the vendor is allowed to make."""
     rights = _make_rights(params)
     fields = PLAIN_FIELDS + tuple(flag.value for flag in PermissionFlag if flag in params.include)
-    shape = QueryShape(make_resource_view(Student, rights), _is_requested_student, None, False, fields)
+    included = frozenset(flag for flag in PermissionFlag if flag in params.include)
+    view = make_resource_view(make_student_record(included), rights)
+    is_requested = _is_requested_student if params.modified_since is None else _make_since_filter(included)
+    shape = QueryShape(view, is_requested, None, False, fields)
     return Plan(shape, path_ids=(), filter=None, limit=params.limit, offset=params.offset, notices=())
 
 
@@ -140,11 +152,22 @@ def _is_requested_student(rights: ContentRights, _wording: Wording) -> ColumnEle
         org.c.district_id == any_(_REQUESTED_DISTRICTS),
         or_(_REQUESTED_SCHOOLS.is_(None), org.c.sourced_id == any_(_REQUESTED_SCHOOLS)),
     )
-    is_student = has_row(
+    return has_row(
         role,
         role.c.user_id == tables.users.c.sourced_id,
         role.c.role == "student",
         role.c.org_id.in_(requested_orgs),
         role_is_visible(role, rights),
     )
-    return is_student & or_(_REQUESTED_SINCE.is_(None), tables.users.c.date_last_modified >= _REQUESTED_SINCE)
+
+
+@functools.cache
+def _make_since_filter(included: Included) -> PathFilter:
+    """The path filter of a request with `modifiedSince`: the requested students whose stamp is not older."""
+
+    def is_requested(rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
+        changed = tables.users.c.sourced_id.in_(select_changed_students(included, _REQUESTED_SINCE))
+        is_new = make_stamp(included, rights) >= _REQUESTED_SINCE
+        return _is_requested_student(rights, wording) & changed & of_each_row(is_new)
+
+    return is_requested

@@ -75,7 +75,7 @@ def bind_requested_lea() -> BindParameter[str]:
 
 # --- schools -----------------------------------------------------------------------------------------------------
 
-_school = tables.orgs.alias("student_school")
+student_school = tables.orgs.alias("student_school")
 
 
 def _has_student_role_at(org_id: ColumnElement[str], rights: ContentRights, *more: str) -> ColumnElement[bool]:
@@ -94,19 +94,21 @@ def _has_student_role_at(org_id: ColumnElement[str], rights: ContentRights, *mor
 class StudentSchool(StrictSchema):
     """A school of the student."""
 
-    sourcedId = Text(_school.c.sourced_id, required=True)
-    identifier = Text(_school.c.identifier)
-    name = Text(_school.c.name, required=True)
+    sourcedId = Text(student_school.c.sourced_id, required=True)
+    identifier = Text(student_school.c.identifier)
+    name = Text(student_school.c.name, required=True)
     primary = Flag(
         lambda rights: func.coalesce(
-            _users.primary_org_id == _school.c.sourced_id, _has_student_role_at(_school.c.sourced_id, rights, "primary")
+            _users.primary_org_id == student_school.c.sourced_id,
+            _has_student_role_at(student_school.c.sourced_id, rights, "primary"),
         ),
         required=True,
     )
 
 
-def _is_school_of_student(rights: ContentRights) -> ColumnElement[bool]:
-    return (_school.c.type == "school") & _has_student_role_at(_school.c.sourced_id, rights)
+def is_school_of_student(rights: ContentRights) -> ColumnElement[bool]:
+    """Returns the condition that a row of `student_school` is a school of the student."""
+    return (student_school.c.type == "school") & _has_student_role_at(student_school.c.sourced_id, rights)
 
 
 # --- demographics and contacts -----------------------------------------------------------------------------------
@@ -121,15 +123,15 @@ class StudentDemographics(v1p2.Demographics):
         exclude = ("sourcedId", "status", "dateLastModified", "metadata")
 
 
-_guardian = tables.users.alias("guardian")
-_agent = tables.user_agents.alias("guardian_agent")
+guardian = tables.users.alias("guardian")
+guardian_agent = tables.user_agents.alias("guardian_agent")
 _guardian_role = tables.user_roles.alias("guardian_role")
 
 
 def _is_guardian(rights: ContentRights) -> ColumnElement[bool]:
     """Whether the role is a visible guardian role. Without the guardians scope no role is."""
     return (
-        (_guardian_role.c.user_id == _guardian.c.sourced_id)
+        (_guardian_role.c.user_id == guardian.c.sourced_id)
         & _guardian_role.c.role.in_(GUARDIAN_ROLES)
         & role_is_visible(_guardian_role, rights)
     )
@@ -138,8 +140,8 @@ def _is_guardian(rights: ContentRights) -> ColumnElement[bool]:
 class Guardian(StrictSchema):
     """A guardian, parent or relative who is the student's agent in the export."""
 
-    sourcedId = Text(_guardian.c.sourced_id, required=True)
-    status = Token(_guardian.c.status, STATUS, required=True)
+    sourcedId = Text(guardian.c.sourced_id, required=True)
+    status = Token(guardian.c.status, STATUS, required=True)
     role = Token(
         lambda rights: (
             select(_guardian_role.c.role)
@@ -152,17 +154,18 @@ class Guardian(StrictSchema):
         USER_ROLES,
         required=True,
     )
-    givenName = Text(_guardian.c.given_name, required=True)
-    familyName = Text(_guardian.c.family_name, required=True)
-    email = Text(_guardian.c.email)
-    sms = Text(_guardian.c.sms)
-    phone = Text(_guardian.c.phone)
+    givenName = Text(guardian.c.given_name, required=True)
+    familyName = Text(guardian.c.family_name, required=True)
+    email = Text(guardian.c.email)
+    sms = Text(guardian.c.sms)
+    phone = Text(guardian.c.phone)
 
 
-def _is_guardian_of_student(rights: ContentRights) -> ColumnElement[bool]:
+def is_guardian_of_student(rights: ContentRights) -> ColumnElement[bool]:
+    """Returns the condition that rows of `guardian` and `guardian_agent` are a guardian of the student."""
     return (
-        (_agent.c.user_id == _users.sourced_id)
-        & (_agent.c.agent_id == _guardian.c.sourced_id)
+        (guardian_agent.c.user_id == _users.sourced_id)
+        & (guardian_agent.c.agent_id == guardian.c.sourced_id)
         & has_row(_guardian_role, _is_guardian(rights))
     )
 
@@ -172,12 +175,12 @@ class Contacts(StrictSchema):
 
     phone = Text(_users.phone)
     sms = Text(_users.sms)
-    guardians = ObjectList(Guardian, Rows(_is_guardian_of_student, (_agent.c.ordinal,)))
+    guardians = ObjectList(Guardian, Rows(is_guardian_of_student, (guardian_agent.c.ordinal,)))
 
 
 # --- enrollments -------------------------------------------------------------------------------------------------
 
-_enrollment = tables.enrollments.alias("student_enrollment")
+student_enrollment = tables.enrollments.alias("student_enrollment")
 _class = tables.classes.alias("student_class")
 _course = tables.courses.alias("student_course")
 _class_term = tables.class_terms.alias("student_class_term")
@@ -224,13 +227,13 @@ class StudentTeacher(StrictSchema):
 
 
 def _is_course_of_class(_rights: ContentRights) -> ColumnElement[bool]:
-    of_class = select(_class.c.course_id).where(_class.c.sourced_id == _enrollment.c.class_id)
+    of_class = select(_class.c.course_id).where(_class.c.sourced_id == student_enrollment.c.class_id)
     return _course.c.sourced_id == of_class.correlate_except(_class).scalar_subquery()
 
 
 def _is_teacher_of_class(rights: ContentRights) -> ColumnElement[bool]:
     return (
-        (_teaching.c.class_id == _enrollment.c.class_id)
+        (_teaching.c.class_id == student_enrollment.c.class_id)
         & (_teaching.c.role == "teacher")
         & (_teaching.c.status == "active")
         & (_teacher.c.sourced_id == _teaching.c.user_id)
@@ -241,20 +244,20 @@ def _is_teacher_of_class(rights: ContentRights) -> ColumnElement[bool]:
 class StudentEnrollment(StrictSchema):
     """A class that the student attends, with its course, terms and teachers."""
 
-    sourcedId = Text(_enrollment.c.sourced_id, required=True)
-    status = Token(_enrollment.c.status, STATUS, required=True)
-    beginDate = Day(_enrollment.c.begin_date)
-    endDate = Day(_enrollment.c.end_date)
-    school = Text(_enrollment.c.school_id, required=True)
+    sourcedId = Text(student_enrollment.c.sourced_id, required=True)
+    status = Token(student_enrollment.c.status, STATUS, required=True)
+    beginDate = Day(student_enrollment.c.begin_date)
+    endDate = Day(student_enrollment.c.end_date)
+    school = Text(student_enrollment.c.school_id, required=True)
     class_ = NestedObject(
-        StudentClass, (_class, lambda _rights: _class.c.sourced_id == _enrollment.c.class_id), data_key="class"
+        StudentClass, (_class, lambda _rights: _class.c.sourced_id == student_enrollment.c.class_id), data_key="class"
     )
     course = NestedObject(StudentCourse, (_course, _is_course_of_class))
     terms = ObjectList(
         StudentTerm,
         Rows(
             lambda rights: (
-                (_class_term.c.class_id == _enrollment.c.class_id)
+                (_class_term.c.class_id == student_enrollment.c.class_id)
                 & (_term.c.sourced_id == _class_term.c.session_id)
                 & row_is_visible(tables.academic_sessions, _term, rights)
             ),
@@ -264,11 +267,12 @@ class StudentEnrollment(StrictSchema):
     teachers = ObjectList(StudentTeacher, Rows(_is_teacher_of_class, (_teacher.c.sourced_id,)))
 
 
-def _is_enrollment_of_student(rights: ContentRights) -> ColumnElement[bool]:
+def is_enrollment_of_student(rights: ContentRights) -> ColumnElement[bool]:
+    """Returns the condition that a row of `student_enrollment` is an enrollment of the student."""
     return (
-        (_enrollment.c.user_id == _users.sourced_id)
-        & (_enrollment.c.role == "student")
-        & row_is_visible(tables.enrollments, _enrollment, rights)
+        (student_enrollment.c.user_id == _users.sourced_id)
+        & (student_enrollment.c.role == "student")
+        & row_is_visible(tables.enrollments, student_enrollment, rights)
     )
 
 
@@ -291,13 +295,13 @@ class Student(Record):
     email = Text(_users.email)
     grades = TextList(_users.grades)
     districtlea = Text(cast(bind_requested_lea(), SqlText), required=True)
-    schools = ObjectList(StudentSchool, Rows(_is_school_of_student, (_school.c.sourced_id,)))
+    schools = ObjectList(StudentSchool, Rows(is_school_of_student, (student_school.c.sourced_id,)))
     demographics = NestedObject(
         StudentDemographics,
         (tables.demographics, lambda _rights: tables.demographics.c.sourced_id == _users.sourced_id),
     )
     contacts = NestedObject(Contacts)
-    enrollments = ObjectList(StudentEnrollment, Rows(_is_enrollment_of_student, (_enrollment.c.sourced_id,)))
+    enrollments = ObjectList(StudentEnrollment, Rows(is_enrollment_of_student, (student_enrollment.c.sourced_id,)))
 
 
 # The fields that need to be included, and those of every student.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -190,6 +191,36 @@ def test_changed_students_alone(served: Served, ask: Any) -> None:
     assert ask(modifiedSince="2027-03-02T03:31:00.500+17:31").ids == ["spr-student-2"]
     assert ask(modifiedSince="0001-01-01T00:00:00+23:59").json["total"] == 6
     assert ask(modifiedSince="9999-12-31T23:59:59-23:59").json["total"] == 0
+
+
+# A changed record, the part of the answer that shows it (None: every answer does), and the students it is shown of.
+CHANGED_PARTS = [
+    pytest.param(("orgs", "spr-elementary"), None, "1 2 6", id="a school"),
+    pytest.param(("demographics", "spr-student-2"), "demographics", "2", id="demographics"),
+    pytest.param(("users", "spr-guardian-1"), "contacts", "1 2", id="a guardian"),
+    pytest.param(("enrollments", "spr-enr-02"), "enrollments", "2", id="an enrollment"),
+    pytest.param(("classes", "spr-class-math3-a"), "enrollments", "1 2 6", id="a class"),
+    pytest.param(("courses", "spr-course-math3"), "enrollments", "1 2 6", id="a course"),
+    pytest.param(("academic_sessions", "spr-2027-summer"), "enrollments", "6", id="a term"),
+    pytest.param(("users", "spr-teacher-1"), "enrollments", "1 2 3 5 6", id="a teacher"),
+    pytest.param(("enrollments", "spr-enr-04"), "enrollments", "1 2 6", id="the enrollment of a teacher"),
+]
+LATER = itertools.count(1)
+
+
+@pytest.mark.parametrize(("changed", "part", "numbers"), CHANGED_PARTS)
+def test_a_change_of_what_the_answer_shows_is_a_change(
+    served: Served, ask: Any, changed: tuple[str, str], part: str | None, numbers: str
+) -> None:
+    stamp = f"2028-01-01T00:00:00.{next(LATER):03}Z"
+    with served.engine.begin() as connection:
+        change = text(f"UPDATE {changed[0]} SET date_last_modified = :stamp WHERE sourced_id = :id")
+        connection.execute(change, {"stamp": stamp, "id": changed[1]})
+    for include in ([], ["demographics"], ["contacts"], ["enrollments"], ["demographics", "contacts", "enrollments"]):
+        answer = ask(modifiedSince=stamp, include=include)
+        shown = [f"spr-student-{number}" for number in numbers.split()] if part is None or part in include else []
+        assert answer.ids == shown
+        assert {it["dateLastModified"] for it in answer.json["students"]} <= {stamp}
 
 
 def test_a_tombstone_comes_with_its_status(served: Served, ask: Any) -> None:

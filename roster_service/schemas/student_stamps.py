@@ -1,0 +1,150 @@
+"""The stamp of a student record: the latest `dateLastModified` of everything that the answer shows.
+
+A vendor asks for the students that changed since its last request. A student whose teacher or whose school changed has
+another answer too, if the answer has the teacher or the school.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import ColumnElement, FromClause, Select, func, select, union
+
+from roster_service.db import tables
+from roster_service.db.visibility import ContentRights, row_is_visible
+from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.kinds import Instant
+from roster_service.schemas.records import Record
+from roster_service.schemas.students import (
+    Student,
+    guardian,
+    guardian_agent,
+    is_enrollment_of_student,
+    is_guardian_of_student,
+    is_school_of_student,
+    student_enrollment,
+    student_school,
+)
+
+Included = frozenset[PermissionFlag]
+
+_users = tables.users.c
+_class = tables.classes.alias("stamped_class")
+_course = tables.courses.alias("stamped_course")
+_class_term = tables.class_terms.alias("stamped_class_term")
+_term = tables.academic_sessions.alias("stamped_term")
+_teaching = tables.enrollments.alias("stamped_teaching")
+_teacher = tables.users.alias("stamped_teacher")
+
+
+@functools.cache
+def make_student_record(included: Included) -> type[Record]:
+    """Returns the student record whose stamp counts the parts that an answer with `included` shows."""
+
+    def stamp(rights: ContentRights) -> ColumnElement[Any]:
+        return make_stamp(included, rights)
+
+    return type("StampedStudent", (Student,), {"dateLastModified": Instant(stamp, required=True)})
+
+
+def make_stamp(included: Included, rights: ContentRights) -> ColumnElement[Any]:
+    """Returns the stamp of a row of users. (GREATEST passes over NULL, the stamp of what is not there.)"""
+    return func.greatest(_users.date_last_modified, *_list_stamps(included, rights))
+
+
+def _list_stamps(included: Included, rights: ContentRights) -> Iterator[ColumnElement[Any]]:
+    yield _latest(student_school.c.date_last_modified, student_school, is_school_of_student(rights))
+    if PermissionFlag.DEMOGRAPHICS in included:
+        own = tables.demographics.c.sourced_id == _users.sourced_id
+        yield _latest(tables.demographics.c.date_last_modified, tables.demographics, own)
+    if PermissionFlag.CONTACTS in included:
+        both = guardian_agent.join(guardian, guardian_agent.c.agent_id == guardian.c.sourced_id)
+        yield _latest(guardian.c.date_last_modified, both, is_guardian_of_student(rights))
+    if PermissionFlag.ENROLLMENTS in included:
+        yield _stamp_enrollments(rights)
+
+
+def _latest(stamp: ColumnElement[Any], rows: FromClause, condition: ColumnElement[bool]) -> ColumnElement[Any]:
+    return select(func.max(stamp)).select_from(rows).where(condition).correlate(tables.users).scalar_subquery()
+
+
+def _stamp_enrollments(rights: ContentRights) -> ColumnElement[Any]:
+    """The latest stamp of the student's enrollments, with their classes, courses, terms and teachers. A teacher whose
+    enrollment has ended counts: the answer no longer shows the teacher."""
+    terms = (
+        select(func.max(_term.c.date_last_modified))
+        .select_from(_class_term.join(_term, _term.c.sourced_id == _class_term.c.session_id))
+        .where(_class_term.c.class_id == student_enrollment.c.class_id)
+        .correlate(student_enrollment)
+        .scalar_subquery()
+    )
+    teachers = (
+        select(func.max(func.greatest(_teaching.c.date_last_modified, _teacher.c.date_last_modified)))
+        .select_from(_teaching.join(_teacher, _teacher.c.sourced_id == _teaching.c.user_id))
+        .where(
+            _teaching.c.class_id == student_enrollment.c.class_id,
+            _teaching.c.role == "teacher",
+            row_is_visible(tables.enrollments, _teaching, rights),
+        )
+        .correlate(student_enrollment)
+        .scalar_subquery()
+    )
+    shown = student_enrollment.outerjoin(_class, _class.c.sourced_id == student_enrollment.c.class_id).outerjoin(
+        _course, _course.c.sourced_id == _class.c.course_id
+    )
+    latest = func.greatest(
+        student_enrollment.c.date_last_modified,
+        _class.c.date_last_modified,
+        _course.c.date_last_modified,
+        terms,
+        teachers,
+    )
+    return _latest(latest, shown, is_enrollment_of_student(rights))
+
+
+def select_changed_students(included: Included, since: ColumnElement[Any]) -> Select[str]:
+    """Selects the ids of the students whose stamp may be `since` or later, from the indexes of the stamps: a set that
+    `make_stamp` then narrows. It has further ids, of parts that the caller does not see."""
+    ids = union(*_list_changed(included, since)).subquery("changed_students")
+    return select(ids.c[0])
+
+
+def _list_changed(included: Included, since: ColumnElement[Any]) -> Iterator[Select[str]]:
+    user, role, org = tables.users.alias(), tables.user_roles.alias(), tables.orgs.alias()
+    yield select(user.c.sourced_id).where(user.c.date_last_modified >= since)
+    yield select(role.c.user_id).join(org, org.c.sourced_id == role.c.org_id).where(org.c.date_last_modified >= since)
+    if PermissionFlag.DEMOGRAPHICS in included:
+        record = tables.demographics.alias()
+        yield select(record.c.sourced_id).where(record.c.date_last_modified >= since)
+    if PermissionFlag.CONTACTS in included:
+        agent, other = tables.user_agents.alias(), tables.users.alias()
+        both = agent.join(other, other.c.sourced_id == agent.c.agent_id)
+        yield select(agent.c.user_id).select_from(both).where(other.c.date_last_modified >= since)
+    if PermissionFlag.ENROLLMENTS in included:
+        yield from _list_changed_classmates(since)
+
+
+def _list_changed_classmates(since: ColumnElement[Any]) -> Iterator[Select[str]]:
+    enrollment = tables.enrollments.alias()
+    yield select(enrollment.c.user_id).where(enrollment.c.date_last_modified >= since)
+    taught, course = tables.classes.alias(), tables.courses.alias()
+    link, session = tables.class_terms.alias(), tables.academic_sessions.alias()
+    teaching, teacher = tables.enrollments.alias(), tables.users.alias()
+    by_teacher = teaching.join(teacher, teacher.c.sourced_id == teaching.c.user_id)
+    changed_classes = union(
+        select(taught.c.sourced_id).where(taught.c.date_last_modified >= since),
+        select(taught.c.sourced_id)
+        .join(course, course.c.sourced_id == taught.c.course_id)
+        .where(course.c.date_last_modified >= since),
+        select(link.c.class_id)
+        .join(session, session.c.sourced_id == link.c.session_id)
+        .where(session.c.date_last_modified >= since),
+        select(teaching.c.class_id).where(teaching.c.role == "teacher", teaching.c.date_last_modified >= since),
+        select(teaching.c.class_id)
+        .select_from(by_teacher)
+        .where(teaching.c.role == "teacher", teacher.c.date_last_modified >= since),
+    ).subquery("changed_classes")
+    mate = tables.enrollments.alias()
+    yield select(mate.c.user_id).where(mate.c.class_id.in_(select(changed_classes.c[0])))
