@@ -180,6 +180,9 @@ class Settings:
     retention_days: int = declare_setting(
         7, read_count(1, 3650), "days that a record stays `tobedeleted` before it is purged"
     )
+    rejection_days: int = declare_setting(
+        30, read_count(1, 3650), "days that the rejected rows of a run are kept, with their values"
+    )
     audit_days: int = declare_setting(400, read_count(1, 36_500), "days that the access log is kept")
     rate_storage_url: str | None = declare_setting(
         None,

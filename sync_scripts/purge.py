@@ -42,6 +42,8 @@ from roster_service.db.tables import (
     enrollments,
     orgs,
     roster_state,
+    sync_refusals,
+    sync_runs,
     user_agents,
     user_profiles,
     user_roles,
@@ -141,6 +143,15 @@ def purge(
     return purged
 
 
+def delete_rejections(engine: Engine, days: int) -> int:
+    """Deletes the rejected rows of all runs that started more than `days` days ago, because they have values of the
+    exports. Returns their number."""
+    run = sync_runs.alias()
+    old = select(run.c.id).where(run.c.started_at < NOW - _make_interval(days))
+    with engine.begin() as connection:
+        return connection.execute(delete(sync_refusals).where(sync_refusals.c.run_id.in_(old))).rowcount
+
+
 def _make_interval(count: int) -> ColumnElement[object]:
     return type_coerce(func.make_interval(0, 0, 0, count), INTERVAL)
 
@@ -177,11 +188,13 @@ def _is_named(doomed: Table, referrer: ReferringColumn) -> ColumnElement[bool]:
 @click.command(epilog=HELP)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(as_json: bool) -> None:
-    """Remove the records that have been `tobedeleted` for longer than ROSTER_RETENTION_DAYS."""
+    """Remove the records that have been `tobedeleted` for longer than ROSTER_RETENTION_DAYS, and the rejected rows of
+    runs before ROSTER_REJECTION_DAYS."""
     with exit_on_error(as_json=as_json):
         settings = Settings.from_environ(os.environ)
         with open_roster_engine(settings) as engine:
             purged = purge(engine, settings.retention_days, settings.rendition_megabytes)
+            delete_rejections(engine, settings.rejection_days)
         with survive_lost_output():
             if as_json:
                 click.echo(json.dumps({"outcome": "purged", "purged": purged}))
