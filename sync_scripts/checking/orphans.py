@@ -1,9 +1,10 @@
 """Orphans: stored records that a run would retain although a record that they need is no longer active after it.
 
 A user leaves, and the export still has the user's enrollments: each of these rows is rejected, and its record would
-stay active for good. The same holds for the records of a file that is absent, and for those that a delta does not
-name. A record needs the records of its required references. The sync does not retain an orphan, so it marks it as
-deleted.
+stay active for good. The same holds for the records of a file that is absent. A record needs the records of its
+required references. The sync does not retain an orphan, so it marks it as deleted.
+
+An export with a delta makes no orphans: a later delta may bring a user back, and it would not name the enrollments.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
 def leave_out_orphans(connection: Connection, form: Format, retention: Retention) -> Retention:
     """The retention without the orphans among its records. Call it again after rows are rejected."""
+    if retention.deltas:
+        return retention
     orphans = dict(retention.orphans)
     for table in ROSTER_TABLES:
         # An orphan may need an orphan: the tables come in the order of their references.
@@ -63,10 +66,7 @@ def _select_lost(file: CsvFile, retention: Retention) -> Select[Any]:
         staged = retention.staged[file.name].alias()
         conditions = [is_active(stored, retention.feed_id), ~_is_live(stored.c.sourced_id, staged)]
         is_retained = retention.is_active_after(table, stored)
-        if file.name in retention.deltas:
-            # Only the rows of a delta can end a record. Named first, so that the plan begins with them.
-            conditions.append(stored.c.sourced_id.in_(select(staged["sourcedId"])))
-        elif table in retention.absent:
+        if table in retention.absent:
             conditions.append(stored.c.sourced_id.in_(select(retention.absent[table].c.sourced_id)))
         if is_retained is not None:
             conditions.append(~is_retained)

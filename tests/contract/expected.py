@@ -85,7 +85,7 @@ LISTED = (
 NESTED = (
     Row("/schools/spr-elementary/terms", SPR_TERMS, "", SPR_TERMS),
     Row("/schools/spr-high/terms", SPR_TERMS),
-    Row("/schools/shv-north/terms", "", "shv-2027-t1 shv-2027-t2"),
+    Row("/schools/shv-north/terms", "", "shv-2027-t1 shv-2027-t2", shelbyville_in_1_1="shv-2027-camp"),
     Row("/schools/shv-south/terms", "", "shv-2027-t1"),
     Row("/schools/spr-district/terms"),
     Row("/terms/spr-2027-fall/gradingPeriods", "spr-2027-q1 spr-2027-q2", "", "spr-2027-q1 spr-2027-q2"),

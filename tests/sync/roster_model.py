@@ -384,7 +384,9 @@ class _Load:
         return {key: it for key, it in own.items() if key in refused}
 
     def _is_orphan(self, name: str, key: str, record: Record) -> bool:
-        """Whether a record needs one that is no longer there."""
+        """Whether a record needs one that is no longer there. Beside a delta none does: the other may come back."""
+        if DELTA in self.modes.values():
+            return False
         for column in NEEDS.get(name, ()):
             target, needed = REFERENCES[name][column][0], key if column == "sourcedId" else record.content[column]
             stays = target in self.rows and any(

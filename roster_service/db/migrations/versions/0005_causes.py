@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "2026_11_causes"
-down_revision = "2026_11_schema"
+down_revision = "2026_11_rostering_limits"
 branch_labels = None
 depends_on = None
 
