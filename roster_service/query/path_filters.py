@@ -22,7 +22,7 @@ from roster_service.db.visibility import (
     user_is_visible,
 )
 from roster_service.db.vocabulary import TERM_TYPES
-from roster_service.schemas.wording import Wording
+from roster_service.schemas.version_words import Wording
 
 # Given the caller's content rights and the words of the version, the condition that selects the records of a path.
 # Statements join it by AND with the conditions of visibility and with the caller's own filter.

@@ -34,7 +34,7 @@ from roster_service.reads.reader import Reader, ReadPage
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.student_stamps import Included, make_stamp, make_student_record, select_changed_students
 from roster_service.schemas.students import PLAIN_FIELDS
-from roster_service.schemas.wording import Wording
+from roster_service.schemas.version_words import Wording
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,7 +45,7 @@ from roster_service.schemas.kinds import (
     Token,
     Unserved,
 )
-from roster_service.schemas.wording import STORED, Wording
+from roster_service.schemas.version_words import STORED, Wording
 
 
 class Record(StrictSchema):

@@ -19,7 +19,7 @@ from roster_service.db.vocabulary import (
 )
 from roster_service.schemas import records
 from roster_service.schemas.kinds import ORG, RefList, Rows, Text, Token
-from roster_service.schemas.wording import Wording
+from roster_service.schemas.version_words import Wording
 
 _role = tables.user_roles.c
 
