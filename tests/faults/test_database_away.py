@@ -229,5 +229,6 @@ def replace_a_worker(service: Service) -> None:
 )
 def test_a_wrong_setting_stops_the_start(tmp_path: Path, address: str, reason: str) -> None:
     process, _, log = start(tmp_path, database_url=address)
-    assert process.wait(PATIENCE_SECONDS) != 0
+    process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode != 0
     assert f"roster: {reason}\n" in log.read_text()
