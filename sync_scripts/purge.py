@@ -31,6 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import INTERVAL
 
+from roster_service.db.run_history import TYPES
 from roster_service.db.tables import (
     CText,
     Stamp,
@@ -54,7 +55,6 @@ from roster_service.settings import Settings
 from sync_scripts.engine.exit_codes import HELP, exit_on_error
 from sync_scripts.engine.loader_command import open_roster_engine
 from sync_scripts.engine.output import survive_lost_output
-from sync_scripts.engine.report import TYPES
 from sync_scripts.engine.runs import NOW, hold_lock, record_purge
 from sync_scripts.staging.retained import TO_BE_DELETED
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary
@@ -130,9 +130,7 @@ def purge(
     """
     with engine.connect() as connection, hold_lock(connection, "purge"), connection.begin():
         cutoff = connection.execute(select(NOW - _make_interval(retention_days))).scalar_one()
-        found = {
-            TYPES.get(step.table.name, step.table.name): _purge_table(connection, step, cutoff) for step in PURGE_ORDER
-        }
+        found = {TYPES[step.table.name]: _purge_table(connection, step, cutoff) for step in PURGE_ORDER}
         purged = {name: sum(by_feed.values()) for name, by_feed in found.items()}
         for feed_id in sorted({feed_id for by_feed in found.values() for feed_id in by_feed}):
             record_purge(connection, feed_id, {name: by[feed_id] for name, by in found.items() if feed_id in by})

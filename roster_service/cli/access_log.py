@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from roster_service.access.access_log.reports import AccessLogRow, UsageRow, read_access_log, read_usage
 from roster_service.access.vendors import find_vendor
-from roster_service.cli.console import as_json, make_table, open_connection, show
+from roster_service.cli.console import as_json, make_table, open_connection, show, to_texts
 
 vendor_option = click.option("--vendor", "email", help="Only the vendor with this e-mail.")
 since_option = click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="Only from this day on, in UTC.")
@@ -54,11 +54,7 @@ def _show(found: Sequence[UsageRow] | Sequence[AccessLogRow], as_csv: bool, as_j
     if as_csv and as_json:
         raise click.UsageError("choose one of --csv and --json")
     rows = [dataclasses.asdict(row) for row in found]
-    show(found, as_json, lambda _: _write_csv(rows) if as_csv else make_table(_to_texts(rows), nothing))
-
-
-def _to_texts(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
-    return [{name: "-" if value is None else str(value) for name, value in row.items()} for row in rows]
+    show(found, as_json, lambda _: _write_csv(rows) if as_csv else make_table([to_texts(row) for row in rows], nothing))
 
 
 def _write_csv(rows: list[dict[str, Any]]) -> str:

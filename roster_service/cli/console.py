@@ -14,6 +14,7 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 from sqlalchemy import Connection
 
 from roster_service.db.embedded_server import open_database
@@ -22,6 +23,16 @@ from roster_service.db.upgrades import require_current
 from roster_service.settings import Settings
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON value.")
+# The file is opened first, so a file that cannot be written changes nothing.
+csv_option = click.option(
+    "--csv",
+    "csv_file",
+    type=click.File("w", encoding="utf-8", lazy=False),
+    is_flag=False,
+    flag_value="-",
+    metavar="[FILE]",
+    help="Write all as CSV into FILE, which only its owner can read, or print it.",
+)
 
 
 def read_settings() -> Settings:
@@ -61,14 +72,24 @@ def to_plain(value: Any) -> Any:
     return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
 
 
+def to_texts(row: Mapping[str, object]) -> dict[str, str]:
+    """Returns the cells of a row for `make_table`; None becomes `-`."""
+    return {name: "-" if cell is None else str(cell) for name, cell in row.items()}
+
+
 def make_table(rows: Sequence[Mapping[str, str]], nothing: str) -> str:
     """Returns rows as aligned columns, with their keys as headings. `nothing`: the text for an empty list."""
     if not rows:
         return nothing
     table = Table(*rows[0], box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*row.values())
+        table.add_row(*(Text(_escape(cell)) for cell in row.values()))
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
     with console.capture() as capture:
         console.print(table)
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+
+def _escape(cell: str) -> str:
+    """The cell without control characters: it may quote an export, and must not command the terminal."""
+    return "".join(it if it.isprintable() else it.encode("unicode_escape").decode() for it in cell)

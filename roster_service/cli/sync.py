@@ -1,95 +1,25 @@
-"""`roster sync`: shows the runs of the sync, and approves or discards held runs."""
+"""`roster sync`: the runs of the sync. This module approves and discards held runs; `sync_runs` shows runs."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from typing import Any
 
 import click
 from sqlalchemy import Connection, Row, select
 
-from roster_service.cli.console import as_json, make_table, open_connection, show
+from roster_service.cli import sync_runs as runs
+from roster_service.cli.console import as_json, open_connection, show
 from roster_service.db.held_runs import APPROVED, HELD, close_held, drop_export
-from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, find_interrupted
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
-
-SHOWN = 20
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run of the sync. `counts`: by type of record, records by kind of change; `refused`: number of rejected rows."""
-
-    run: int
-    feed: str
-    outcome: str
-    started: str
-    # None for a run that is running or was interrupted.
-    finished: str | None
-    counts: dict[str, Any]
-    refused: int
-    message: str | None
-    notices: list[str]
 
 
 @click.group()
 def sync() -> None:
     """The runs of the nightly sync."""
-
-
-@sync.command("status")
-@as_json
-def sync_status(as_json: bool) -> None:
-    """Show every held run, and the latest others."""
-    with open_connection() as connection:
-        found = list_runs(connection)
-    show(found, as_json, lambda _: make_table([_to_row(item) for item in found], "there were no runs"))
-
-
-def list_runs(connection: Connection) -> list[Run]:
-    """Lists all held runs, and then the latest `SHOWN` others."""
-    rows = (
-        select(sync_runs, feeds.c.name).join(feeds, feeds.c.id == sync_runs.c.feed_id).order_by(sync_runs.c.id.desc())
-    )
-    interrupted = find_interrupted(connection)
-    held = connection.execute(rows.where(sync_runs.c.outcome == HELD)).all()
-    others = connection.execute(rows.where(sync_runs.c.outcome != HELD).limit(SHOWN)).all()
-    return [_to_run(row, row.outcome == RUNNING and row.id in interrupted) for row in (*held, *others)]
-
-
-def _to_run(row: Row[Any], is_interrupted: bool) -> Run:
-    return Run(
-        row.id,
-        row.name,
-        INTERRUPTED if is_interrupted else row.outcome,
-        row.started_at.isoformat(timespec="seconds"),
-        row.finished_at and row.finished_at.isoformat(timespec="seconds"),
-        row.counts,
-        row.refused,
-        INTERRUPTED_WORDS if is_interrupted else row.message,
-        row.notices,
-    )
-
-
-def _to_row(item: Run) -> dict[str, str]:
-    totals: dict[str, int] = {}
-    for counts in item.counts.values():
-        for name, count in counts.items():
-            totals[name] = totals.get(name, 0) + count
-    listed = ", ".join(f"{count:,} {name}" for name, count in totals.items() if count)
-    return {
-        "run": str(item.run),
-        "feed": item.feed,
-        "outcome": item.outcome,
-        "started": item.started,
-        "finished": item.finished or "-",
-        "records": listed or "-",
-        "message": item.message or "",
-    }
 
 
 @sync.command("approve")
@@ -153,3 +83,7 @@ def _find_held(connection: Connection, run: int) -> Row[Any, Any, Any, Any]:
     if found.outcome != HELD:
         raise CommandError(f"the run {run} is not held; it is {found.outcome}")
     return found
+
+
+for command in runs.COMMANDS:
+    sync.add_command(command)

@@ -6,10 +6,10 @@ import dataclasses
 
 from sqlalchemy import Connection, Table, func, select
 
+from roster_service.db.run_history import TYPES
 from roster_service.db.tables import ROSTER_TABLES
 from sync_scripts.applying.changes import Counts, Difference
 from sync_scripts.checking.checks import CheckResult
-from sync_scripts.engine.report import TYPES
 from sync_scripts.formats.model import Format
 from sync_scripts.reading.manifest import Contents
 from sync_scripts.staging.retained import ACTIVE
@@ -23,7 +23,7 @@ def count_changes(differences: list[Difference], result: CheckResult, form: Form
         if rejected:
             count = counts.get(table, Counts())
             counts[table] = dataclasses.replace(count, refused=count.refused + rejected)
-    return {TYPES.get(table.name, table.name): count for table, count in counts.items()}
+    return {TYPES[table.name]: count for table, count in counts.items()}
 
 
 def _find_counting_table(form: Format, name: str) -> Table:
@@ -39,7 +39,7 @@ def count_stored(connection: Connection, form: Format, contents: Contents, feed_
     counts = {}
     for table in _list_covered_tables(form, contents):
         own = select(func.count()).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
-        counts[TYPES.get(table.name, table.name)] = Counts(unchanged=connection.scalar(own) or 0)
+        counts[TYPES[table.name]] = Counts(unchanged=connection.scalar(own) or 0)
     return counts
 
 

@@ -54,9 +54,6 @@ from sync_scripts.staging.row_fingerprints import (
 )
 from sync_scripts.staging.stage import DamagedFileError, find_damage
 
-# The steps of a run, as progress shows them. A run without changes ends after the fifth, a run of the last export after
-# the first.
-STEPS = ("digest", "stage", "check", "prepare", "compare", "write", "index", "analyze")
 # The notice about an export that the run skips.
 KNOWN = "every file is as it was when it was last loaded"
 # A run analyzes a table itself, without waiting for autovacuum, if it wrote at least this part of its records.

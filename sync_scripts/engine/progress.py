@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from sync_scripts.engine.load import STEPS
+from roster_service.db.run_history import STEPS
 from sync_scripts.engine.output import survive_lost_output
 
 # Takes an event: a step, or the outcome of a feed, as one object for json.dumps.

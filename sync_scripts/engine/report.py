@@ -14,9 +14,6 @@ from sync_scripts.applying.changes import Counts
 from sync_scripts.engine.runs import PURGED
 from sync_scripts.reading.rejections import NO_FINDINGS, SHOWN, Findings
 
-# The names of types in reports, which are those of OneRoster's collections, where they differ from the tables' names.
-TYPES = {"academic_sessions": "academicSessions"}
-
 
 @dataclass(frozen=True)
 class Report:

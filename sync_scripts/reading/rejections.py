@@ -7,17 +7,15 @@ and into the file of `--rejects`.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import functools
 import operator
-import os
-import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, TextIO
+from typing import TextIO
 
 from roster_service.errors import RosterServiceError
+from roster_service.private_files import write_private_csv
 
 # How many reasons are printed, and how many are kept for the database and for `--rejects`. The total counts all.
 SHOWN, KEPT = 20, 10_000
@@ -159,22 +157,15 @@ def cut_value(value: str) -> str:
     return value if len(value) <= VALUE_LENGTH else value[: VALUE_LENGTH - 1] + "…"
 
 
+# The columns of the file of `--rejects`; `roster sync rejected --csv` writes the same.
 REJECTS_HEADER = ("file", "line", "column", "value", "reason", "sourcedId", "kind")
 
 
 def write_rejects(out: TextIO, findings: Findings) -> None:
     """Writes the kept findings as CSV, readable only for the file's owner; without findings, only the header."""
-    _keep_private(out)
-    writer = csv.writer(out)
-    writer.writerow(REJECTS_HEADER)
+    rows = []
     for rejection in findings.first:
         kept = rejection.to_row()
         kept |= {"sourcedId": kept["sourced_id"], "kind": "consequence" if rejection.is_consequence else "cause"}
-        writer.writerow(["" if kept[name] is None else kept[name] for name in REJECTS_HEADER])
-    out.flush()
-
-
-def _keep_private(out: IO[str]) -> None:
-    """Makes a regular file readable only for its owner. A device or a pipe keeps its permissions."""
-    if stat.S_ISREG(os.fstat(out.fileno()).st_mode):
-        os.fchmod(out.fileno(), stat.S_IRUSR | stat.S_IWUSR)
+        rows.append([kept[name] for name in REJECTS_HEADER])
+    write_private_csv(out, REJECTS_HEADER, rows)

@@ -18,7 +18,7 @@ ROSTER = ["-c", "from roster_service.cli import main; main()"]
 # Each with its exit code.
 REFUSED: dict[str, tuple[list[str], int]] = {
     "feed list": ([*ROSTER, "feed", "list"], 1),
-    "sync status": ([*ROSTER, "sync", "status"], 1),
+    "sync list": ([*ROSTER, "sync", "list"], 1),
     "vendor add": ([*ROSTER, "vendor", "add", "reading@example.com", "--name", "Reading App"], 1),
     "client list": ([*ROSTER, "client", "list", "--json"], 1),
     "keys rotate": ([*ROSTER, "keys", "rotate"], 1),

@@ -17,6 +17,7 @@ from roster_service.cli import main
 from roster_service.db import tables, visibility
 from roster_service.db.figures import FeedHealth, Figures
 from roster_service.db.roles import READABLE, WRITABLE
+from roster_service.db.run_history import STEPS
 from roster_service.query.params import COLLECTION_PARAMETERS
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality
 from roster_service.rostering.status_info import STATUS_INFO
@@ -32,7 +33,6 @@ from roster_service.vendor.responses import FAILURES
 from roster_service.web.metrics_page import list_database_metrics
 from roster_service.web.stop_notice import NOTICE_SECONDS
 from sync_scripts.engine.exit_codes import MEANINGS, ExitCode
-from sync_scripts.engine.load import STEPS
 from sync_scripts.formats.tolerated import DEVIATIONS
 from sync_scripts.reading.registry import FAMILIES
 from tests.docs.pages import list_rows, read_page, read_section
@@ -42,9 +42,11 @@ OPERATORS, SYNC, VENDORS = "docs/operators.md", "docs/sync.md", "docs/vendors.md
 
 
 def list_commands(group: click.Group, name: str) -> list[str]:
-    """Every command below a group, as it is typed."""
+    """Every command below a group, as it is typed; without former names, which `--help` does not show."""
     found = []
     for key, command in group.commands.items():
+        if command.hidden:
+            continue
         found += list_commands(command, f"{name} {key}") if isinstance(command, click.Group) else [f"{name} {key}"]
     return found
 

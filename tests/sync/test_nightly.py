@@ -17,9 +17,9 @@ from sqlalchemy import Connection, Engine, insert, update
 import sync_scripts
 from roster_service.cli.feeds import FORMATS
 from roster_service.db import tables
+from roster_service.db.run_history import STEPS
 from sync_scripts.applying.feed_district import FeedDistrict, add_district
 from sync_scripts.engine.exit_codes import ExitCode
-from sync_scripts.engine.load import STEPS
 from sync_scripts.engine.runs import hold_lock
 from sync_scripts.nightly import main
 from sync_scripts.reading.registry import FAMILIES

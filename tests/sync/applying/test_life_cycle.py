@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import Engine, Table, update
 
 from roster_service.db import tables
+from roster_service.db.run_history import STEPS
 from sync_scripts.applying.changes import Counts
-from sync_scripts.engine.load import STEPS, load
+from sync_scripts.engine.load import load
 from sync_scripts.engine.report import Report
 from sync_scripts.reading.rejections import RefusedExportError
 from tests.extent import every_other

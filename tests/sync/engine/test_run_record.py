@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, insert, text
 
-from roster_service.cli.sync import Run, list_runs
+from roster_service.db.run_history import STEPS, Run, list_runs
 from roster_service.db.sync_lock import INTERRUPTED, RUNNING
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError, DatabaseUnavailableError, StorageError
-from sync_scripts.engine.load import STEPS, Options, load
+from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.runs import LockedError, hold_lock
 from sync_scripts.purge import purge
 from sync_scripts.reading.rejections import RefusedExportError
@@ -22,9 +22,9 @@ from tests.sync.export_changes import with_row
 
 
 def read_runs(engine: Engine) -> list[Run]:
-    """What `roster sync status` shows."""
+    """What `roster sync list` shows."""
     with engine.begin() as connection:
-        return list_runs(connection)
+        return list_runs(connection, None, 20)
 
 
 def test_a_run_is_there_from_its_start_to_its_end(engine: Engine, springfield: Path) -> None:

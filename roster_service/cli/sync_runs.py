@@ -1,0 +1,188 @@
+"""`roster sync list`, `show` and `rejected`: the runs of the sync, and the rows that they rejected."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TextIO
+
+import click
+
+from roster_service.cli.console import as_json, csv_option, make_table, open_connection, show, to_texts
+from roster_service.db.run_history import (
+    Cause,
+    RejectedRow,
+    Run,
+    RunDetails,
+    count_rejected_rows,
+    find_run,
+    list_runs,
+    read_rejected_rows,
+)
+from roster_service.private_files import write_private_csv
+
+# How many runs are listed beside the held ones; how many rejected rows `rejected` and `show` print.
+LISTED, SHOWN, SAMPLES = 20, 20, 5
+# The columns of CSV are those of the loaders' `--rejects`.
+CSV_COLUMNS = tuple(field.name for field in dataclasses.fields(RejectedRow) if field.name != "cause")
+
+
+@dataclasses.dataclass(frozen=True)
+class ShownRun(RunDetails):
+    """A run with the first of its rejected rows, without their values: a report goes into mails and logs."""
+
+    samples: list[dict[str, object]]
+
+
+@click.command("list")
+@click.option("--feed", metavar="NAME", help="Only the runs of this feed.")
+@as_json
+def sync_list(feed: str | None, as_json: bool) -> None:
+    """Show every held run, and the latest others."""
+    with open_connection() as connection:
+        found = list_runs(connection, feed, LISTED)
+    show(found, as_json, lambda _: make_table([_to_row(item) for item in found], "there were no runs"))
+
+
+@click.command("status", hidden=True)
+@click.pass_context
+@as_json
+def sync_status(context: click.Context, as_json: bool) -> None:
+    """The former name of `roster sync list`."""
+    click.echo(
+        "roster: `roster sync status` is called `roster sync list`; the next version drops the old name", err=True
+    )
+    context.invoke(sync_list, as_json=as_json)
+
+
+@click.command("show")
+@click.argument("run", type=int)
+@as_json
+def sync_show(run: int, as_json: bool) -> None:
+    """Show RUN: its outcome, the records of each type, the seconds of its steps, notices, and the causes of rejected
+    rows."""
+    with open_connection() as connection:
+        found = find_run(connection, run)
+        samples = [_hide_values(row) for row in read_rejected_rows(connection, run, SAMPLES)]
+    shown = ShownRun(**{field.name: getattr(found, field.name) for field in dataclasses.fields(found)}, samples=samples)
+    show(shown, as_json, describe_run)
+
+
+@click.command("rejected")
+@click.argument("run", type=int)
+@csv_option
+@as_json
+def sync_rejected(run: int, csv_file: TextIO | None, as_json: bool) -> None:
+    """Show the rejected rows of RUN with their values: where each is, why it was rejected, and whether by itself or
+    because it refers to a rejected row."""
+    with open_connection() as connection:
+        rejected = find_run(connection, run).refused
+        stored = count_rejected_rows(connection, run)
+        is_listed = csv_file is None and not as_json
+        rows = list(read_rejected_rows(connection, run, SHOWN if is_listed else None))
+    missing = _explain_missing(rejected, stored)
+    if csv_file is not None:
+        write_private_csv(csv_file, CSV_COLUMNS, ([getattr(row, name) for name in CSV_COLUMNS] for row in rows))
+        if missing:
+            click.echo(missing, err=True)
+        return
+    show(rows, as_json, lambda _: _describe_rejected(rows, stored, missing))
+
+
+def _hide_values(row: RejectedRow) -> dict[str, object]:
+    return {name: cell for name, cell in dataclasses.asdict(row).items() if name not in ("value", "sourcedId")}
+
+
+def _explain_missing(rejected: int, stored: int) -> str:
+    """Why fewer rows are stored than were rejected; empty if all are stored."""
+    if stored >= rejected:
+        return ""
+    if not stored:
+        return f"{rejected:,} rows were rejected; they were deleted after ROSTER_REJECTION_DAYS"
+    return f"{rejected:,} rows were rejected; the first {stored:,} are stored"
+
+
+def _describe_rejected(rows: Sequence[RejectedRow], stored: int, missing: str) -> str:
+    lines = [make_table([to_texts(dataclasses.asdict(row)) for row in rows], missing or "no row was rejected")]
+    if stored > len(rows):
+        lines.append(f"... and {stored - len(rows):,} more; `--csv FILE` writes all")
+    return "\n".join([*lines, *([missing] if rows and missing else [])])
+
+
+def _to_row(item: Run) -> dict[str, str]:
+    totals: dict[str, int] = {}
+    for counts in item.counts.values():
+        for name, count in counts.items():
+            totals[_name_count(name)] = totals.get(_name_count(name), 0) + count
+    listed = ", ".join(f"{count:,} {name}" for name, count in totals.items() if count)
+    return {
+        "run": str(item.run),
+        "feed": item.feed,
+        "outcome": item.outcome,
+        "started": item.started,
+        "finished": item.finished or "-",
+        "records": listed or "-",
+        "message": item.message or "",
+    }
+
+
+def _name_count(key: str) -> str:
+    """The heading of a count; its key in JSON is older than the word."""
+    return "rejected" if key == "refused" else key
+
+
+def describe_run(item: ShownRun) -> str:
+    """Returns the report of a run, as paragraphs."""
+    facts = {
+        "run": str(item.run),
+        "feed": item.feed,
+        "format": item.format,
+        "export": item.source,
+        "outcome": item.outcome,
+        "message": item.message,
+        "started": item.started,
+        "finished": item.finished,
+        "stamp": item.stamp,
+    }
+    parts = ["\n".join(f"{name:<9} {text}" for name, text in facts.items() if text)]
+    counts = [
+        {"type": name, **{_name_count(key): f"{count:,}" for key, count in it.items()}}
+        for name, it in item.counts.items()
+    ]
+    parts += [make_table(counts, "")] if counts else []
+    steps = [{"step": name, "seconds": f"{seconds:.3f}"} for name, seconds in item.seconds.items()]
+    parts += [make_table(steps, "")] if steps else []
+    parts += ["notices:\n" + "\n".join(f"  {notice}" for notice in item.notices)] if item.notices else []
+    if item.refused:
+        parts.append(_describe_causes(item))
+    return "\n\n".join(parts)
+
+
+def _describe_causes(item: ShownRun) -> str:
+    """The paragraphs on rejected rows, or on the reasons why the whole export was refused."""
+    parts = []
+    if item.causes:
+        table = make_table([_to_cause_row(cause) for cause in item.causes], "")
+        parts.append(f"{item.refused:,} rejected rows by root cause:\n{table}")
+    if item.samples:
+        rest = "" if len(item.samples) == item.refused else f", first {len(item.samples)} of {item.refused:,}"
+        table = make_table([to_texts(sample) for sample in item.samples], "")
+        parts.append(f"rejected, with values in `roster sync rejected {item.run}`{rest}:\n{table}")
+    return "\n\n".join(parts) or _explain_missing(item.refused, 0)
+
+
+def _to_cause_row(cause: Cause) -> dict[str, str]:
+    return to_texts(
+        {
+            "cause": cause.number,
+            "file": cause.file,
+            "column": cause.column,
+            "first line": cause.line,
+            "rows": f"{cause.rows:,}",
+            "consequences": f"{cause.consequences:,}",
+            "reason": cause.reason,
+        }
+    )
+
+
+COMMANDS = (sync_list, sync_status, sync_show, sync_rejected)

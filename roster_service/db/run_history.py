@@ -1,0 +1,163 @@
+"""The runs of the sync as sync_runs and sync_refusals remember them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, func, select
+
+from roster_service.db.held_runs import HELD
+from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, find_interrupted
+from roster_service.db.tables import ROSTER_TABLES, feeds, sync_refusals, sync_runs
+from roster_service.errors import CommandError
+
+# The steps of a run, as progress shows them. A run without changes ends after the fifth, a run of the last export after
+# the first.
+STEPS = ("digest", "stage", "check", "prepare", "compare", "write", "index", "analyze")
+# The types of records in reports, which are OneRoster's collections, by the names of their tables.
+TYPES = {table.name: {"academic_sessions": "academicSessions"}.get(table.name, table.name) for table in ROSTER_TABLES}
+# The counts of a type in a run: records by kind of change, rejected rows, and records that a later purge removed.
+COUNTS = ("added", "changed", "revived", "tombstoned", "unchanged", "refused", "purged")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of the sync. `counts`: by type of record, records by kind of change; `refused`: number of rejected rows."""
+
+    run: int
+    feed: str
+    outcome: str
+    started: str
+    # None for a run that is running or was interrupted.
+    finished: str | None
+    counts: dict[str, dict[str, int]]
+    refused: int
+    message: str | None
+    notices: list[str]
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A root cause: the rows of a file that are rejected for the same reason in the same column. `number`: from 1;
+    `line`: the first of their lines; `consequences`: the number of rows rejected because they refer to these."""
+
+    number: int
+    file: str
+    column: str | None
+    reason: str
+    rows: int
+    line: int | None
+    consequences: int
+
+
+@dataclass(frozen=True)
+class RejectedRow:
+    """A rejected row, as it is stored. `kind`: `cause`, or `consequence` for a row that is rejected only because it
+    refers to a rejected one; `cause`: the number of its root cause in the run, None if it is in no group."""
+
+    file: str
+    line: int | None
+    column: str | None
+    value: str | None
+    reason: str
+    sourcedId: str | None  # noqa: N815  (the name in exports)
+    kind: str
+    cause: int | None
+
+
+@dataclass(frozen=True)
+class RunDetails(Run):
+    """A run with all that is stored about it, but its rejected rows. `seconds`: by step, in the order of the steps."""
+
+    format: str
+    source: str
+    # The dateLastModified of its changes; None if it changed nothing.
+    stamp: str | None
+    seconds: dict[str, float]
+    # Most rows first.
+    causes: list[Cause]
+
+
+def list_runs(connection: Connection, feed: str | None, count: int) -> list[Run]:
+    """Lists all held runs, and then the latest `count` others. `feed`: only its runs. Raises CommandError for an
+    unknown feed."""
+    rows = _select_runs().order_by(sync_runs.c.id.desc())
+    if feed is not None:
+        rows = rows.where(sync_runs.c.feed_id == _find_feed(connection, feed))
+    interrupted = find_interrupted(connection)
+    held = connection.execute(rows.where(sync_runs.c.outcome == HELD)).all()
+    others = connection.execute(rows.where(sync_runs.c.outcome != HELD).limit(count)).all()
+    return [Run(**_read_fields(row, interrupted)) for row in (*held, *others)]
+
+
+def find_run(connection: Connection, run: int) -> RunDetails:
+    """Returns a run. Raises CommandError if there is none with this number."""
+    interrupted = find_interrupted(connection)
+    row = connection.execute(_select_runs().where(sync_runs.c.id == run)).one_or_none()
+    if row is None:
+        raise CommandError(f"there is no run {run}; `roster sync list` shows the runs")
+    causes = [Cause(number, **cause) for number, cause in enumerate(row.causes, 1)]
+    return RunDetails(
+        **_read_fields(row, interrupted),
+        format=row.format,
+        source=row.source,
+        stamp=row.stamp and row.stamp.isoformat(timespec="milliseconds"),
+        seconds=_sort(row.seconds, STEPS),
+        causes=sorted(causes, key=lambda cause: -cause.rows - cause.consequences),
+    )
+
+
+def count_rejected_rows(connection: Connection, run: int) -> int:
+    """Returns the number of rejected rows of a run that are stored: fewer than were rejected if they were too many, and
+    none after their retention."""
+    return connection.scalar(select(func.count()).where(sync_refusals.c.run_id == run)) or 0
+
+
+def read_rejected_rows(connection: Connection, run: int, count: int | None = None) -> Iterator[RejectedRow]:
+    """Reads the stored rejected rows of a run, or the first `count` of them: root causes before consequences."""
+    rows = select(sync_refusals).where(sync_refusals.c.run_id == run).order_by(sync_refusals.c.number).limit(count)
+    for row in connection.execute(rows):
+        yield RejectedRow(
+            row.file,
+            row.line,
+            row.header,
+            row.value,
+            row.reason,
+            row.sourced_id,
+            "consequence" if row.is_consequence else "cause",
+            None if row.cause is None else row.cause + 1,
+        )
+
+
+def _select_runs() -> Select[Any]:
+    return select(sync_runs, feeds.c.name).join(feeds, feeds.c.id == sync_runs.c.feed_id)
+
+
+def _find_feed(connection: Connection, name: str) -> int:
+    found: int | None = connection.scalar(select(feeds.c.id).where(feeds.c.name == name))
+    if found is None:
+        raise CommandError(f"there is no feed {name}; `roster feed list` shows all")
+    return found
+
+
+def _sort(found: dict[str, Any], order: tuple[str, ...]) -> dict[str, Any]:
+    """A stored object in this order; the database does not keep the order of its keys."""
+    return {key: found[key] for key in (*order, *sorted(found.keys() - set(order))) if key in found}
+
+
+def _read_fields(row: Row[Any], interrupted: frozenset[int]) -> dict[str, Any]:
+    """The fields of `Run`. `interrupted`: the ids of the runs that are interrupted if they still seem to be running."""
+    is_interrupted = row.outcome == RUNNING and row.id in interrupted
+    return {
+        "run": row.id,
+        "feed": row.name,
+        "outcome": INTERRUPTED if is_interrupted else row.outcome,
+        "started": row.started_at.isoformat(timespec="seconds"),
+        "finished": row.finished_at and row.finished_at.isoformat(timespec="seconds"),
+        "counts": {name: _sort(counts, COUNTS) for name, counts in _sort(row.counts, tuple(TYPES.values())).items()},
+        "refused": row.refused,
+        "message": INTERRUPTED_WORDS if is_interrupted else row.message,
+        "notices": row.notices,
+    }
