@@ -20,6 +20,7 @@ from roster_service.db.tables import feeds, sync_refusals, sync_runs, users
 from sync_scripts.engine.exit_codes import CODES, MEANINGS, ExitCode
 from sync_scripts.engine.runs import hold_lock
 from sync_scripts.load_oneroster import main
+from sync_scripts.reading.rejections import REJECTS_HEADER
 from tests.sync.conftest import snapshot
 from tests.sync.export_changes import both, cell, column, header, with_row
 
@@ -50,7 +51,7 @@ def test_one_json_object(springfield: Path) -> None:
     first = json.loads(run("--feed", "springfield", "--json", springfield).stdout)
     assert list(first) == [
         "feed", "run", "format", "source", "stamp", "outcome", "counts", "seconds", "message", "refused", "notices",
-        "revision", "refusals", "dry_run",
+        "revision", "causes", "refusals", "dry_run",
     ]  # fmt: skip
     assert (first["outcome"], first["revision"]) == ("done", 1)
     assert first["stamp"].endswith("Z")
@@ -86,7 +87,7 @@ def test_some_rows_are_rejected(engine: Engine, springfield: Path, tmp_path: Pat
     assert "17 rows are rejected:\nenrollments.csv, line 2, column role: must be one of" in result.stderr
     written = list(csv.DictReader(rejects.read_text(encoding="utf-8").splitlines()))
     assert [row["line"] for row in written] == [str(line) for line in range(2, 19)]
-    assert written[0].keys() == {"file", "line", "column", "value", "reason"}
+    assert written[0].keys() == set(REJECTS_HEADER)
     assert written[-1]["value"] == "p" * 79 + "…"
     stored = list(snapshot(engine, sync_refusals).values())
     assert [(row["line"], row["header"], row["value"]) for row in stored] == [
