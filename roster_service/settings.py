@@ -183,6 +183,11 @@ class Settings:
     rejection_days: int = declare_setting(
         30, read_count(1, 3650), "days that the rejected rows of a run are kept, with their values"
     )
+    change_days: int = declare_setting(
+        30,
+        read_count(0, 3650),
+        "days that the changes of a run are kept, with the values before and after; 0: none are kept",
+    )
     audit_days: int = declare_setting(400, read_count(1, 36_500), "days that the access log is kept")
     rate_storage_url: str | None = declare_setting(
         None,

@@ -35,7 +35,7 @@ from sync_scripts.engine.exit_codes import (
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.loader_command import open_roster_engine
 from sync_scripts.engine.progress import Notify, is_step, notify_steps, print_line, show_bars
-from sync_scripts.purge import delete_rejections, purge
+from sync_scripts.purge import delete_changes, delete_rejections, purge
 from sync_scripts.reading.registry import FAMILIES
 
 
@@ -76,6 +76,7 @@ def _warm_up(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
 
 def _purge(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
     delete_rejections(engine, settings.rejection_days)
+    delete_changes(engine, settings.change_days)
     notify(
         {
             "step": "purge",

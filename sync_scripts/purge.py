@@ -28,6 +28,7 @@ from sqlalchemy import (
     or_,
     select,
     type_coerce,
+    update,
 )
 from sqlalchemy.dialects.postgresql import INTERVAL
 
@@ -43,6 +44,7 @@ from roster_service.db.tables import (
     enrollments,
     orgs,
     roster_state,
+    sync_changes,
     sync_refusals,
     sync_runs,
     user_agents,
@@ -150,6 +152,17 @@ def delete_rejections(engine: Engine, days: int) -> int:
         return connection.execute(delete(sync_refusals).where(sync_refusals.c.run_id.in_(old))).rowcount
 
 
+def delete_changes(engine: Engine, days: int) -> int:
+    """Deletes the changes of all runs that started more than `days` days ago, because they have values of records.
+    Returns the number of these runs."""
+    old = and_(sync_runs.c.has_changes, sync_runs.c.started_at < NOW - _make_interval(days))
+    with engine.begin() as connection:
+        forgotten = connection.scalars(update(sync_runs).where(old).values(has_changes=False).returning(sync_runs.c.id))
+        runs = forgotten.all()
+        connection.execute(delete(sync_changes).where(sync_changes.c.run_id.in_(runs)))
+    return len(runs)
+
+
 def _make_interval(count: int) -> ColumnElement[object]:
     return type_coerce(func.make_interval(0, 0, 0, count), INTERVAL)
 
@@ -186,13 +199,14 @@ def _is_named(doomed: Table, referrer: ReferringColumn) -> ColumnElement[bool]:
 @click.command(epilog=HELP)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(as_json: bool) -> None:
-    """Remove the records that have been `tobedeleted` for longer than ROSTER_RETENTION_DAYS, and the rejected rows of
-    runs before ROSTER_REJECTION_DAYS."""
+    """Remove the records that have been `tobedeleted` for longer than ROSTER_RETENTION_DAYS, the rejected rows of
+    runs before ROSTER_REJECTION_DAYS, and the changes of runs before ROSTER_CHANGE_DAYS."""
     with exit_on_error(as_json=as_json):
         settings = Settings.from_environ(os.environ)
         with open_roster_engine(settings) as engine:
             purged = purge(engine, settings.retention_days, settings.rendition_megabytes)
             delete_rejections(engine, settings.rejection_days)
+            delete_changes(engine, settings.change_days)
         with survive_lost_output():
             if as_json:
                 click.echo(json.dumps({"outcome": "purged", "purged": purged}))

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Row, select
 
 from roster_service.cli import sync_runs as runs
 from roster_service.cli.console import as_json, open_connection, show
+from roster_service.cli.sync_changes import sync_changes
 from roster_service.db.held_runs import APPROVED, HELD, close_held, drop_export
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
@@ -85,5 +86,5 @@ def _find_held(connection: Connection, run: int) -> Row[Any, Any, Any, Any]:
     return found
 
 
-for command in runs.COMMANDS:
+for command in (*runs.COMMANDS, sync_changes):
     sync.add_command(command)

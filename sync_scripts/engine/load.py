@@ -20,8 +20,9 @@ from roster_service.db.held_runs import HELD, drop_export
 from roster_service.db.tables import user_roles, users
 from roster_service.publication import publish
 from roster_service.settings import Settings
+from sync_scripts.applying.change_log import record_changes
 from sync_scripts.applying.changes import Difference, compare, write_differences
-from sync_scripts.applying.desired_state import make_desired_state
+from sync_scripts.applying.desired_state import DesiredState, make_desired_state
 from sync_scripts.applying.feed_district import add_district
 from sync_scripts.applying.identified_parts import record_part_rows, refuse_delta_without_ids
 from sync_scripts.applying.indexes import make_missing_indexes
@@ -249,6 +250,7 @@ def _run_steps(
         return report, digest
     with watch.step("write"):
         stamp = make_next_stamp(connection)
+        _keep_changes(connection, run, record, differences, desired)
         write_differences(connection, differences, desired, feed_id, stamp)
         store_fingerprints()
     with watch.step("index"):
@@ -258,6 +260,18 @@ def _run_steps(
     return dataclasses.replace(
         report, stamp=stamp, revision=publish(connection, options.settings.rendition_megabytes, as_of=stamp)
     ), digest
+
+
+def _keep_changes(
+    connection: Connection,
+    run: _LoadRequest,
+    record: RunRecord | None,
+    differences: list[Difference],
+    desired: DesiredState,
+) -> None:
+    """Stores what the run is about to change, unless the settings say otherwise."""
+    if record is not None and run.options.settings.change_days:
+        record_changes(connection, record.number, differences, desired)
 
 
 def _report_last_export(

@@ -504,6 +504,15 @@ CREATE TABLE public.signing_keys (
     retired_at timestamp(3) with time zone
 );
 
+CREATE TABLE public.sync_changes (
+    run_id bigint NOT NULL,
+    type text NOT NULL COLLATE pg_catalog."C",
+    sourced_id text NOT NULL COLLATE pg_catalog."C",
+    change text NOT NULL COLLATE pg_catalog."C",
+    previous_stamp timestamp(3) with time zone NOT NULL,
+    fields jsonb
+);
+
 CREATE TABLE public.sync_refusals (
     run_id bigint NOT NULL,
     number integer NOT NULL,
@@ -534,6 +543,7 @@ CREATE TABLE public.sync_runs (
     notices text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
     kept_digest bytea,
     causes jsonb DEFAULT '[]'::jsonb NOT NULL,
+    has_changes boolean DEFAULT false NOT NULL,
     CONSTRAINT ck_sync_runs_outcome CHECK ((outcome = ANY (ARRAY['running'::text, 'done'::text, 'unchanged'::text, 'held'::text, 'approved'::text, 'discarded'::text, 'refused'::text, 'failed'::text, 'interrupted'::text])))
 );
 
@@ -749,6 +759,8 @@ CREATE INDEX ix_audit_vendor_id_at ON public.audit USING btree (vendor_id, at);
 
 CREATE INDEX ix_oauth_clients_vendor_id ON public.oauth_clients USING btree (vendor_id);
 
+CREATE INDEX ix_sync_changes_run_id ON public.sync_changes USING btree (run_id);
+
 CREATE INDEX ix_sync_runs_feed_id ON public.sync_runs USING btree (feed_id);
 
 CREATE INDEX ix_visible_orgs_key_feed_id ON public.visible_orgs USING btree (key, feed_id);
@@ -762,6 +774,9 @@ ALTER TABLE ONLY public.api_keys
 
 ALTER TABLE ONLY public.oauth_clients
     ADD CONSTRAINT fk_oauth_clients_vendor_id FOREIGN KEY (vendor_id) REFERENCES public.vendors(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.sync_changes
+    ADD CONSTRAINT fk_sync_changes_run_id FOREIGN KEY (run_id) REFERENCES public.sync_runs(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.sync_refusals
     ADD CONSTRAINT fk_sync_refusals_run_id FOREIGN KEY (run_id) REFERENCES public.sync_runs(id) ON DELETE CASCADE;

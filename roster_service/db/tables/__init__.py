@@ -3,7 +3,7 @@
 from roster_service.db.tables.access import Moment, api_keys, audit, rate_hits, rate_windows, usage, visible_orgs
 from roster_service.db.tables.accounts import oauth_clients, signing_keys, vendor_grants, vendors
 from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
-from roster_service.db.tables.feeds import feeds, sync_refusals, sync_runs
+from roster_service.db.tables.feeds import feeds, sync_changes, sync_refusals, sync_runs
 from roster_service.db.tables.orderings import ordering_chunks, orderings
 from roster_service.db.tables.renditions import rendered_records, renditions
 from roster_service.db.tables.roster import (
@@ -50,6 +50,7 @@ __all__ = [
     "renditions",
     "roster_state",
     "signing_keys",
+    "sync_changes",
     "sync_refusals",
     "sync_runs",
     "usage",

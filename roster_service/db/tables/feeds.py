@@ -1,4 +1,4 @@
-"""The tables of the sync: feeds, their runs, and the rejected rows of a run."""
+"""The tables of the sync: feeds, their runs, and the rejected rows and the changes of a run."""
 
 from __future__ import annotations
 
@@ -60,6 +60,8 @@ sync_runs = Table(
     Column("refused", Integer, nullable=False, server_default=text("0")),
     # The groups of the root causes of rejected rows, as `Cause` of sync_scripts/reading/rejections.py has them.
     Column("causes", JSONB, nullable=False, server_default=text("'[]'")),
+    # Whether sync_changes has the changes of the run; false for a run that stored none, or whose changes were deleted.
+    Column("has_changes", Boolean, nullable=False, server_default=text("false")),
     # The export of a held run, kept until it is approved or discarded.
     Column("kept_export", CText),
     # The digest of that export as it was read: an approval loads no other export.
@@ -87,4 +89,18 @@ sync_refusals = Table(
     Column("cause", Integer),
     # Whether the row is rejected only because it refers to a rejected row.
     Column("is_consequence", Boolean, nullable=False, server_default=text("false")),
+)
+
+# The stored records that a run changed, revived or marked as deleted; records that it added have its stamp.
+sync_changes = Table(
+    "sync_changes",
+    metadata,
+    Column("run_id", ForeignKey("sync_runs.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("type", CText, nullable=False),
+    Column("sourced_id", CText, nullable=False),
+    Column("change", CText, nullable=False),
+    # The dateLastModified of the record before the run.
+    Column("previous_stamp", Stamp, nullable=False),
+    # {field: [value before, value after]}; NULL for a record that was marked as deleted.
+    Column("fields", JSONB),
 )

@@ -1,0 +1,122 @@
+"""The changes of a run: the records that it added, changed, revived, and marked as deleted.
+
+sync_changes has the changes of stored records, each with the stamp that the record had before. A record that a run
+added has no change of that run, but has its stamp: today, or before a later change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Table,
+    and_,
+    cast,
+    except_,
+    func,
+    literal,
+    null,
+    select,
+    union,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from roster_service.db.run_history import TYPES
+from roster_service.db.tables import ROSTER_TABLES, CText, sync_changes, sync_runs
+from roster_service.errors import CommandError
+
+ADDED = "added"
+# Rows that one round trip brings.
+FETCHED = 10_000
+
+
+@dataclass(frozen=True)
+class Change:
+    """A record that a run changed. `change`: `added`, `changed`, `revived` or `tombstoned`; `fields`: for each field
+    that differs, its name in exports, with the values before and after; none if only its children changed."""
+
+    type: str
+    sourcedId: str  # noqa: N815  (the name in exports)
+    change: str
+    fields: dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class ChangeHistory:
+    """The changes of one run. `missing`: later runs of the feed that stored no changes, so the records that this run
+    added and they changed are not known as added."""
+
+    run: Row[Any]
+    missing: Sequence[int]
+
+    def count(self, connection: Connection, kind: str | None = None) -> dict[str, dict[str, int]]:
+        """The number of records by type and change, of the types and changes that occur."""
+        counts: dict[str, dict[str, int]] = {}
+        for table in _choose_tables(kind):
+            rows = self._select(table).subquery()
+            counted = select(rows.c.change, func.count()).group_by(rows.c.change).order_by(rows.c.change)
+            found = {row[0]: row[1] for row in connection.execute(counted)}
+            counts |= {TYPES[table.name]: found} if found else {}
+        return counts
+
+    def read(self, connection: Connection, kind: str | None = None, count: int | None = None) -> Iterator[Change]:
+        """The changes, or the first `count` of each type, by type, change and sourcedId. `kind`: only this type."""
+        for table in _choose_tables(kind):
+            rows = self._select(table).subquery()
+            ordered = select(rows).order_by(rows.c.change, rows.c.sourced_id).limit(count)
+            for row in connection.execution_options(yield_per=FETCHED).execute(ordered):
+                fields = {
+                    name: {"before": before, "after": after} for name, (before, after) in (row.fields or {}).items()
+                }
+                yield Change(TYPES[table.name], row.sourced_id, row.change, fields)
+
+    def _select(self, table: Table) -> Any:
+        """(sourced_id, change, fields) of the changed records of a table."""
+        of_type = sync_changes.c.type == TYPES[table.name]
+        stored = select(sync_changes.c.sourced_id, sync_changes.c.change, sync_changes.c.fields).where(
+            sync_changes.c.run_id == self.run.id, of_type
+        )
+        today = select(table.c.sourced_id).where(
+            table.c.feed_id == self.run.feed_id, table.c.date_last_modified == self.run.stamp
+        )
+        changed_later = select(sync_changes.c.sourced_id).where(
+            of_type, sync_changes.c.run_id.in_(self._select_later()), sync_changes.c.previous_stamp == self.run.stamp
+        )
+        others = select(sync_changes.c.sourced_id).where(sync_changes.c.run_id == self.run.id, of_type)
+        added = except_(union(today, changed_later), others).subquery()
+        columns = (added.c.sourced_id, literal(ADDED, CText).label("change"), cast(null(), JSONB).label("fields"))
+        return stored.union_all(select(*columns))
+
+    def _select_later(self) -> Select[Any]:
+        return select(sync_runs.c.id).where(_is_later(self.run))
+
+
+def find_changes(connection: Connection, run: int) -> ChangeHistory | None:
+    """The changes of a run; None if it changed nothing. Raises CommandError for an unknown run, and for a run whose
+    changes are not stored."""
+    row = connection.execute(select(sync_runs).where(sync_runs.c.id == run)).one_or_none()
+    if row is None:
+        raise CommandError(f"there is no run {run}; `roster sync list` shows the runs")
+    if row.stamp is None:
+        return None
+    if not row.has_changes:
+        raise CommandError(
+            f"the changes of the run {run} are not stored; ROSTER_CHANGE_DAYS says for how long they are"
+        )
+    without = select(sync_runs.c.id).where(_is_later(row), sync_runs.c.stamp.is_not(None), ~sync_runs.c.has_changes)
+    return ChangeHistory(row, connection.scalars(without.order_by(sync_runs.c.id)).all())
+
+
+def _is_later(run: Row[Any]) -> ColumnElement[bool]:
+    """The condition that a run of the same feed came later."""
+    return and_(sync_runs.c.feed_id == run.feed_id, sync_runs.c.id > run.id)
+
+
+def _choose_tables(kind: str | None) -> Sequence[Table]:
+    return [table for table in ROSTER_TABLES if kind is None or TYPES[table.name] == kind]
