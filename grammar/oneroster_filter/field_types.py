@@ -112,12 +112,17 @@ class FieldTypes(Mapping[str, FieldType]):
             field: An unknown field.
 
         Returns:
-            A known name, or None where none is similar.
+            A known name: the same in another letter case, else one that ends with the unknown name (`roles.role` for
+            `role`), else a similar one. None where there is none.
         """
         if len(field) > LONGEST_MISSPELLING:
             return None
         known = {name.lower(): name for name in self._types}
-        near = get_close_matches(field.lower(), known, n=1)
+        wanted = field.lower()
+        if wanted in known:
+            return known[wanted]
+        ending = [name for name in known if name.endswith(f".{wanted}")]
+        near = ending or get_close_matches(wanted, known, n=1)
         return known[near[0]] if near else None
 
     def below(self, field: str) -> list[str]:

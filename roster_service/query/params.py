@@ -31,7 +31,8 @@ class Limits:
 class Params:
     """The query parameters of a request, with defaults filled in.
 
-    `limit` and `offset` count records. `fields`: the names as the caller wrote them, or None for all fields.
+    `limit` and `offset` count records. `fields`: the names as the caller wrote them, blank ones too, or None for all
+    fields.
     """
 
     limit: int
@@ -97,8 +98,8 @@ def _read_order(texts: Sequence[str], _limits: Limits) -> bool:
 def _read_fields(texts: Sequence[str], _limits: Limits) -> tuple[str, ...]:
     _require_length("fields", texts, LONGEST_FIELDS)
     names = tuple(name.strip(" ") for text in texts for name in text.split(","))
-    if not all(names):
-        raise RefusedRequestError(Problem.BLANK_SELECTION, "the parameter `fields` contains a blank name")
+    if not any(names):
+        raise RefusedRequestError(Problem.BLANK_SELECTION, "the parameter `fields` has no name")
     return names
 
 
@@ -147,8 +148,8 @@ FIELDS = Parameter(
     "fields",
     _read_fields,
     {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "[^, ]"}},
-    f"The fields to return, comma-separated, at most {LONGEST_FIELDS} characters. The service ignores unknown names, "
-    "with a warning.",
+    f"The fields to return, comma-separated, at most {LONGEST_FIELDS} characters. The service ignores unknown and "
+    "blank names, with a warning.",
     repeatable=True,
 )
 

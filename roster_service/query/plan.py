@@ -87,7 +87,8 @@ def make_plan(
     """Checks the parameters against the record type as these content rights show it.
 
     Raises RefusedRequestError (FILTER) for a filter that cannot be parsed, names an unknown field, or compares a field
-    with a value of another type. An unknown name in `sort` or `fields` becomes a notice, as the standard requires.
+    with a value of another type. An unknown name in `sort` or `fields` becomes a notice, as the standard requires; so
+    does a blank one in `fields`.
     """
     view = make_resource_view(record, rights)
     sort, sort_notices = _check_sort(params.sort, view)
@@ -120,9 +121,8 @@ def _describe(error: FilterError, text: str) -> str:
 def _check_sort(name: str | None, view: ResourceView) -> tuple[str | None, tuple[Notice, ...]]:
     if name is None or is_sortable(name, view.filter_types):
         return name, ()
-    description = (
-        f"`sort` names {name[:80]!r}, which is not a sortable field{_suggest(name, view.filter_types)}; it was ignored"
-    )
+    sortable = [known for known in view.filter_types if is_sortable(known, view.filter_types)]
+    description = f"`sort` names {name[:80]!r}, which is not a sortable field{_suggest(name, sortable)}; it was ignored"
     return None, (Notice(Problem.SORT_FIELD, description),)
 
 
@@ -136,14 +136,16 @@ def _check_fields(names: tuple[str, ...] | None, view: ResourceView) -> tuple[tu
     every = tuple(view.fields)
     if names is None:
         return every, ()
-    unknown = [name for name in dict.fromkeys(names) if name not in view.fields]
     chosen = tuple(name for name in every if name in names)
-    if not unknown:
-        return chosen, ()
-    listed = ", ".join(f"{name[:80]!r}{_suggest(name, every)}" for name in unknown[:5])
-    outcome = "they were ignored" if chosen else "no name is known, so all fields are returned"
-    notice = Notice(Problem.SELECTION_FIELD, f"`fields` has unknown names: {listed}; {outcome}")
-    return chosen or every, (notice,)
+    notices = []
+    unknown = [name for name in dict.fromkeys(names) if name and name not in view.fields]
+    if unknown:
+        listed = ", ".join(f"{name[:80]!r}{_suggest(name, every)}" for name in unknown[:5])
+        outcome = "they were ignored" if chosen else "no name is known, so all fields are returned"
+        notices.append(Notice(Problem.SELECTION_FIELD, f"`fields` has unknown names: {listed}; {outcome}"))
+    if "" in names:
+        notices.append(Notice(Problem.BLANK_SELECTION, "`fields` has a blank name, which was ignored"))
+    return chosen or every, tuple(notices)
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:

@@ -37,8 +37,10 @@ def make_links(address: str, pairs: Sequence[tuple[str, str]], limit: int, offse
     if limit == 0:
         return ""
     last = max(0, (total - 1) // limit * limit)
-    # `next` and `prev` keep an offset that is no multiple of the limit; `last` is always a multiple.
-    offsets = {"next": offset + limit, "last": last, "first": 0, "prev": max(0, offset - limit)}
+    # `next` and `prev` keep an offset that is no multiple of the limit; `last` is always a multiple. Past the end,
+    # `prev` is the last page that has records.
+    previous = last if offset >= total else max(0, offset - limit)
+    offsets = {"next": offset + limit, "last": last, "first": 0, "prev": previous}
     if offset + limit >= total:
         del offsets["next"]
     if offset == 0:

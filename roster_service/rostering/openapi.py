@@ -12,15 +12,15 @@ from roster_service.access.scopes import EXPLANATIONS, TOKEN_PATH
 from roster_service.access.throttling.rate_state import describe_headers
 from roster_service.query.params import FILTER, LIMIT, Limits, Parameter
 from roster_service.rostering.endpoints import Cardinality, Endpoint
-from roster_service.rostering.operations import list_parameters
+from roster_service.rostering.operations import COUNT, list_parameters
 from roster_service.rostering.status_info import StatusInfo, StatusInfoSet
 from roster_service.schemas.versions import Version
 
 COLLECTION_HEADERS: dict[str, Any] = {
-    "X-Total-Count": {"description": "Number of records on all pages", "schema": {"type": "integer"}},
     "Link": {"description": "next, last, first, prev (RFC 8288)", "schema": {"type": "string"}},
 }
-STATE_HEADERS: dict[str, Any] = {
+RECORD_HEADERS: dict[str, Any] = {
+    COUNT: {"description": "Number of records on all pages; 1 for a single record", "schema": {"type": "integer"}},
     "X-Roster-Revision": {
         "description": "Changes when a sync changes the roster",
         "schema": {"type": "integer"},
@@ -98,7 +98,7 @@ def make_api(app: Flask, version: Version) -> RosteringApi:
 def describe_endpoint(endpoint: Endpoint, version: Version, limits: Limits) -> dict[str, Any]:
     """Returns the OpenAPI operation object of an endpoint."""
     collection = endpoint.cardinality is Cardinality.COLLECTION
-    headers = RATE_HEADERS | STATE_HEADERS | (COLLECTION_HEADERS if collection else {})
+    headers = RATE_HEADERS | RECORD_HEADERS | (COLLECTION_HEADERS if collection else {})
     content = {"application/json": {"schema": make_envelope(endpoint, version)}}
     responses: dict[str, Any] = {
         "200": {"description": endpoint.summary, "headers": headers, "content": content},

@@ -30,6 +30,7 @@ from roster_service.rostering.status_info import make_warning
 from roster_service.schemas.versions import Version
 
 MAX_QUERY_FIELDS = 100
+COUNT = "X-Total-Count"
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -159,7 +160,7 @@ def list_parameters(endpoint: Endpoint) -> tuple[Parameter, ...]:
 def show_page(planned: PlannedRequest, page: Page) -> AnswerBody:
     """Returns the body and headers for a page of a collection."""
     plan = planned.plan
-    headers = {"X-Total-Count": str(page.total)}
+    headers = {COUNT: str(page.total)}
     links = make_links(planned.address.plain, planned.pairs, plan.limit, plan.offset, page.total)
     if links:
         headers["Link"] = links
@@ -168,12 +169,15 @@ def show_page(planned: PlannedRequest, page: Page) -> AnswerBody:
 
 
 def show_record(planned: PlannedRequest, text: str | None) -> AnswerBody:
-    """Returns the body for a single record. Raises RefusedRequestError (UNKNOWN_RECORD) where `text` is None."""
+    """Returns the body and headers for a single record.
+
+    Raises RefusedRequestError (UNKNOWN_RECORD) where `text` is None.
+    """
     key = planned.operation.endpoint.resource.singular
     if text is None:
         wanted = dict(planned.plan.path_ids)["sourcedId"][:255]
         raise RefusedRequestError(Problem.UNKNOWN_RECORD, f"there is no {key} {wanted!r}")
-    return AnswerBody(f'{{"{key}":{put_root(text, planned.base_url)}{_make_end(planned)}'.encode(), 1, {})
+    return AnswerBody(f'{{"{key}":{put_root(text, planned.base_url)}{_make_end(planned)}'.encode(), 1, {COUNT: "1"})
 
 
 def _make_end(planned: PlannedRequest) -> str:

@@ -356,7 +356,7 @@ def expect(cell: Cell) -> Outcome:
     if cell.endpoint.cardinality is Cardinality.SINGLE:
         wanted = dict(cell.ids)["sourcedId"]
         found = [record for record in records if record["sourcedId"] == wanted]
-        return Outcome(200, minor, collection.singular, found) if found else Outcome(404, "unknownobject")
+        return Outcome(200, minor, collection.singular, found, 1) if found else Outcome(404, "unknownobject")
     start, limit = int(query.get("offset", 0)), int(query.get("limit", 100))
     return Outcome(200, minor, collection.plural, records[start : start + limit], len(records))
 

@@ -91,6 +91,10 @@ def test_a_filter_that_is_refused_says_where_and_why(
     assert column is None or f"column {column} " in explained
 
 
+def test_the_role_of_1_1_is_refused_in_1_2_with_the_name_that_it_has_there(client: RosterClient) -> None:
+    assert "did you mean roles.role?" in client.call("v1p2", "/users", {"filter": "role='student'"}).description
+
+
 @each_version
 @pytest.mark.parametrize("length", [pytest.param(4097, id="one-more-than-allowed"), pytest.param(100_000, id="100-kB")])
 def test_a_long_filter_is_refused_by_its_length(client: RosterClient, version: str, length: int) -> None:

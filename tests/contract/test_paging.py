@@ -113,7 +113,7 @@ def test_links_are_absolute_and_lead_back_to_the_same_path(
 
 @each_path(SINGLES)
 def test_a_single_record_has_no_pages(client: RosterClient, version: str, endpoint: Endpoint) -> None:
-    assert not {"Link", "X-Total-Count"} & set(client.call(version, endpoint.address).headers.keys())
+    assert "Link" not in client.call(version, endpoint.address).headers
 
 
 CARRIED = {

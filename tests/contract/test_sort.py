@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from .client import ORGS_METADATA, SCOPES, STUDENTS_METADATA, VERSIONS, RosterClient
@@ -127,6 +129,22 @@ def test_a_name_that_is_no_field_to_sort_by_is_ignored_with_a_warning(
 @each_version
 def test_a_near_name_is_suggested(client: RosterClient, version: str) -> None:
     assert "'familyName'" in client.call(version, "/users", "sort=familyname").description
+
+
+@each_version
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("grades", id="a-list"),
+        pytest.param("grade", id="near-a-list"),
+        pytest.param("metadata", id="all-metadata"),
+        pytest.param("agents.sourcedId", id="through-a-list"),
+    ],
+)
+def test_no_name_is_suggested_that_would_be_ignored(client: RosterClient, version: str, name: str) -> None:
+    description = client.call(version, "/users", {"sort": name}).description
+    for suggestion in re.findall(r"did you mean '([^']+)'", description):
+        assert client.call(version, "/users", {"sort": suggestion}).info is None
 
 
 @each_version

@@ -146,6 +146,7 @@ SUGGESTIONS = {
     "a slip": ("statsu='x'", "status"),
     "a name below": ("class='x'", "class.sourcedId"),
     "a slip below": ("roles.rol='x'", "roles.role"),
+    "the end of a name": ("begindate='x'", "roles.beginDate"),
     "nothing near": ("shoeSize='42'", None),
     "nothing near a name of absurd length": ("s" * 65 + "='x'", None),
 }

@@ -43,6 +43,10 @@ LINKS = [
     (10, 500, 503, {"last": 500, "first": 0, "prev": 490}),
     (10, 5, 503, {"next": 15, "last": 500, "first": 0, "prev": 0}),
     (1, 1, 3, {"next": 2, "last": 2, "first": 0, "prev": 0}),
+    (10, 503, 503, {"last": 500, "first": 0, "prev": 500}),
+    (10, 5000, 503, {"last": 500, "first": 0, "prev": 500}),
+    (10, 10, 10, {"last": 0, "first": 0, "prev": 0}),
+    (10, 20, 0, {"last": 0, "first": 0, "prev": 0}),
     (0, 0, 503, {}),
     (0, 7, 503, {}),
 ]
@@ -79,6 +83,7 @@ def test_links_survive_any_parameter_and_lead_where_they_say(text: str, limit: i
     assert starts["first"] == 0
     assert starts["last"] <= max(0, total - 1) < starts["last"] + limit
     assert ("prev" in starts) is (offset > 0)
+    assert starts.get("prev", 0) < max(total, 1)
 
 
 TOKEN = AccessToken(
