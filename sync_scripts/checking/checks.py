@@ -93,7 +93,7 @@ def check_files(connection: Connection, form: Format, retention: Retention) -> C
                 ),
             )
         ]
-    return CheckResult(failures.read_findings(), rejected, retention)
+    return CheckResult(failures.read_findings(staged), rejected, retention)
 
 
 def _refuse_duplicates(connection: Connection, files: Iterable[StagedFile]) -> None:
@@ -105,7 +105,7 @@ def _refuse_duplicates(connection: Connection, files: Iterable[StagedFile]) -> N
         if file.file.unique and _has_duplicates(connection, file) and failures.run(file, [_check_duplicates(file)])
     ]
     if failing:
-        refuse_if(failures.read_findings())
+        refuse_if(failures.read_findings(file.file.name for file in failing))
 
 
 def _run_first(connection: Connection, form: Format, retention: Retention, failures: Failures) -> list[str]:

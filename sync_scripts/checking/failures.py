@@ -152,13 +152,11 @@ class Failures:
                 known = self._causes[number]
                 self._causes[number] = replace(known, consequences=known.consequences + count)
 
-    def read_findings(self) -> Findings:
-        """The findings of all files: root causes before consequences, in each file in the order of its lines."""
-        parts = [
-            self._read(failed, is_consequence=is_consequence)
-            for is_consequence in (False, True)
-            for failed in self._failed.values()
-        ]
+    def read_findings(self, names: Iterable[str]) -> Findings:
+        """The findings of the files with these names, in this order: root causes before consequences, in each file in
+        the order of its lines."""
+        failed = [self._failed[name] for name in names if name in self._failed]
+        parts = [self._read(it, is_consequence=is_consequence) for is_consequence in (False, True) for it in failed]
         return replace(Findings.sum(parts), causes=tuple(self._causes))
 
     def _read(self, failed: FailedRows, *, is_consequence: bool) -> Findings:

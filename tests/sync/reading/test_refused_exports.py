@@ -10,7 +10,6 @@ from sqlalchemy import Engine
 
 from sync_scripts.engine.load import Options, load
 from sync_scripts.formats.oneroster import ONEROSTER_1_1
-from sync_scripts.reading.rejections import SHOWN
 from tests.extent import every_other
 from tests.sync.conftest import SHELBYVILLE, SPRINGFIELD, read_refusal, read_rejects
 from tests.sync.export_changes import (
@@ -285,7 +284,6 @@ def test_many_are_shown_by_their_causes_and_all_are_counted(engine: Engine, spri
         "enrollments.csv, column role: 17 rows, first in line 2: must be one of administrator, aide, proctor, student, "
         "teacher",
     ]
-    assert str(findings).count("\n") == SHOWN
     assert report.refused == 38
 
 
@@ -297,9 +295,11 @@ def test_findings_come_in_the_order_of_the_files(shared_engine: Engine, springfi
         cell("orgs", 4, "type", "x"),
     )(springfield)
     report = load(shared_engine, "feed", springfield, options=Options(dry_run=True))
-    places = [(refusal.file, refusal.line) for refusal in report.findings.first]
+    first = report.findings.first
+    places = [(refusal.file, refusal.line) for refusal in first]
     assert places[:2] == [("orgs.csv", 4), ("orgs.csv", 5)]
-    assert places == sorted(places, key=lambda place: (FILE_ORDER.index(place[0]), place[1]))
+    ordered = sorted(first, key=lambda it: (it.is_consequence, FILE_ORDER.index(it.file), it.line))
+    assert [(it.file, it.line) for it in ordered] == places
     assert {("users.csv", 3), ("users.csv", 9)} < set(places)
 
 
