@@ -74,7 +74,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
         own_sessions=False,
     )
     keys = KeyRing(accounts, settings.read_secret_key())
-    issuer = settings.public_url or f"http://{settings.host}:{settings.port}"
+    issuer = settings.public_url or f"http://{settings.host_and_port}"
 
     app = Flask("roster_service", static_folder=None)
     register_request_log(app, settings.slow_milliseconds)

@@ -265,6 +265,16 @@ class Settings:
         return cls(**values)
 
     @property
+    def host_and_port(self) -> str:
+        """The address and the port to listen on, as in a URL: an IPv6 address is in brackets."""
+        return f"[{self.host}]:{self.port}" if self.is_ipv6 else f"{self.host}:{self.port}"
+
+    @property
+    def is_ipv6(self) -> bool:
+        """Whether the address to listen on is an IPv6 address."""
+        return ":" in self.host
+
+    @property
     def secret_key_path(self) -> Path:
         """The file of the secret key, if no setting gives it."""
         return self.home / "secret_key"

@@ -81,13 +81,13 @@ def is_loopback(host: str) -> bool:
 
 def require_free_port(settings: Settings) -> None:
     """Raises CommandError if the service cannot listen on its address and port."""
-    with socket.socket() as probe:
+    with socket.socket(socket.AF_INET6 if settings.is_ipv6 else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((settings.host, settings.port))
         except OSError as error:
             raise CommandError(
-                f"cannot listen on {settings.host}:{settings.port} ({error.strerror}); "
+                f"cannot listen on {settings.host_and_port} ({error.strerror}); "
                 f"choose another port: `make run PORT={settings.port + 1}`"
             ) from None
 
@@ -143,7 +143,7 @@ def wait_until_answering(settings: Settings, child: subprocess.Popen[bytes]) -> 
 
 def announce(settings: Settings, account: DemoAccount | None, *, as_json: bool, is_ready: bool) -> None:
     """Prints the address of the service, and example calls if there is a demo account."""
-    root = settings.public_url or f"http://{settings.host}:{settings.port}"
+    root = settings.public_url or f"http://{settings.host_and_port}"
     if as_json:
         click.echo(json.dumps({"url": root, "demo": None if account is None else dataclasses.asdict(account)}))
         return

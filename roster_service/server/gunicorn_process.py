@@ -25,7 +25,7 @@ GRACEFUL_SECONDS = 22
 def make_options(settings: Settings) -> dict[str, Any]:
     """Returns gunicorn's options for `roster run`."""
     return {
-        "bind": f"{settings.host}:{settings.port}",
+        "bind": settings.host_and_port,
         "workers": settings.workers,
         "worker_class": WORKER_CLASS,
         "timeout": find_worker_timeout(settings),

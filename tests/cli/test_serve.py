@@ -30,6 +30,24 @@ PROJECT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "from roster_service.cli import main; main()", "run"]
 
 
+def has_ipv6() -> bool:
+    """Whether this machine has the loopback address of IPv6."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+# The address, and how a URL shows it.
+HOSTS: list[Any] = [
+    pytest.param("127.0.0.1", "127.0.0.1", id="IPv4"),
+    pytest.param(
+        "::1", "[::1]", id="IPv6", marks=[long, pytest.mark.skipif(not has_ipv6(), reason="there is no IPv6")]
+    ),
+]
+
+
 @pytest.fixture
 def free_port() -> int:
     """A port that nobody listens on."""
@@ -85,15 +103,18 @@ def test_the_embedded_service_starts_stops_and_starts_again_on_its_data(tmp_path
     assert all(known["demo"][name] in printed for name in ("client_id", "client_secret", "api_key", "password"))
 
 
-def test_an_own_database_gets_no_demo_and_no_embedded_server(database_url: str, tmp_path: Path, free_port: int) -> None:
-    environment = environment_of(database_url=database_url, home=str(tmp_path), port=str(free_port), workers="1")
-    with serving(environment, "--json") as (_, printed):
+@pytest.mark.parametrize(("host", "shown"), HOSTS)
+def test_an_own_database_gets_no_demo_and_no_embedded_server(
+    database_url: str, tmp_path: Path, free_port: int, host: str, shown: str
+) -> None:
+    own = {"database_url": database_url, "home": str(tmp_path), "host": host, "port": str(free_port), "workers": "1"}
+    with serving(environment_of(**own), "--json") as (_, printed):
         known = json.loads(printed.splitlines()[-1])
         with pytest.raises(HTTPError) as refused:
             urlopen(f"{known['url']}/ims/oneroster/v1p1/orgs")
         refused.value.close()
     assert refused.value.code == 401
-    assert known["demo"] is None
+    assert known == {"url": f"http://{shown}:{free_port}", "demo": None}
     assert not (tmp_path / "postgres").exists()
 
 
@@ -251,13 +272,12 @@ def test_the_sentence_names_the_package_of_the_extra() -> None:
     assert declared["options.extras_require"]["embedded"].split() == [EXTRA]
 
 
-def test_a_taken_port_is_one_sentence(database_url: str) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+@pytest.mark.parametrize(("host", "shown"), HOSTS)
+def test_a_taken_port_is_one_sentence(database_url: str, host: str, shown: str) -> None:
+    with socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as taken:
         port = taken.getsockname()[1]
-        environment = environment_of(port=str(port), database_url=database_url)
+        environment = environment_of(host=host, port=str(port), database_url=database_url)
         done = subprocess.run(COMMAND, env=environment, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"roster: cannot listen on 127.0.0.1:{port} (Address already in use)")
+    assert done.stderr.startswith(f"roster: cannot listen on {shown}:{port} (Address already in use)")
     assert done.stderr.count("\n") == 1
