@@ -19,7 +19,8 @@ def set_up_log(settings: Settings) -> None:
 
 
 class Logger(glogging.Logger):  # type: ignore[misc]  # gunicorn has no types
-    """gunicorn's logger, without handlers of its own and without an access log."""
+    """gunicorn's logger, without handlers of its own. The service logs each request itself; the worker has no caller of
+    gunicorn's access log, whose lines would have query strings and ids of students."""
 
     def setup(self, cfg: Any) -> None:
         """Sets up the loggers; gunicorn calls it at its start and after each change of the configuration."""
@@ -32,7 +33,3 @@ class Logger(glogging.Logger):  # type: ignore[misc]  # gunicorn has no types
         set_up_log(settings)
         self.error_log.handlers.clear()
         self.error_log.propagate = True
-
-    def access(self, resp: Any, req: Any, environ: Any, request_time: Any) -> None:
-        """Writes nothing: gunicorn's lines have query strings and ids of students. The service logs each request
-        itself."""
