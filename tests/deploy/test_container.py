@@ -84,6 +84,11 @@ def test_what_is_copied_is_there() -> None:
     assert {"setup.cfg", "pyproject.toml", "README.md", "LICENSE", "wsgi.py", "grammar", "roster_service"} < set(copied)
 
 
+def leave_out_of_environment(*prefixes: str) -> dict[str, str]:
+    """The environment of this process without these variables: PYTHONPATH would show pip what a checkout needs."""
+    return {name: text for name, text in os.environ.items() if not name.startswith(prefixes)}
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the build stage leaves in /opt/roster, built elsewhere."""
@@ -102,7 +107,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     shutil.copy(PROJECT / part, to)
         elif name == "RUN":
             script = rest.replace(INSTALLED, str(installed))
-            environment = {**os.environ, "PATH": f"{Path(sys.base_prefix) / 'bin'}:{os.environ['PATH']}"}
+            environment = leave_out_of_environment("PYTHON")
+            environment["PATH"] = f"{Path(sys.base_prefix) / 'bin'}:{os.environ['PATH']}"
             done = subprocess.run(
                 ["sh", "-ec", script], cwd=source, env=environment, capture_output=True, text=True, check=False
             )
@@ -118,7 +124,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_command_serves_and_the_health_check_says_so(built: Path, database_url: str, tmp_path: Path) -> None:
     variables = dict(one.split("=", 1) for one in FINAL.find("ENV"))
     path = variables["PATH"].replace(INSTALLED, str(built))
-    environment = {name: text for name, text in os.environ.items() if not name.startswith((PREFIX, "PYTHON"))}
+    environment = leave_out_of_environment(PREFIX, "PYTHON")
     environment |= variables | {"PATH": path, "ROSTER_HOME": str(tmp_path), "ROSTER_PORT": str(find_free_port())}
     environment |= {"ROSTER_DATABASE_URL": database_url, "ROSTER_SECRET_KEY": SECRET_KEY, "ROSTER_WORKERS": "1"}
     check = json.loads(FINAL.find("HEALTHCHECK")[0].partition("CMD ")[2])
