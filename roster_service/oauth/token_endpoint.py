@@ -1,4 +1,4 @@
-"""`POST /oauth/token` (RFC 6749, section 4.4) and `/.well-known/jwks.json`.
+"""`POST /oauth/token` (RFC 6749, section 4.4), `/.well-known/jwks.json` and the metadata of RFC 8414.
 
 Authlib implements the protocol: client authentication, grant types and the format of errors. This module gives it the
 client, its scopes and the claims of the token, which is a JWT (RFC 9068).
@@ -14,6 +14,7 @@ from authlib.integrations.flask_oauth2.requests import FlaskOAuth2Payload, Flask
 from authlib.oauth2.rfc6749 import ClientMixin, OAuth2Request
 from authlib.oauth2.rfc6749.errors import InvalidClientError, InvalidScopeError
 from authlib.oauth2.rfc6749.grants import ClientCredentialsGrant
+from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 from authlib.oauth2.rfc9068 import JWTBearerTokenGenerator
 from flask import Flask, Request, Response, jsonify, request
 from joserfc.jwk import KeySet
@@ -24,12 +25,19 @@ from roster_service.access.credentials.access_token import make_access_token_aud
 from roster_service.access.credentials.secrets import verify_secret
 from roster_service.access.credentials.signing_keys import ALGORITHM, KeyRing
 from roster_service.access.scope_grants import grant_scopes
-from roster_service.access.scopes import TOKEN_PATH, read_scopes
+from roster_service.access.scopes import TOKEN_PATH, Scope, ScopeName, read_scopes
 from roster_service.access.throttling.token_throttle import TokenThrottle
 from roster_service.access.vendors import RegisteredClient, find_client
 from roster_service.oauth.transport import is_secure
+from roster_service.schemas.versions import VERSIONS
 
 JWKS_PATH = "/.well-known/jwks.json"
+METADATA_PATH = "/.well-known/oauth-authorization-server"
+GRANT_TYPE = "client_credentials"
+NO_GRANT_TYPE = (
+    f"the parameter grant_type is missing; send grant_type={GRANT_TYPE} in a form, with the Content-Type "
+    "application/x-www-form-urlencoded"
+)
 # Stands in for an unknown client. No secret has this hash.
 UNKNOWN_CLIENT = RegisteredClient("", (b"",), (), client_version=0, vendor_id=0, grant_version=0, visibility_key="")
 INSECURE = (
@@ -37,6 +45,19 @@ INSECURE = (
     "set ROSTER_PUBLIC_URL or ROSTER_TRUSTED_PROXIES"
 )
 AUTH_METHODS = ("client_secret_basic", "client_secret_post")
+PUBLIC_CACHE = "public, max-age=300"
+
+
+class WrongCredentialsError(InvalidClientError):  # type: ignore[misc]  # Authlib has no types
+    """The client is unknown, or its secret is wrong."""
+
+    def __init__(self) -> None:
+        super().__init__("the client id or the secret is wrong", status_code=401)
+
+    def get_headers(self) -> list[tuple[str, str]]:
+        """Returns the headers of the response. RFC 7617 requires the realm, which Authlib's challenge lacks."""
+        others = [(name, text) for name, text in super().get_headers() if name != "WWW-Authenticate"]
+        return [*others, ("WWW-Authenticate", 'Basic realm="roster"')]
 
 
 class Client(ClientMixin):  # type: ignore[misc]  # Authlib has no types
@@ -64,7 +85,7 @@ class Client(ClientMixin):  # type: ignore[misc]  # Authlib has no types
 
     def check_grant_type(self, grant_type: str) -> bool:
         """Returns True for client credentials, the only grant type."""
-        return grant_type == "client_credentials"
+        return grant_type == GRANT_TYPE
 
 
 class CredentialsGrant(ClientCredentialsGrant):  # type: ignore[misc]  # Authlib has no types
@@ -99,6 +120,10 @@ class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no 
         """Returns the address of the token endpoint that the client uses."""
         return f"{self.public_url}{TOKEN_PATH}" if self.public_url else request.url
 
+    def find_root(self) -> str:
+        """Returns the root of the addresses that the client uses."""
+        return self.public_url or request.host_url.rstrip("/")
+
     def create_oauth2_request(self, _request: object) -> TokenRequest:
         """Returns Flask's current request as Authlib's."""
         return TokenRequest(request, self.find_address())
@@ -106,15 +131,15 @@ class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no 
     def authenticate_client(self, token_request: Any, methods: Sequence[str], endpoint: str = "token") -> Client:
         """Returns the client of the request, and counts its token.
 
-        Raises InvalidClientError for an unknown client, a wrong secret and a malformed header, and TooManyRequests if
-        the client exceeds its rate limit.
+        Raises WrongCredentialsError for an unknown client, a wrong secret and a malformed header, and TooManyRequests
+        if the client exceeds its rate limit.
         """
         # A request uses one authentication method only (RFC 6749, section 2.3): the header, if there is one.
         allowed = AUTH_METHODS[:1] if "Authorization" in token_request.headers else methods
         try:
             client: Client = super().authenticate_client(token_request, allowed, endpoint)
         except (InvalidClientError, ValueError):
-            raise InvalidClientError("the client id or the secret is wrong", status_code=401) from None
+            raise WrongCredentialsError from None
         require_no_wait(self.throttle.count_client(client.registered.client_id), "this client gets tokens too often")
         return client
 
@@ -162,7 +187,7 @@ def register_oauth(
     public_url: str | None,
     seconds: int,
 ) -> None:
-    """Registers the token endpoint and the endpoint of the public keys.
+    """Registers the token endpoint, the endpoint of the public keys, and the metadata of both.
 
     `engine`: of the role that may read accounts. `public_url`: the address that clients use; None: the address of each
     request. `seconds`: the validity of a token.
@@ -189,13 +214,36 @@ def register_oauth(
         if repeated:
             # RFC 6749, section 3.2: parameters must not be included more than once.
             raise BadRequest(f"the parameter {repeated[0]} is given more than once")
+        if not request.form.get("grant_type"):
+            raise BadRequest(NO_GRANT_TYPE)
         response: Response = server.create_token_response()
         return response
 
     def show_keys() -> Response:
         response = jsonify({"keys": list(keys.read_public().values())})
-        response.headers["Cache-Control"] = "public, max-age=300"
+        response.headers["Cache-Control"] = PUBLIC_CACHE
+        return response
+
+    def show_metadata() -> Response:
+        response = jsonify(make_metadata(issuer, server.find_root()))
+        response.headers["Cache-Control"] = PUBLIC_CACHE
         return response
 
     app.add_url_rule(TOKEN_PATH, endpoint="issue_token", view_func=issue_token, methods=["POST"])
     app.add_url_rule(JWKS_PATH, endpoint="show_keys", view_func=show_keys, methods=["GET"])
+    app.add_url_rule(METADATA_PATH, endpoint="show_metadata", view_func=show_metadata, methods=["GET"])
+
+
+def make_metadata(issuer: str, root: str) -> AuthorizationServerMetadata:
+    """Returns the metadata of the token endpoint (RFC 8414). `root`: of the addresses that the client uses."""
+    return AuthorizationServerMetadata(
+        issuer=issuer,
+        token_endpoint=f"{root}{TOKEN_PATH}",
+        jwks_uri=f"{root}{JWKS_PATH}",
+        service_documentation=f"{root}/docs",
+        scopes_supported=[str(Scope(version.prefix, name)) for version in VERSIONS for name in ScopeName],
+        # The RFC requires the member, and there is no authorization endpoint.
+        response_types_supported=["none"],
+        grant_types_supported=[GRANT_TYPE],
+        token_endpoint_auth_methods_supported=list(AUTH_METHODS),
+    )

@@ -22,6 +22,7 @@ DISCOVERY_PATHS = {V1P2: "/discovery/onerosterv1p2rostersservice_openapi3_v1p0.j
 CHALLENGES = {
     Problem.NO_TOKEN: 'Bearer realm="roster"',
     Problem.BAD_TOKEN: 'Bearer realm="roster", error="invalid_token"',
+    Problem.SCOPE: 'Bearer realm="roster", error="insufficient_scope"',
 }
 
 

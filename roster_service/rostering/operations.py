@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 from roster_service.access.access_log.writer import mask_filter
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.roster_state import RosterState, make_state_headers
+from roster_service.access.scopes import ScopeName
 from roster_service.db.round_trip import Call
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.params import (
@@ -145,7 +146,9 @@ class Operation:
             raise RefusedRequestError(
                 Problem.VERSION,
                 f"the token's scopes are for {token.version} and the path is for {version}; "
-                f"request a token with scopes for {version}",
+                f"request a token with scopes for {version}. A token request without `scope` gets the version that the "
+                f"client was registered with first; to register a client for one version, the operator runs "
+                f"`roster client add` with scopes of that version alone, as `--scope {version}/{ScopeName.FULL}`",
             )
         if not token.scope_names.intersection(self.endpoint.access.value):
             wanted = " or ".join(f"{version}/{name}" for name in self.endpoint.access.value)

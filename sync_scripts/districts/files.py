@@ -51,11 +51,12 @@ def list_orgs(district: District) -> Iterator[Row]:
             "metadata.phone": make_phone(dice),
         }
         if people.is_high_school(district, school):
-            for department in DEPARTMENTS:
+            for number, department in enumerate(DEPARTMENTS, 1):
                 yield {
                     "sourcedId": district.make_id("department", school, department),
                     "name": f"{title} {department}",
                     "type": "department",
+                    "identifier": f"{district.seed % 100:02d}-{school + 1:04d}-D{number}",
                     "parentSourcedId": district.make_id("school", school),
                 }
 

@@ -150,6 +150,21 @@ def test_without_any_metadata_scope_there_is_none_at_all(client: RosterClient, v
 
 
 @each_version
+def test_a_scope_that_is_missing_is_said_so_to_programs_too(client: RosterClient, version: str) -> None:
+    answer = client.call(version, "/demographics", scopes=(CORE,))
+    assert answer.status == 403
+    assert answer.headers["WWW-Authenticate"] == 'Bearer realm="roster", error="insufficient_scope"'
+
+
+@each_version
+def test_the_refusal_of_the_other_version_says_how_to_register(client: RosterClient, version: str) -> None:
+    other = "v1p2" if version == "v1p1" else "v1p1"
+    answer = client.call(version, "/orgs", bearer=client.token(other))
+    assert (answer.status, answer.minor) == (400, "invaliddata")
+    assert f"`--scope {version}/roster.readonly`" in answer.description
+
+
+@each_version
 def test_metadata_scopes_alone_open_no_path(client: RosterClient, version: str) -> None:
     for scope, (path, _) in METADATA.items():
         assert client.call(version, path, scopes=[scope]).status == 403

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 
 import pytest
+from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 from joserfc import jwt
 from joserfc.jwk import KeySet
 
@@ -87,7 +88,7 @@ def test_wrong_credentials_are_401_invalid_client(client: RosterClient, changed:
     assert_refused(in_body, 401, "invalid_client")
     in_header = client.ask_token(bare(form), basic(form["client_id"], form["client_secret"]))
     assert_refused(in_header, 401, "invalid_client")
-    assert in_header.headers["WWW-Authenticate"].startswith("Basic")
+    assert in_header.headers["WWW-Authenticate"] == 'Basic realm="roster"'
     assert in_body.body == client.ask_token(client.form() | {"client_secret": "secret-another"}).body
 
 
@@ -139,8 +140,11 @@ def test_another_grant_is_refused(client: RosterClient, form: dict[str, str], er
 def test_no_grant_type_is_refused(client: RosterClient) -> None:
     form = client.form()
     del form["grant_type"]
-    assert client.ask_token(form).status == 400
-    assert client.ask_token(None).status in (400, 401)
+    for body in (form, form | {"grant_type": ""}, None, json.dumps(client.form())):
+        answer = client.ask_token(body)
+        assert_refused(answer, 400, "invalid_request")
+        assert "grant_type" in answer.json["error_description"]
+        assert "application/x-www-form-urlencoded" in answer.json["error_description"]
 
 
 @pytest.mark.parametrize("repeated", ["scope", "grant_type"])
@@ -256,6 +260,20 @@ def test_the_token_is_a_jwt_of_rfc_9068(client: RosterClient, version: str) -> N
     assert abs(claims["iat"] - time.time()) < 3600  # type: ignore[operator]
     assert str(claims["scope"]).split() == [f"{PREFIX}/{version}/scope/{name}" for name in (CORE, FULL, GUARDIANS)]
     assert form["client_secret"] not in token
+
+
+def test_the_metadata_lead_to_the_endpoints(client: RosterClient) -> None:
+    """RFC 8414; Authlib has the rules of its members."""
+    answer = client.fetch("/.well-known/oauth-authorization-server")
+    assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
+    metadata = AuthorizationServerMetadata(answer.json)
+    metadata.validate()
+    assert metadata["issuer"] == read_part(client.token("v1p1"), 1)["iss"]
+    assert_granted(client.ask_token(client.form(), path=metadata["token_endpoint"]))
+    assert client.fetch(metadata["jwks_uri"]).json["keys"]
+    asked = [scope for scope in metadata["scopes_supported"] if "/v1p2/" in scope]
+    assert client.ask_token(client.form(scope=" ".join(asked))).json["scope"].split() == asked
+    assert len(metadata["scopes_supported"]) == 2 * len(SCOPES)
 
 
 @each_version

@@ -13,6 +13,7 @@ PATHS = (
     "/livez",
     "/readyz",
     "/.well-known/jwks.json",
+    "/.well-known/oauth-authorization-server",
     "/v1/openapi.json",
     "/v1/nothing",
     "/oauth/token",

@@ -105,6 +105,7 @@ def test_what_is_in_it(tmp_path: Path) -> None:
     by_id = {row["sourcedId"]: row for row in users}
 
     assert Counter(row["type"] for row in orgs) == {"district": 1, "school": 3, "department": 3}
+    assert len({row["identifier"] for row in orgs} - {""}) == len(orgs)
     assert {row["name"].rsplit(" ", 2)[1] for row in orgs if row["type"] == "school"} == {
         "Elementary",
         "Middle",
