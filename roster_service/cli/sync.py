@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import click
@@ -12,7 +9,9 @@ from sqlalchemy import Connection, Row, select
 
 from roster_service.cli import sync_runs as runs
 from roster_service.cli.console import as_json, open_connection, show
+from roster_service.cli.scripts import run_script
 from roster_service.cli.sync_changes import sync_changes
+from roster_service.cli.sync_preview import sync_preview
 from roster_service.db.held_runs import APPROVED, HELD, close_held, drop_export
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
@@ -31,22 +30,10 @@ def sync_approve(run: int, as_json: bool) -> None:
     it is held again, as a new run."""
     with open_connection() as connection:
         held = _find_held(connection, run)
-        url = connection.engine.url.render_as_string(hide_password=False)
-        command = [
-            sys.executable,
-            "-m",
-            f"sync_scripts.load_{held.format}",
-            "--feed",
-            held.name,
-            "--approves",
-            str(run),
-        ]
-        done = subprocess.run(  # noqa: S603  (our own script)
-            [*command, *(["--json"] if as_json else []), "--", held.kept_export],
-            env=os.environ | {"ROSTER_DATABASE_URL": url},
-            capture_output=True,
-            text=True,
-            check=False,
+        done = run_script(
+            connection,
+            f"load_{held.format}",
+            *("--feed", held.name, "--approves", str(run), *(["--json"] if as_json else []), "--", held.kept_export),
         )
         # The outcome in the database decides, because other failures could give the same exit code.
         is_approved = _find(connection, run).outcome == APPROVED
@@ -86,5 +73,5 @@ def _find_held(connection: Connection, run: int) -> Row[Any, Any, Any, Any]:
     return found
 
 
-for command in (*runs.COMMANDS, sync_changes):
+for command in (*runs.COMMANDS, sync_changes, sync_preview):
     sync.add_command(command)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
-from typing import Any, TextIO
+from collections.abc import Sequence
+from typing import TextIO
 
 import click
 
 from roster_service.cli.console import as_json, csv_option, make_table, open_connection, show
-from roster_service.db.change_history import Change, find_changes
+from roster_service.db.change_history import CSV_COLUMNS, Change, find_changes
 from roster_service.db.run_history import TYPES
 from roster_service.private_files import write_private_csv
 
 # How many changes of each type are printed.
 SHOWN = 10
-COLUMNS = ("type", "sourcedId", "change", "field", "before", "after")
-CHILDREN = "(its children)"
 
 
 @click.command("changes")
@@ -34,7 +31,7 @@ def sync_changes(run: int, kind: str | None, csv_file: TextIO | None, as_json: b
             click.echo(f"roster: records added by run {run} and changed by run {runs} are not listed", err=True)
         if csv_file is not None:
             changes = iter(()) if history is None else history.read(connection, kind)
-            write_private_csv(csv_file, COLUMNS, (line for change in changes for line in _list_lines(change)))
+            write_private_csv(csv_file, CSV_COLUMNS, (line for change in changes for line in change.list_lines()))
             return
         is_listed = not as_json
         counts = {} if history is None else history.count(connection, kind)
@@ -48,27 +45,12 @@ def describe_changes(counts: dict[str, dict[str, int]], found: Sequence[Change])
         return "no record changed"
     names = ("added", "changed", "revived", "tombstoned")
     summary = [{"type": kind, **{name: f"{it.get(name, 0):,}" for name in names}} for kind, it in counts.items()]
-    lines = [dict(zip(COLUMNS, map(_to_text, line), strict=True)) for change in found for line in _list_lines(change)]
+    lines = [
+        dict(zip(CSV_COLUMNS, map(_to_text, line), strict=True)) for change in found for line in change.list_lines()
+    ]
     total = sum(sum(it.values()) for it in counts.values())
     hidden = f"\n... and {total - len(found):,} more; `--csv FILE` writes all" if total > len(found) else ""
     return f"{make_table(summary, '')}\n\n{make_table(lines, '')}{hidden}"
-
-
-def _list_lines(change: Change) -> Iterator[tuple[str, ...]]:
-    """The cells of `COLUMNS`, a line for each changed field."""
-    start = (change.type, change.sourcedId, change.change)
-    if change.change == "changed" and not change.fields:
-        yield (*start, CHILDREN, "", "")
-    elif not change.fields:
-        yield (*start, "", "", "")
-    for name, values in change.fields.items():
-        yield (*start, name, _to_cell(values["before"]), _to_cell(values["after"]))
-
-
-def _to_cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _to_text(cell: str) -> str:

@@ -9,8 +9,8 @@ from typing import TextIO
 import click
 
 from roster_service.cli.console import as_json, csv_option, make_table, open_connection, show, to_texts
+from roster_service.cli.run_report import describe_report, explain_missing, name_count
 from roster_service.db.run_history import (
-    Cause,
     RejectedRow,
     Run,
     RunDetails,
@@ -65,7 +65,7 @@ def sync_show(run: int, as_json: bool) -> None:
         found = find_run(connection, run)
         samples = [_hide_values(row) for row in read_rejected_rows(connection, run, SAMPLES)]
     shown = ShownRun(**{field.name: getattr(found, field.name) for field in dataclasses.fields(found)}, samples=samples)
-    show(shown, as_json, describe_run)
+    show(shown, as_json, lambda item: describe_report(dataclasses.asdict(item)))
 
 
 @click.command("rejected")
@@ -80,7 +80,7 @@ def sync_rejected(run: int, csv_file: TextIO | None, as_json: bool) -> None:
         stored = count_rejected_rows(connection, run)
         is_listed = csv_file is None and not as_json
         rows = list(read_rejected_rows(connection, run, SHOWN if is_listed else None))
-    missing = _explain_missing(rejected, stored)
+    missing = explain_missing(rejected, stored)
     if csv_file is not None:
         write_private_csv(csv_file, CSV_COLUMNS, ([getattr(row, name) for name in CSV_COLUMNS] for row in rows))
         if missing:
@@ -91,15 +91,6 @@ def sync_rejected(run: int, csv_file: TextIO | None, as_json: bool) -> None:
 
 def _hide_values(row: RejectedRow) -> dict[str, object]:
     return {name: cell for name, cell in dataclasses.asdict(row).items() if name not in ("value", "sourcedId")}
-
-
-def _explain_missing(rejected: int, stored: int) -> str:
-    """Why fewer rows are stored than were rejected; empty if all are stored."""
-    if stored >= rejected:
-        return ""
-    if not stored:
-        return f"{rejected:,} rows were rejected; they were deleted after ROSTER_REJECTION_DAYS"
-    return f"{rejected:,} rows were rejected; the first {stored:,} are stored"
 
 
 def _describe_rejected(rows: Sequence[RejectedRow], stored: int, missing: str) -> str:
@@ -113,7 +104,7 @@ def _to_row(item: Run) -> dict[str, str]:
     totals: dict[str, int] = {}
     for counts in item.counts.values():
         for name, count in counts.items():
-            totals[_name_count(name)] = totals.get(_name_count(name), 0) + count
+            totals[name_count(name)] = totals.get(name_count(name), 0) + count
     listed = ", ".join(f"{count:,} {name}" for name, count in totals.items() if count)
     return {
         "run": str(item.run),
@@ -124,65 +115,6 @@ def _to_row(item: Run) -> dict[str, str]:
         "records": listed or "-",
         "message": item.message or "",
     }
-
-
-def _name_count(key: str) -> str:
-    """The heading of a count; its key in JSON is older than the word."""
-    return "rejected" if key == "refused" else key
-
-
-def describe_run(item: ShownRun) -> str:
-    """Returns the report of a run, as paragraphs."""
-    facts = {
-        "run": str(item.run),
-        "feed": item.feed,
-        "format": item.format,
-        "export": item.source,
-        "outcome": item.outcome,
-        "message": item.message,
-        "started": item.started,
-        "finished": item.finished,
-        "stamp": item.stamp,
-    }
-    parts = ["\n".join(f"{name:<9} {text}" for name, text in facts.items() if text)]
-    counts = [
-        {"type": name, **{_name_count(key): f"{count:,}" for key, count in it.items()}}
-        for name, it in item.counts.items()
-    ]
-    parts += [make_table(counts, "")] if counts else []
-    steps = [{"step": name, "seconds": f"{seconds:.3f}"} for name, seconds in item.seconds.items()]
-    parts += [make_table(steps, "")] if steps else []
-    parts += ["notices:\n" + "\n".join(f"  {notice}" for notice in item.notices)] if item.notices else []
-    if item.refused:
-        parts.append(_describe_causes(item))
-    return "\n\n".join(parts)
-
-
-def _describe_causes(item: ShownRun) -> str:
-    """The paragraphs on rejected rows, or on the reasons why the whole export was refused."""
-    parts = []
-    if item.causes:
-        table = make_table([_to_cause_row(cause) for cause in item.causes], "")
-        parts.append(f"{item.refused:,} rejected rows by root cause:\n{table}")
-    if item.samples:
-        rest = "" if len(item.samples) == item.refused else f", first {len(item.samples)} of {item.refused:,}"
-        table = make_table([to_texts(sample) for sample in item.samples], "")
-        parts.append(f"rejected, with values in `roster sync rejected {item.run}`{rest}:\n{table}")
-    return "\n\n".join(parts) or _explain_missing(item.refused, 0)
-
-
-def _to_cause_row(cause: Cause) -> dict[str, str]:
-    return to_texts(
-        {
-            "cause": cause.number,
-            "file": cause.file,
-            "column": cause.column,
-            "first line": cause.line,
-            "rows": f"{cause.rows:,}",
-            "consequences": f"{cause.consequences:,}",
-            "reason": cause.reason,
-        }
-    )
 
 
 COMMANDS = (sync_list, sync_status, sync_show, sync_rejected)

@@ -6,6 +6,7 @@ added has no change of that run, but has its stamp: today, or before a later cha
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,9 @@ from roster_service.errors import CommandError
 ADDED = "added"
 # Rows that one round trip brings.
 FETCHED = 10_000
+CSV_COLUMNS = ("type", "sourcedId", "change", "field", "before", "after")
+# Stands for the field of a record of which only the children changed.
+CHILDREN = "(its children)"
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,31 @@ class Change:
     sourcedId: str  # noqa: N815  (the name in exports)
     change: str
     fields: dict[str, dict[str, Any]]
+
+    @classmethod
+    def of_row(cls, kind: str, row: Row[Any]) -> Change:
+        """The change in a row of (sourced_id, change, fields)."""
+        fields = {name: {"before": before, "after": after} for name, (before, after) in (row.fields or {}).items()}
+        return cls(kind, row.sourced_id, row.change, fields)
+
+    @staticmethod
+    def no_fields() -> ColumnElement[Any]:
+        """The column `fields` of a record that has none."""
+        return cast(null(), JSONB).label("fields")
+
+    def list_lines(self) -> Iterator[tuple[str, ...]]:
+        """The cells of `CSV_COLUMNS`, a line for each changed field."""
+        start = (self.type, self.sourcedId, self.change)
+        if not self.fields:
+            yield (*start, CHILDREN if self.change == "changed" else "", "", "")
+        for name, values in self.fields.items():
+            yield (*start, name, _to_cell(values["before"]), _to_cell(values["after"]))
+
+
+def _to_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -71,10 +100,7 @@ class ChangeHistory:
             rows = self._select(table).subquery()
             ordered = select(rows).order_by(rows.c.change, rows.c.sourced_id).limit(count)
             for row in connection.execution_options(yield_per=FETCHED).execute(ordered):
-                fields = {
-                    name: {"before": before, "after": after} for name, (before, after) in (row.fields or {}).items()
-                }
-                yield Change(TYPES[table.name], row.sourced_id, row.change, fields)
+                yield Change.of_row(TYPES[table.name], row)
 
     def _select(self, table: Table) -> Any:
         """(sourced_id, change, fields) of the changed records of a table."""
@@ -90,7 +116,7 @@ class ChangeHistory:
         )
         others = select(sync_changes.c.sourced_id).where(sync_changes.c.run_id == self.run.id, of_type)
         added = except_(union(today, changed_later), others).subquery()
-        columns = (added.c.sourced_id, literal(ADDED, CText).label("change"), cast(null(), JSONB).label("fields"))
+        columns = (added.c.sourced_id, literal(ADDED, CText).label("change"), Change.no_fields())
         return stored.union_all(select(*columns))
 
     def _select_later(self) -> Select[Any]:

@@ -78,6 +78,8 @@ class RunDetails(Run):
     seconds: dict[str, float]
     # Most rows first.
     causes: list[Cause]
+    # Of a held run: what would vanish by school and class, and samples.
+    preview: dict[str, Any] | None
 
 
 def list_runs(connection: Connection, feed: str | None, count: int) -> list[Run]:
@@ -106,6 +108,7 @@ def find_run(connection: Connection, run: int) -> RunDetails:
         stamp=row.stamp and row.stamp.isoformat(timespec="milliseconds"),
         seconds=_sort(row.seconds, STEPS),
         causes=sorted(causes, key=lambda cause: -cause.rows - cause.consequences),
+        preview=row.preview,
     )
 
 

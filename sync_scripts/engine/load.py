@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from sqlalchemy import Connection, Engine, Table, func, select
 
+from roster_service.db.change_history import CSV_COLUMNS
 from roster_service.db.held_runs import HELD, drop_export
 from roster_service.db.tables import user_roles, users
+from roster_service.private_files import write_private_csv
 from roster_service.publication import publish
 from roster_service.settings import Settings
 from sync_scripts.applying.change_log import record_changes
@@ -26,9 +29,10 @@ from sync_scripts.applying.desired_state import DesiredState, make_desired_state
 from sync_scripts.applying.feed_district import add_district
 from sync_scripts.applying.identified_parts import record_part_rows, refuse_delta_without_ids
 from sync_scripts.applying.indexes import make_missing_indexes
+from sync_scripts.applying.preview import make_preview, read_changes
 from sync_scripts.checking.checks import check_files
 from sync_scripts.engine.counts import count_changes, count_stored
-from sync_scripts.engine.hold_policy import Limits, find_excess, read_held_run, read_limits
+from sync_scripts.engine.hold_policy import HeldRun, Limits, find_excess, read_held_run, read_limits
 from sync_scripts.engine.notices import list_notices
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.run_record import (
@@ -84,6 +88,8 @@ class Options:
     dry_run: bool = False
     # Never hold the run.
     allow_mass_delete: bool = False
+    # Where a dry run writes the changes that it would make, with the values before and after.
+    changes: TextIO | None = None
     # The number of the held run whose export this is. The operator approves the changes that its report showed.
     approves: int | None = None
     # The engine calls it after each step, with the name and the seconds of the step.
@@ -225,13 +231,9 @@ def _run_steps(
         ),
         dry_run=options.dry_run,
     )
-    if not options.allow_mass_delete:
-        limits = read_limits(connection, feed_id, Limits.of(options.settings))
-        found = find_excess(report.counts, limits) if held is None else held.find_excess(report.counts)
-        if excess := tuple(found):
-            return dataclasses.replace(report, outcome=HELD, message="; ".join(excess)), digest
-    if options.dry_run:
-        return report, digest
+    report = _hold_excess(connection, run, report, held, feed_id)
+    if options.dry_run or report.outcome == HELD:
+        return _preview(connection, report, differences, desired, options), digest
     store_digest(connection, feed_id, None if report.findings else digest)
 
     def store_fingerprints() -> None:
@@ -272,6 +274,27 @@ def _keep_changes(
     """Stores what the run is about to change, unless the settings say otherwise."""
     if record is not None and run.options.settings.change_days:
         record_changes(connection, record.number, differences, desired)
+
+
+def _hold_excess(
+    connection: Connection, run: _LoadRequest, report: Report, held: HeldRun | None, feed_id: int
+) -> Report:
+    """The report with the outcome `held` if the run has to be held."""
+    if run.options.allow_mass_delete:
+        return report
+    limits = read_limits(connection, feed_id, Limits.of(run.options.settings))
+    excess = tuple(find_excess(report.counts, limits) if held is None else held.find_excess(report.counts))
+    return dataclasses.replace(report, outcome=HELD, message="; ".join(excess)) if excess else report
+
+
+def _preview(
+    connection: Connection, report: Report, differences: list[Difference], desired: DesiredState, options: Options
+) -> Report:
+    """The report of a held run or a dry run with a preview. Writes the changes to the file of the options."""
+    if options.changes is not None:
+        changes = read_changes(connection, differences, desired)
+        write_private_csv(options.changes, CSV_COLUMNS, (line for change in changes for line in change.list_lines()))
+    return dataclasses.replace(report, preview=make_preview(connection, differences, desired))
 
 
 def _report_last_export(

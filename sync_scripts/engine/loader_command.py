@@ -67,6 +67,8 @@ def make_command(family: Family) -> click.Command:
         help="Write the rejections as CSV, with the values, which are not printed.",
     )
     @click.option("--approves", type=int, hidden=True)
+    # `roster sync preview` shows the report, and has options for these.
+    @click.option("--changes", type=click.File("w", encoding="utf-8", lazy=False), hidden=True)
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
     @click.argument("path", type=click.Path(path_type=Path))
     def main(
@@ -75,6 +77,7 @@ def make_command(family: Family) -> click.Command:
         allow_mass_delete: bool,
         rejects: TextIO | None,
         approves: int | None,
+        changes: TextIO | None,
         as_json: bool,
         path: Path,
     ) -> None:
@@ -91,6 +94,7 @@ def make_command(family: Family) -> click.Command:
                     settings,
                     dry_run,
                     allow_mass_delete,
+                    changes,
                     approves,
                     notify_steps(notify, feed_name),
                 )
@@ -134,6 +138,8 @@ def _print(report: Report, *, as_json: bool) -> None:
         click.echo(notice)
     if report.findings:
         click.echo(f"{report.refused:,} rows are rejected:\n{report.findings}", err=True)
-    if report.message:
+    if report.message and not report.dry_run:
         hint = f"`roster sync approve {report.run}` applies it, `roster sync discard {report.run}` forgets it"
         click.echo(f"held: {report.message}; {hint}", err=True)
+    elif report.message:
+        click.echo(f"would be held: {report.message}", err=True)

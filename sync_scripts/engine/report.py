@@ -11,6 +11,7 @@ from typing import Any
 from rich.table import Table as Grid
 
 from sync_scripts.applying.changes import Counts
+from sync_scripts.applying.preview import Preview
 from sync_scripts.engine.runs import PURGED
 from sync_scripts.reading.rejections import NO_FINDINGS, SHOWN, Findings
 
@@ -34,6 +35,8 @@ class Report:
     # Why the run is held.
     message: str | None = None
     notices: tuple[str, ...] = ()
+    # What would vanish, and samples, of a held run and of a dry run; None for other runs.
+    preview: Preview | None = None
     dry_run: bool = False
     # The number of the run in sync_runs; None for a dry run, which has no row there.
     run: int | None = None
@@ -60,6 +63,7 @@ class Report:
             "message": self.message,
             "refused": self.refused,
             "notices": list(self.notices),
+            "preview": self.preview,
         }
 
     def to_json(self) -> dict[str, Any]:

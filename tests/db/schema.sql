@@ -544,6 +544,7 @@ CREATE TABLE public.sync_runs (
     kept_digest bytea,
     causes jsonb DEFAULT '[]'::jsonb NOT NULL,
     has_changes boolean DEFAULT false NOT NULL,
+    preview jsonb,
     CONSTRAINT ck_sync_runs_outcome CHECK ((outcome = ANY (ARRAY['running'::text, 'done'::text, 'unchanged'::text, 'held'::text, 'approved'::text, 'discarded'::text, 'refused'::text, 'failed'::text, 'interrupted'::text])))
 );
 

@@ -60,6 +60,8 @@ sync_runs = Table(
     Column("refused", Integer, nullable=False, server_default=text("0")),
     # The groups of the root causes of rejected rows, as `Cause` of sync_scripts/reading/rejections.py has them.
     Column("causes", JSONB, nullable=False, server_default=text("'[]'")),
+    # Of a held run: what would vanish by school and class, and samples, as sync_scripts/applying/preview.py has them.
+    Column("preview", JSONB(none_as_null=True)),
     # Whether sync_changes has the changes of the run; false for a run that stored none, or whose changes were deleted.
     Column("has_changes", Boolean, nullable=False, server_default=text("false")),
     # The export of a held run, kept until it is approved or discarded.

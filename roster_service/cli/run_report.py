@@ -1,0 +1,132 @@
+"""The report of a run as text: of a stored run, and of a run that is only previewed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from roster_service.cli.console import make_table, to_texts
+from roster_service.db.held_runs import HELD
+
+# How many of the rejected rows and of the schools are printed.
+SAMPLES, SCHOOLS = 5, 20
+FACTS = {
+    "run": "run",
+    "feed": "feed",
+    "format": "format",
+    "source": "export",
+    "outcome": "outcome",
+    "message": "message",
+    "started": "started",
+    "finished": "finished",
+    "stamp": "stamp",
+}
+# The types that are counted by school.
+AT_SCHOOL = ("courses", "classes", "users", "enrollments")
+HINT = "`roster sync approve {0}` applies it, `roster sync discard {0}` forgets it"
+
+
+def name_count(key: str) -> str:
+    """The heading of a count; its key in JSON is older than the word."""
+    return "rejected" if key == "refused" else key
+
+
+def describe_report(report: Mapping[str, Any]) -> str:
+    """Returns the report of a run as paragraphs. `report`: a run of `roster sync show --json`, or the JSON of a dry
+    run."""
+    return "\n\n".join(filter(None, _list_paragraphs(report)))
+
+
+def _list_paragraphs(report: Mapping[str, Any]) -> Iterator[str]:
+    facts = [f"{words:<9} {report[key]}" for key, words in FACTS.items() if report.get(key)]
+    if report.get("dry_run"):
+        facts.append("preview   nothing was changed")
+    yield "\n".join(facts)
+    if report["outcome"] == HELD and report.get("run"):
+        yield HINT.format(report["run"])
+    yield make_table(
+        [
+            {"type": name, **{name_count(key): f"{count:,}" for key, count in it.items()}}
+            for name, it in report["counts"].items()
+        ],
+        "",
+    )
+    yield make_table([{"step": name, "seconds": f"{seconds:.3f}"} for name, seconds in report["seconds"].items()], "")
+    if report["notices"]:
+        yield "notices:\n" + "\n".join(f"  {notice}" for notice in report["notices"])
+    if report["refused"]:
+        yield from _describe_causes(report)
+    if report.get("preview"):
+        yield from _describe_preview(report["preview"])
+
+
+def _describe_causes(report: Mapping[str, Any]) -> Iterator[str]:
+    """The paragraphs on rejected rows, or on the reasons why the whole export was refused."""
+    total, run = report["refused"], report.get("run")
+    samples = report.get("samples", report.get("refusals", []))[:SAMPLES]
+    if report["causes"]:
+        rows = [_to_cause_row(number, cause) for number, cause in enumerate(report["causes"], 1)]
+        yield f"{total:,} rejected {'row' if total == 1 else 'rows'} by root cause:\n{make_table(rows, '')}"
+    if samples:
+        place = f", with values in `roster sync rejected {run}`" if run else ""
+        rest = "" if len(samples) == total else f", first {len(samples)} of {total:,}"
+        yield f"rejected{place}{rest}:\n{make_table([to_texts(it) for it in samples], '')}"
+    elif not report["causes"]:
+        yield explain_missing(total, 0)
+
+
+def explain_missing(rejected: int, stored: int) -> str:
+    """Why fewer rows are stored than were rejected; empty if all are stored."""
+    if stored >= rejected:
+        return ""
+    if not stored:
+        return f"{rejected:,} rows were rejected; they were deleted after ROSTER_REJECTION_DAYS"
+    return f"{rejected:,} rows were rejected; the first {stored:,} are stored"
+
+
+def _to_cause_row(number: int, cause: Mapping[str, Any]) -> dict[str, str]:
+    return to_texts(
+        {
+            "cause": cause.get("number", number),
+            "file": cause["file"],
+            "column": cause["column"],
+            "first line": cause["line"],
+            "rows": f"{cause['rows']:,}",
+            "consequences": f"{cause['consequences']:,}",
+            "reason": cause["reason"],
+        }
+    )
+
+
+def _describe_preview(preview: Mapping[str, Any]) -> Iterator[str]:
+    if schools := preview["schools"]:
+        kinds = [kind for kind in AT_SCHOOL if any(kind in it["counts"] for it in schools)]
+        rows = [
+            {
+                "school": it["name"] or "-",
+                "sourcedId": it["sourcedId"],
+                **{kind: _to_part(it["counts"].get(kind)) for kind in kinds},
+            }
+            for it in schools[:SCHOOLS]
+        ]
+        hidden = f"\n... and {len(schools) - SCHOOLS:,} more" if len(schools) > SCHOOLS else ""
+        yield f"would vanish, by school:\n{make_table(rows, '')}{hidden}"
+    if preview["classes"]:
+        rows = [
+            {
+                "class": it["title"],
+                "sourcedId": it["sourcedId"],
+                "school": it["school"] or "-",
+                "enrollments": _to_part(it["counts"]["enrollments"]),
+            }
+            for it in preview["classes"]
+        ]
+        yield f"would vanish, by class:\n{make_table(rows, '')}"
+    if preview["samples"]:
+        names = ("type", "change", "sourcedId", "fields")
+        rows = [{**{name: it[name] for name in names}, "fields": ", ".join(it["fields"])} for it in preview["samples"]]
+        yield f"samples:\n{make_table([to_texts(it) for it in rows], '')}"
+
+
+def _to_part(count: Mapping[str, int] | None) -> str:
+    return "-" if count is None else f"{count['vanishing']:,} of {count['active']:,}"

@@ -1,0 +1,74 @@
+"""`roster sync preview`: the report of a run before anything is applied."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from sqlalchemy import Connection, select
+
+from roster_service.cli.console import as_json, open_connection
+from roster_service.cli.feeds import FORMATS
+from roster_service.cli.run_report import describe_report
+from roster_service.cli.scripts import run_script
+from roster_service.db.tables import feeds
+from roster_service.errors import CommandError
+
+
+@click.command("preview")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--feed", required=True, metavar="NAME", help="The feed that the export belongs to.")
+@click.option("--format", "format_", type=click.Choice(FORMATS), help="The CSV family, for a feed that is new.")
+@click.option(
+    "--csv",
+    "csv_path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write all changes with their values as CSV into FILE, which only its owner can read.",
+)
+@as_json
+def sync_preview(path: Path, feed: str, format_: str | None, csv_path: Path | None, as_json: bool) -> None:
+    """Show the run that would load the export at PATH, and change nothing: the records of each type, notices, the
+    causes of rejected rows, and what would vanish by school and class."""
+    with open_connection() as connection:
+        loader = f"load_{_choose_format(connection, feed, format_)}"
+        changes = [] if csv_path is None else ["--changes", str(csv_path)]
+        done = run_script(connection, loader, "--feed", feed, "--dry-run", "--json", *changes, "--", path)
+    report = _read_report(done.stdout) or {}
+    if report.get("dry_run") is None:
+        raise CommandError(f"the export would not be loaded:\n{_describe_refusal(report) or done.stderr}")
+    click.echo(done.stdout.rstrip("\n") if as_json else describe_report(report))
+
+
+def _choose_format(connection: Connection, feed: str, given: str | None) -> str:
+    known = connection.scalar(select(feeds.c.format).where(feeds.c.name == feed))
+    if known is None and given is None:
+        raise CommandError(f"there is no feed {feed}; name its --format to preview its first run")
+    if known and given not in (None, known):
+        raise CommandError(f"the feed {feed} takes {known}, not {given}")
+    return str(known or given)
+
+
+def _read_report(text: str) -> Any:
+    """The JSON object that a loader printed; None if it printed none."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _describe_refusal(report: dict[str, Any]) -> str:
+    """The message of an error, or the reasons of a refused export, a line each."""
+    lines = [
+        ", ".join(
+            str(part)
+            for part in (it["file"], it["line"] and f"line {it['line']}", it["column"] and f"column {it['column']}")
+            if part
+        )
+        + f": {it['reason']}"
+        for it in report.get("refusals", [])
+    ]
+    hidden = report.get("total", 0) - len(lines)
+    return "\n".join([*lines, *([f"... and {hidden:,} more"] if hidden > 0 else [])]) or report.get("message", "")
