@@ -22,7 +22,7 @@ try:
     atexit.register(database.close)
     make_app = functools.partial(create_app, settings, database.enter_context(open_database(settings)))
     end_waits_at_the_deadline()
-    app = LateApp(make_app, settings.request_seconds)
+    app = LateApp(make_app, settings.request_seconds, settings.v1p2_errors)
     app.start()
 except RosterServiceError as error:
     # gunicorn reads exit code 4 as "the application failed to load": it stops, and does not restart workers for ever.

@@ -96,6 +96,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app.extensions["roster_counting_engine"] = counting
     counters = Counters(make_storage(counting, settings.rate_storage_url))
     throttle = RosteringThrottle(counters, accounts, settings.workers)
+    rostering.set_error_profile(app, settings.v1p2_errors)
     rostering.register_rostering(
         app, Services(reader, TokenReader(keys, issuer), throttle, limits, settings.public_url)
     )

@@ -42,6 +42,15 @@ class Problem(enum.Enum):
     INTERNAL = "internal"
 
 
+class ErrorProfile(enum.StrEnum):
+    """The form of errors and warnings in OneRoster 1.2. SPECIFICATION: the object `statusInfoSet`, as the specification
+    of this service demands. OFFICIAL: the members of the standard's own schema. BOTH: these beside `statusInfoSet`."""
+
+    SPECIFICATION = "specification"
+    BOTH = "both"
+    OFFICIAL = "official"
+
+
 class RosterServiceError(Exception):
     """The base class of the service's own errors; `str()` is one sentence for the person who can correct the cause."""
 

@@ -19,7 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from roster_service.errors import SettingError
+from roster_service.errors import ErrorProfile, SettingError
 from roster_service.logs import LogFormat, LogLevel
 
 PREFIX = "ROSTER_"
@@ -177,6 +177,12 @@ class Settings:
     default_limit: int = declare_setting(100, read_count(1, 100_000), "page size when a request names none")
     max_limit: int = declare_setting(10_000, read_count(1, 100_000), "largest page size; a larger `limit` is refused")
     filter_length: int = declare_setting(4096, read_count(64, 65_536), "longest `filter`, in characters")
+    v1p2_errors: ErrorProfile = declare_setting(
+        ErrorProfile.SPECIFICATION,
+        read_word(ErrorProfile),
+        "form of errors and warnings in OneRoster 1.2; `specification`: `statusInfoSet`; `official`: the members of "
+        "the standard's schema, and a header for warnings; `both`",
+    )
     retention_days: int = declare_setting(
         7, read_count(1, 3650), "days that a record stays `tobedeleted` before it is purged"
     )

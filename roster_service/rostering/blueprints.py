@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from flask import Flask, Response, request
+from flask import Flask, Response, current_app, request
 from flask_smorest import Blueprint
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
-from roster_service.errors import BUSY_RETRY_SECONDS, Problem, RefusedRequestError, ThrottledRequestError
+from roster_service.errors import BUSY_RETRY_SECONDS, ErrorProfile, Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.rostering.openapi import describe_endpoint, make_api
 from roster_service.rostering.operations import Operation
 from roster_service.rostering.status_info import STATUS_INFO, make_failure
-from roster_service.schemas.versions import V1P2, VERSIONS
+from roster_service.schemas.versions import V1P2, VERSIONS, Version
 from roster_service.web.pipeline import Services, answer, describe_this_request
 from roster_service.web.request_facts import add_rate_headers
 
 # The path at which OneRoster 1.2 requires a provider to serve its OpenAPI document.
 DISCOVERY_PATHS = {V1P2: "/discovery/onerosterv1p2rostersservice_openapi3_v1p0.json"}
+# The name of the error profiles of the versions, among the extensions of the application.
+PROFILES = "roster_error_profiles"
 CHALLENGES = {
     Problem.NO_TOKEN: 'Bearer realm="roster"',
     Problem.BAD_TOKEN: 'Bearer realm="roster", error="invalid_token"',
@@ -26,15 +28,27 @@ CHALLENGES = {
 }
 
 
+def set_error_profile(app: Flask, v1p2_errors: ErrorProfile) -> None:
+    """Sets the form of errors and warnings in OneRoster 1.2; 1.1 has the form of the specification."""
+    app.extensions[PROFILES] = dict.fromkeys(VERSIONS, ErrorProfile.SPECIFICATION) | {V1P2: v1p2_errors}
+
+
+def find_error_profile(path: str) -> ErrorProfile:
+    """Returns the form of an error at a path."""
+    profiles: dict[Version, ErrorProfile] = current_app.extensions[PROFILES]
+    return next((profiles[version] for version in VERSIONS if is_below(version, path)), ErrorProfile.SPECIFICATION)
+
+
 def register_rostering(app: Flask, services: Services) -> None:
-    """Registers both versions of the rostering interface on the application."""
+    """Registers both versions of the rostering interface on the application, which has its error profile."""
     app.before_request(refuse_other_methods)
     for version in VERSIONS:
         blueprint = Blueprint(version.prefix, __name__, url_prefix=version.root, description=version.title)
         for endpoint in ENDPOINTS:
-            described = describe_endpoint(endpoint, version, services.limits)
+            profile = app.extensions[PROFILES][version]
+            described = describe_endpoint(endpoint, version, services.limits, profile)
             view = blueprint.doc(**described)(
-                make_rostering_view(Operation(endpoint, version, services.limits), services)
+                make_rostering_view(Operation(endpoint, version, services.limits, profile), services)
             )
             rule = endpoint.path.replace("{", "<id:").replace("}", ">")
             # The service accepts a trailing slash without a redirect.
@@ -62,7 +76,12 @@ def make_rostering_view(operation: Operation, services: Services) -> Callable[..
 
 def is_rostering(path: str) -> bool:
     """Whether a path belongs to the rostering interface, even if no endpoint has it."""
-    return any(path == version.root or path.startswith(version.root + "/") for version in VERSIONS)
+    return any(is_below(version, path) for version in VERSIONS)
+
+
+def is_below(version: Version, path: str) -> bool:
+    """Whether a path belongs to a version."""
+    return path == version.root or path.startswith(version.root + "/")
 
 
 def refuse_other_methods() -> None:
@@ -87,7 +106,7 @@ def to_problem(error: HTTPException) -> RefusedRequestError:
 def answer_refusal(error: RefusedRequestError) -> Response:
     """Makes the response for a refusal; all refusals of this interface pass through here."""
     response = Response(
-        make_failure(error.problem, error.description, describe_this_request()),
+        make_failure(error.problem, error.description, describe_this_request(), find_error_profile(request.path)),
         status=STATUS_INFO[error.problem][0],
         mimetype="application/json",
     )

@@ -10,10 +10,11 @@ from flask_smorest import Api
 from roster_service import __version__
 from roster_service.access.scopes import EXPLANATIONS, TOKEN_PATH
 from roster_service.access.throttling.rate_state import describe_headers
+from roster_service.errors import ErrorProfile
 from roster_service.query.params import FILTER, LIMIT, Limits, Parameter
 from roster_service.rostering.endpoints import Cardinality, Endpoint
 from roster_service.rostering.operations import COUNT, list_parameters
-from roster_service.rostering.status_info import StatusInfo, StatusInfoSet
+from roster_service.rostering.status_info import ERROR_SCHEMAS, WARNING_HEADER, StatusInfo, StatusInfoSet
 from roster_service.schemas.versions import Version
 
 COLLECTION_HEADERS: dict[str, Any] = {
@@ -34,6 +35,12 @@ RECORD_HEADERS: dict[str, Any] = {
         "schema": {"type": "string", "format": "date-time"},
     },
     "ETag": {"description": "For `If-None-Match`", "schema": {"type": "string"}},
+}
+WARNING_HEADERS: dict[str, Any] = {
+    WARNING_HEADER: {
+        "description": "Only if the service ignored a part of the request: a JSON object with the code and the text",
+        "schema": {"type": "string"},
+    }
 }
 RETRY_HEADERS: dict[str, Any] = {
     "Retry-After": {"description": "Seconds after which to try again", "schema": {"type": "integer"}}
@@ -95,11 +102,13 @@ def make_api(app: Flask, version: Version) -> RosteringApi:
     return api
 
 
-def describe_endpoint(endpoint: Endpoint, version: Version, limits: Limits) -> dict[str, Any]:
-    """Returns the OpenAPI operation object of an endpoint."""
+def describe_endpoint(endpoint: Endpoint, version: Version, limits: Limits, profile: ErrorProfile) -> dict[str, Any]:
+    """Returns the OpenAPI operation object of an endpoint. `profile`: the form of errors and warnings."""
     collection = endpoint.cardinality is Cardinality.COLLECTION
     headers = RATE_HEADERS | RECORD_HEADERS | (COLLECTION_HEADERS if collection else {})
-    content = {"application/json": {"schema": make_envelope(endpoint, version)}}
+    if profile is not ErrorProfile.SPECIFICATION:
+        headers |= WARNING_HEADERS
+    content = {"application/json": {"schema": make_envelope(endpoint, version, profile)}}
     responses: dict[str, Any] = {
         "200": {"description": endpoint.summary, "headers": headers, "content": content},
         "304": {
@@ -112,7 +121,7 @@ def describe_endpoint(endpoint: Endpoint, version: Version, limits: Limits) -> d
             responses[str(status)] = {
                 "description": reason,
                 "headers": RATE_HEADERS | (RETRY_HEADERS if status in RETRIED else {}),
-                "content": {"application/json": {"schema": StatusInfo}},
+                "content": {"application/json": {"schema": ERROR_SCHEMAS[profile]}},
             }
     return {
         "summary": endpoint.summary,
@@ -124,8 +133,9 @@ def describe_endpoint(endpoint: Endpoint, version: Version, limits: Limits) -> d
     }
 
 
-def make_envelope(endpoint: Endpoint, version: Version) -> dict[str, Any]:
-    """Returns the model of a response: one key for the records, and an optional `statusInfoSet` for warnings."""
+def make_envelope(endpoint: Endpoint, version: Version, profile: ErrorProfile) -> dict[str, Any]:
+    """Returns the model of a response: one key for the records, and an optional `statusInfoSet` for warnings, which the
+    official profile gives in a header."""
     record = version.records[endpoint.resource]
     # With `fields`, a record has only the requested fields, so even required ones may be missing.
     record_model: dict[str, Any] = {"anyOf": [record, record(partial=True)]}
@@ -136,7 +146,7 @@ def make_envelope(endpoint: Endpoint, version: Version) -> dict[str, Any]:
     return {
         "type": "object",
         "required": [key],
-        "properties": {key: value, "statusInfoSet": StatusInfoSet},
+        "properties": {key: value} | ({} if profile is ErrorProfile.OFFICIAL else {"statusInfoSet": StatusInfoSet}),
         "additionalProperties": False,
     }
 

@@ -14,7 +14,7 @@ from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.roster_state import RosterState, make_state_headers
 from roster_service.access.scopes import ScopeName
 from roster_service.db.round_trip import Call
-from roster_service.errors import Problem, RefusedRequestError
+from roster_service.errors import ErrorProfile, Problem, RefusedRequestError
 from roster_service.query.params import (
     COLLECTION_PARAMETERS,
     SINGLE_PARAMETERS,
@@ -27,7 +27,7 @@ from roster_service.query.request import AuthorizedRequest
 from roster_service.reads.page import Page, put_root
 from roster_service.rostering.endpoints import Cardinality, Endpoint
 from roster_service.rostering.headers import make_etag, make_links
-from roster_service.rostering.status_info import make_warning
+from roster_service.rostering.status_info import WARNING_HEADER, make_warning, make_warning_header
 from roster_service.schemas.versions import Version
 
 MAX_QUERY_FIELDS = 100
@@ -113,14 +113,15 @@ class AnswerBody:
 
 
 class Operation:
-    """An endpoint in a version. `limits`: the bounds of its parameters."""
+    """An endpoint in a version. `limits`: the bounds of its parameters; `profile`: the form of its warnings."""
 
-    def __init__(self, endpoint: Endpoint, version: Version, limits: Limits) -> None:
+    def __init__(self, endpoint: Endpoint, version: Version, limits: Limits, profile: ErrorProfile) -> None:
         self.endpoint = endpoint
         self.version = version
         self._record = version.records[endpoint.resource]
         self._parameters = list_parameters(endpoint)
         self._limits = limits
+        self.profile = profile
 
     @property
     def is_collection(self) -> bool:
@@ -163,7 +164,7 @@ def list_parameters(endpoint: Endpoint) -> tuple[Parameter, ...]:
 def show_page(planned: PlannedRequest, page: Page) -> AnswerBody:
     """Returns the body and headers for a page of a collection."""
     plan = planned.plan
-    headers = {COUNT: str(page.total)}
+    headers = {COUNT: str(page.total), **_make_warning_headers(planned)}
     links = make_links(planned.address.plain, planned.pairs, plan.limit, plan.offset, page.total)
     if links:
         headers["Link"] = links
@@ -180,15 +181,22 @@ def show_record(planned: PlannedRequest, text: str | None) -> AnswerBody:
     if text is None:
         wanted = dict(planned.plan.path_ids)["sourcedId"][:255]
         raise RefusedRequestError(Problem.UNKNOWN_RECORD, f"there is no {key} {wanted!r}")
-    return AnswerBody(f'{{"{key}":{put_root(text, planned.base_url)}{_make_end(planned)}'.encode(), 1, {COUNT: "1"})
+    body = f'{{"{key}":{put_root(text, planned.base_url)}{_make_end(planned)}'
+    return AnswerBody(body.encode(), 1, {COUNT: "1", **_make_warning_headers(planned)})
 
 
 def _make_end(planned: PlannedRequest) -> str:
     """Returns the end of the body, with a `statusInfoSet` where the service ignored a part of the request."""
-    if not planned.plan.notices:
+    if not planned.plan.notices or planned.operation.profile is ErrorProfile.OFFICIAL:
         return "}"
     request = describe_request("GET", planned.address.path, planned.address.query)
     return f",{make_warning(planned.plan.notices, request)[1:]}"
+
+
+def _make_warning_headers(planned: PlannedRequest) -> Mapping[str, str]:
+    if not planned.plan.notices or planned.operation.profile is ErrorProfile.SPECIFICATION:
+        return {}
+    return {WARNING_HEADER: make_warning_header(planned.plan.notices)}
 
 
 def describe_request(method: str, path: str, query: str) -> str:

@@ -1,13 +1,14 @@
-"""The envelope of errors and warnings, `statusInfoSet`, and the table of its codes."""
+"""The envelope of errors and warnings, `statusInfoSet`, the table of its codes, and the form of OneRoster 1.2."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from marshmallow import fields, validate
 
-from roster_service.errors import Problem
+from roster_service.errors import ErrorProfile, Problem
 from roster_service.query.plan import Notice
 from roster_service.schemas.kinds import StrictSchema
 
@@ -31,6 +32,14 @@ STATUS_INFO: dict[Problem, tuple[int, str]] = {
     Problem.INTERNAL: (500, "internal_server_error"),
 }
 
+# The vocabulary of 1.2 lacks this code of 1.1.
+OFFICIAL_CODES = {"invalid_blank_selection_field": "invalid_selection_field"}
+# The name that the standard gives to the system which answers.
+ANSWERING_SYSTEM = "TargetEndSystem"
+WARNING_HEADER = "X-Roster-Warning"
+# In characters: of the text in the header. Proxies bound the size of all headers together.
+LONGEST_WARNING = 300
+
 CODES_MINOR = tuple(dict.fromkeys(minor for _, minor in STATUS_INFO.values()))
 
 
@@ -49,22 +58,74 @@ class StatusInfo(StrictSchema):
     statusInfoSet = fields.Nested(StatusInfoSet, required=True)
 
 
-def _make(major: str, severity: str, minor: str, description: str) -> str:
-    info = {
+class CodeMinorField(StrictSchema):
+    """A code, and the system that gives it."""
+
+    imsx_codeMinorFieldName = fields.String(required=True)
+    imsx_codeMinorFieldValue = fields.String(required=True, validate=validate.OneOf(CODES_MINOR))
+
+
+class CodeMinor(StrictSchema):
+    """The codes of a response."""
+
+    imsx_codeMinorField = fields.List(fields.Nested(CodeMinorField), required=True, validate=validate.Length(min=1))
+
+
+class OfficialStatusInfo(StrictSchema):
+    """The body of an error response in the form of the standard's schema of 1.2."""
+
+    imsx_codeMajor = fields.String(required=True, validate=validate.OneOf(("failure",)))
+    imsx_severity = fields.String(required=True, validate=validate.OneOf(("error",)))
+    imsx_description = fields.String(required=True)
+    imsx_CodeMinor = fields.Nested(CodeMinor, required=True)
+
+
+class BothStatusInfo(OfficialStatusInfo):
+    """The body of an error response in both forms."""
+
+    statusInfoSet = fields.Nested(StatusInfoSet, required=True)
+
+
+ERROR_SCHEMAS: Mapping[ErrorProfile, type[StrictSchema]] = {
+    ErrorProfile.SPECIFICATION: StatusInfo,
+    ErrorProfile.BOTH: BothStatusInfo,
+    ErrorProfile.OFFICIAL: OfficialStatusInfo,
+}
+
+
+def _make(major: str, severity: str, minor: str, description: str) -> dict[str, str]:
+    return {
         "imsx_codeMajor": major,
         "imsx_severity": severity,
         "imsx_codeMinor": minor,
         "imsx_description": description,
     }
-    return json.dumps({"statusInfoSet": info}, ensure_ascii=False)
 
 
-def make_failure(problem: Problem, description: str, request: str) -> str:
+def _make_official(info: Mapping[str, str]) -> dict[str, Any]:
+    minor = OFFICIAL_CODES.get(info["imsx_codeMinor"], info["imsx_codeMinor"])
+    code = {"imsx_codeMinorFieldName": ANSWERING_SYSTEM, "imsx_codeMinorFieldValue": minor}
+    others = {name: text for name, text in info.items() if name != "imsx_codeMinor"}
+    return {**others, "imsx_CodeMinor": {"imsx_codeMinorField": [code]}}
+
+
+def make_failure(problem: Problem, description: str, request: str, profile: ErrorProfile) -> str:
     """Returns the JSON body of a refusal. `request`: method and address of the refused request."""
-    return _make("failure", "error", STATUS_INFO[problem][1], f"{description} (in {request})")
+    info = _make("failure", "error", STATUS_INFO[problem][1], f"{description} (in {request})")
+    body: dict[str, Any] = {} if profile is ErrorProfile.SPECIFICATION else _make_official(info)
+    if profile is not ErrorProfile.OFFICIAL:
+        body["statusInfoSet"] = info
+    return json.dumps(body, ensure_ascii=False)
 
 
 def make_warning(notices: Sequence[Notice], request: str) -> str:
     """Returns the JSON envelope of a warning. The first notice gives the code."""
     description = "; ".join(notice.description for notice in notices)
-    return _make("success", "warning", STATUS_INFO[notices[0].problem][1], f"{description} (in {request})")
+    info = _make("success", "warning", STATUS_INFO[notices[0].problem][1], f"{description} (in {request})")
+    return json.dumps({"statusInfoSet": info}, ensure_ascii=False)
+
+
+def make_warning_header(notices: Sequence[Notice]) -> str:
+    """Returns the warning as a header: a JSON object in ASCII with the code and the text, cut to `LONGEST_WARNING`."""
+    description = "; ".join(notice.description for notice in notices)[:LONGEST_WARNING]
+    return json.dumps({"imsx_codeMinor": STATUS_INFO[notices[0].problem][1], "imsx_description": description})

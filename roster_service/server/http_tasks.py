@@ -10,7 +10,7 @@ from waitress.channel import ClientDisconnected
 from waitress.task import ErrorTask, Task, WSGITask
 from waitress.utilities import build_http_date
 
-from roster_service.errors import FAULT_DESCRIPTION, Problem, describe_fault
+from roster_service.errors import FAULT_DESCRIPTION, ErrorProfile, Problem, describe_fault
 from roster_service.rostering.status_info import STATUS_INFO, make_failure
 
 REFUSAL_HEADERS = (
@@ -80,7 +80,7 @@ class RefusalTask(OwnHead, ErrorTask):  # type: ignore[misc]
 
 def write_refusal(task: Task, problem: Problem, description: str, request: str) -> None:
     """Writes a whole response, and ends the connection. `request`: method and address of the refused request."""
-    body = make_failure(problem, description, request).encode()
+    body = make_failure(problem, description, request, ErrorProfile.SPECIFICATION).encode()
     status = HTTPStatus(STATUS_INFO[problem][0])
     task.status = f"{status} {status.phrase}"
     task.response_headers = list(REFUSAL_HEADERS)

@@ -19,7 +19,8 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from roster_service.app import add_common_headers
 from roster_service.db.deadline import limit_time
 from roster_service.db.engine import START_SECONDS
-from roster_service.errors import DatabaseUnavailableError, SchemaError, SettingError
+from roster_service.errors import DatabaseUnavailableError, ErrorProfile, SchemaError, SettingError
+from roster_service.rostering.blueprints import set_error_profile
 from roster_service.rostering.paths import EncodedIds
 from roster_service.settings import Settings
 from roster_service.web.error_handlers import register_error_handlers
@@ -41,13 +42,13 @@ log = logging.getLogger(__name__)
 class LateApp:
     """The WSGI application. Threads may share it."""
 
-    def __init__(self, make_app: Callable[[], WSGIApplication], seconds: float) -> None:
+    def __init__(self, make_app: Callable[[], WSGIApplication], seconds: float, v1p2_errors: ErrorProfile) -> None:
         """`make_app`: makes the Flask application and raises as `create_app`. `seconds`: how long a request may wait
-        for the database; the attempts to use it count."""
+        for the database; the attempts to use it count. `v1p2_errors`: the form of errors in OneRoster 1.2."""
         self._make_app = make_app
         self._seconds = seconds
         self._app: WSGIApplication | None = None
-        self._refusing: WSGIApplication = make_refusing_app(lambda: self._unmet)
+        self._refusing: WSGIApplication = make_refusing_app(lambda: self._unmet, v1p2_errors)
         self._lock = threading.Lock()
         self._tried_at = float("-inf")
         self._reason = ""
@@ -105,12 +106,13 @@ def _describe(error: SQLAlchemyError) -> str:
     return type(error).__name__
 
 
-def make_refusing_app(find_unmet: Callable[[], Need]) -> Flask:
+def make_refusing_app(find_unmet: Callable[[], Need], v1p2_errors: ErrorProfile) -> Flask:
     """Makes an application that answers every request but `/livez` 503, in the format of its interface. `find_unmet`:
     returns the need for which the service cannot answer."""
     app = Flask("roster_service", static_folder=None)
     register_request_log(app, Settings().slow_milliseconds)
     register_request_metrics(app)
+    set_error_profile(app, v1p2_errors)
     register_error_handlers(app)
     register_host_check(app)
     register_health(app, find_unmet)

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from roster_service.errors import ErrorProfile
 from roster_service.server.late_app import make_refusing_app
+from roster_service.web.health import Need
 
 from .client import ROOTS, RosterClient
 from .conftest import Served
@@ -83,7 +85,8 @@ def test_an_invalid_host_is_refused_whatever_the_settings(
 
 @pytest.mark.parametrize("path", [f"{ROOTS['v1p1']}/orgs", "/v1/login", "/oauth/token", "/nowhere"])
 def test_an_invalid_host_is_refused_while_the_database_is_away(path: str) -> None:
-    with make_refusing_app().test_client().get(path, headers={"Host": "bad host"}) as answer:
+    app = make_refusing_app(lambda: Need.DATABASE, ErrorProfile.SPECIFICATION)
+    with app.test_client().get(path, headers={"Host": "bad host"}) as answer:
         assert answer.status_code == 400
 
 

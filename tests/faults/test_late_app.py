@@ -9,7 +9,7 @@ from sqlalchemy.exc import OperationalError
 from werkzeug.test import Client
 
 from roster_service.db.deadline import OverdueError
-from roster_service.errors import DatabaseUnavailableError, SettingError
+from roster_service.errors import DatabaseUnavailableError, ErrorProfile, SettingError
 from roster_service.server import late_app
 from roster_service.server.late_app import LateApp
 from tests.faults.services import BUSY
@@ -36,7 +36,7 @@ def make(*troubles: Exception) -> tuple[LateApp, list[Exception]]:
         app.add_url_rule("/<path:_path>", view_func=lambda _path: "served", methods=["GET"])
         return app
 
-    return LateApp(make_app, 60), left
+    return LateApp(make_app, 60, ErrorProfile.SPECIFICATION), left
 
 
 def ask(app: LateApp, path: str = PATHS["v1p1"]) -> int:
@@ -111,6 +111,6 @@ def test_while_one_thread_tries_the_others_are_refused() -> None:
             seen.append(ask(app))
         raise AWAY
 
-    app = LateApp(make_app, 60)
+    app = LateApp(make_app, 60, ErrorProfile.SPECIFICATION)
     assert ask(app) == 503
     assert seen == [503, 503]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from roster_service.access.scopes import ScopeName
-from roster_service.errors import Problem
+from roster_service.errors import ErrorProfile, Problem
 from roster_service.query.plan import Notice
 from roster_service.rostering.endpoints import ENDPOINTS, Access, Cardinality, Endpoint
 from roster_service.rostering.status_info import STATUS_INFO, make_failure, make_warning
@@ -101,7 +101,9 @@ def test_codes_belong_to_their_statuses() -> None:
 
 
 def test_a_failure_names_what_and_where() -> None:
-    body = json.loads(make_failure(Problem.FILTER, 'there is no field "x"\n', "GET /users?filter=x"))
+    body = json.loads(
+        make_failure(Problem.FILTER, 'there is no field "x"\n', "GET /users?filter=x", ErrorProfile.SPECIFICATION)
+    )
     assert body == {
         "statusInfoSet": {
             "imsx_codeMajor": "failure",

@@ -9,7 +9,7 @@ from sqlalchemy import update
 from werkzeug.test import Client, TestResponse
 
 from roster_service.db.tables import signing_keys
-from roster_service.errors import DatabaseUnavailableError, SchemaError, SettingError
+from roster_service.errors import DatabaseUnavailableError, ErrorProfile, SchemaError, SettingError
 from roster_service.server import late_app
 from roster_service.server.late_app import LateApp
 from roster_service.web.health import REASONS, Need
@@ -70,7 +70,7 @@ def test_a_service_that_could_not_start_says_the_kind_of_reason(
     def fail() -> object:
         raise trouble
 
-    app = LateApp(fail, 30)  # type: ignore[arg-type]
+    app = LateApp(fail, 30, ErrorProfile.SPECIFICATION)  # type: ignore[arg-type]
     assert_not_ready(ask(app, "/readyz"), unmet)
     assert ask(app, "/livez").json == {"status": "alive"}
 
