@@ -49,6 +49,7 @@ from roster_service.web.host_header import register_host_check
 from roster_service.web.metrics_page import register_metrics_page, register_request_metrics
 from roster_service.web.pipeline import Services
 from roster_service.web.request_log import register_request_log
+from roster_service.web.start_page import register_start_page
 from roster_service.web.time_limit import TimeLimit
 
 # Only the token endpoint and the vendor interface take a body, and both bodies are small.
@@ -113,6 +114,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     if settings.metrics_token is not None:
         register_metrics_page(app, settings.metrics_token, counting)
     register_docs(app)
+    register_start_page(app)
     register_health(app, partial(find_first_unmet, list_checks(engine, keys)))
     register_error_handlers(app)
     access_log = AccessLog(make_engine(urls[Role.COUNTERS]), settings.audit_days)

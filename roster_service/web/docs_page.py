@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from flask import Flask, Response, redirect, send_from_directory
+from flask import Flask, Response, send_from_directory
 from swagger_ui_bundle import swagger_ui_path
-from werkzeug.wrappers import Response as BaseResponse
 
 from roster_service.schemas.versions import VERSIONS
 
@@ -45,7 +44,7 @@ DOCUMENTS = [
 
 
 def register_docs(app: Flask) -> None:
-    """Registers the page and its assets, and a redirect from `/` to the page."""
+    """Registers the page and its assets."""
 
     def show_page() -> Response:
         return Response(PAGE % json.dumps(DOCUMENTS), mimetype="text/html")
@@ -54,9 +53,5 @@ def register_docs(app: Flask) -> None:
         # Only the three assets: "-" does not exist, so any other name is a 404.
         return send_from_directory(swagger_ui_path, name if name in ASSETS else "-", max_age=86_400)
 
-    def show_root() -> BaseResponse:
-        return redirect("docs")
-
-    app.add_url_rule("/", endpoint="root", view_func=show_root, methods=["GET"])
     app.add_url_rule("/docs", endpoint="docs", view_func=show_page, methods=["GET"])
     app.add_url_rule("/docs/assets/<name>", endpoint="docs_asset", view_func=show_asset, methods=["GET"])

@@ -23,6 +23,7 @@ from roster_service.outages import Outage
 from roster_service.rostering import blueprints as rostering
 from roster_service.vendor import responses as vendor
 from roster_service.web.request_facts import get_requesting_vendor, set_failure
+from roster_service.web.start_page import NOT_FOUND, make_page, prefers_html
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +66,8 @@ def handle_http_error(error: HTTPException) -> Response | HTTPException:
         return error
     if vendor.is_vendor(request.path):
         return vendor.answer_http_error(error)
+    if error.code == 404 and prefers_html():
+        return make_page(*NOT_FOUND, 404)
     # RFC 6749 defines the code for a malformed request only; the other codes are the names of the statuses.
     word = "invalid_request" if error.code == 400 else error.name.lower().replace(" ", "_")
     response = jsonify({"error": word, "error_description": error.description})

@@ -193,10 +193,35 @@ def test_flags_days_and_instants_are_documented_as_what_they_are(client: RosterC
 # --- the page ----------------------------------------------------------------------------------------------------
 
 
-def test_the_root_leads_to_the_page(client: RosterClient) -> None:
-    answer = client.fetch("/")
-    assert answer.status == 302
-    assert answer.headers["Location"] in ("docs", "/docs")
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+@pytest.mark.parametrize(("path", "status"), [("/", 200), ("/nothing", 404)])
+@pytest.mark.parametrize("accept", ["*/*", "application/json", "application/json, text/html", "image/png", ""])
+def test_a_program_gets_json(client: RosterClient, path: str, status: int, accept: str) -> None:
+    answer = client.fetch(path, headers={"Accept": accept})
+    assert (answer.status, answer.headers["Content-Type"]) == (status, "application/json")
+    assert answer.json
+
+
+@pytest.mark.parametrize(("path", "status"), [("/", 200), ("/nothing", 404)])
+def test_a_browser_gets_a_page_that_leads_to_the_documentation(client: RosterClient, path: str, status: int) -> None:
+    answer = client.fetch(path, headers={"Accept": BROWSER})
+    assert (answer.status, answer.headers["Content-Type"]) == (status, "text/html; charset=utf-8")
+    assert b'href="/docs"' in answer.body
+    # The same address has two forms.
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+def test_the_addresses_at_the_root_exist(client: RosterClient) -> None:
+    for name, address in client.fetch("/").json.items():
+        assert client.fetch(address).status == (405 if name == "token_endpoint" else 200)
+
+
+@pytest.mark.parametrize("path", ["/ims/oneroster/v1p1/nothing", "/v1/nothing"])
+def test_the_interfaces_answer_in_json_to_browsers_too(client: RosterClient, path: str) -> None:
+    answer = client.fetch(path, headers={"Accept": BROWSER})
+    assert (answer.status, answer.headers["Content-Type"]) == (404, "application/json")
 
 
 def test_the_page_refers_to_this_service_alone(client: RosterClient) -> None:

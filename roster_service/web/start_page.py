@@ -1,0 +1,60 @@
+"""The page at `/`, and the page for an address that does not exist: HTML for browsers, JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from flask import Flask, Response, jsonify, request
+
+from roster_service.access.scopes import TOKEN_PATH
+from roster_service.schemas.versions import VERSIONS
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Roster Service: {title}</title>
+<link rel="icon" href="data:,">
+</head>
+<body>
+<h1>{title}</h1>
+<p>{text}</p>
+<p><a href="/docs">Documentation of the interfaces</a></p>
+</body>
+</html>
+"""
+START = ("Roster Service", "This service gives roster data to programs, by OneRoster 1.1 and 1.2.")
+NOT_FOUND = ("Not found", "There is no such page.")
+ADDRESSES: Mapping[str, str] = {
+    "documentation": "/docs",
+    "token_endpoint": TOKEN_PATH,
+    **{f"openapi_{version.prefix}": f"{version.root}/openapi.json" for version in VERSIONS},
+    "openapi_vendor": "/v1/openapi.json",
+}
+
+
+def prefers_html() -> bool:
+    """Whether the client of the request prefers HTML to JSON, as browsers do. A program that accepts anything does
+    not."""
+    accepted = request.accept_mimetypes
+    return bool(accepted["text/html"] > accepted["application/json"])
+
+
+def make_page(title: str, text: str, status: int) -> Response:
+    """Returns a page. `title` and `text`: without user values."""
+    return _finish(Response(PAGE.format(title=title, text=text), status=status, mimetype="text/html"))
+
+
+def register_start_page(app: Flask) -> None:
+    """Registers the page at `/`."""
+
+    def show_start() -> Response:
+        return make_page(*START, 200) if prefers_html() else _finish(jsonify(ADDRESSES))
+
+    app.add_url_rule("/", endpoint="root", view_func=show_start, methods=["GET"])
+
+
+def _finish(response: Response) -> Response:
+    response.headers["Cache-Control"] = "no-store"
+    return response
