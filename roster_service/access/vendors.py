@@ -6,15 +6,16 @@ The functions work on a connection that the caller commits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.credentials.secrets import CLIENT_SECRET_PREFIX, hash_secret, make_client_id, make_secret
+from roster_service.access.org_list import DISTRICT, SCHOOL, find_org
 from roster_service.access.scopes import Scope, read_scopes
 from roster_service.access.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.db.tables import oauth_clients, orgs, vendor_grants, vendors
@@ -29,6 +30,9 @@ class Grant:
 
     district_id: str
     school_id: str | None = None
+    # The names, for people; None for an org that the roster no longer has.
+    district_name: str | None = field(default=None, compare=False)
+    school_name: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -91,9 +95,15 @@ def find_vendor(connection: Connection, email: str) -> Vendor:
 def list_vendors(connection: Connection) -> list[Vendor]:
     """Lists all vendors with their grants, ordered by e-mail."""
     grants: dict[int, list[Grant]] = {}
-    order = (vendor_grants.c.district_id, vendor_grants.c.school_id)
-    for row in connection.execute(select(vendor_grants).order_by(*order)):
-        grants.setdefault(row.vendor_id, []).append(Grant(row.district_id, row.school_id))
+    district, school = orgs.alias(), orgs.alias()
+    named = (
+        select(vendor_grants, district.c.name.label("district_name"), school.c.name.label("school_name"))
+        .outerjoin(district, district.c.sourced_id == vendor_grants.c.district_id)
+        .outerjoin(school, school.c.sourced_id == vendor_grants.c.school_id)
+    )
+    for row in connection.execute(named.order_by(vendor_grants.c.district_id, vendor_grants.c.school_id)):
+        grant = Grant(row.district_id, row.school_id, row.district_name, row.school_name)
+        grants.setdefault(row.vendor_id, []).append(grant)
     return [
         Vendor(
             id=row.id,
@@ -113,12 +123,12 @@ def list_vendors(connection: Connection) -> list[Vendor]:
 def grant(connection: Connection, email: str, district: str, schools: Sequence[str]) -> Vendor:
     """Grants a vendor a district, or only the schools `schools` of it. Older tokens of the vendor end.
 
-    `district` and `schools` are sourcedIds or identifiers. Raises CommandError for an unknown vendor, district or
-    school, and for a school of another district.
+    `district` and `schools` are sourcedIds, identifiers or unique names. Raises CommandError for an unknown vendor,
+    district or school, and for a school of another district.
     """
     vendor = find_vendor(connection, email)
-    district_id = _find_org(connection, district, "district", None)
-    wanted: list[str | None] = [_find_org(connection, school, "school", district_id) for school in schools]
+    district_id = find_org(connection, district, DISTRICT, None)
+    wanted: list[str | None] = [find_org(connection, school, SCHOOL, district_id) for school in schools]
     for school_id in wanted or [None]:
         row = {"vendor_id": vendor.id, "district_id": district_id, "school_id": school_id}
         connection.execute(upsert(vendor_grants).values(row).on_conflict_do_nothing())
@@ -129,12 +139,13 @@ def grant(connection: Connection, email: str, district: str, schools: Sequence[s
 def revoke(connection: Connection, email: str, district: str) -> Vendor:
     """Revokes every grant of a district and its schools. Older tokens of the vendor end.
 
-    `district` is a sourcedId or an identifier. Raises CommandError if the vendor has no grant of the district.
+    `district` is a sourcedId, an identifier or a unique name. Raises CommandError if the vendor has no grant of the
+    district.
     """
     vendor = find_vendor(connection, email)
     known = [item.district_id for item in vendor.grants]
     # The roster may no longer have the district.
-    district_id = district if district in known else _find_org(connection, district, "district", None)
+    district_id = district if district in known else find_org(connection, district, DISTRICT, None)
     if district_id not in known:
         raise CommandError(f"{vendor.email} has no grant of district {district}")
     own = vendor_grants.c.vendor_id == vendor.id
@@ -189,23 +200,6 @@ def invalidate_tokens(connection: Connection, vendor_id: int) -> None:
     renewed = {"grant_version": vendors.c.grant_version + 1, "visibility_key": func.gen_random_uuid()}
     connection.execute(update(vendors).where(vendors.c.id == vendor_id).values(renewed))
     refresh_visible_orgs(connection, vendor_id)
-
-
-def _find_org(connection: Connection, name: str, kind: str, district_id: str | None) -> str:
-    """Returns the sourcedId of the org of type `kind` with the sourcedId or identifier `name`. `district_id`: the
-    district that it must lie in, or None. Raises CommandError unless there is exactly one such org."""
-    found = select(orgs.c.sourced_id).where(
-        orgs.c.type == kind, or_(orgs.c.sourced_id == name, orgs.c.identifier == name)
-    )
-    place = ""
-    if district_id is not None:
-        found = found.where(orgs.c.district_id == district_id)
-        place = f" in district {district_id}"
-    ids = connection.scalars(found).all()
-    if len(ids) != 1:
-        count = "no" if not ids else "more than one"
-        raise CommandError(f"there is {count} {kind} with the sourcedId or identifier {name!r}{place}")
-    return str(ids[0])
 
 
 # --- OAuth clients -----------------------------------------------------------------------------------------------

@@ -9,14 +9,21 @@ import click
 
 from roster_service.access import vendors
 from roster_service.access.scopes import EXPLANATIONS, Scope, ScopeName, read_scope
-from roster_service.access.vendors import Client, Credentials, Grant, Vendor
+from roster_service.access.vendors import Client, Credentials, Vendor
 from roster_service.cli.console import as_json, make_table, open_connection, read_settings, show
-from roster_service.cli.vendor_access import COMMANDS, create_login, describe_login, password_option, read_password
+from roster_service.cli.vendor_access import (
+    COMMANDS,
+    create_login,
+    describe_grant,
+    describe_login,
+    password_option,
+    read_password,
+)
 from roster_service.publication import render_for_clients
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
 
-district_option = click.option("--district", help="The district's sourcedId or identifier.")
+district_option = click.option("--district", help="The district's sourcedId, identifier or unique name.")
 flag_option = click.option(
     "--flag",
     "flags",
@@ -61,13 +68,9 @@ def _vendor_row(item: Vendor) -> dict[str, str]:
         "e-mail": item.email,
         "name": item.name,
         "enabled": "yes" if item.enabled else "no",
-        "grants": ", ".join(_show_grant(grant) for grant in item.grants) or "none",
+        "grants": ", ".join(describe_grant(grant) for grant in item.grants) or "none",
         "flags": ", ".join(item.flags) or "none",
     }
-
-
-def _show_grant(grant: Grant) -> str:
-    return f"{grant.district_id} (whole)" if grant.school_id is None else f"{grant.district_id}: {grant.school_id}"
 
 
 @vendor.command("grant")
@@ -114,7 +117,7 @@ def vendor_revoke(email: str, district: str | None, flags: tuple[str, ...], as_j
 
 
 def _describe_grants(item: Vendor) -> str:
-    districts = ", ".join(_show_grant(grant) for grant in item.grants) or "nothing"
+    districts = ", ".join(describe_grant(grant) for grant in item.grants) or "nothing"
     flags = f"; of students also: {', '.join(item.flags)}" if item.flags else ""
     return f"{item.email} may now see: {districts}{flags}"
 

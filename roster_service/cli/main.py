@@ -15,6 +15,7 @@ from roster_service.cli.accounts import client, vendor
 from roster_service.cli.console import announce_cluster, as_json, open_connection, read_settings, show
 from roster_service.cli.feeds import feed
 from roster_service.cli.keys import keys
+from roster_service.cli.orgs import district, school
 from roster_service.cli.server import run
 from roster_service.cli.setting_list import settings_list
 from roster_service.cli.sync import sync
@@ -102,5 +103,5 @@ AFTER_EXPORT = """the accounts are in {file}; load them into the new database, w
 then load the exports (`make sync`); keep ROSTER_SECRET_KEY, or the file `secret_key` of the data folder"""
 
 
-for group in (run, settings_list, feed, sync, vendor, client, keys, usage, audit):
+for group in (run, settings_list, feed, sync, district, school, vendor, client, keys, usage, audit):
     main.add_command(group)

@@ -15,7 +15,7 @@ from roster_service.access.credentials.api_keys import Allowance, IssuedKey, iss
 from roster_service.access.credentials.passwords import set_password
 from roster_service.access.credentials.secrets import make_password
 from roster_service.access.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
-from roster_service.access.vendors import Vendor
+from roster_service.access.vendors import Grant, Vendor
 from roster_service.cli.console import as_json, open_connection, show
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -113,7 +113,7 @@ def vendor_show(email: str, as_json: bool) -> None:
 
 def describe_vendor(item: Vendor) -> str:
     """Returns a line for each property of a vendor."""
-    grants = [f"{grant.district_id}: {grant.school_id or '(whole)'}" for grant in item.grants]
+    grants = [describe_grant(grant) for grant in item.grants]
     lines = {
         "e-mail": item.email,
         "name": item.name,
@@ -124,6 +124,16 @@ def describe_vendor(item: Vendor) -> str:
         "rostering": describe_rostering(item.rostering),
     }
     return "\n".join(f"{name:<9} {text}" for name, text in lines.items())
+
+
+def describe_grant(grant: Grant) -> str:
+    """Returns the district and the school of a grant, as names with ids."""
+    district = _name_org(grant.district_id, grant.district_name)
+    return f"{district}: {'(whole)' if grant.school_id is None else _name_org(grant.school_id, grant.school_name)}"
+
+
+def _name_org(identifier: str, name: str | None) -> str:
+    return identifier if name is None else f"{name} ({identifier})"
 
 
 def describe_limits(allowance: Allowance) -> str:

@@ -77,7 +77,7 @@ def test_a_revoked_district_is_gone_with_its_schools(answer: Answer) -> None:
         pytest.param(["vendor", "grant", EMAIL, "--district", "s1"], "no district", id="a school as a district"),
         pytest.param(
             ["vendor", "grant", EMAIL, "--district", "d1", "--school", "s2"],
-            "no school with the sourcedId or identifier 's2' in district d1",
+            "no school with the sourcedId, identifier or name 's2' in district d1",
             id="a school of another district",
         ),
         pytest.param(["vendor", "revoke", EMAIL, "--district", "d1"], "no grant", id="a grant that is not there"),

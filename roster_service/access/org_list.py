@@ -1,0 +1,114 @@
+"""The districts and schools that can be granted, and how a command names one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, distinct, func, or_, select
+
+from roster_service.db.tables import classes, enrollments, feeds, orgs, user_roles, users
+from roster_service.errors import CommandError
+
+DISTRICT, SCHOOL, ACTIVE = "district", "school", "active"
+
+
+@dataclass(frozen=True)
+class ListedOrg:
+    """A district or a school, with the number of its active records. `users`: those with a role at it or, for a
+    district, at an org below it; `schools`: 1 for a school."""
+
+    sourcedId: str  # noqa: N815  (the name in OneRoster)
+    name: str
+    identifier: str | None
+    district: str | None
+    feed: str
+    schools: int
+    classes: int
+    users: int
+    enrollments: int
+
+
+def list_districts(connection: Connection) -> list[ListedOrg]:
+    """Lists the active districts by name."""
+    return _list_orgs(connection, orgs.c.type == DISTRICT, orgs.c.district_id)
+
+
+def list_schools(connection: Connection, district_id: str | None) -> list[ListedOrg]:
+    """Lists the active schools by name: all, or those of a district."""
+    own = orgs.c.type == SCHOOL
+    return _list_orgs(connection, own if district_id is None else and_(own, orgs.c.district_id == district_id), None)
+
+
+def _list_orgs(
+    connection: Connection, wanted: ColumnElement[bool], district: ColumnElement[str] | None
+) -> list[ListedOrg]:
+    """`district`: the column by which records below a district count with it; None: records count with their own
+    school."""
+    key = orgs.c.sourced_id if district is None else district
+    counts = [
+        _count(connection, key, orgs.c.sourced_id, select(orgs).where(orgs.c.type == SCHOOL, orgs.c.status == ACTIVE)),
+        _count(connection, key, classes.c.school_id, select(classes).where(classes.c.status == ACTIVE)),
+        _count(
+            connection,
+            key,
+            user_roles.c.org_id,
+            select(user_roles).join(users, users.c.sourced_id == user_roles.c.user_id).where(users.c.status == ACTIVE),
+            distinct(user_roles.c.user_id),
+        ),
+        _count(connection, key, enrollments.c.school_id, select(enrollments).where(enrollments.c.status == ACTIVE)),
+    ]
+    above = orgs.alias()
+    rows = (
+        select(orgs, above.c.name.label("district_name"), feeds.c.name.label("feed"))
+        .outerjoin(above, above.c.sourced_id == orgs.c.district_id)
+        .join(feeds, feeds.c.id == orgs.c.feed_id)
+        .where(wanted, orgs.c.status == ACTIVE)
+        .order_by(orgs.c.name, orgs.c.sourced_id)
+    )
+    return [
+        ListedOrg(
+            row.sourced_id,
+            row.name,
+            row.identifier,
+            row.district_name,
+            row.feed,
+            *(count.get(row.sourced_id, 0) for count in counts),
+        )
+        for row in connection.execute(rows)
+    ]
+
+
+def _count(
+    connection: Connection,
+    key: ColumnElement[str],
+    place: ColumnElement[str],
+    rows: Select[Any],
+    what: ColumnElement[Any] | None = None,
+) -> dict[str, int]:
+    """The number of rows by the `key` of the org in their column `place`."""
+    number = func.count() if what is None else func.count(what)
+    counted = rows.with_only_columns(key, number).group_by(key)
+    if place.table is not orgs:
+        counted = counted.join(orgs, orgs.c.sourced_id == place)
+    return {row[0]: row[1] for row in connection.execute(counted)}
+
+
+def find_org(connection: Connection, name: str, kind: str, district_id: str | None) -> str:
+    """Returns the sourcedId of the org of type `kind` that `name` names: by its sourcedId or identifier, else by a name
+    that only one active org has. `district_id`: the district that it must lie in, or None. Raises CommandError unless
+    there is exactly one such org."""
+    own = [orgs.c.type == kind, *([] if district_id is None else [orgs.c.district_id == district_id])]
+    place = "" if district_id is None else f" in district {district_id}"
+    ids = _find_ids(connection, *own, or_(orgs.c.sourced_id == name, orgs.c.identifier == name))
+    ids = ids or _find_ids(connection, *own, orgs.c.name == name, orgs.c.status == ACTIVE)
+    if len(ids) != 1:
+        count = "no" if not ids else "more than one"
+        hint = f"`roster {kind} list` shows all"
+        raise CommandError(f"there is {count} {kind} with the sourcedId, identifier or name {name!r}{place}; {hint}")
+    return ids[0]
+
+
+def _find_ids(connection: Connection, *conditions: ColumnElement[bool]) -> Sequence[str]:
+    return connection.scalars(select(orgs.c.sourced_id).where(*conditions)).all()
