@@ -219,6 +219,7 @@ def _run_steps(
         stamp=None,
         revision=None,
         counts=count_changes(differences, result, form),
+        files=contents.list_names(),
         seconds=watch.seconds,
         findings=result.findings,
         notices=(
@@ -309,6 +310,7 @@ def _report_last_export(
         stamp=None,
         revision=None,
         counts=count_stored(connection, form, contents, feed_id),
+        files=contents.list_names(),
         seconds=watch.seconds,
         notices=(*contents.notices, KNOWN),
         dry_run=run.options.dry_run,

@@ -21,6 +21,7 @@ from roster_service.settings import Settings
 from sync_scripts.engine.exit_codes import HELP, choose_exit_code, exit_on_error
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.output import survive_lost_output
+from sync_scripts.engine.package_log import write_package_log
 from sync_scripts.engine.progress import Notify, notify_steps, show_load_steps
 from sync_scripts.engine.report import Report
 from sync_scripts.reading.registry import Family
@@ -66,6 +67,13 @@ def make_command(family: Family) -> click.Command:
         metavar="FILE",
         help="Write the rejections as CSV, with the values, which are not printed.",
     )
+    @click.option(
+        "--report",
+        "log_file",
+        type=click.File("w", encoding="utf-8", lazy=False),
+        metavar="FILE",
+        help="Write the log of the package as JSON: its outcome, and the files that were imported and rejected.",
+    )
     @click.option("--approves", type=int, hidden=True)
     # `roster sync preview` shows the report, and has options for these.
     @click.option("--changes", type=click.File("w", encoding="utf-8", lazy=False), hidden=True)
@@ -76,6 +84,7 @@ def make_command(family: Family) -> click.Command:
         dry_run: bool,
         allow_mass_delete: bool,
         rejects: TextIO | None,
+        log_file: TextIO | None,
         approves: int | None,
         changes: TextIO | None,
         as_json: bool,
@@ -86,6 +95,7 @@ def make_command(family: Family) -> click.Command:
             # With --json the output is one object; with --approves, `roster sync approve` shows the result.
             quiet = as_json or approves is not None
             with (
+                write_package_log(log_file, path, feed_name) as log,
                 open_roster_engine(settings) as engine,
                 _reject_into(rejects) as found,
                 _show_progress(quiet=quiet) as notify,
@@ -100,6 +110,7 @@ def make_command(family: Family) -> click.Command:
                 )
                 report = load(engine, feed_name, path, family=family, options=options)
                 found.append(report.findings)
+                log.report = report
         with survive_lost_output():
             _print(report, as_json=as_json)
         sys.exit(choose_exit_code(report))

@@ -32,6 +32,8 @@ class Report:
     seconds: Mapping[str, float]
     # The reasons of rejected rows; the run has loaded the other rows.
     findings: Findings = NO_FINDINGS
+    # The names of the files that the run read.
+    files: tuple[str, ...] = ()
     # Why the run is held.
     message: str | None = None
     notices: tuple[str, ...] = ()

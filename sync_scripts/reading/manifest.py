@@ -144,6 +144,10 @@ class Contents:
     deltas: frozenset[str] = frozenset()
     silent: tuple[CsvFile, ...] = ()
 
+    def list_names(self) -> tuple[str, ...]:
+        """The names of the files to load."""
+        return tuple(file.file_name for file in self.files)
+
 
 def list_contents(package: Package, manifest: Manifest, form: Format) -> Contents:
     """Compares the manifest with the files of the package, and returns the files to load. Raises RefusedExportError
