@@ -11,6 +11,7 @@ import socket
 import struct
 import sys
 import termios
+from dataclasses import dataclass
 from typing import Any
 
 from waitress.adjustments import Adjustments
@@ -28,6 +29,8 @@ MEMORY_BYTES = 64 * 2**20
 BYTES_PER_SECOND = 8192
 # More than any response has: the application never waits for a reader.
 UNBOUNDED = 2**60
+# waitress's names of the headers by which callers are told apart, the first one that a request has.
+CREDENTIALS = ("AUTHORIZATION", "X_API_KEY")
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +60,15 @@ SECONDS = {
 }
 
 
+@dataclass(frozen=True)
+class Caller:
+    """The sender of requests. `key`: a hash of the credentials, or of the address if a request has none; several
+    callers may share an address."""
+
+    key: int
+    is_address: bool
+
+
 class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
     """A connection."""
 
@@ -68,6 +80,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         self.is_refused = False
+        self.was_throttled = False
         self._has_answered = False
         self._stage: Stage | None = None
         self._amount = 0
@@ -105,6 +118,16 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         """Whether nothing is lost if the connection is closed."""
         has_begun = self.request is not None or self.requests or self.total_outbufs_len
         return not has_begun and self._stage is not None and self._stage is self.find_stage()[0]
+
+    # --- turns --------------------------------------------------------------------------------------------------------
+
+    def find_caller(self) -> Caller:
+        """Returns the caller of the first request."""
+        headers = self.requests[0].headers
+        for name in CREDENTIALS:
+            if headers.get(name):
+                return Caller(hash((name, headers[name])), is_address=False)
+        return Caller(hash(self.addr[0]), is_address=True)
 
     # --- what waitress calls ------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from waitress.server import TcpWSGIServer
 from roster_service.app import MAX_BODY_BYTES
 from roster_service.server.http_channel import UNBOUNDED, Channel, ResponseBounds
 from roster_service.server.http_parser import HEAD_BYTES
+from roster_service.server.http_turns import SerialTasks
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
@@ -59,17 +60,28 @@ class HttpServer:
     def take_turn(self, seconds: float) -> int:
         """Receives and sends what is ready, then answers one request. Waits up to `seconds` if nothing is ready.
         Returns the number of requests that it answered."""
-        wait = 0 if self._tasks.is_ready() else seconds
-        wasyncore.loop(timeout=wait, use_poll=True, map=self._connections, count=1)
+        if self._poll(self._tasks.find_wait(seconds)):
+            # The request of a new connection takes part in the turns, and the next connection is accepted. So a worker
+            # accepts faster than it answers, and no caller waits in the kernel behind the connections of another one.
+            # If it accepted all of them, the other workers would have none to share.
+            self._poll(0)
         if time.monotonic() - self._counted_at >= 1:
             self._counted_at = time.monotonic()
             self.count_second()
         return self._tasks.run_next()
 
+    def _poll(self, seconds: float) -> bool:
+        """Receives, sends and accepts what is ready, at most one connection. Returns whether it accepted one."""
+        for listener in self._listeners:
+            listener.has_accepted = False
+        wasyncore.loop(timeout=seconds, use_poll=True, map=self._connections, count=1)
+        return any(listener.has_accepted for listener in self._listeners)
+
     def set_ending(self) -> None:
         """Lets each connection end with its next response."""
         for listener in self._listeners:
             listener.is_ending = True
+        self._tasks.refusal_seconds = 0
 
     def stop_accepting(self) -> None:
         """Accepts what is waiting, and no more."""
@@ -99,39 +111,12 @@ class HttpServer:
             log.warning("a worker has %s connections, its most; new ones wait", CONNECTIONS)
 
 
-class SerialTasks:
-    """waitress's dispatcher: keeps the channels whose request has arrived, and runs one at a time when told to."""
-
-    def __init__(self) -> None:
-        self._channels: list[Channel] = []
-
-    def add_task(self, channel: Channel) -> None:
-        """Queues a channel; waitress calls this."""
-        self._channels.append(channel)
-
-    def is_ready(self) -> bool:
-        """Whether `run_next` would answer a request."""
-        return self._find() is not None
-
-    def run_next(self) -> int:
-        """Answers the request that has waited longest. Returns the number of requests that it answered, 0 or 1."""
-        channel = self._find()
-        if channel is None:
-            return 0
-        self._channels.remove(channel)
-        channel.service()
-        return 1
-
-    def _find(self) -> Channel | None:
-        # A client that sends several requests at once gets the next response when it has read the one before.
-        return next((channel for channel in self._channels if not channel.total_outbufs_len), None)
-
-
 class Listener(TcpWSGIServer):  # type: ignore[misc]  # waitress has no types
     """A socket that listens."""
 
     channel_class = Channel
     is_ending = False
+    has_accepted = False
 
     def readable(self) -> bool:
         """Whether a connection may be accepted."""
@@ -139,6 +124,11 @@ class Listener(TcpWSGIServer):  # type: ignore[misc]  # waitress has no types
 
     def pull_trigger(self) -> None:
         """Does nothing: waitress wakes its event loop by this, from another thread."""
+
+    def handle_accept(self) -> None:
+        """Accepts a connection."""
+        self.has_accepted = True
+        super().handle_accept()
 
     def accept_one(self) -> bool:
         """Accepts a connection. Returns False if none was waiting, or the worker has enough."""

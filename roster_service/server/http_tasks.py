@@ -18,6 +18,7 @@ REFUSAL_HEADERS = (
     ("Cache-Control", "no-store"),
     ("X-Content-Type-Options", "nosniff"),
 )
+THROTTLED = str(int(HTTPStatus.TOO_MANY_REQUESTS))
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ class ApplicationTask(OwnHead, WSGITask):  # type: ignore[misc]
             self.start()
             self.execute()
             self.finish()
+            self.channel.was_throttled = self.status.startswith(THROTTLED)
         except ClientDisconnected:
             self.close_on_finish = True
         except (Exception, SystemExit) as error:  # noqa: BLE001  (waitress would log the address of the request)

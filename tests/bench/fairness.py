@@ -2,8 +2,8 @@
 
 One vendor asks for pages of 100 users, one after the other over a connection each. The other one asks for pages of
 PAGE (1000) records over 12 connections at once, again as soon as an answer is there: either it keeps to `Retry-After`,
-or it comes back at once. SECONDS: of each measurement (10). WORKERS: of the service (2). AT_ONCE: the limit of the
-greedy vendor on requests at the same time; 1000 shows the service without that limit.
+or it comes back at once. SECONDS: of each measurement (4). ROUNDS: of measurements in turns (5). WORKERS: of the
+service (2). AT_ONCE: the limit of the greedy vendor on requests at the same time; 1000 shows the service without it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import base64
 import collections
+import contextlib
 import http.client
 import json
 import os
@@ -18,7 +19,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
@@ -31,13 +32,16 @@ from tests.bench import place as places
 from tests.bench.load import HOST
 from tests.bench.place import Place, Server, find_port, open_place, serve
 
-SECONDS = float(os.environ.get("SECONDS", "10"))
+SECONDS = float(os.environ.get("SECONDS", "4"))
+ROUNDS = int(os.environ.get("ROUNDS", "5"))
 WORKERS = int(os.environ.get("WORKERS", "2"))
 PAGE = int(os.environ.get("PAGE", "1000"))
 AT_ONCE = os.environ.get("AT_ONCE")
 GREEDY = 12
 ROOT = "/ims/oneroster/v1p1"
 PAUSE_SECONDS = 0.02
+# The greedy vendor begins so long before a measurement, and ends so long after it.
+START_SECONDS = 1.5
 
 
 @dataclass(frozen=True)
@@ -112,34 +116,50 @@ def measure(port: int, headers: Mapping[str, str], seconds: float) -> list[float
     return taken
 
 
-def show(name: str, taken: list[float], said: str = "") -> None:
-    """Prints the median, the 95th percentile and the maximum, in milliseconds."""
-    p95 = statistics.quantiles(taken, n=20)[-1]
+def find_p95(taken: list[float]) -> float:
+    """The 95th percentile."""
+    return statistics.quantiles(taken, n=20)[-1]
+
+
+def show(name: str, taken: list[float], alone: list[float], statuses: Mapping[str, int]) -> None:
+    """Prints the median, the 95th percentile and the maximum, in milliseconds, and how often the 95th percentile of the
+    vendor that is alone. `statuses`: of the answers that the greedy vendor got."""
+    p95 = find_p95(taken)
     figures = f"{statistics.median(taken) * 1000:8.1f} {p95 * 1000:8.1f} {max(taken) * 1000:8.1f}"
-    print(f"{name:<36} {len(taken):>8} {figures}  {said}", flush=True)
+    said = ", ".join(f"{count} x {status}" for status, count in sorted(statuses.items()))
+    print(f"{name:<36} {len(taken):>8} {figures} {p95 / find_p95(alone):>6.2f}  {said}", flush=True)
+
+
+@contextlib.contextmanager
+def greedy_vendor(port: int, headers: Mapping[str, str], polite: bool, statuses: dict[str, int]) -> Iterator[None]:
+    """A vendor that asks as long as the block; it adds the statuses of its answers to `statuses`."""
+    arguments = ["--greedy", str(port), json.dumps(headers), str(int(polite))]
+    work = [sys.executable, "-m", "tests.bench.fairness", *arguments]
+    with subprocess.Popen(work, stdout=subprocess.PIPE, text=True) as process:
+        time.sleep(START_SECONDS)
+        yield
+        said, _ = process.communicate()
+    for status, count in json.loads(said).items():
+        statuses[status] = statuses.get(status, 0) + count
 
 
 def compare(port: int, modest: Mapping[str, str], greedy: Mapping[str, str]) -> None:
-    """Prints a row for each of the three."""
-    print(f"{'':<36} {'requests':>8} {'median':>8} {'p95':>8} {'max':>8}  (ms)")
+    """Measures the three in turns, because other work on the machine comes and goes, and prints a row for each."""
+    kinds = {"alone": None, "keeps to Retry-After": True, "comes back at once": False}
+    taken: dict[str, list[float]] = {kind: [] for kind in kinds}
+    statuses: dict[str, dict[str, int]] = {kind: {} for kind in kinds}
     measure(port, modest, 2)
-    show("alone", measure(port, modest, SECONDS))
-    for polite in (True, False):
-        work = [
-            sys.executable,
-            "-m",
-            "tests.bench.fairness",
-            "--greedy",
-            str(port),
-            json.dumps(greedy),
-            str(int(polite)),
-        ]
-        with subprocess.Popen(work, stdout=subprocess.PIPE, text=True) as process:
-            time.sleep(1)
-            taken = measure(port, modest, SECONDS)
-            said, _ = process.communicate()
-        kind = "keeps to Retry-After" if polite else "comes back at once"
-        show(f"beside {GREEDY} greedy, {kind}", taken, said.strip())
+    for _ in range(ROUNDS):
+        for kind, polite in kinds.items():
+            beside = contextlib.nullcontext()
+            if polite is not None:
+                beside = greedy_vendor(port, greedy, polite, statuses[kind])
+            with beside:
+                taken[kind] += measure(port, modest, SECONDS)
+    print(f"{'':<36} {'requests':>8} {'median':>8} {'p95':>8} {'max':>8} {'ratio':>6}  (ms)")
+    for kind, polite in kinds.items():
+        name = kind if polite is None else f"beside {GREEDY} greedy, {kind}"
+        show(name, taken[kind], taken["alone"], statuses[kind])
 
 
 def main() -> None:
@@ -152,7 +172,7 @@ def main() -> None:
         port, headers, polite = given.greedy
         # Clients are on other machines: these must not take the processors of the service.
         os.nice(19)
-        be_greedy(int(port), json.loads(headers), SECONDS + 3, polite == "1")
+        be_greedy(int(port), json.loads(headers), START_SECONDS + SECONDS, polite == "1")
         return
     places.APPLICATIONS = {}
     with open_place(20_000, given.home) as place:

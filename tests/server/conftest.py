@@ -19,8 +19,8 @@ KERNEL_BYTES = 4096
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Answers `/large` with 16 MB, `/same` with 304, `/fails` not at all, `/breaks` in part; anything else with its
-    path and its body."""
+    """Answers `/large` with 16 MB, `/same` with 304, `/often` with 429, `/fails` not at all, `/breaks` in part;
+    anything else with its path and its body."""
     path = environ["PATH_INFO"]
     length = int(environ.get("CONTENT_LENGTH") or 0)
     answer = f"{path} {environ['wsgi.input'].read(length).decode()}".encode()
@@ -30,6 +30,8 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
             answer = bytes(LARGE)
         case "/same":
             status, answer = "304 NOT MODIFIED", b""
+        case "/often":
+            status = "429 TOO MANY REQUESTS"
         case "/fails":
             raise ValueError(path)
         case "/breaks":
