@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import click
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, exists, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.cli.console import as_json, make_table, open_connection, show
-from roster_service.db.tables import feeds, sync_runs
+from roster_service.db.feed_names import require_feed_name
+from roster_service.db.figures import GOOD_OUTCOMES
+from roster_service.db.held_runs import HELD
+from roster_service.db.run_history import TYPES
+from roster_service.db.sync_lock import INTERRUPTED, RUNNING, find_interrupted, try_sync_lock
+from roster_service.db.tables import ROSTER_TABLES, feeds, sync_runs
 from roster_service.errors import CommandError
 
 # Each format has a script `sync_scripts.load_NAME`. A test compares this list with the formats there.
@@ -20,7 +25,7 @@ FORMATS = ("oneroster", "clever", "sds")
 
 @dataclass(frozen=True)
 class Feed:
-    """A feed, and the end of its last run."""
+    """A feed, and its latest runs."""
 
     name: str
     format: str
@@ -30,6 +35,13 @@ class Feed:
     hold_tombstones_percent: int | None
     hold_changes_percent: int | None
     last_run: str | None
+    # The outcome of the latest run, which may still be running; None before the first.
+    last_outcome: str | None
+    # The end of the last run after which the roster was that of the export, and the seconds since.
+    last_good_run: str | None
+    age_seconds: int | None
+    # The number of the run that waits for a decision.
+    held_run: int | None
 
 
 class Percent(click.ParamType):  # type: ignore[type-arg] # generic in new versions of click only
@@ -106,10 +118,42 @@ def feed_set(
     show(shown, as_json, lambda _: make_table([_to_row(shown)], ""))
 
 
+@feed.command("rename")
+@click.argument("name")
+@click.argument("new")
+@as_json
+def feed_rename(name: str, new: str, as_json: bool) -> None:
+    """Give the feed NAME the name NEW. Its records and runs stay with it; change --feed where a script names it. A feed
+    whose name is part of the ids of its records cannot be renamed."""
+    require_feed_name(new)
+    with open_connection() as connection:
+        if not try_sync_lock(connection):
+            raise CommandError("a sync is under way; rename the feed when it has ended")
+        listed = {item.name for item in list_feeds(connection)}
+        if name not in listed:
+            raise CommandError(f"there is no feed {name}; `roster feed list` shows all")
+        if new in listed:
+            raise CommandError(f"there is a feed {new} already")
+        _refuse_named_ids(connection, name)
+        connection.execute(update(feeds).where(feeds.c.name == name).values(name=new))
+        [shown] = [item for item in list_feeds(connection) if item.name == new]
+    show(shown, as_json, lambda _: f"the feed {name} is called {new} now")
+
+
+def _refuse_named_ids(connection: Connection, name: str) -> None:
+    """Raises CommandError if ids of records begin with the name of their feed (sync_scripts/formats/ids.py): under
+    another name the next run would mark these records as deleted and add all of them anew."""
+    feed_id = select(feeds.c.id).where(feeds.c.name == name).scalar_subquery()
+    for table in ROSTER_TABLES:
+        named = table.c.sourced_id.startswith(f"{name}:", autoescape=True)
+        if connection.scalar(select(exists().where(table.c.feed_id == feed_id, named))):
+            raise CommandError(f"the feed {name} keeps its name, because the ids of its {TYPES[table.name]} have it")
+
+
 @feed.command("list")
 @as_json
 def feed_list(as_json: bool) -> None:
-    """List the feeds and when each was last loaded."""
+    """List the feeds: their settings, the latest run of each and its outcome, the last good run, and a held one."""
     with open_connection() as connection:
         found = list_feeds(connection)
     show(found, as_json, lambda _: make_table([_to_row(item) for item in found], "there are no feeds"))
@@ -124,7 +168,18 @@ def _to_row(item: Feed) -> dict[str, str]:
         "hold tombstones": _to_percent(item.hold_tombstones_percent),
         "hold changes": _to_percent(item.hold_changes_percent),
         "last run": item.last_run or "never",
+        "outcome": item.last_outcome or "-",
+        "last good run": item.last_good_run or "never",
+        "age": _to_age(item.age_seconds),
+        "held run": "-" if item.held_run is None else str(item.held_run),
     }
+
+
+def _to_age(seconds: int | None) -> str:
+    if seconds is None:
+        return "-"
+    hours = seconds // 3600
+    return f"{hours} h" if hours < 48 else f"{hours // 24} d"
 
 
 def _to_percent(number: int | None) -> str:
@@ -133,8 +188,21 @@ def _to_percent(number: int | None) -> str:
 
 def list_feeds(connection: Connection) -> list[Feed]:
     """Lists all feeds, ordered by name."""
-    last = select(func.max(sync_runs.c.finished_at)).where(sync_runs.c.feed_id == feeds.c.id).scalar_subquery()
-    rows = connection.execute(select(feeds, last.label("last_run")).order_by(feeds.c.name))
+    interrupted = find_interrupted(connection)
+    of_feed = select(func.max(sync_runs.c.finished_at)).where(sync_runs.c.feed_id == feeds.c.id)
+    good = of_feed.where(sync_runs.c.outcome.in_(GOOD_OUTCOMES)).scalar_subquery()
+    newest = of_feed.with_only_columns(func.max(sync_runs.c.id))
+    last = sync_runs.alias()
+    columns = (
+        of_feed.scalar_subquery().label("last_run"),
+        last.c.id.label("last_id"),
+        last.c.outcome.label("last_outcome"),
+        good.label("last_good_run"),
+        func.extract("epoch", func.now() - good).label("age"),
+        newest.where(sync_runs.c.outcome == HELD).scalar_subquery().label("held_run"),
+    )
+    both = feeds.outerjoin(last, last.c.id == newest.scalar_subquery())
+    rows = connection.execute(select(feeds, *columns).select_from(both).order_by(feeds.c.name))
     return [
         Feed(
             row.name,
@@ -144,6 +212,10 @@ def list_feeds(connection: Connection) -> list[Feed]:
             row.hold_tombstones_percent,
             row.hold_changes_percent,
             row.last_run and row.last_run.isoformat(timespec="seconds"),
+            INTERRUPTED if row.last_outcome == RUNNING and row.last_id in interrupted else row.last_outcome,
+            row.last_good_run and row.last_good_run.isoformat(timespec="seconds"),
+            None if row.age is None else int(row.age),
+            row.held_run,
         )
         for row in rows
     ]

@@ -18,6 +18,7 @@ from typing import TextIO
 from sqlalchemy import Connection, Engine, Table, func, select
 
 from roster_service.db.change_history import CSV_COLUMNS
+from roster_service.db.feed_names import require_feed_name
 from roster_service.db.held_runs import HELD, drop_export
 from roster_service.db.tables import user_roles, users
 from roster_service.private_files import write_private_csv
@@ -43,7 +44,7 @@ from sync_scripts.engine.run_record import (
     record_run,
     translate_database_errors,
 )
-from sync_scripts.engine.runs import find_or_add_feed, hold_lock, make_next_stamp, require_feed_name
+from sync_scripts.engine.runs import find_or_add_feed, hold_lock, make_next_stamp
 from sync_scripts.engine.staged_export import add_source_findings, stage_export
 from sync_scripts.formats.model import Format
 from sync_scripts.reading.manifest import Contents

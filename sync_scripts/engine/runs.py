@@ -18,7 +18,6 @@ from roster_service.errors import CommandError, RosterServiceError
 from sync_scripts.reading.rejections import Findings
 
 APPLICATION_NAME = "roster sync: "
-FEED_NAME_LENGTH = 63
 # The key in the counts of a type for the records that the purge after the run removed.
 PURGED = "purged"
 NOT_HELD = "there is no held run {} of this feed"
@@ -69,12 +68,6 @@ def _release_lock(connection: Connection) -> None:
     except SQLAlchemyError:
         # PostgreSQL releases the lock with the session, so close the session.
         connection.invalidate()
-
-
-def require_feed_name(name: str) -> None:
-    """Raises CommandError for a name that is not valid for a feed."""
-    if not name.strip() or len(name) > FEED_NAME_LENGTH or not name.isprintable() or name != name.strip():
-        raise CommandError(f"a feed's name has 1 to {FEED_NAME_LENGTH} printable characters, without spaces around it")
 
 
 def find_or_add_feed(connection: Connection, name: str, family: str) -> tuple[int, bool]:

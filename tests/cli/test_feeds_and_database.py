@@ -38,6 +38,10 @@ def test_a_feed_remembers_where_its_export_lies(answer: Answer, tmp_path: Path) 
         "hold_tombstones_percent": None,
         "hold_changes_percent": None,
         "last_run": None,
+        "last_outcome": None,
+        "last_good_run": None,
+        "age_seconds": None,
+        "held_run": None,
     }
     assert answer("feed", "list") == [added]
 
