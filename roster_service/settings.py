@@ -55,6 +55,13 @@ def read_base_url(text: str) -> str:
     return text.rstrip("/")
 
 
+def read_mail_server(text: str) -> str:
+    """Accepts the address of a mail server."""
+    if not text.startswith(("smtp://", "smtps://")):
+        raise ValueError("must begin with smtp:// or smtps://")
+    return text
+
+
 def read_rate_storage(text: str) -> str:
     """Accepts the address of a Redis server."""
     if not text.startswith(("redis://", "rediss://")):
@@ -220,7 +227,30 @@ class Settings:
     hold_changes_percent: int = declare_setting(
         75, read_count(0, 100), "a sync that would change more percent of a type than this is held"
     )
+    hold_rejected_percent: int = declare_setting(
+        5, read_count(0, 100), "a sync that would reject more percent of the rows of a type than this is held"
+    )
     hold_least_records: int = declare_setting(50, read_count(1, 10**9), "types with fewer records are never held")
+    export_age_minutes: int = declare_setting(
+        5, read_count(0, 1440), "minutes that nobody may have written to an export before it is loaded"
+    )
+    stale_days: int = declare_setting(
+        3, read_count(1, 365), "days after which an export that is always the same is reported as stale"
+    )
+    smtp_url: str | None = declare_setting(
+        None,
+        read_mail_server,
+        "mail server for announcements of the sync, `smtp://user:password@host:587` or `smtps://...`; none: no mails",
+        hide_passwords,
+    )
+    mail_from: str = declare_setting("roster@localhost", read_text, "sender of the announcements")
+    mail_to: str | None = declare_setting(None, read_text, "receivers of the announcements, separated by commas")
+    webhook_url: str | None = declare_setting(
+        None, read_base_url, "address that announcements of the sync are posted to, as JSON; none: nowhere", hide_secret
+    )
+    webhook_secret: str | None = declare_setting(
+        None, read_secret, "secret that signs what is posted there, of at least 32 characters", hide_secret
+    )
     prepared_statements: bool = declare_setting(
         True,
         read_switch,

@@ -10,49 +10,28 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine
 
-from roster_service.db.tables import feeds
-from roster_service.errors import CommandError
 from roster_service.publication import warm_up
 from roster_service.settings import Settings
 from sync_scripts.engine.exit_codes import (
     HELP,
     ExitCode,
     choose_error_code,
-    choose_exit_code,
     describe_error,
     exit_on_error,
+    find_worst,
     print_fault,
 )
-from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.loader_command import open_roster_engine
-from sync_scripts.engine.progress import Notify, is_step, notify_steps, print_line, show_bars
+from sync_scripts.engine.nightly_feeds import NightlySync, load_feeds
+from sync_scripts.engine.progress import Notify, is_step, print_line, show_bars
 from sync_scripts.purge import delete_changes, delete_rejections, purge
-from sync_scripts.reading.registry import FAMILIES
-
-
-@dataclass(frozen=True)
-class Feed:
-    """A feed that the nightly sync loads."""
-
-    name: str
-    format: str
-    path: Path
-
-
-def list_nightly_feeds(engine: Engine) -> list[Feed]:
-    """The enabled feeds that have the path of an export, ordered by name."""
-    wanted = select(feeds.c.name, feeds.c.format, feeds.c.path).where(feeds.c.enabled, feeds.c.path.is_not(None))
-    with engine.connect() as connection:
-        return [Feed(name, form, Path(path)) for name, form, path in connection.execute(wanted.order_by(feeds.c.name))]
 
 
 def run_nightly(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
@@ -60,12 +39,11 @@ def run_nightly(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
 
     Passes to `notify` one event per step of a load, and one per feed with its outcome.
     """
-    loads = [partial(_load_feed, engine, feed, settings, notify) for feed in list_nightly_feeds(engine)]
-    codes = [_guard(load_feed, {"feed": load_feed.args[1].name}, notify) for load_feed in loads]
+    codes = load_feeds(NightlySync(engine, settings, notify))
     codes.append(_guard(partial(_purge, engine, settings, notify), {"step": "purge"}, notify))
     # A failure here does not change the exit code: the roster is complete without these orderings.
     _guard(partial(_warm_up, engine, settings, notify), {"step": "warm"}, notify)
-    return max(codes)
+    return find_worst(codes)
 
 
 def _warm_up(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
@@ -85,16 +63,6 @@ def _purge(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
         }
     )
     return ExitCode.LOADED
-
-
-def _load_feed(engine: Engine, feed: Feed, settings: Settings, notify: Notify) -> ExitCode:
-    if feed.format not in FAMILIES:
-        raise CommandError(f"the feed {feed.name} takes {feed.format}, which this version does not know")
-    options = Options(settings, notify=notify_steps(notify, feed.name))
-    report = load(engine, feed.name, feed.path, family=FAMILIES[feed.format], options=options)
-    code = choose_exit_code(report)
-    notify({**report.to_json(), "exit": code})
-    return code
 
 
 def _guard(work: Callable[[], ExitCode], subject: dict[str, str], notify: Notify) -> ExitCode:

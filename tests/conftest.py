@@ -30,6 +30,9 @@ Tally = Callable[[str], None]
 TALLY = "tally"
 TALLIED = pytest.StashKey[list[str]]()
 
+# The exports of the tests were written just now.
+os.environ["ROSTER_EXPORT_AGE_MINUTES"] = "0"
+
 TEST_DATABASE_VARIABLE = "ROSTER_TEST_DATABASE_URL"
 
 

@@ -148,6 +148,9 @@ EXAMPLES = {
     "PUBLIC_URL": "https://roster.example",
     "SECRET_KEY": "k" * 40,
     "METRICS_TOKEN": "m" * 40,
+    "SMTP_URL": "smtp://host",
+    "WEBHOOK_URL": "https://hook.example",
+    "WEBHOOK_SECRET": "w" * 40,
     "RATE_STORAGE_URL": "redis://host",
 }
 

@@ -14,6 +14,7 @@ from roster_service.cli.console import as_json, make_table, open_connection, sho
 from roster_service.db.feed_names import require_feed_name
 from roster_service.db.figures import GOOD_OUTCOMES
 from roster_service.db.held_runs import HELD
+from roster_service.db.pauses import Pause, find_today, make_pause
 from roster_service.db.run_history import TYPES
 from roster_service.db.sync_lock import INTERRUPTED, RUNNING, find_interrupted, try_sync_lock
 from roster_service.db.tables import ROSTER_TABLES, feeds, sync_runs
@@ -21,6 +22,8 @@ from roster_service.errors import CommandError
 
 # Each format has a script `sync_scripts.load_NAME`. A test compares this list with the formats there.
 FORMATS = ("oneroster", "clever", "sds")
+# The value of `--marker` that removes it.
+NO_MARKER = "none"
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,10 @@ class Feed:
     # The limits beyond which a run is held, in percent of the records of a type; None: the service's settings.
     hold_tombstones_percent: int | None
     hold_changes_percent: int | None
+    hold_rejected_percent: int | None
+    marker: str | None
+    # The days and the reason of a pause, also of one to come.
+    pause: str | None
     last_run: str | None
     # The outcome of the latest run, which may still be running; None before the first.
     last_outcome: str | None
@@ -87,6 +94,12 @@ def feed_add(name: str, format_: str, path: Path | None, as_json: bool) -> None:
     "--hold-tombstones", type=Percent(), help="Hold its runs that would tombstone more percent of a type than this."
 )
 @click.option("--hold-changes", type=Percent(), help="Hold its runs that would change more percent of a type.")
+@click.option("--hold-rejected", type=Percent(), help="Hold its runs that would reject more percent of a type's rows.")
+@click.option(
+    "--marker",
+    metavar="FILE|none",
+    help="The file that the SIS writes last, in or beside its export.",
+)
 @click.option("--enable/--disable", "enabled", default=None, help="Whether it is loaded at night.")
 @as_json
 def feed_set(
@@ -94,6 +107,8 @@ def feed_set(
     path: Path | None,
     hold_tombstones: int | str | None,
     hold_changes: int | str | None,
+    hold_rejected: int | str | None,
+    marker: str | None,
     enabled: bool | None,
     as_json: bool,
 ) -> None:
@@ -102,10 +117,12 @@ def feed_set(
         "path": None if path is None else str(path.resolve()),
         "hold_tombstones_percent": hold_tombstones,
         "hold_changes_percent": hold_changes,
+        "hold_rejected_percent": hold_rejected,
+        "marker": marker,
         "enabled": enabled,
     }
     values = {
-        column: None if value == Percent.default_word else value
+        column: None if value in (Percent.default_word, NO_MARKER) else value
         for column, value in wanted.items()
         if value is not None
     }
@@ -167,12 +184,18 @@ def _to_row(item: Feed) -> dict[str, str]:
         "enabled": "yes" if item.enabled else "no",
         "hold tombstones": _to_percent(item.hold_tombstones_percent),
         "hold changes": _to_percent(item.hold_changes_percent),
+        "hold rejected": _to_percent(item.hold_rejected_percent),
+        "paused": item.pause or "-",
         "last run": item.last_run or "never",
         "outcome": item.last_outcome or "-",
         "last good run": item.last_good_run or "never",
         "age": _to_age(item.age_seconds),
         "held run": "-" if item.held_run is None else str(item.held_run),
     }
+
+
+def _describe_pause(pause: Pause | None) -> str | None:
+    return None if pause is None or pause.last < find_today() else pause.describe()
 
 
 def _to_age(seconds: int | None) -> str:
@@ -211,6 +234,9 @@ def list_feeds(connection: Connection) -> list[Feed]:
             row.enabled,
             row.hold_tombstones_percent,
             row.hold_changes_percent,
+            row.hold_rejected_percent,
+            row.marker,
+            _describe_pause(make_pause(row.pause_from, row.pause_until, row.pause_reason)),
             row.last_run and row.last_run.isoformat(timespec="seconds"),
             INTERRUPTED if row.last_outcome == RUNNING and row.last_id in interrupted else row.last_outcome,
             row.last_good_run and row.last_good_run.isoformat(timespec="seconds"),

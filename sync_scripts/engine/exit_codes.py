@@ -6,7 +6,7 @@ import contextlib
 import enum
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import click
 
@@ -23,11 +23,12 @@ from roster_service.errors import (
 from sync_scripts.engine.output import survive_lost_output
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.runs import LockedError
+from sync_scripts.reading.completeness import IncompleteExportError
 from sync_scripts.reading.rejections import SHOWN, RefusedExportError
 
 
 class ExitCode(enum.IntEnum):
-    """The exit codes; a higher code is worse."""
+    """The exit codes. `MEANINGS` has them from the best to the worst."""
 
     LOADED = 0
     PARTIAL = 1
@@ -36,14 +37,21 @@ class ExitCode(enum.IntEnum):
     LOCKED = 4
     UNAVAILABLE = 5
     FAILED = 6
+    STALE = 7
+    INCOMPLETE = 8
 
 
-# code: (its name in JSON, its meaning)
+# From the best to the worst. Code: (its name in JSON, its meaning).
 MEANINGS = {
-    ExitCode.LOADED: ("loaded", "loaded, or nothing to change"),
+    ExitCode.LOADED: ("loaded", "loaded, nothing to change, or a feed that is paused"),
+    ExitCode.STALE: ("stale", "an export has been the same for too many days, or is missing; the roster stays"),
     ExitCode.PARTIAL: ("partial", "loaded, but for single rows that are refused; their records stay as they were"),
+    ExitCode.INCOMPLETE: ("incomplete", "an export may still be incomplete; nothing was changed, try again later"),
     ExitCode.REFUSED: ("refused", "the export (or the command line) is refused; nothing was changed"),
-    ExitCode.HELD: ("held", "too much would vanish or change; nothing was changed until the run is approved"),
+    ExitCode.HELD: (
+        "held",
+        "too much would vanish or change, or is rejected; nothing was changed until the run is approved",
+    ),
     ExitCode.LOCKED: ("locked", "another run is under way; nothing was changed"),
     ExitCode.UNAVAILABLE: ("unavailable", "a setting is wrong, or the database cannot be used"),
     ExitCode.FAILED: ("failed", "a run broke off: a disk is full, or the program is at fault; it changed nothing"),
@@ -51,6 +59,7 @@ MEANINGS = {
 CODES: dict[type[RosterServiceError], ExitCode] = {
     RefusedExportError: ExitCode.REFUSED,
     CommandError: ExitCode.REFUSED,
+    IncompleteExportError: ExitCode.INCOMPLETE,
     LockedError: ExitCode.LOCKED,
     SettingError: ExitCode.UNAVAILABLE,
     DatabaseUnavailableError: ExitCode.UNAVAILABLE,
@@ -58,6 +67,12 @@ CODES: dict[type[RosterServiceError], ExitCode] = {
 }
 # The end of --help; \b keeps click from joining the lines.
 HELP = "\b\nExit codes:\n" + "\n".join(f"  {code:d}  {meaning}" for code, (_, meaning) in MEANINGS.items())
+
+
+def find_worst(codes: Iterable[ExitCode]) -> ExitCode:
+    """The worst of some codes."""
+    order = list(MEANINGS)
+    return max(codes, key=order.index)
 
 
 def choose_exit_code(report: Report) -> ExitCode:

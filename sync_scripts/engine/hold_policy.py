@@ -1,5 +1,5 @@
-"""The hold policy. A run is held if it would delete or change too many records, or if an approved run would delete or
-change more records than its report showed to the operator."""
+"""The hold policy. A run is held if it would delete or change too many records, or reject too many rows, or if an
+approved run would delete, change or reject more than its report showed to the operator."""
 
 from __future__ import annotations
 
@@ -18,42 +18,53 @@ from sync_scripts.engine.runs import NOT_HELD
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a run: the largest parts of a type's active records that it may mark as deleted and change, in
-    percent. The limits apply to types with at least `least_records` active records."""
+    """The limits of a run: the largest parts of a type's active records that it may mark as deleted and change, and the
+    largest part of the type's rows that it may reject, in percent. The limits apply to types with at least
+    `least_records` active records or rows."""
 
     tombstones_percent: int
     changes_percent: int
+    rejected_percent: int
     least_records: int
 
     @classmethod
     def of(cls, settings: Settings) -> Limits:
         """The limits of feeds without limits of their own."""
-        return cls(settings.hold_tombstones_percent, settings.hold_changes_percent, settings.hold_least_records)
+        return cls(
+            settings.hold_tombstones_percent,
+            settings.hold_changes_percent,
+            settings.hold_rejected_percent,
+            settings.hold_least_records,
+        )
 
 
 def read_limits(connection: Connection, feed_id: int, default: Limits) -> Limits:
     """The limits of a feed: each its own, or the default where the feed has none."""
     own = connection.execute(
-        select(feeds.c.hold_tombstones_percent, feeds.c.hold_changes_percent).where(feeds.c.id == feed_id)
+        select(feeds.c.hold_tombstones_percent, feeds.c.hold_changes_percent, feeds.c.hold_rejected_percent).where(
+            feeds.c.id == feed_id
+        )
     ).one()
     return Limits(
         default.tombstones_percent if own.hold_tombstones_percent is None else own.hold_tombstones_percent,
         default.changes_percent if own.hold_changes_percent is None else own.hold_changes_percent,
+        default.rejected_percent if own.hold_rejected_percent is None else own.hold_rejected_percent,
         default.least_records,
     )
 
 
 def find_excess(counts: Mapping[str, Counts], limits: Limits) -> Iterator[str]:
-    """One sentence for each limit that the counts of a type exceed."""
+    """One sentence for each limit that the counts of a type exceed. A type of which every row is rejected exceeds it,
+    however few they are."""
     for name, count in counts.items():
-        if count.stored < limits.least_records:
-            continue
-        for number, percent, words in (
-            (count.tombstoned, limits.tombstones_percent, "would vanish"),
-            (count.changed, limits.changes_percent, "would change"),
+        least, is_whole = limits.least_records, count.refused == count.delivered
+        for number, of, percent, needed, words in (
+            (count.tombstoned, count.stored, limits.tombstones_percent, least, "would vanish"),
+            (count.changed, count.stored, limits.changes_percent, least, "would change"),
+            (count.refused, count.delivered, limits.rejected_percent, 1 if is_whole else least, "are rejected"),
         ):
-            if number * 100 > percent * count.stored:
-                yield f"{number:,} of {count.stored:,} {name} {words}, more than {percent}%"
+            if of >= needed and number * 100 > percent * of:
+                yield f"{number:,} of {of:,} {name} {words}, more than {percent}%"
 
 
 @dataclass(frozen=True)
@@ -73,15 +84,17 @@ class HeldRun:
             )
 
     def find_excess(self, counts: Mapping[str, Counts]) -> Iterator[str]:
-        """One sentence for each type of which the run would delete or change more records than its report showed."""
+        """One sentence for each type of which the run would delete, change or reject more than its report showed."""
         for name, count in counts.items():
             shown = self.counts.get(name, {})
-            for number, before, words in (
-                (count.tombstoned, shown.get("tombstoned", 0), "would vanish"),
-                (count.changed, shown.get("changed", 0), "would change"),
+            for number, of, key, words in (
+                (count.tombstoned, count.stored, "tombstoned", "would vanish"),
+                (count.changed, count.stored, "changed", "would change"),
+                (count.refused, count.delivered, "refused", "are rejected"),
             ):
+                before = shown.get(key, 0)
                 if number > before:
-                    yield f"{number:,} of {count.stored:,} {name} {words}, not {before:,} as the run {self.run} showed"
+                    yield f"{number:,} of {of:,} {name} {words}, not {before:,} as the run {self.run} showed"
 
 
 def read_held_run(connection: Connection, feed_id: int, run: int) -> HeldRun:

@@ -20,6 +20,7 @@ from sqlalchemy import Connection, Engine, Table, func, select
 from roster_service.db.change_history import CSV_COLUMNS
 from roster_service.db.feed_names import require_feed_name
 from roster_service.db.held_runs import HELD, drop_export
+from roster_service.db.pauses import find_today, require_no_pause
 from roster_service.db.tables import user_roles, users
 from roster_service.private_files import write_private_csv
 from roster_service.publication import publish
@@ -47,6 +48,7 @@ from sync_scripts.engine.run_record import (
 from sync_scripts.engine.runs import find_or_add_feed, hold_lock, make_next_stamp
 from sync_scripts.engine.staged_export import add_source_findings, stage_export
 from sync_scripts.formats.model import Format
+from sync_scripts.reading.completeness import refuse_changed, take_snapshot
 from sync_scripts.reading.manifest import Contents
 from sync_scripts.reading.package import open_package
 from sync_scripts.reading.registry import ONEROSTER, Family
@@ -133,14 +135,17 @@ def load(
     """Loads the export at `path` (a folder or a zip) into the feed, and adds the feed if it is new.
 
     `engine` must have write access (`roster_service.db.engine.make_engine`) to a migrated database. Returns the report.
-    Raises RefusedExportError for a refused export, LockedError while another run is under way, CommandError for a feed
-    that does not accept the export, DatabaseUnavailableError if the database fails; in all these cases the run changes
-    nothing. A held run changes nothing either, and its report has the outcome `held`. After a change, no worker
-    uses anything that it stored before.
+    Raises RefusedExportError for a refused export, IncompleteExportError for one that is changed meanwhile,
+    LockedError while another run is under way, CommandError for a feed that does not accept the export or is paused,
+    DatabaseUnavailableError if the database fails; in all these cases the run changes nothing. A held run changes
+    nothing either, and its report has the outcome `held`. After a change, no worker uses anything that it stored
+    before.
     """
     require_feed_name(feed_name)
     run = _LoadRequest(engine, feed_name, path, family, options)
     with translate_database_errors(), engine.connect() as connection, hold_lock(connection, feed_name):
+        with connection.begin():
+            require_no_pause(connection, feed_name, find_today())
         if options.dry_run:
             report, kept = _load_package(connection, run, None)
         else:
@@ -153,6 +158,7 @@ def load(
 
 def _load_package(connection: Connection, run: _LoadRequest, record: RunRecord | None) -> tuple[Report, list[str]]:
     """(the report, the kept exports of older held runs that are no longer needed). `record`: None for a dry run."""
+    snapshot = take_snapshot(run.path)
     with open_package(run.path) as package:
         form, contents = run.family.read(package)
         try:
@@ -160,6 +166,8 @@ def _load_package(connection: Connection, run: _LoadRequest, record: RunRecord |
             # before the commit.
             with connection.begin() as transaction:
                 report, digest = _run_steps(connection, run, record, form, contents)
+                if take_snapshot(run.path) != snapshot:
+                    raise refuse_changed(run.path)
                 if record is not None and report.outcome != HELD:
                     return record_end(connection, record, report, run.options.approves)
                 transaction.rollback()

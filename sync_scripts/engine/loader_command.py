@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
@@ -24,6 +25,7 @@ from sync_scripts.engine.output import survive_lost_output
 from sync_scripts.engine.package_log import write_package_log
 from sync_scripts.engine.progress import Notify, notify_steps, show_load_steps
 from sync_scripts.engine.report import Report
+from sync_scripts.reading.completeness import CompletenessRule, IncompleteExportError
 from sync_scripts.reading.registry import Family
 from sync_scripts.reading.rejections import Findings, RefusedExportError, write_rejects
 
@@ -74,6 +76,7 @@ def make_command(family: Family) -> click.Command:
         metavar="FILE",
         help="Write the log of the package as JSON: its outcome, and the files that were imported and rejected.",
     )
+    @click.option("--now", is_flag=True, help="Load the export even if somebody wrote to it some minutes ago.")
     @click.option("--approves", type=int, hidden=True)
     # `roster sync preview` shows the report, and has options for these.
     @click.option("--changes", type=click.File("w", encoding="utf-8", lazy=False), hidden=True)
@@ -85,6 +88,7 @@ def make_command(family: Family) -> click.Command:
         allow_mass_delete: bool,
         rejects: TextIO | None,
         log_file: TextIO | None,
+        now: bool,
         approves: int | None,
         changes: TextIO | None,
         as_json: bool,
@@ -108,6 +112,8 @@ def make_command(family: Family) -> click.Command:
                     approves,
                     notify_steps(notify, feed_name),
                 )
+                if not now and approves is None:
+                    _require_complete(settings, path)
                 report = load(engine, feed_name, path, family=family, options=options)
                 found.append(report.findings)
                 log.report = report
@@ -116,6 +122,13 @@ def make_command(family: Family) -> click.Command:
         sys.exit(choose_exit_code(report))
 
     return main
+
+
+def _require_complete(settings: Settings, path: Path) -> None:
+    try:
+        CompletenessRule(settings.export_age_minutes).require_complete(path, time.time())
+    except IncompleteExportError as error:
+        raise IncompleteExportError(f"{error}; `--now` loads it at once", error.seconds) from None
 
 
 def _show_progress(*, quiet: bool) -> contextlib.AbstractContextManager[Notify]:

@@ -16,8 +16,9 @@ from roster_service.db.held_runs import drop_export, keep_export
 from roster_service.errors import CommandError, DatabaseUnavailableError, RosterServiceError, name_fault
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.runs import approve, begin_run, end_run, find_or_add_feed, supersede
+from sync_scripts.reading.completeness import IncompleteExportError, refuse_changed
 from sync_scripts.reading.registry import Family
-from sync_scripts.reading.rejections import NO_FINDINGS, Findings, RefusedExportError, Rejection
+from sync_scripts.reading.rejections import NO_FINDINGS, Findings, RefusedExportError
 from sync_scripts.staging.export_digest import digest_export
 
 # SQLSTATE classes of connections, rights, locks, limits and disks: messages of these classes quote no rows.
@@ -72,7 +73,7 @@ def _record_error(connection: Connection, number: int, error: BaseException) -> 
         message = f"refused for {findings.total} {'reason' if findings.total == 1 else 'reasons'}"
     else:
         message = str(error) if isinstance(error, RosterServiceError) else name_fault(error)
-    outcome = "refused" if isinstance(error, RefusedExportError | CommandError) else "failed"
+    outcome = "refused" if isinstance(error, RefusedExportError | CommandError | IncompleteExportError) else "failed"
     end_run(connection, number, findings, outcome=outcome, message=message, refused=findings.total)
 
 
@@ -100,15 +101,13 @@ def record_hold(
     engine: Engine, run: RunRecord, report: Report, export: HeldExport, home: Path
 ) -> tuple[Report, list[str]]:
     """Records that a run is held, and copies its export to the data folder `home`. Returns its report, and the kept
-    exports of older held runs, which it supersedes. Raises RefusedExportError if the copy differs from the export that
-    the run read."""
+    exports of older held runs, which it supersedes. Raises IncompleteExportError if the copy differs from the export
+    that the run read."""
     # Few runs are held, so the copy comes after the reading. The digest shows whether the export was replaced since.
     kept = str(keep_export(export.path, home, run.number))
     try:
         if digest_export(Path(kept), export.family) != export.digest:
-            raise RefusedExportError(
-                Findings.of([Rejection(export.path.name, "was changed while it was read; load it again")])
-            )
+            raise refuse_changed(export.path)
         with engine.begin() as connection:
             held = {**report.to_row(), "kept_export": kept, "kept_digest": export.digest}
             end_run(connection, run.number, report.findings, **held)

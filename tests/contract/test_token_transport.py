@@ -117,7 +117,7 @@ def start(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             if key not in running:
                 log = tmp_path_factory.mktemp("edge") / "log"
                 output = stack.enter_context(log.open("wb"))
-                server, _ = stack.enter_context(serving(served, output=output, **settings))
+                server, _ = stack.enter_context(serving(served, output=output, log_level="warning", **settings))
                 running[key] = Edge(server.port, log)
             return running[key]
 

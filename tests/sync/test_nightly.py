@@ -70,7 +70,7 @@ def test_every_enabled_feed_is_loaded(engine: Engine, folders: dict[str, Path], 
 FAILURES: dict[str, tuple[Bend, ExitCode]] = {
     "a bad row": (cell_of("orgs", "shv-campus", "type", "x"), ExitCode.PARTIAL),
     "a bad export": (with_row("orgs", sourcedId="shv-north"), ExitCode.REFUSED),
-    "no export": (lambda folder: folder.rename(folder.with_name("elsewhere")) and None, ExitCode.REFUSED),
+    "no export": (lambda folder: folder.rename(folder.with_name("elsewhere")) and None, ExitCode.STALE),
 }
 
 

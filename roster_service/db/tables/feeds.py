@@ -7,6 +7,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Date,
     ForeignKey,
     Identity,
     Integer,
@@ -27,9 +28,18 @@ feeds = Table(
     Column("format", CText, nullable=False),
     Column("path", CText),
     Column("enabled", Boolean, nullable=False, server_default=text("true")),
-    # The limits beyond which a run is held, in percent of the records of a type; NULL: the service's setting.
+    # The limits beyond which a run is held, in percent of the records or rows of a type; NULL: the service's setting.
     Column("hold_tombstones_percent", SmallInteger),
     Column("hold_changes_percent", SmallInteger),
+    Column("hold_rejected_percent", SmallInteger),
+    # The file beside the export whose presence means that the export is complete; NULL: its age tells.
+    Column("marker", CText),
+    # The first and the last day of a pause, in which nothing is loaded, and its reason.
+    Column("pause_from", Date),
+    Column("pause_until", Date),
+    Column("pause_reason", CText),
+    # The kind of the problem that was announced last; NULL after the recovery.
+    Column("alerted", CText),
     # The digest of the export that was loaded last without a rejected row. The same export again changes nothing.
     Column("last_digest", LargeBinary),
     # Whether the next run may trust the fingerprints of the feed: the last run read every record of the feed in full.

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine, delete, update
 
 from roster_service.db.tables import orgs, sync_runs
-from sync_scripts.engine.load import load
+from sync_scripts.engine.load import Options, load
 from sync_scripts.formats.tolerated import NO_DISTRICT
 from sync_scripts.reading.registry import ONEROSTER, SDS, Family
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, snapshot, state
@@ -174,7 +174,7 @@ def test_the_orgs_of_rejected_rows_stay_below_it(engine: Engine, springfield: Pa
 def test_no_district_is_made_where_every_org_is_refused(engine: Engine, springfield: Path) -> None:
     FLAT(springfield)
     raw("orgs.csv", lambda data: data.replace(b",school,", b",shool,"))(springfield)
-    load(engine, FEED, springfield)
+    load(engine, FEED, springfield, options=Options(allow_mass_delete=True))
     assert snapshot(engine, orgs) == {}
 
 

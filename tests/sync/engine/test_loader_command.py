@@ -76,7 +76,10 @@ def test_refused(springfield: Path) -> None:
 
 
 @pytest.mark.usefixtures("settings")
-def test_some_rows_are_rejected(engine: Engine, springfield: Path, tmp_path: Path) -> None:
+def test_some_rows_are_rejected(
+    engine: Engine, springfield: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROSTER_HOLD_REJECTED_PERCENT", "100")
     both(*(cell("enrollments", line, "role", "pupil") for line in range(2, 18)), column("users", "sms", "1"))(
         springfield
     )
@@ -176,8 +179,30 @@ def test_wrong_usage(arguments: list[str]) -> None:
     assert run(*arguments).exit_code == ExitCode.REFUSED
 
 
+@pytest.mark.usefixtures("settings")
+def test_an_export_of_a_moment_ago_waits_unless_the_operator_says_now(
+    springfield: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROSTER_EXPORT_AGE_MINUTES", "5")
+    (springfield / "orgs.csv").touch()
+    waiting = run("--feed", "springfield", springfield)
+    assert waiting.exit_code == ExitCode.INCOMPLETE
+    assert "loaded 5 minutes after the last write; `--now` loads it at once" in waiting.stderr
+    assert run("--feed", "springfield", "--now", springfield).exit_code == ExitCode.LOADED
+
+
 def test_help_shows_every_exit_code() -> None:
-    assert set(MEANINGS) == set(ExitCode) == {ExitCode.LOADED, ExitCode.PARTIAL, ExitCode.HELD, *CODES.values()}
+    assert (
+        set(MEANINGS)
+        == set(ExitCode)
+        == {
+            ExitCode.LOADED,
+            ExitCode.PARTIAL,
+            ExitCode.HELD,
+            ExitCode.STALE,
+            *CODES.values(),
+        }
+    )
     shown = run("--help").stdout
     for code, (_, meaning) in MEANINGS.items():
         assert f"  {code:d}  {meaning}" in shown

@@ -1,0 +1,1 @@
+"""Announces the state of feeds by e-mail and by webhook."""

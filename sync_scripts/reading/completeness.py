@@ -1,0 +1,83 @@
+"""Whether an export is complete: nobody has written to it for some minutes, or its marker file is there.
+
+An export that is still being copied looks like one whose last rows have vanished, so the sync would tombstone them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from roster_service.errors import RosterServiceError
+
+# How long to wait after an export was changed while it was read.
+CHANGED_SECONDS = 60
+
+
+class IncompleteExportError(RosterServiceError):
+    """The export is perhaps not complete yet. `seconds`: when to look again."""
+
+    def __init__(self, message: str, seconds: float) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+def refuse_changed(path: Path) -> IncompleteExportError:
+    """Returns the error for an export that somebody has changed while it was read."""
+    return IncompleteExportError(f"{path.name} was changed while it was read; nothing was changed", CHANGED_SECONDS)
+
+
+@dataclass(frozen=True)
+class CompletenessRule:
+    """The rule for one feed. `minutes`: how long nobody may have written to the export. `marker`: the name of a file in
+    or beside the export that is written last; its presence then decides, not the age."""
+
+    minutes: int
+    marker: str | None = None
+
+    def require_complete(self, path: Path, now: float) -> None:
+        """Raises IncompleteExportError for an export that may be incomplete. `now`: seconds since the epoch. An export
+        that does not exist passes: reading it gives the better message."""
+        written = find_last_write(path)
+        if written is None:
+            return
+        if self.marker is not None:
+            self._require_marker(path, self.marker, written)
+        elif (wait := written + self.minutes * 60 - now) > 0:
+            raise IncompleteExportError(
+                f"{path.name} was written to {max(0, round(now - written))} seconds ago, and may be incomplete; it is "
+                f"loaded {self.minutes} minutes after the last write",
+                wait,
+            )
+
+    def _require_marker(self, path: Path, marker: str, written: float) -> None:
+        own = [place / marker for place in (path, path.parent) if (place / marker).is_file()]
+        if not own:
+            raise IncompleteExportError(f"{path.name} has no {marker} yet, and may be incomplete", self.minutes * 60)
+        if max(file.stat().st_mtime for file in own) < written:
+            raise IncompleteExportError(
+                f"{path.name} is newer than its {marker}, and may be incomplete", self.minutes * 60
+            )
+
+
+def find_last_write(path: Path) -> float | None:
+    """Returns when a file of the export was written last, in seconds since the epoch; None if there is no export."""
+    return max((written for _, _, written in _list_files(path)), default=None)
+
+
+def take_snapshot(path: Path) -> frozenset[tuple[str, int, float]]:
+    """Returns the name, the size and the time of each file of an export: two equal snapshots mean that nobody wrote to
+    it in between."""
+    return frozenset(_list_files(path))
+
+
+def _list_files(path: Path) -> Iterator[tuple[str, int, float]]:
+    try:
+        entries = [path] if path.is_file() else sorted(Path(entry.path) for entry in os.scandir(path))
+        for entry in entries:
+            found = entry.stat()
+            yield entry.name, found.st_size, found.st_mtime
+    except OSError:
+        return

@@ -1,0 +1,274 @@
+"""A night's loads: exports that are not settled, stale or missing, paused feeds, and what is announced of all this."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, insert, select, text, update
+
+from roster_service.db.pauses import Pause, store_pause
+from roster_service.db.tables import feeds, sync_runs
+from roster_service.errors import CommandError
+from roster_service.settings import Settings
+from sync_scripts.engine import nightly_feeds
+from sync_scripts.engine.exit_codes import ExitCode
+from sync_scripts.engine.load import load
+from sync_scripts.engine.nightly_feeds import ATTEMPTS, NightlySync, load_feeds
+from sync_scripts.notifications.announcement import Announcement, Kind
+from sync_scripts.reading.completeness import IncompleteExportError
+from tests.sync.export_changes import cell_of
+
+TODAY = date(2026, 12, 20)
+LONG_AGO = 1_000_000_000.0
+
+
+@dataclass
+class Runs:
+    """Runs on one database with a clock of their own, and what they reported and announced."""
+
+    engine: Engine
+    announced: list[Announcement] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    clock: float = LONG_AGO
+    slept: list[float] = field(default_factory=list)
+    when_asleep: Callable[[], None] = lambda: None
+    today: date = TODAY
+    settings: Settings = field(default_factory=Settings)
+
+    def run(self) -> list[ExitCode]:
+        """One night; its exit codes, feed by feed."""
+        self.events.clear()
+        self.announced.clear()
+
+        def sleep(seconds: float) -> None:
+            if seconds:
+                self.slept.append(seconds)
+                self.clock += seconds
+                self.when_asleep()
+
+        sync = NightlySync(
+            self.engine, self.settings, self.events.append, sleep, lambda: self.clock, lambda: self.today
+        )
+        return load_feeds(sync)
+
+    @property
+    def outcomes(self) -> dict[str, str]:
+        """The outcome of each feed in the last night."""
+        return {event["feed"]: event["outcome"] for event in self.events if "outcome" in event}
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """What the last night announced."""
+        return [announcement.kind for announcement in self.announced]
+
+
+@pytest.fixture
+def runs(engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Runs:
+    """Runs without feeds."""
+    made = Runs(engine, settings=Settings(home=tmp_path / "home"))
+
+    def note(_settings: Settings, announcement: Announcement) -> list[str]:
+        made.announced.append(announcement)
+        return ["the webhook was not sent (OSError)"]
+
+    monkeypatch.setattr(nightly_feeds, "announce", note)
+    return made
+
+
+def add_feed(runs: Runs, name: str, path: Path, **values: object) -> None:
+    """A feed whose export was written long ago."""
+    set_age(path, LONG_AGO - 86_400)
+    with runs.engine.begin() as connection:
+        connection.execute(insert(feeds).values(name=name, format="oneroster", path=str(path), **values))
+
+
+def set_age(path: Path, written: float) -> None:
+    """Gives every file of an export the same time."""
+    for file in path.iterdir() if path.is_dir() else ():
+        os.utime(file, times=(written, written))
+
+
+def test_an_incomplete_export_goes_behind_the_others(runs: Runs, springfield: Path, shelbyville: Path) -> None:
+    add_feed(runs, "first", springfield)
+    add_feed(runs, "second", shelbyville)
+    set_age(springfield, LONG_AGO - 100)
+    assert runs.run() == [ExitCode.LOADED, ExitCode.LOADED]
+    assert list(runs.outcomes) == ["second", "first"]
+    assert runs.slept == [200]
+
+
+def test_an_export_that_is_written_all_the_time_is_not_loaded(runs: Runs, springfield: Path) -> None:
+    add_feed(runs, "springfield", springfield)
+    runs.when_asleep = lambda: set_age(springfield, runs.clock)
+    runs.when_asleep()
+    assert runs.run() == [ExitCode.INCOMPLETE]
+    assert runs.slept == [300] * (ATTEMPTS - 1)
+    assert runs.outcomes == {"springfield": "incomplete"}
+    assert runs.kinds == [Kind.FAILED]
+
+
+def test_a_marker_is_awaited(runs: Runs, springfield: Path) -> None:
+    add_feed(runs, "springfield", springfield, marker="DONE")
+    runs.when_asleep = lambda: (springfield.parent / "DONE").touch()
+    assert runs.run() == [ExitCode.LOADED]
+    assert len(runs.slept) == 1
+
+
+def test_an_export_that_changes_while_it_is_read_is_not_loaded(
+    engine: Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sync_scripts.engine import load as engine_module
+
+    real = engine_module.stage_export
+
+    def stage(*arguments: Any) -> Any:
+        staged = real(*arguments)
+        with (springfield / "orgs.csv").open("a") as file:
+            file.write("\n")
+        return staged
+
+    monkeypatch.setattr(engine_module, "stage_export", stage)
+    with pytest.raises(IncompleteExportError, match="changed while it was read"):
+        load(engine, "springfield", springfield)
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM orgs")) == 0
+        assert connection.scalars(select(sync_runs.c.outcome)).all() == ["refused"]
+
+
+def test_an_export_that_stays_the_same_is_stale_after_some_days(runs: Runs, springfield: Path) -> None:
+    add_feed(runs, "springfield", springfield)
+    codes = []
+    for _ in range(5):
+        codes += runs.run()
+        with runs.engine.begin() as connection:
+            connection.execute(text("UPDATE sync_runs SET started_at = started_at - interval '1 day'"))
+    assert codes == [ExitCode.LOADED] * 3 + [ExitCode.STALE] * 2
+    assert runs.events[-1]["message"] == "the export has been the same for 4 days"
+    assert runs.kinds == []
+    cell_of("users", "spr-student-1", "givenName", "New")(springfield)
+    set_age(springfield, LONG_AGO - 3600)
+    assert runs.run() == [ExitCode.LOADED]
+    assert runs.kinds == [Kind.RECOVERED]
+
+
+def test_a_missing_export_is_stale_and_the_roster_stays(runs: Runs, springfield: Path) -> None:
+    add_feed(runs, "springfield", springfield)
+    assert runs.run() == [ExitCode.LOADED]
+    elsewhere = springfield.rename(springfield.with_name("elsewhere"))
+    assert runs.run() == [ExitCode.STALE]
+    assert runs.outcomes == {"springfield": "missing"}
+    assert runs.kinds == [Kind.STALE]
+    elsewhere.rename(springfield)
+    assert runs.run() == [ExitCode.LOADED]
+    assert runs.kinds == [Kind.RECOVERED]
+    with runs.engine.connect() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM users WHERE status = 'tobedeleted'")) == 0
+
+
+def test_a_problem_is_announced_once_and_so_is_its_end(runs: Runs, springfield: Path) -> None:
+    add_feed(runs, "springfield", springfield)
+    good = (springfield / "users.csv").read_bytes()
+    found = []
+    for content in (good, b"x\n", b"x\n", None, None, good, good):
+        (springfield / "users.csv").unlink(missing_ok=True)
+        if content is not None:
+            (springfield / "users.csv").write_bytes(content)
+        set_age(springfield, LONG_AGO - 3600)
+        runs.run()
+        found.append(runs.kinds)
+    assert found == [[], [Kind.FAILED], [], [], [], [Kind.RECOVERED], []]
+
+
+def test_a_held_run_is_announced_with_its_number(runs: Runs, springfield: Path) -> None:
+    runs.settings = dataclasses.replace(runs.settings, hold_least_records=1)
+    add_feed(runs, "springfield", springfield)
+    runs.run()
+    lines = (springfield / "enrollments.csv").read_text().splitlines(keepends=True)
+    (springfield / "enrollments.csv").write_text("".join(lines[:2]))
+    set_age(springfield, LONG_AGO - 3600)
+    assert runs.run() == [ExitCode.HELD]
+    (announced,) = runs.announced
+    assert (announced.kind, announced.feed) == (Kind.HELD, "springfield")
+    assert "enrollments would vanish" in announced.message
+    assert announced.run == runs.events[-2]["run"]
+
+
+def test_an_announcement_that_fails_changes_nothing_but_the_output(runs: Runs, springfield: Path) -> None:
+    add_feed(runs, "springfield", springfield.with_name("nowhere"))
+    assert runs.run() == [ExitCode.STALE]
+    assert runs.events[-1]["message"] == "the webhook was not sent (OSError)"
+
+
+DAYS = {
+    "two days before": (-2, "done", []),
+    "the day before": (-1, "done", [Kind.PAUSE]),
+    "the first day": (0, "paused", []),
+    "the last day": (10, "paused", [Kind.PAUSE]),
+    "the day after": (11, "done", []),
+}
+
+
+@pytest.mark.parametrize(("day", "outcome", "kinds"), DAYS.values(), ids=DAYS)
+def test_a_paused_feed_is_not_loaded_and_its_pause_is_announced(
+    runs: Runs, springfield: Path, day: int, outcome: str, kinds: list[Kind]
+) -> None:
+    add_feed(runs, "springfield", springfield)
+    runs.today = TODAY + timedelta(days=day)
+    with runs.engine.begin() as connection:
+        store_pause(connection, "springfield", Pause(TODAY, TODAY + timedelta(days=10), "rollover"))
+    assert runs.run() == [ExitCode.LOADED]
+    assert runs.outcomes == {"springfield": outcome}
+    assert runs.kinds == kinds
+    with runs.engine.connect() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM orgs")) == (0 if outcome == "paused" else 4)
+
+
+def test_a_load_by_hand_is_refused_during_a_pause(engine: Engine, springfield: Path) -> None:
+    load(engine, "springfield", springfield)
+    with engine.begin() as connection:
+        store_pause(connection, "springfield", Pause(date.min, date.max, "rollover"))
+    with pytest.raises(CommandError, match=r"paused from .*: rollover; `roster feed resume springfield`"):
+        load(engine, "springfield", springfield)
+    with engine.begin() as connection:
+        store_pause(connection, "springfield", None)
+    assert load(engine, "springfield", springfield).outcome == "unchanged"
+
+
+REJECTED = {
+    "below the limit": ({"hold_rejected_percent": 50}, None, 1, "done"),
+    "above the limit": ({"hold_rejected_percent": 5}, None, 1, "held"),
+    "the feed's own limit": ({"hold_rejected_percent": 5}, 50, 1, "done"),
+    "few rows": ({"hold_rejected_percent": 5, "hold_least_records": 50}, None, 1, "done"),
+    "few rows, and every one": ({"hold_rejected_percent": 5, "hold_least_records": 50}, None, 1000, "held"),
+}
+
+
+@pytest.mark.parametrize(("settings", "own", "rows", "outcome"), REJECTED.values(), ids=REJECTED)
+def test_rejected_rows_hold_a_run(
+    runs: Runs, springfield: Path, settings: dict[str, int], own: int | None, rows: int, outcome: str
+) -> None:
+    runs.settings = dataclasses.replace(runs.settings, **{"hold_least_records": 1, **settings})
+    add_feed(runs, "springfield", springfield, hold_rejected_percent=own)
+    head, *lines = (springfield / "demographics.csv").read_text().splitlines(keepends=True)
+    bad = [line.replace(line.split(",")[3], "no day", 1) for line in lines[:rows]]
+    (springfield / "demographics.csv").write_text("".join([head, *bad, *lines[rows:]]))
+    set_age(springfield, LONG_AGO - 3600)
+    runs.run()
+    assert runs.outcomes == {"springfield": outcome}
+    if outcome == "held":
+        assert "demographics are rejected, more than 5%" in runs.events[-2]["message"]
+
+
+def test_a_feed_of_an_unknown_format_stops_no_other(runs: Runs, springfield: Path) -> None:
+    add_feed(runs, "a", springfield)
+    add_feed(runs, "b", springfield)
+    with runs.engine.begin() as connection:
+        connection.execute(update(feeds).where(feeds.c.name == "a").values(format="papyrus"))
+    assert runs.run() == [ExitCode.REFUSED, ExitCode.LOADED]
