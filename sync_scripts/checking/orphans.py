@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, cast
 
-from sqlalchemy import Column, ColumnElement, Connection, Select, Table, and_, exists, or_, select, union
+from sqlalchemy import Column, ColumnElement, Connection, Select, Table, and_, exists, select, union
 
 from roster_service.db.tables import ROSTER_TABLES, CText
 from sync_scripts.formats.model import CsvFile, Format, StagedFile
@@ -34,8 +34,14 @@ def leave_out_orphans(connection: Connection, form: Format, retention: Retention
         stays = retention.is_active_after(table, stored)
         if not needs or stays is None:
             continue
-        lost = or_(*(stored.c[column.name].in_(_select_lost(file, retention)) for column, file in needs))
-        found = select(stored.c.sourced_id).where(stays, lost)
+        # A query for each column, because the planner finds the few records of lost ids by an index only if the
+        # condition stands alone.
+        found = union(
+            *(
+                select(stored.c.sourced_id).where(stays, stored.c[column.name].in_(_select_lost(file, retention)))
+                for column, file in needs
+            )
+        )
         if table not in orphans:
             # The check costs a few look-ups, and hardly any run has orphans.
             if not connection.scalar(select(exists(found))):
