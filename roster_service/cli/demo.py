@@ -70,7 +70,7 @@ def load_demo(url: str) -> None:
         export = Path(folder) / "demo.zip"
         steps = (
             ("sync_scripts.generate_district", "--out", str(export), "--students", str(STUDENTS), "--seed", "1"),
-            ("sync_scripts.load_oneroster", "--feed", FEED, str(export)),
+            ("sync_scripts.load_oneroster", "--now", "--feed", FEED, str(export)),
         )
         for step in steps:
             done = subprocess.run(  # noqa: S603  (our own scripts)

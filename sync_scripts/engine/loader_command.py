@@ -112,7 +112,8 @@ def make_command(family: Family) -> click.Command:
                     approves,
                     notify_steps(notify, feed_name),
                 )
-                if not now and approves is None:
+                # A dry run of an incomplete export shows what it is missing.
+                if not (now or dry_run or approves is not None):
                     _require_complete(settings, path)
                 report = load(engine, feed_name, path, family=family, options=options)
                 found.append(report.findings)

@@ -42,10 +42,10 @@ def test_a_vendor_sees_the_schools_of_a_feed_without_a_district(
     export = Path(shutil.copytree(EXPORTS / case.export, tmp_path / "export"))
     case.bend(export)
     environment = environment_of(database_url=database_url, home=str(tmp_path), port=str(find_port()), workers="1")
-    loader = [sys.executable, "-m", f"sync_scripts.load_{case.family.name}", "--feed", FEED, str(export)]
+    loader = [sys.executable, "-m", f"sync_scripts.load_{case.family.name}", "--now", "--feed", FEED, str(export)]
     loaded = subprocess.run(loader, env=environment, capture_output=True, text=True, check=True)
     assert f"the feed itself is the district {FEED}" in loaded.stdout
-    runs = answer("sync", "status")
+    runs = answer("sync", "list")
     assert any(f"the feed itself is the district {FEED}" in notice for notice in runs[0]["notices"])
 
     email = "reading@example.com"

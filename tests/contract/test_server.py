@@ -144,7 +144,7 @@ def test_an_address_with_its_host_is_read(server: Server) -> None:
 # A worker answers in one way what it asked before, and in another what it did not.
 TIMES = 3
 # Of the answer itself, whatever was asked.
-OWN_HEADERS = {"Date", "X-Request-Id"}
+OWN_HEADERS = {"Date", "X-Request-Id", "RateLimit-Remaining", "RateLimit-Reset"}
 
 
 @pytest.mark.parametrize("version", VERSIONS)

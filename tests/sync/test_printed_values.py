@@ -220,7 +220,7 @@ def test_no_id_of_another_feed_is_printed(
     name_id(source)(folder)
     assert load(source, folder, feed="another")[0] == ExitCode.LOADED
     for options in ([], ["--json"]):
-        code, printed = load(source, folder, *options)
+        code, printed = load(source, folder, "--allow-mass-delete", *options)
         assert code == ExitCode.PARTIAL
         assert "belongs to the feed another" in printed
 

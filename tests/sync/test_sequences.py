@@ -15,10 +15,10 @@ from sqlalchemy import Engine, Table, select, update
 
 from roster_service.db import tables
 from roster_service.db.held_runs import close_held, drop_export
+from roster_service.db.run_history import TYPES as NAMES
 from roster_service.settings import Settings
 from sync_scripts.applying.changes import Counts
 from sync_scripts.engine.load import Options, load
-from sync_scripts.engine.report import TYPES as NAMES
 from sync_scripts.purge import purge
 from sync_scripts.reading.rejections import RefusedExportError
 from tests.extent import examples

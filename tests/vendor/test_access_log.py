@@ -147,7 +147,9 @@ def test_what_is_left_is_written_at_the_end(engine: Engine, access_log: AccessLo
         assert len(read_access_log(connection, None, None)) == 5
 
 
-def test_a_database_that_is_away_loses_no_entry(engine: Engine, access_log: AccessLog) -> None:
+def test_a_database_that_is_away_loses_no_entry(
+    engine: Engine, access_log: AccessLog, expected_faults: pytest.LogCaptureFixture
+) -> None:
     rename = "ALTER TABLE {} RENAME TO {}"
     with engine.begin() as connection:
         connection.execute(text(rename.format("audit", "hidden")))
@@ -156,6 +158,10 @@ def test_a_database_that_is_away_loses_no_entry(engine: Engine, access_log: Acce
     with engine.begin() as connection:
         connection.execute(text(rename.format("hidden", "audit")))
     access_log.flush()
+    assert [record.getMessage().partition(" (")[0] for record in expected_faults.records] == [
+        "the access log does not answer",
+        "the access log answers again",
+    ]
     with engine.connect() as connection:
         assert len(read_access_log(connection, None, None)) == 1
         assert [row.requests for row in read_usage(connection, None, None)] == [1]

@@ -188,6 +188,7 @@ def test_an_export_of_a_moment_ago_waits_unless_the_operator_says_now(
     waiting = run("--feed", "springfield", springfield)
     assert waiting.exit_code == ExitCode.INCOMPLETE
     assert "loaded 5 minutes after the last write; `--now` loads it at once" in waiting.stderr
+    assert run("--feed", "springfield", "--dry-run", springfield).exit_code == ExitCode.LOADED
     assert run("--feed", "springfield", "--now", springfield).exit_code == ExitCode.LOADED
 
 

@@ -19,7 +19,7 @@ from roster_service.errors import CommandError
 from roster_service.settings import Settings
 from sync_scripts.engine import nightly_feeds
 from sync_scripts.engine.exit_codes import ExitCode
-from sync_scripts.engine.load import load
+from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.nightly_feeds import ATTEMPTS, NightlySync, load_feeds
 from sync_scripts.notifications.announcement import Announcement, Kind
 from sync_scripts.reading.completeness import IncompleteExportError
@@ -236,6 +236,7 @@ def test_a_load_by_hand_is_refused_during_a_pause(engine: Engine, springfield: P
         store_pause(connection, "springfield", Pause(date.min, date.max, "rollover"))
     with pytest.raises(CommandError, match=r"paused from .*: rollover; `roster feed resume springfield`"):
         load(engine, "springfield", springfield)
+    assert load(engine, "springfield", springfield, options=Options(dry_run=True)).outcome == "unchanged"
     with engine.begin() as connection:
         store_pause(connection, "springfield", None)
     assert load(engine, "springfield", springfield).outcome == "unchanged"

@@ -274,7 +274,7 @@ def test_each_bad_row_is_rejected(
 
 def test_many_are_shown_by_their_causes_and_all_are_counted(engine: Engine, springfield: Path) -> None:
     both(column("users", "enabledUser", "yes"), column("enrollments", "role", "pupil"))(springfield)
-    report = load(engine, "feed", springfield)
+    report = load(engine, "feed", springfield, options=Options(allow_mass_delete=True))
     # All users are refused, and so all that names them; nothing is named twice for the same reason.
     findings = report.findings
     assert (findings.total, len(findings.first)) == (15 + 17 + 6, 38)
