@@ -22,7 +22,9 @@ import psutil
 from sqlalchemy import Engine
 
 from roster_service.access import vendors
+from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.scopes import Scope, ScopeName
+from roster_service.access.throttling.limits import ROSTERING_DEFAULTS
 from roster_service.schemas.versions import VERSIONS
 from roster_service.server import gunicorn_process
 from roster_service.settings import PREFIX, Settings
@@ -66,6 +68,8 @@ def add_credentials(engine: Engine, name: str) -> Credentials:
     account = add_account(engine, name, {DISTRICT: ()})
     scopes = [Scope(version.prefix, name) for version in VERSIONS for name in ScopeName]
     with engine.begin() as connection:
+        # The tests ask as fast as they can: no throttle may answer in the place of an outage.
+        vendors.change_allowance(connection, account.email, Allowance(10_000, 20_000, 1_000_000), ROSTERING_DEFAULTS)
         added = vendors.add_client(connection, account.email, "tests", scopes)
     return Credentials((added.client_id, added.client_secret), account)
 
