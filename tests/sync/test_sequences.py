@@ -103,6 +103,8 @@ class Sequence:
             home=folder / "home",
             hold_tombstones_percent=LIMITS.tombstones,
             hold_changes_percent=LIMITS.changes,
+            # The model knows nothing of this limit.
+            hold_rejected_percent=100,
             hold_least_records=LIMITS.least,
         )
         self.model = Roster()
