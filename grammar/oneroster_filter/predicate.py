@@ -4,6 +4,7 @@ import json
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
+from functools import partial
 from typing import Any, TypeAlias
 
 from oneroster_filter.check import TypedClause, TypedExpr
@@ -11,10 +12,16 @@ from oneroster_filter.errors import RecordError
 from oneroster_filter.field_types import Kind
 from oneroster_filter.folding import fold
 from oneroster_filter.nodes import Operator, fold_tree
-from oneroster_filter.values import UnreadableError, read_day, read_flag, read_instant, to_utc
+from oneroster_filter.values import Span, UnreadableError, read_day, read_flag, read_instant, read_text, to_utc
 
 Record: TypeAlias = Mapping[str, Any]
+"""A record, as JSON gives it, or the row of a table."""
+
 Test: TypeAlias = Callable[[Record], bool]
+"""A function that returns whether a record satisfies an expression."""
+
+Reader: TypeAlias = Callable[[Any], Any]
+"""A function that reads a present value. It raises UnreadableError or OverflowError."""
 
 
 def predicate(typed: TypedExpr) -> Test:
@@ -26,35 +33,57 @@ def predicate(typed: TypedExpr) -> Test:
     Returns:
         A function of one record, a mapping such as JSON gives. A dotted field is an entry with exactly this name, or a
         path through nested mappings and lists. Values are in the wire format ("true", "2026-11-21T02:00:00.000Z") or
-        Python objects (True, a datetime, a date); a datetime without a time zone is in UTC. None and missing entries
-        are absent values. The function raises `RecordError` for a value that is not of its field's kind.
+        Python objects (True, a datetime, a date); a datetime without a time zone is in UTC, and at midnight it is a day
+        too. Values and arrays of NumPy are like those of Python. Missing entries, None, NaN, NaT and `pandas.NA` are
+        absent values. The function raises `RecordError` for a value that is not of its field's kind.
     """
     return fold_tree(typed, _compile_clause, _join_all, _join_any)
 
 
+# Loops, because `all` and `any` would make a generator for each record, which takes as long as a clause.
 def _join_all(tests: Sequence[Test]) -> Test:
-    return lambda record: all(test(record) for test in tests)
+    def test_all(record: Record) -> bool:
+        for test in tests:  # noqa: SIM110
+            if not test(record):
+                return False
+        return True
+
+    return test_all
 
 
 def _join_any(tests: Sequence[Test]) -> Test:
-    return lambda record: any(test(record) for test in tests)
+    def test_any(record: Record) -> bool:
+        for test in tests:  # noqa: SIM110
+            if test(record):
+                return True
+        return False
+
+    return test_any
 
 
 def _compile_clause(clause: TypedClause) -> Test:
+    field = clause.field
     negated = clause.operator is Operator.NOT_EQUAL
-    holds = COMPARISONS[clause.type.kind, Operator.EQUAL if negated else clause.operator]
-    read = READERS[clause.type.kind]
+    holds = COMPARISONS[clause.type.kind, Operator.EQUAL if negated else clause.operator](clause.value)
+    readers = READERS[clause.type.kind]
+    readers_of_one = {} if clause.type.many else readers
 
     def test(record: Record) -> bool:
-        flat = clause.field in record
-        found = _find_values(record[clause.field] if flat else record, () if flat else clause.path, clause)
-        return negated != any(holds(_read(read, value, clause.field), clause.value) for value in found)
+        value = record.get(field)
+        read = readers_of_one.get(type(value))
+        # Nearly every value takes this branch, which saves most of the time. NaN is not equal to itself.
+        if read is not None and value == value:
+            return holds(_read(read, value, field)) is not negated
+        flat = field in record
+        found = _find_values(value if flat else record, () if flat else clause.path, clause)
+        return negated is not any(holds(_read(_find_reader(readers, value), value, field)) for value in found)
 
     return test
 
 
 def _find_values(value: Any, path: tuple[str, ...], clause: TypedClause) -> Iterator[Any]:
     """Yield every value at the end of a path; none where the value or a step of the path is absent."""
+    value = to_plain(value)
     if value is None:
         return
     if clause.type.many and isinstance(value, LIST_TYPES) and (path or not _is_one_value(value, clause.type.kind)):
@@ -68,45 +97,59 @@ def _find_values(value: Any, path: tuple[str, ...], clause: TypedClause) -> Iter
         raise RecordError(clause.field, f"{path[0]} cannot be found in a value that is not an object", value)
 
 
+def to_plain(value: Any) -> Any:
+    """Convert a value of a record to one of Python.
+
+    Args:
+        value: Any value, also of NumPy or pandas, which need not be installed.
+
+    Returns:
+        None for an absent value (NaN, NaT, `pandas.NA`), a list for an array, a scalar of Python for one of NumPy, and
+        any other value itself.
+    """
+    value = value.tolist() if hasattr(value, "tolist") else value
+    # NaN and NaT are not equal to themselves, and each comparison of NA is NA.
+    unequal = value != value
+    return None if unequal is True or (unequal is value and value is not False) else value
+
+
 def _is_one_value(value: Any, kind: Kind) -> bool:
-    return kind is Kind.TEXTS and not any(isinstance(item, LIST_TYPES) for item in value)
+    return kind is Kind.TEXTS and not any(isinstance(to_plain(item), LIST_TYPES) for item in value)
 
 
-def _read(read: Callable[[Any], Any], value: Any, field: str) -> Any:
+def _read(read: Reader, value: Any, field: str) -> Any:
     try:
         return read(value)
     except (UnreadableError, OverflowError):
         raise RecordError(field, "the record's value is not of the field's kind", value) from None
 
 
-def _read_text(value: Any) -> str:
-    if isinstance(value, (bool, int, float)):
-        return json.dumps(value)
-    return _require_text(value)
+def _find_reader(readers: Mapping[type, Reader], value: Any) -> Reader:
+    return next((readers[type_] for type_ in type(value).__mro__ if type_ in readers), _refuse_value)
 
 
-def _read_flag(value: Any) -> bool:
-    return value if isinstance(value, bool) else read_flag(_require_text(value))
+def _refuse_value(value: Any) -> Any:
+    raise UnreadableError("not-of-kind")
 
 
-def _read_instant(value: Any) -> datetime:
-    if isinstance(value, datetime):
-        return to_utc(value)
-    if isinstance(value, date):
-        return datetime.combine(value, time(), UTC)
-    return read_instant(_require_text(value))
+def _read_moment(value: datetime) -> datetime:
+    # A timestamp of pandas has nanoseconds, which are cut off like all that is finer than a millisecond.
+    return to_utc(value if type(value) is datetime else datetime.combine(value.date(), value.timetz()))
 
 
-def _read_day(value: Any) -> date:
-    if isinstance(value, date) and not isinstance(value, datetime):
-        return value
-    return read_day(_require_text(value))
+def _read_first_instant(value: date) -> datetime:
+    return datetime.combine(value, time(), UTC)
 
 
-def _read_texts(value: Any) -> frozenset[str]:
-    if not isinstance(value, LIST_TYPES):
-        raise UnreadableError("not-of-kind")
-    return frozenset(_require_text(item) for item in value if item is not None)
+def _read_midnight(value: datetime) -> date:
+    """Read a day from a data frame, which stores it as a datetime."""
+    if value.timetz() != time():
+        raise UnreadableError("not-a-day")
+    return value.date()
+
+
+def _read_items(value: Any) -> frozenset[str]:
+    return frozenset(_require_text(item) for item in map(to_plain, value) if item is not None)
 
 
 def _require_text(value: Any) -> str:
@@ -118,33 +161,49 @@ def _require_text(value: Any) -> str:
 LIST_TYPES = (list, tuple, set, frozenset)
 """The types that are a list in a record."""
 
-READERS: dict[Kind, Callable[[Any], Any]] = {
-    Kind.TEXT: _read_text,
-    Kind.FLAG: _read_flag,
-    Kind.INSTANT: _read_instant,
-    Kind.DAY: _read_day,
-    Kind.TEXTS: _read_texts,
+READERS: dict[Kind, dict[type, Reader]] = {
+    Kind.TEXT: {str: read_text, bool: json.dumps, int: json.dumps, float: json.dumps},
+    Kind.FLAG: {bool: bool, str: read_flag},
+    Kind.INSTANT: {datetime: _read_moment, date: _read_first_instant, str: read_instant},
+    Kind.DAY: {date: lambda value: value, datetime: _read_midnight, str: read_day},
+    Kind.TEXTS: dict.fromkeys(LIST_TYPES, _read_items),
 }
-"""The reader of a record's value for each kind."""
+"""The readers of a record's value for each kind, by the type of the value or its nearest base class."""
 
-_IN_ORDER = {
+_IN_ORDER: dict[Operator, Callable[[Any, Any], bool]] = {
+    # The filter's value is the first operand.
     Operator.EQUAL: operator.eq,
-    Operator.GREATER: operator.gt,
-    Operator.GREATER_OR_EQUAL: operator.ge,
-    Operator.LESS: operator.lt,
-    Operator.LESS_OR_EQUAL: operator.le,
+    Operator.GREATER: operator.lt,
+    Operator.GREATER_OR_EQUAL: operator.le,
+    Operator.LESS: operator.gt,
+    Operator.LESS_OR_EQUAL: operator.ge,
 }
 
-COMPARISONS: dict[tuple[Kind, Operator], Callable[[Any, Any], bool]] = {
-    **{(kind, symbol): compare for kind in (Kind.TEXT, Kind.DAY) for symbol, compare in _IN_ORDER.items()},
-    (Kind.TEXT, Operator.CONTAINS): lambda text, value: fold(value) in fold(text),
-    (Kind.FLAG, Operator.EQUAL): operator.is_,
-    (Kind.INSTANT, Operator.EQUAL): lambda moment, span: span.first <= moment <= span.last,
-    (Kind.INSTANT, Operator.GREATER): lambda moment, span: moment > span.last,
-    (Kind.INSTANT, Operator.GREATER_OR_EQUAL): lambda moment, span: moment >= span.first,
-    (Kind.INSTANT, Operator.LESS): lambda moment, span: moment < span.first,
-    (Kind.INSTANT, Operator.LESS_OR_EQUAL): lambda moment, span: moment <= span.last,
-    (Kind.TEXTS, Operator.EQUAL): lambda items, wanted: items.issuperset(wanted),
-    (Kind.TEXTS, Operator.CONTAINS): lambda items, wanted: not items.isdisjoint(wanted),
+
+def _compare_in_order(compare: Callable[[Any, Any], bool]) -> Callable[[Any], Callable[[Any], bool]]:
+    return lambda wanted: partial(compare, wanted)
+
+
+def _compare_contains(wanted: str) -> Callable[[str], bool]:
+    folded = fold(wanted)
+    return lambda text: folded in fold(text)
+
+
+def _compare_within(span: Span) -> Callable[[datetime], bool]:
+    return lambda moment: span.first <= moment <= span.last
+
+
+COMPARISONS: dict[tuple[Kind, Operator], Callable[[Any], Callable[[Any], bool]]] = {
+    **{(kind, sign): _compare_in_order(of) for kind in (Kind.TEXT, Kind.DAY) for sign, of in _IN_ORDER.items()},
+    (Kind.TEXT, Operator.CONTAINS): _compare_contains,
+    (Kind.FLAG, Operator.EQUAL): lambda wanted: partial(operator.is_, wanted),
+    (Kind.INSTANT, Operator.EQUAL): _compare_within,
+    (Kind.INSTANT, Operator.GREATER): lambda span: partial(operator.lt, span.last),
+    (Kind.INSTANT, Operator.GREATER_OR_EQUAL): lambda span: partial(operator.le, span.first),
+    (Kind.INSTANT, Operator.LESS): lambda span: partial(operator.gt, span.first),
+    (Kind.INSTANT, Operator.LESS_OR_EQUAL): lambda span: partial(operator.ge, span.last),
+    (Kind.TEXTS, Operator.EQUAL): lambda wanted: frozenset(wanted).issubset,
+    (Kind.TEXTS, Operator.CONTAINS): lambda wanted: lambda items: not items.isdisjoint(wanted),
 }
-"""The comparison of a record's value with the filter's value; `!=` is the negation of `=`."""
+"""The comparison of each kind and operator: a function of the filter's value that returns one of the record's value.
+There is none for `!=`, because it is the negation of `=`."""

@@ -1,6 +1,9 @@
 """Plain records: the values they may hold, how a field is reached, and what is not of its kind."""
 
+from array import array
 from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from enum import IntEnum, StrEnum
 
 import pytest
 from oneroster_filter import FieldType, Kind, RecordError, check, parse, predicate
@@ -29,8 +32,80 @@ def test(text: str, record: dict) -> bool:
 
 test.__test__ = False
 
+
+class NotAvailable:
+    """Each comparison of `pandas.NA` is NA, which is neither true nor false."""
+
+    def __eq__(self, other: object) -> "NotAvailable":  # type: ignore[override]
+        return self
+
+    __ne__ = __eq__  # type: ignore[assignment]
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise TypeError("boolean value of NA is ambiguous")
+
+
+class NotATime(datetime):
+    """`pandas.NaT` is a datetime that is not equal to itself."""
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    def __ne__(self, other: object) -> bool:
+        return True
+
+    __hash__ = datetime.__hash__
+
+
+ABSENT = {
+    "None": None,
+    "NaN": float("nan"),
+    "a decimal NaN": Decimal("nan"),
+    "NaT": NotATime(1, 1, 1),
+    "NA": NotAvailable(),
+}
+KINDS_OF_ABSENT = {
+    "text": ("text!='nan'", "text~''"),
+    "flag": ("flag!='true'", "flag='false'"),
+    "instant": ("instant!='2026-11-21'", "instant<'2026-11-21'"),
+    "day": ("day!='2026-11-21'", "day<'2026-11-21'"),
+    "texts": ("texts!='nan'", "texts='nan'"),
+    "nicknames": ("nicknames!='nan'", "nicknames~''"),
+    "class": ("class.sourcedId!='nan'", "class.sourcedId~''"),
+    "metadata": ("metadata.tier!='nan'", "metadata.tier~''"),
+}
+
+
+@pytest.mark.parametrize("value", ABSENT.values(), ids=ABSENT)
+@pytest.mark.parametrize("field", KINDS_OF_ABSENT)
+def test_an_absent_value_satisfies_only_not_equal(field: str, value: object) -> None:
+    holding, failing = KINDS_OF_ABSENT[field]
+
+    assert test(holding, {field: value})
+    assert not test(failing, {field: value})
+
+
+class Color(StrEnum):
+    RED = "red"
+
+
+class Year(IntEnum):
+    FIRST = 1
+
+
 HOLDS = {
     "a text": ("text='x'", {"text": "x"}),
+    "a word of an enumeration": ("text~'RED'", {"text": Color.RED}),
+    "a number of an enumeration": ("text='1'", {"text": Year.FIRST}),
+    "False taken for text": ("text='false'", {"text": False}),
+    "a day that a data frame stores as a datetime": (
+        "day='2026-11-21'",
+        {"day": datetime(2026, 11, 21)},  # noqa: DTZ001
+    ),
+    "an array of many": ("nicknames='2'", {"nicknames": array("i", [1, 2])}),
+    "an absent one among many": ("nicknames='a'", {"nicknames": [float("nan"), None, "a"]}),
+    "a list with NaN": ("texts='a'", {"texts": ["a", float("nan")]}),
     "a number, as JSON writes it": ("text='1.5'", {"text": 1.5}),
     "a flag that is taken for text": ("text='true'", {"text": True}),
     "a flag": ("flag='true'", {"flag": True}),
@@ -107,6 +182,7 @@ UNREADABLE = {
         {"instant": datetime.min.replace(tzinfo=timezone(timedelta(hours=1)))},
     ),
     "an instant for a day": ("day>'2026-01-01'", {"day": datetime(2026, 1, 1, tzinfo=UTC)}),
+    "an instant without a zone for a day": ("day>'2026-01-01'", {"day": datetime(2026, 1, 1, 1)}),  # noqa: DTZ001
     "a word for a day": ("day>'2026-01-01'", {"day": "01/01/2026"}),
     "a text for a list": ("texts='a'", {"texts": "a"}),
     "a list of numbers": ("texts='a'", {"texts": [1]}),
