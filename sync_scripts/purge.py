@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from datetime import datetime
 
 import click
@@ -36,24 +35,14 @@ from roster_service.db.run_history import TYPES
 from roster_service.db.tables import (
     CText,
     Stamp,
-    academic_sessions,
-    class_terms,
-    classes,
-    courses,
-    demographics,
-    enrollments,
-    orgs,
     roster_state,
     sync_changes,
     sync_refusals,
     sync_runs,
-    user_agents,
-    user_profiles,
-    user_roles,
-    users,
 )
 from roster_service.publication import publish
 from roster_service.settings import Settings
+from sync_scripts.applying.purge_order import PURGE_ORDER, PurgeStep, ReferringColumn
 from sync_scripts.engine.exit_codes import HELP, exit_on_error
 from sync_scripts.engine.loader_command import open_roster_engine
 from sync_scripts.engine.output import survive_lost_output
@@ -62,63 +51,6 @@ from sync_scripts.staging.retained import TO_BE_DELETED
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
 DEFAULTS = Settings()
-
-
-@dataclass(frozen=True)
-class ReferringColumn:
-    """A column that refers to the records of a step's table. `owner`: the column with the id of the referring record,
-    if that record is in the same table as its target."""
-
-    column: Column[str]
-    owner: Column[str] | None = None
-
-
-@dataclass(frozen=True)
-class PurgeStep:
-    """The purge of one table. `referring`: the columns that refer to its records; `parts`: the owner columns of the
-    parts that the purge removes with a record."""
-
-    table: Table
-    referring: tuple[ReferringColumn, ...] = ()
-    parts: tuple[Column[str], ...] = ()
-
-
-# A table comes after all tables that refer to it.
-PURGE_ORDER: tuple[PurgeStep, ...] = (
-    PurgeStep(enrollments),
-    PurgeStep(demographics),
-    PurgeStep(
-        users,
-        (
-            ReferringColumn(enrollments.c.user_id),
-            ReferringColumn(demographics.c.sourced_id),
-            # A student and a guardian refer to each other, so the purge may remove them together.
-            ReferringColumn(user_agents.c.agent_id, owner=user_agents.c.user_id),
-        ),
-        parts=(user_roles.c.user_id, user_profiles.c.user_id, user_agents.c.user_id),
-    ),
-    PurgeStep(classes, (ReferringColumn(enrollments.c.class_id),), parts=(class_terms.c.class_id,)),
-    PurgeStep(courses, (ReferringColumn(classes.c.course_id),)),
-    PurgeStep(
-        academic_sessions,
-        (
-            ReferringColumn(class_terms.c.session_id),
-            ReferringColumn(courses.c.school_year_id),
-            ReferringColumn(academic_sessions.c.parent_id, owner=academic_sessions.c.sourced_id),
-        ),
-    ),
-    PurgeStep(
-        orgs,
-        (
-            ReferringColumn(courses.c.org_id),
-            ReferringColumn(classes.c.school_id),
-            ReferringColumn(enrollments.c.school_id),
-            ReferringColumn(user_roles.c.org_id),
-            ReferringColumn(users.c.primary_org_id),
-            ReferringColumn(orgs.c.parent_id, owner=orgs.c.sourced_id),
-        ),
-    ),
-)
 
 
 def purge(

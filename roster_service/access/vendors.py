@@ -18,7 +18,7 @@ from roster_service.access.credentials.secrets import CLIENT_SECRET_PREFIX, hash
 from roster_service.access.org_list import DISTRICT, SCHOOL, find_org
 from roster_service.access.scopes import Scope, read_scopes
 from roster_service.access.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
-from roster_service.db.tables import oauth_clients, orgs, vendor_grants, vendors
+from roster_service.db.tables import oauth_clients, orgs, vendor_grants, vendors, visible_orgs
 from roster_service.db.visible_orgs import refresh_visible_orgs
 from roster_service.errors import CommandError
 from roster_service.schemas.flags import PermissionFlag
@@ -193,6 +193,14 @@ def set_vendor_enabled(connection: Connection, email: str, enabled: bool) -> Ven
     connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(enabled=enabled))
     invalidate_tokens(connection, vendor.id)
     return find_vendor(connection, email)
+
+
+def remove_vendor(connection: Connection, email: str) -> None:
+    """Deletes a vendor with its grants, clients and API keys, and so ends its tokens. The access log stays. Raises
+    CommandError for an unknown vendor."""
+    vendor = find_vendor(connection, email)
+    connection.execute(delete(visible_orgs).where(visible_orgs.c.vendor_id == vendor.id))
+    connection.execute(delete(vendors).where(vendors.c.id == vendor.id))
 
 
 def invalidate_tokens(connection: Connection, vendor_id: int) -> None:

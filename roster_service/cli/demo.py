@@ -1,4 +1,5 @@
-"""The demo district, which `roster run` makes on an empty database, with the scripts that load real exports."""
+"""The demo district, which `roster run` makes on an empty database, with the scripts that load real exports; and
+`roster demo remove`."""
 
 from __future__ import annotations
 
@@ -11,12 +12,15 @@ import tempfile
 from pathlib import Path
 
 import click
-from sqlalchemy import Connection, Engine, exists, select
+from sqlalchemy import Connection, Engine, and_, exists, select
 
 from roster_service.access import vendors
 from roster_service.access.scopes import Scope, ScopeName
+from roster_service.cli.console import as_json, open_connection, read_settings, show
+from roster_service.cli.feed_removal import remove_feed
 from roster_service.cli.vendor_access import create_login
-from roster_service.db.tables import feeds, orgs
+from roster_service.db.feed_states import REMOVAL
+from roster_service.db.tables import feeds, orgs, sync_runs
 from roster_service.errors import CommandError
 from roster_service.publication import render_for_clients
 from roster_service.schemas.flags import PermissionFlag
@@ -27,6 +31,8 @@ STUDENTS = 1000
 FEED = "demo"
 EMAIL = "demo@example.org"
 CREDENTIALS_FILE = "demo.json"
+# The beginning of the name of the folder that it is loaded from.
+FOLDER = "roster-demo-"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,9 +70,37 @@ def prepare_demo(engine: Engine, url: str, settings: Settings) -> DemoAccount | 
     return DemoAccount(**json.loads(path.read_text())) if path.exists() else None
 
 
+@click.group()
+def demo() -> None:
+    """The made-up district of the first `roster run`."""
+
+
+@demo.command("remove")
+@as_json
+def demo_remove(as_json: bool) -> None:
+    """Delete the demo at once: its feed with all records, and its vendor with the client and the API key."""
+    path = read_settings().home / CREDENTIALS_FILE
+    if not path.exists():
+        raise CommandError(f"there is no demo: {path} does not exist")
+    with open_connection() as connection:
+        _require_made_up(connection)
+        report = remove_feed(connection, FEED, now=True)
+        vendors.remove_vendor(connection, EMAIL)
+    path.unlink()
+    removed = {"feed": FEED, "vendor": EMAIL, "records": sum(it["purged"] for it in report["counts"].values())}
+    show(removed, as_json, lambda it: f"removed the demo: {it['records']:,} records, and the vendor {EMAIL}")
+
+
+def _require_made_up(connection: Connection) -> None:
+    """Raises CommandError if the feed of the demo was also loaded from another export."""
+    others = and_(~sync_runs.c.source.contains(FOLDER), sync_runs.c.source != REMOVAL, sync_runs.c.stamp.is_not(None))
+    if connection.scalar(select(exists().where(feeds.c.name == FEED, sync_runs.c.feed_id == feeds.c.id, others))):
+        raise CommandError(f"the feed {FEED} has records of another export; `roster feed remove {FEED}` removes it")
+
+
 def load_demo(url: str) -> None:
     """Generates the district and loads it, with the scripts that an operator uses. Raises CommandError if one fails."""
-    with tempfile.TemporaryDirectory(prefix="roster-demo-") as folder:
+    with tempfile.TemporaryDirectory(prefix=FOLDER) as folder:
         export = Path(folder) / "demo.zip"
         steps = (
             ("sync_scripts.generate_district", "--out", str(export), "--students", str(STUDENTS), "--seed", "1"),

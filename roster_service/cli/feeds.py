@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.cli.console import as_json, make_table, open_connection, show
 from roster_service.db.feed_names import require_feed_name
+from roster_service.db.feed_states import FeedState, find_feed
 from roster_service.db.figures import GOOD_OUTCOMES
 from roster_service.db.held_runs import HELD
 from roster_service.db.pauses import Pause, find_today, make_pause
@@ -34,6 +35,8 @@ class Feed:
     format: str
     path: str | None
     enabled: bool
+    # `added` or `removed`.
+    state: str
     # The limits beyond which a run is held, in percent of the records of a type; None: the service's settings.
     hold_tombstones_percent: int | None
     hold_changes_percent: int | None
@@ -77,13 +80,19 @@ def feed() -> None:
 @click.option("--path", type=click.Path(path_type=Path), help="Where its export lies each night: a folder or a zip.")
 @as_json
 def feed_add(name: str, format_: str, path: Path | None, as_json: bool) -> None:
-    """Add the export source NAME."""
+    """Add the export source NAME. This takes a removed feed back, with the records that are not purged yet."""
+    require_feed_name(name)
     with open_connection() as connection:
-        row = {"name": name, "format": format_, "path": None if path is None else str(path.resolve())}
-        added = connection.execute(upsert(feeds).values(row).on_conflict_do_nothing().returning(feeds.c.id))
-        if added.one_or_none() is None:
+        row = {"format": format_, "path": None if path is None else str(path.resolve())}
+        anew = row | {"state": FeedState.ADDED, "enabled": True}
+        added = upsert(feeds).values(name=name, **anew)
+        # The row of a removed feed, and of one that a loader has tried, is taken.
+        taken = added.on_conflict_do_update(
+            index_elements=[feeds.c.name], set_=anew, where=feeds.c.state != FeedState.ADDED
+        )
+        if connection.execute(taken.returning(feeds.c.id)).one_or_none() is None:
             raise CommandError(f"there is a feed {name} already")
-        [shown] = [item for item in list_feeds(connection) if item.name == name]
+        shown = _find_shown(connection, name)
     show(shown, as_json, lambda _: f"added the feed {name}")
 
 
@@ -129,9 +138,8 @@ def feed_set(
     if not values:
         raise CommandError("there is nothing to set; name an option, as --help lists them")
     with open_connection() as connection:
-        if connection.execute(update(feeds).where(feeds.c.name == name).values(values)).rowcount == 0:
-            raise CommandError(f"there is no feed {name}")
-        [shown] = [item for item in list_feeds(connection) if item.name == name]
+        connection.execute(update(feeds).where(feeds.c.id == find_feed(connection, name).id).values(values))
+        shown = _find_shown(connection, name)
     show(shown, as_json, lambda _: make_table([_to_row(shown)], ""))
 
 
@@ -146,21 +154,22 @@ def feed_rename(name: str, new: str, as_json: bool) -> None:
     with open_connection() as connection:
         if not try_sync_lock(connection):
             raise CommandError("a sync is under way; rename the feed when it has ended")
-        listed = {item.name for item in list_feeds(connection)}
-        if name not in listed:
-            raise CommandError(f"there is no feed {name}; `roster feed list` shows all")
-        if new in listed:
-            raise CommandError(f"there is a feed {new} already")
-        _refuse_named_ids(connection, name)
-        connection.execute(update(feeds).where(feeds.c.name == name).values(name=new))
-        [shown] = [item for item in list_feeds(connection) if item.name == new]
+        renamed = find_feed(connection, name)
+        if connection.scalar(select(exists().where(feeds.c.name == new))):
+            raise CommandError(f"there is a feed {new} already, or a run of one")
+        _refuse_named_ids(connection, renamed.id, name)
+        connection.execute(update(feeds).where(feeds.c.id == renamed.id).values(name=new))
+        shown = _find_shown(connection, new)
     show(shown, as_json, lambda _: f"the feed {name} is called {new} now")
 
 
-def _refuse_named_ids(connection: Connection, name: str) -> None:
+def _find_shown(connection: Connection, name: str) -> Feed:
+    return next(item for item in list_feeds(connection) if item.name == name)
+
+
+def _refuse_named_ids(connection: Connection, feed_id: int, name: str) -> None:
     """Raises CommandError if ids of records begin with the name of their feed (sync_scripts/formats/ids.py): under
     another name the next run would mark these records as deleted and add all of them anew."""
-    feed_id = select(feeds.c.id).where(feeds.c.name == name).scalar_subquery()
     for table in ROSTER_TABLES:
         named = table.c.sourced_id.startswith(f"{name}:", autoescape=True)
         if connection.scalar(select(exists().where(table.c.feed_id == feed_id, named))):
@@ -181,7 +190,7 @@ def _to_row(item: Feed) -> dict[str, str]:
         "name": item.name,
         "format": item.format,
         "path": item.path or "-",
-        "enabled": "yes" if item.enabled else "no",
+        "enabled": item.state if item.state == FeedState.REMOVED else "yes" if item.enabled else "no",
         "hold tombstones": _to_percent(item.hold_tombstones_percent),
         "hold changes": _to_percent(item.hold_changes_percent),
         "hold rejected": _to_percent(item.hold_rejected_percent),
@@ -210,7 +219,7 @@ def _to_percent(number: int | None) -> str:
 
 
 def list_feeds(connection: Connection) -> list[Feed]:
-    """Lists all feeds, ordered by name."""
+    """Lists all feeds, also removed ones, ordered by name."""
     interrupted = find_interrupted(connection)
     of_feed = select(func.max(sync_runs.c.finished_at)).where(sync_runs.c.feed_id == feeds.c.id)
     good = of_feed.where(sync_runs.c.outcome.in_(GOOD_OUTCOMES)).scalar_subquery()
@@ -225,13 +234,15 @@ def list_feeds(connection: Connection) -> list[Feed]:
         newest.where(sync_runs.c.outcome == HELD).scalar_subquery().label("held_run"),
     )
     both = feeds.outerjoin(last, last.c.id == newest.scalar_subquery())
-    rows = connection.execute(select(feeds, *columns).select_from(both).order_by(feeds.c.name))
+    listed = select(feeds, *columns).select_from(both).where(feeds.c.state != FeedState.TRIED)
+    rows = connection.execute(listed.order_by(feeds.c.name))
     return [
         Feed(
             row.name,
             row.format,
             row.path,
             row.enabled,
+            row.state,
             row.hold_tombstones_percent,
             row.hold_changes_percent,
             row.hold_rejected_percent,

@@ -13,6 +13,7 @@ from roster_service.cli.console import as_json, open_connection
 from roster_service.cli.feeds import FORMATS
 from roster_service.cli.run_report import describe_report
 from roster_service.cli.scripts import run_script
+from roster_service.db.feed_states import FeedState
 from roster_service.db.tables import feeds
 from roster_service.errors import CommandError
 
@@ -43,7 +44,7 @@ def sync_preview(path: Path, feed: str, format_: str | None, csv_path: Path | No
 
 
 def _choose_format(connection: Connection, feed: str, given: str | None) -> str:
-    known = connection.scalar(select(feeds.c.format).where(feeds.c.name == feed))
+    known = connection.scalar(select(feeds.c.format).where(feeds.c.name == feed, feeds.c.state != FeedState.TRIED))
     if known is None and given is None:
         raise CommandError(f"there is no feed {feed}; name its --format to preview its first run")
     if known and given not in (None, known):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Table, func, literal, select
 
+from roster_service.db.feed_states import FeedState
 from roster_service.db.tables import feeds, ordering_chunks, orderings, rendered_records, sync_runs
 
 # The outcomes of a run after which the roster is that of the export.
@@ -45,7 +46,7 @@ def read_figures(connection: Connection) -> Figures:
             func.coalesce(last.scalar_subquery(), 0).label("rejected"),
             of_feed.with_only_columns(literal(1)).where(sync_runs.c.outcome == "held").exists().label("held"),
         )
-        .where(feeds.c.enabled)
+        .where(feeds.c.enabled, feeds.c.state == FeedState.ADDED)
         .order_by(feeds.c.name)
     )
     health = [FeedHealth(row.name, None if row.age is None else float(row.age), row.rejected, row.held) for row in rows]

@@ -10,6 +10,7 @@ from datetime import date, datetime, timedelta
 
 from sqlalchemy import Connection, select, update
 
+from roster_service.db.feed_states import find_feed
 from roster_service.db.tables import feeds
 from roster_service.errors import CommandError
 
@@ -69,6 +70,5 @@ def require_no_pause(connection: Connection, feed_name: str, day: date) -> None:
 def store_pause(connection: Connection, feed_name: str, pause: Pause | None) -> None:
     """Sets the pause of a feed; None ends it. Raises CommandError if there is no such feed."""
     first, last, reason = (None, None, None) if pause is None else (pause.first, pause.last, pause.reason)
-    row = update(feeds).where(feeds.c.name == feed_name)
-    if connection.execute(row.values(pause_from=first, pause_until=last, pause_reason=reason)).rowcount == 0:
-        raise CommandError(f"there is no feed {feed_name}")
+    row = update(feeds).where(feeds.c.id == find_feed(connection, feed_name).id)
+    connection.execute(row.values(pause_from=first, pause_until=last, pause_reason=reason))

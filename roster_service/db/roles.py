@@ -61,7 +61,7 @@ RIGHTS: Mapping[Role, tuple[str, ...]] = {
         f"SELECT, INSERT, UPDATE ON {tables.usage.name}",
         f"INSERT, DELETE, SELECT (at) ON {tables.audit.name}",
         # The health of the feeds, for monitoring.
-        f"SELECT (id, name, enabled) ON {tables.feeds.name}",
+        f"SELECT (id, name, enabled, state) ON {tables.feeds.name}",
         f"SELECT (id, feed_id, outcome, finished_at, refused) ON {tables.sync_runs.name}",
     ),
 }

@@ -107,12 +107,24 @@ def compare(connection: Connection, desired: DesiredState, retention: Retention)
     ]
 
 
+def compare_with_nothing(connection: Connection, feed_id: int) -> list[Difference]:
+    """The differences that mark every active record of a feed as deleted."""
+    return [
+        _list_deletions(connection, table, select(table.c.sourced_id).where(is_active(table, feed_id)), feed_id)
+        for table in ROSTER_TABLES
+    ]
+
+
 def _list_orphans(connection: Connection, table: Table, retention: Retention) -> Difference:
     """The differences of a table whose file is absent: only orphans are gone."""
+    return _list_deletions(connection, table, select(retention.orphans[table].c.sourced_id), retention.feed_id)
+
+
+def _list_deletions(connection: Connection, table: Table, ids: Select[Any], feed_id: int) -> Difference:
+    """The differences that mark the active records with these ids as deleted, and change nothing else."""
     gone = _make_gone(connection, table)
-    orphans = select(retention.orphans[table].c.sourced_id)
-    tombstoned = connection.execute(gone.insert().from_select(["sourced_id"], orphans)).rowcount
-    active = connection.scalar(select(func.count()).where(is_active(table, retention.feed_id))) or 0
+    tombstoned = connection.execute(gone.insert().from_select(["sourced_id"], ids)).rowcount
+    active = connection.scalar(select(func.count()).where(is_active(table, feed_id))) or 0
     nothing = select(table, literal(CHANGED, CText).label(CHANGE)).where(false()).subquery()
     counts = Counts(tombstoned=tombstoned, unchanged=active - tombstoned)
     return Difference(table, nothing, gone, counts, all_new=False)

@@ -10,8 +10,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, func, select, update
+from sqlalchemy import Engine, and_, func, select, update
 
+from roster_service.db.feed_states import FeedState
 from roster_service.db.pauses import Pause, find_today, make_pause
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
@@ -64,7 +65,8 @@ class NightlySync:
 
 def list_nightly_feeds(engine: Engine) -> list[Feed]:
     """The enabled feeds that have the path of an export, ordered by name."""
-    wanted = select(feeds).where(feeds.c.enabled, feeds.c.path.is_not(None)).order_by(feeds.c.name)
+    loaded = and_(feeds.c.state == FeedState.ADDED, feeds.c.enabled, feeds.c.path.is_not(None))
+    wanted = select(feeds).where(loaded).order_by(feeds.c.name)
     with engine.connect() as connection:
         return [
             Feed(

@@ -32,6 +32,8 @@ class Report:
     seconds: Mapping[str, float]
     # The reasons of rejected rows; the run has loaded the other rows.
     findings: Findings = NO_FINDINGS
+    # By type, the records that the run deleted for good.
+    purged: Mapping[str, int] = dataclasses.field(default_factory=dict)
     # The names of the files that the run read.
     files: tuple[str, ...] = ()
     # Why the run is held.
@@ -59,8 +61,11 @@ class Report:
             "source": self.source,
             "stamp": self.stamp,
             "outcome": self.outcome,
-            # A later purge counts its records here.
-            "counts": {name: {**dataclasses.asdict(count), PURGED: 0} for name, count in self.counts.items()},
+            # A later purge adds its records.
+            "counts": {
+                name: {**dataclasses.asdict(count), PURGED: self.purged.get(name, 0)}
+                for name, count in self.counts.items()
+            },
             "seconds": dict(self.seconds),
             "message": self.message,
             "refused": self.refused,

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg2
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, update
 from sqlalchemy.exc import DBAPIError
 
+from roster_service.db.feed_states import FeedState
 from roster_service.db.held_runs import drop_export, keep_export
+from roster_service.db.tables import feeds
 from roster_service.errors import CommandError, DatabaseUnavailableError, RosterServiceError, name_fault
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.runs import approve, begin_run, end_run, find_or_add_feed, supersede
@@ -27,7 +29,8 @@ OF_SERVER = ("08", "25", "28", "3D", "40", "42501", "53", "54", "55", "57", "58"
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The row of a run that is under way: its number, its feed, and whether the run added the feed."""
+    """The row of a run that is under way: its number, its feed, and whether the feed exists only once a run of it is
+    applied."""
 
     number: int
     feed_id: int
@@ -57,8 +60,15 @@ def record_run(engine: Engine, feed_name: str, family: str, source: Path) -> Ite
     with engine.begin() as connection:
         feed_id, is_new = find_or_add_feed(connection, feed_name, family)
         number = begin_run(connection, feed_id, family, str(source))
-    try:
+    with record_errors(engine, number):
         yield RunRecord(number, feed_id, is_new)
+
+
+@contextlib.contextmanager
+def record_errors(engine: Engine, number: int) -> Iterator[None]:
+    """Writes an error that the block raises into the row of the run, as its end."""
+    try:
+        yield
     except (Exception, KeyboardInterrupt) as error:
         # If this fails too, the database is not reachable, and only the exit code reports the error.
         with contextlib.suppress(DBAPIError), engine.begin() as connection:
@@ -84,6 +94,8 @@ def record_end(
     held runs that are no longer needed."""
     approved = [] if approves is None else approve(connection, run.feed_id, approves)
     end_run(connection, run.number, report.findings, **report.to_row())
+    if run.is_new:
+        connection.execute(update(feeds).where(feeds.c.id == run.feed_id).values(state=FeedState.ADDED))
     superseded = supersede(connection, run.feed_id, run.number)
     return dataclasses.replace(report, run=run.number), approved + superseded
 

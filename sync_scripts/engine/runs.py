@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, and_, func, insert, select, text, update
-from sqlalchemy.dialects.postgresql import insert as insert_or_skip
+from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 
+from roster_service.db.feed_states import FeedState, find_feed
 from roster_service.db.held_runs import APPROVED, HELD, close_held
 from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, SYNC_LOCK, find_lock_holder
 from roster_service.db.tables import Stamp, feeds, roster_state, sync_refusals, sync_runs
@@ -71,12 +72,16 @@ def _release_lock(connection: Connection) -> None:
 
 
 def find_or_add_feed(connection: Connection, name: str, family: str) -> tuple[int, bool]:
-    """(id of the feed, whether this call added it). Raises CommandError for a feed of another family of formats."""
-    row = insert_or_skip(feeds).values(name=name, format=family).on_conflict_do_nothing().returning(feeds.c.id)
-    made: int | None = connection.scalar(row)
-    if made is not None:
-        return made, True
-    found = connection.execute(select(feeds.c.id, feeds.c.format).where(feeds.c.name == name)).one()
+    """(id of the feed, whether it exists only once a run of it is applied). Raises CommandError for a removed feed, and
+    for one of another family of formats."""
+    row = upsert(feeds).values(name=name, format=family, state=FeedState.TRIED)
+    again = row.on_conflict_do_update(
+        index_elements=[feeds.c.name], set_={"format": family}, where=feeds.c.state == FeedState.TRIED
+    )
+    tried: int | None = connection.scalar(again.returning(feeds.c.id))
+    if tried is not None:
+        return tried, True
+    found = find_feed(connection, name)
     if found.format != family:
         raise CommandError(f"the feed {name} takes {found.format}, not {family}")
     return found.id, False

@@ -35,6 +35,7 @@ def test_a_feed_remembers_where_its_export_lies(answer: Answer, tmp_path: Path) 
         "format": "oneroster",
         "path": str(path),
         "enabled": True,
+        "state": "added",
         "hold_tombstones_percent": None,
         "hold_changes_percent": None,
         "hold_rejected_percent": None,

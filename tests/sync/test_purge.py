@@ -26,8 +26,9 @@ from roster_service.db.tables import (
     user_roles,
     users,
 )
+from sync_scripts.applying.purge_order import PURGE_ORDER
 from sync_scripts.engine.load import load
-from sync_scripts.purge import PURGE_ORDER, delete_rejections, purge
+from sync_scripts.purge import delete_rejections, purge
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, snapshot
 from tests.sync.export_changes import cell_of
 

@@ -28,6 +28,8 @@ feeds = Table(
     Column("format", CText, nullable=False),
     Column("path", CText),
     Column("enabled", Boolean, nullable=False, server_default=text("true")),
+    # roster_service/db/feed_states.py
+    Column("state", CText, nullable=False, server_default=text("'added'")),
     # The limits beyond which a run is held, in percent of the records or rows of a type; NULL: the service's setting.
     Column("hold_tombstones_percent", SmallInteger),
     Column("hold_changes_percent", SmallInteger),
@@ -45,6 +47,7 @@ feeds = Table(
     # Whether the next run may trust the fingerprints of the feed: the last run read every record of the feed in full.
     Column("fingerprinted", Boolean, nullable=False, server_default=text("false")),
     Column("created_at", Stamp, nullable=False, server_default=text("now()")),
+    CheckConstraint("state IN ('tried', 'added', 'removed')", name="state"),
 )
 
 sync_runs = Table(

@@ -1,0 +1,52 @@
+"""`roster feed remove`: the end of a feed and of its records."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+from sqlalchemy import Connection
+
+from roster_service.cli.console import as_json, open_connection, read_settings
+from roster_service.cli.run_report import describe_report
+from roster_service.cli.scripts import run_script
+from roster_service.errors import CommandError
+
+
+@click.command("remove")
+@click.argument("name")
+@click.option("--now", is_flag=True, help="Delete its records at once, after you have typed its name.")
+@click.option("--yes", is_flag=True, help="Do not ask for the name, for scripts.")
+@click.option("--dry-run", is_flag=True, help="Show what would vanish, and change nothing.")
+@as_json
+def feed_remove(name: str, now: bool, yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Remove the feed NAME, with its held runs. Its records are marked as deleted, and the purge deletes them after
+    ROSTER_RETENTION_DAYS; until then, `roster feed add` and a load bring them back."""
+    if now and not (yes or dry_run):
+        typed = click.prompt(f"This deletes all records of {name} for good. Type the name of the feed", err=True)
+        if typed != name:
+            raise CommandError(f"this is not the name of the feed; {name} was not removed")
+    with open_connection() as connection:
+        report = remove_feed(connection, name, now=now, dry_run=dry_run)
+    click.echo(json.dumps(report, ensure_ascii=False) if as_json else _describe(report))
+
+
+def remove_feed(connection: Connection, name: str, *, now: bool, dry_run: bool = False) -> Any:
+    """Removes a feed by the script of the sync. Returns the report of the run, as JSON has it. Raises CommandError."""
+    options = [option for option, is_set in (("--now", now), ("--dry-run", dry_run)) if is_set]
+    done = run_script(connection, "remove_feed", *options, "--", name)
+    if done.returncode != 0:
+        raise CommandError(done.stderr.strip() or done.stdout.strip())
+    return json.loads(done.stdout)
+
+
+def _describe(report: Any) -> str:
+    if report["dry_run"]:
+        return describe_report(report)
+    counts = report["counts"].values()
+    purged, marked = (sum(count[key] for count in counts) for key in ("purged", "tombstoned"))
+    days = read_settings().retention_days
+    later = f"{marked:,} records are marked as deleted; the purge deletes them in {days} days"
+    words = f"{purged:,} records are deleted" if purged else later
+    return f"removed the feed {report['feed']}: {words} (run {report['run']})"

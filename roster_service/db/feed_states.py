@@ -1,0 +1,42 @@
+"""The states of feeds: a feed exists from a command or its first applied run until it is removed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+
+from roster_service.db.tables import feeds
+from roster_service.errors import CommandError
+
+# The source of the run that removes a feed.
+REMOVAL = "roster feed remove"
+
+
+class FeedState(StrEnum):
+    """The state of a feed. The row of a removed feed stays, because its runs refer to it."""
+
+    # A loader named it, and no run of it was applied yet. Only its runs are listed.
+    TRIED = "tried"
+    # A command added it, or a run of it was applied.
+    ADDED = "added"
+    # No loader adds it again, because an old script must not bring its records back.
+    REMOVED = "removed"
+
+
+def find_listed_feed(connection: Connection, name: str) -> Row[Any]:
+    """Returns the row of a feed, also of a removed one. Raises CommandError if there is none."""
+    wanted = select(feeds).where(feeds.c.name == name, feeds.c.state != FeedState.TRIED)
+    found = connection.execute(wanted).one_or_none()
+    if found is None:
+        raise CommandError(f"there is no feed {name}; `roster feed list` shows all")
+    return found
+
+
+def find_feed(connection: Connection, name: str) -> Row[Any]:
+    """Returns the row of a feed. Raises CommandError if there is none, or if it was removed."""
+    found = find_listed_feed(connection, name)
+    if found.state == FeedState.REMOVED:
+        raise CommandError(f"the feed {name} was removed; `roster feed add {name}` takes it back")
+    return found

@@ -1,0 +1,120 @@
+"""The removal of a feed: a run that marks all records of the feed as deleted, or deletes them at once.
+
+The run is recorded and published like that of an export. The row of the feed stays as `removed`, because its runs refer
+to it; the nightly sync leaves it out, and loaders refuse it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Row, delete, func, select, update
+
+from roster_service.db.feed_states import REMOVAL, FeedState, find_listed_feed
+from roster_service.db.held_runs import drop_export
+from roster_service.db.run_history import TYPES
+from roster_service.db.tables import ROSTER_TABLES, feeds, sync_changes, sync_refusals, sync_runs
+from roster_service.errors import CommandError
+from roster_service.publication import publish
+from roster_service.settings import Settings
+from sync_scripts.applying.change_log import record_changes
+from sync_scripts.applying.changes import Difference, compare_with_nothing, write_differences
+from sync_scripts.applying.desired_state import DesiredState
+from sync_scripts.applying.preview import make_preview
+from sync_scripts.applying.purge_order import delete_records
+from sync_scripts.engine.report import Report
+from sync_scripts.engine.run_record import record_errors, translate_database_errors
+from sync_scripts.engine.runs import begin_run, end_run, hold_lock, make_next_stamp, supersede
+from sync_scripts.reading.rejections import NO_FINDINGS
+
+NOTHING = DesiredState({}, {})
+
+
+def remove_feed(engine: Engine, name: str, settings: Settings, *, at_once: bool, dry_run: bool = False) -> Report:
+    """Removes a feed, with its held runs and the digest of its last export. Its records become tombstones, which the
+    purge deletes after the retention; `at_once` deletes them now, with the rejected rows and changes of its runs.
+
+    Returns the report of the run; with `dry_run`, nothing is changed, and the report has a preview. Raises CommandError
+    for an unknown feed, and for a removed one unless `at_once`; LockedError while another run is under way;
+    DatabaseUnavailableError if the database fails.
+    """
+    with translate_database_errors(), engine.connect() as connection, hold_lock(connection, name):
+        with connection.begin():
+            feed = find_listed_feed(connection, name)
+            if feed.state == FeedState.REMOVED and not at_once:
+                raise CommandError(f"the feed {name} was removed already; --now deletes its records at once")
+        if dry_run:
+            with connection.begin():
+                report, differences = _compare(connection, feed, at_once=at_once)
+                return dataclasses.replace(report, dry_run=True, preview=make_preview(connection, differences, NOTHING))
+        with engine.begin() as other:
+            number = begin_run(other, feed.id, feed.format, REMOVAL)
+        with record_errors(engine, number), translate_database_errors(), connection.begin():
+            report, differences = _compare(connection, feed, at_once=at_once)
+            if any(report.purged.values()) or any(it.counts.any for it in differences):
+                report = _write(connection, feed.id, number, report, differences, settings)
+            end_run(connection, number, NO_FINDINGS, **report.to_row())
+            kept = supersede(connection, feed.id, number)
+            connection.execute(update(sync_runs).where(sync_runs.c.feed_id == feed.id).values(kept_digest=None))
+            removed = {"state": FeedState.REMOVED, "last_digest": None, "fingerprinted": False}
+            connection.execute(update(feeds).where(feeds.c.id == feed.id).values(removed))
+    for export in kept:
+        drop_export(export)
+    return dataclasses.replace(report, run=number)
+
+
+def _compare(connection: Connection, feed: Row[Any], *, at_once: bool) -> tuple[Report, list[Difference]]:
+    differences = compare_with_nothing(connection, feed.id)
+    report = Report(
+        feed=feed.name,
+        format=feed.format,
+        source=REMOVAL,
+        outcome="done",
+        stamp=None,
+        revision=None,
+        counts={TYPES[it.table.name]: it.counts for it in differences},
+        seconds={},
+        purged=_count_records(connection, feed.id) if at_once else {},
+    )
+    return report, differences
+
+
+def _count_records(connection: Connection, feed_id: int) -> dict[str, int]:
+    return {
+        TYPES[table.name]: connection.scalar(select(func.count()).where(table.c.feed_id == feed_id)) or 0
+        for table in ROSTER_TABLES
+    }
+
+
+def _write(
+    connection: Connection,
+    feed_id: int,
+    number: int,
+    report: Report,
+    differences: list[Difference],
+    settings: Settings,
+) -> Report:
+    """Marks the records as deleted, or deletes those that the report counts as purged. Returns the report with the
+    stamp and the revision."""
+    stamp = make_next_stamp(connection)
+    state = {"as_of": stamp}
+    if report.purged:
+        delete_records(connection, feed_id)
+        _delete_history(connection, feed_id)
+        # A consumer that has seen no tombstones has to read the whole roster.
+        state["deletions_since"] = stamp
+    else:
+        if settings.change_days:
+            record_changes(connection, number, differences, NOTHING)
+        write_differences(connection, differences, NOTHING, feed_id, stamp)
+    return dataclasses.replace(report, stamp=stamp, revision=publish(connection, settings.rendition_megabytes, **state))
+
+
+def _delete_history(connection: Connection, feed_id: int) -> None:
+    """Deletes what the runs of the feed stored of its records."""
+    own = select(sync_runs.c.id).where(sync_runs.c.feed_id == feed_id)
+    for table in (sync_refusals, sync_changes):
+        connection.execute(delete(table).where(table.c.run_id.in_(own)))
+    forgotten = {"has_changes": False, "preview": None}
+    connection.execute(update(sync_runs).where(sync_runs.c.feed_id == feed_id).values(forgotten))

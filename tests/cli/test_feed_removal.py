@@ -1,0 +1,98 @@
+"""`roster feed remove` and `roster demo remove`: what they ask, show and delete."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import Engine
+
+from roster_service.access import vendors
+from roster_service.access.scopes import Scope, ScopeName
+from roster_service.cli import main
+from roster_service.cli.demo import CREDENTIALS_FILE, EMAIL, FEED, FOLDER
+from roster_service.schemas.versions import V1P2
+from sync_scripts.engine.load import load
+from tests.cli.conftest import Roster, make_environment
+from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD
+
+Answer = Callable[..., Any]
+OTHER = "reading@vendor.example"
+
+
+def test_a_removed_feed_is_listed_and_can_be_taken_back(answer: Answer, roster: Roster, engine: Engine) -> None:
+    load(engine, "springfield", EXPORTS / SPRINGFIELD)
+    shown = roster("feed", "remove", "springfield", "--dry-run").stdout
+    assert "would vanish, by school" in shown
+    assert answer("feed", "list")[0]["state"] == "added"
+    assert "records are marked as deleted" in roster("feed", "remove", "springfield").stdout
+    assert answer("feed", "list")[0]["state"] == "removed"
+    assert "removed" in roster("feed", "list").stdout
+    assert answer("district", "list") == []
+    refused = roster("feed", "set", "springfield", "--disable")
+    assert (refused.exit_code, "`roster feed add springfield` takes it back" in refused.stderr) == (1, True)
+    assert answer("feed", "add", "springfield", "--format", "oneroster")["state"] == "added"
+
+
+@pytest.mark.parametrize(
+    ("typed", "options", "is_removed"),
+    [
+        pytest.param("springfield\n", (), True, id="the name is typed"),
+        pytest.param("y\n", (), False, id="another word is typed"),
+        pytest.param("", (), False, id="nobody types"),
+        pytest.param("", ("--yes",), True, id="for scripts"),
+    ],
+)
+def test_records_are_deleted_at_once_only_after_a_confirmation(
+    engine: Engine, database_url: str, tmp_path: Path, typed: str, options: tuple[str, ...], is_removed: bool
+) -> None:
+    load(engine, "springfield", EXPORTS / SPRINGFIELD)
+    environment = make_environment(database_url=database_url, home=str(tmp_path))
+    arguments = ["feed", "remove", "springfield", "--now", *options]
+    done = CliRunner().invoke(main, arguments, env=environment, input=typed)
+    assert done.exit_code == (0 if is_removed else 1)
+    assert ("are deleted" in done.stdout) == is_removed
+    listed = CliRunner().invoke(main, ["feed", "list", "--json"], env=environment)
+    assert [it["state"] for it in json.loads(listed.stdout)] == ["removed" if is_removed else "added"]
+
+
+@pytest.fixture
+def demo(engine: Engine, roster: Roster, tmp_path: Path) -> Path:
+    """A small demo, as `roster run` leaves it, beside a feed and a vendor of others."""
+    export = Path(shutil.copytree(EXPORTS / SPRINGFIELD, tmp_path / f"{FOLDER}x" / "demo"))
+    load(engine, FEED, export)
+    with engine.begin() as connection:
+        vendors.add_vendor(connection, EMAIL, "Demo vendor")
+        vendors.grant(connection, EMAIL, "17-0042", ())
+        vendors.add_client(connection, EMAIL, "demo", [Scope(V1P2.prefix, ScopeName.CORE)])
+    (tmp_path / CREDENTIALS_FILE).write_text("{}")
+    load(engine, "shelbyville", EXPORTS / SHELBYVILLE)
+    roster("vendor", "add", OTHER, "--name", "Reading")
+    return export
+
+
+def test_the_demo_goes_and_nothing_else(answer: Answer, roster: Roster, engine: Engine, demo: Path) -> None:
+    districts = [it for it in answer("district", "list") if it["feed"] != FEED]
+    removed = answer("demo", "remove")
+    assert (removed["feed"], removed["vendor"], removed["records"] > 50) == (FEED, EMAIL, True)
+    assert answer("district", "list") == districts
+    assert [vendor["email"] for vendor in answer("vendor", "list")] == [OTHER]
+    assert answer("client", "list") == []
+    assert "there is no demo" in roster("demo", "remove").stderr
+
+
+def test_a_demo_feed_with_another_export_is_not_deleted(
+    roster: Roster, engine: Engine, demo: Path, tmp_path: Path
+) -> None:
+    mine = Path(shutil.copytree(demo, tmp_path / "mine"))
+    (mine / "demographics.csv").write_text((mine / "demographics.csv").read_text().replace("female", "male"))
+    load(engine, FEED, mine)
+    refused = roster("demo", "remove")
+    assert (refused.exit_code, "has records of another export" in refused.stderr) == (1, True)
+    with engine.connect() as connection:
+        assert vendors.find_vendor(connection, EMAIL)
