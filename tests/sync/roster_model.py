@@ -156,6 +156,25 @@ class Roster:
             self.parts[feed] = work.parts
         return result
 
+    def remove(self, feed: str, run: int, *, at_once: bool) -> dict[str, int] | None:
+        """Ends a feed: counts its records that are deleted, or that become tombstones; None: there is no such feed."""
+        if feed not in self.parts:
+            return None
+        mine = {
+            (name, key): record
+            for name, records in self.records.items()
+            for key, record in records.items()
+            if record.feed == feed and (record.active or at_once)
+        }
+        for (name, key), record in mine.items():
+            if at_once:
+                del self.records[name][key]
+            else:
+                record.active, record.moved = False, run
+        if at_once:
+            self.parts[feed] = {name: [] for name in PARTS}
+        return dict(Counter(name for name, _ in mine))
+
     def forget_row_ids(self) -> None:
         """What an upgrade from a version that kept none leaves."""
         for parts in self.parts.values():

@@ -178,8 +178,10 @@ _KINDS = {
         ("contested", "copy", True),
     )
 }
+# A user whose enrollments and parts stay in the export.
+_LEAVERS = st.sampled_from([("drop", "users", key, "", "") for key in BASE["users"]])
 EDITS = st.one_of(
-    *(_KINDS[kind] for kind in ("gone", "gone", "status", "good", "good", "good", "bad", "new", "contested"))
+    *(_KINDS[kind] for kind in ("gone", "gone", "status", "good", "good", "good", "bad", "new", "contested")), _LEAVERS
 )
 
 

@@ -14,10 +14,13 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, Table, select, update
 
 from roster_service.db import tables
+from roster_service.db.feed_states import FeedState
 from roster_service.db.held_runs import close_held, drop_export
 from roster_service.db.run_history import TYPES as NAMES
+from roster_service.errors import CommandError
 from roster_service.settings import Settings
 from sync_scripts.applying.changes import Counts
+from sync_scripts.engine.feed_removal import remove_feed
 from sync_scripts.engine.load import Options, load
 from sync_scripts.purge import purge
 from sync_scripts.reading.rejections import RefusedExportError
@@ -74,11 +77,19 @@ class Purge:
 
 
 @dataclasses.dataclass(frozen=True)
+class RemoveFeed:
+    """An operator removes a feed, and adds it again."""
+
+    feed: str
+    at_once: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class Upgrade:
     """The service comes from a version that kept no ids of roles."""
 
 
-Step = LoadRun | Verdict | LongAfter | Purge | Upgrade
+Step = LoadRun | Verdict | LongAfter | Purge | RemoveFeed | Upgrade
 RARELY = st.integers(0, 7).map(lambda number: number == 7)
 FEED = st.sampled_from(FEEDS)
 LOAD_RUNS = FEED.flatmap(lambda feed: st.builds(LoadRun, st.just(feed), exports(feed), RARELY, RARELY))
@@ -89,6 +100,7 @@ STEPS = st.one_of(
     st.builds(Verdict, FEED, st.booleans()),
     st.just(LongAfter()),
     st.just(Purge()),
+    st.builds(RemoveFeed, FEED, st.booleans()),
     st.just(Upgrade()),
 )
 
@@ -128,6 +140,8 @@ class Sequence:
                 self._purge()
             case Purge():
                 self._purge()
+            case RemoveFeed():
+                self._remove(step.feed, at_once=step.at_once)
             case Upgrade():
                 self._forget_row_ids()
 
@@ -169,6 +183,24 @@ class Sequence:
             assert closed == [kept]
             drop_export(kept)
         assert not Path(kept).exists()
+
+    def _remove(self, feed: str, *, at_once: bool) -> None:
+        self.runs += 1
+        wanted = self.model.remove(feed, self.runs, at_once=at_once)
+        if wanted is None:
+            with pytest.raises(CommandError, match="there is no feed"):
+                remove_feed(self.engine, feed, self.settings, at_once=at_once)
+            return
+        report = remove_feed(self.engine, feed, self.settings, at_once=at_once)
+        event(f"a feed that is {'deleted' if at_once else 'removed'} with {min(len(wanted), 1)} or more types")
+        tombstoned = {name: count.tombstoned for name, count in report.counts.items()}
+        found = report.purged if at_once else tombstoned
+        assert {name: count for name, count in found.items() if count} == wanted
+        if report.stamp is not None:
+            self.stamps[self.runs] = report.stamp
+        self.held.pop(feed, None)
+        with self.engine.begin() as connection:
+            connection.execute(update(tables.feeds).where(tables.feeds.c.name == feed).values(state=FeedState.ADDED))
 
     def _let_time_pass(self) -> None:
         with self.engine.begin() as connection:
@@ -276,6 +308,16 @@ def _read_cell(value: Any) -> Any:
 TEACHES_AND_LEARNS = whole_export("a", ("cell", "roles", "r3", "userSourcedId", "te"))
 
 
+# The teacher leaves, and the export still has the teacher's enrollments.
+LEAVER = whole_export("a", ("drop", "users", "te", "", ""))
+
+
+@example(first=whole_export("a"), steps=[LoadRun("a", LEAVER, allow=True), RemoveFeed("a", at_once=False)])
+@example(
+    first=LEAVER,
+    steps=[RemoveFeed("a", at_once=False), LongAfter(), LoadRun("a", whole_export("a"), allow=True), LongAfter()],
+)
+@example(first=LEAVER, steps=[RemoveFeed("a", at_once=True), LoadRun("a", empty_delta("a", "1.2", "users"))])
 @example(first=TEACHES_AND_LEARNS, steps=[LoadRun("a", empty_delta("a", "1.1", "enrollments"))])
 @settings(max_examples=SEQUENCES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(first=exports("a"), steps=st.lists(STEPS, min_size=2, max_size=8))
