@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -14,7 +15,7 @@ from roster_service.access.throttling.limits import ROSTERING_DEFAULTS, Rosterin
 from tests.faults.services import wait_for
 
 from .client import VERSIONS, Answer
-from .conftest import Served
+from .conftest import Roster, Served, open_interfaces
 from .document import RATE_HEADERS
 
 EMAIL = "{}@vendors.example"
@@ -39,9 +40,16 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def own(make_served: Callable[..., Served]) -> Served:
+def make_own(server_url: str, roster: Roster, served: Served) -> Iterator[Callable[..., Served]]:
+    """Serves copies of the roster until the test ends: a test of many workers holds many connections."""
+    with open_interfaces(server_url, roster) as make:
+        yield functools.partial(make, documents=served.client.documents)
+
+
+@pytest.fixture
+def own(make_own: Callable[..., Served]) -> Served:
     """An application that no other test has asked."""
-    return make_served()
+    return make_own()
 
 
 def test_a_rate_is_of_the_vendor_and_not_of_the_path(own: Served, version: str) -> None:
@@ -113,9 +121,9 @@ def test_a_worker_that_is_killed_gives_its_slot_back(own: Served) -> None:
     wait_for(lambda: own.client.call("v1p2", "/orgs", bearer=token).status == 200)
 
 
-def test_a_vendor_has_every_worker_while_it_is_alone(make_served: Callable[..., Served]) -> None:
+def test_a_vendor_has_every_worker_while_it_is_alone(make_own: Callable[..., Served]) -> None:
     """Beside another one, it has all but one of the three."""
-    own = make_served(workers=3)
+    own = make_own(workers=3)
     limit(own, "springfield", ROSTERING_DEFAULTS)
     springfield, north = (own.client.token("v1p2", vendor=vendor) for vendor in ("springfield", "north"))
     with take_slots(own, "springfield", 2):
