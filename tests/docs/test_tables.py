@@ -157,7 +157,7 @@ def test_limits_of_the_rostering_interface() -> None:
 
 def test_throttles() -> None:
     rows = list_rows(read_section(OPERATORS, "Throttles, and their counters"), "counted")
-    assert rows == [[throttle.counted, throttle.outage.value] for throttle in THROTTLES.values()]
+    assert rows == [[throttle.counted, throttle.when_away.value] for throttle in THROTTLES.values()]
 
 
 def test_roots_and_numbers_of_paths() -> None:

@@ -23,7 +23,7 @@ Answer = TypeVar("Answer")
 _log = logging.getLogger(__name__)
 
 
-class Outage(Enum):
+class WhenAway(Enum):
     """What a throttle does while the counters cannot be reached. The text is that of `docs/operators.md`."""
 
     OPENS = "requests pass"
@@ -35,18 +35,18 @@ class Throttle:
     """What a throttle counts, and what it does while the counters cannot be reached."""
 
     counted: str
-    outage: Outage
+    when_away: WhenAway
 
 
 # By the namespace of the counters. A vendor must not lose the roster because Redis is away. But an outage must not give
 # a guesser of passwords, which people choose, as many tries as they like. Client secrets have 256 random bits.
 THROTTLES: Mapping[str, Throttle] = {
-    "login-account": Throttle("failed logins with an e-mail address", Outage.COUNTS_ALONE),
-    "login-key": Throttle("failed logins with the API keys of a vendor", Outage.COUNTS_ALONE),
-    "token-client": Throttle("tokens of a client", Outage.OPENS),
-    "token-address": Throttle("requests of an address for tokens", Outage.OPENS),
-    "vendor": Throttle("requests of a vendor on `/v1`", Outage.OPENS),
-    "rostering": Throttle("requests of a vendor on the rostering interface", Outage.OPENS),
+    "login-account": Throttle("failed logins with an e-mail address", WhenAway.COUNTS_ALONE),
+    "login-key": Throttle("failed logins with the API keys of a vendor", WhenAway.COUNTS_ALONE),
+    "token-client": Throttle("tokens of a client", WhenAway.OPENS),
+    "token-address": Throttle("requests of an address for tokens", WhenAway.OPENS),
+    "vendor": Throttle("requests of a vendor on `/v1`", WhenAway.OPENS),
+    "rostering": Throttle("requests of a vendor on the rostering interface", WhenAway.OPENS),
 }
 
 
@@ -89,7 +89,7 @@ class Counters:
                 self._set_back()
                 return answer
         own = self._own
-        if own is None or THROTTLES[item.namespace].outage is Outage.OPENS:
+        if own is None or THROTTLES[item.namespace].when_away is WhenAway.OPENS:
             return unknown
         return ask(own)
 

@@ -10,7 +10,7 @@ from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 
 from roster_service.access.throttling import counters as module
-from roster_service.access.throttling.counters import PAUSE_SECONDS, THROTTLES, Counters, Outage
+from roster_service.access.throttling.counters import PAUSE_SECONDS, THROTTLES, Counters, WhenAway
 from roster_service.access.throttling.storage import make_storage
 from roster_service.db.engine import make_counting_engine
 from tests.access.throttling.silent_redis import SilentRedis, freeze_redis
@@ -54,7 +54,7 @@ def test_each_throttle_does_in_an_outage_what_its_row_says(storage: FailingStora
     storage.is_away = True
     counters, item = Counters(storage), RateLimitItemPerMinute(2, namespace=namespace)
     hits = [counters.hit(item, "one") for _ in range(4)]
-    counts_alone = THROTTLES[namespace].outage is Outage.COUNTS_ALONE
+    counts_alone = THROTTLES[namespace].when_away is WhenAway.COUNTS_ALONE
     assert hits == ([True, True, False, False] if counts_alone else [True] * 4)
     assert counters.has_room(item, "one") is not counts_alone
     assert (counters.find_wait(item, "one") > 0) is counts_alone
