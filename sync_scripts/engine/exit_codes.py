@@ -65,6 +65,8 @@ CODES: dict[type[RosterServiceError], ExitCode] = {
     DatabaseUnavailableError: ExitCode.UNAVAILABLE,
     StorageError: ExitCode.FAILED,
 }
+# The codes after which the roster is that of the export.
+GOOD_CODES = frozenset({ExitCode.LOADED, ExitCode.PARTIAL})
 # The end of --help; \b keeps click from joining the lines.
 HELP = "\b\nExit codes:\n" + "\n".join(f"  {code:d}  {meaning}" for code, (_, meaning) in MEANINGS.items())
 

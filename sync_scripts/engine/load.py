@@ -144,12 +144,11 @@ def load(
     require_feed_name(feed_name)
     run = _LoadRequest(engine, feed_name, path, family, options)
     with translate_database_errors(), engine.connect() as connection, hold_lock(connection, feed_name):
-        if not options.dry_run:
-            with connection.begin():
-                require_no_pause(connection, feed_name, find_today())
         if options.dry_run:
             report, kept = _load_package(connection, run, None)
         else:
+            with connection.begin():
+                require_no_pause(connection, feed_name, find_today())
             with record_run(engine, feed_name, family.name, path) as record, translate_database_errors():
                 report, kept = _load_package(connection, run, record)
     for export in kept:

@@ -17,7 +17,14 @@ from roster_service.db.pauses import Pause, find_today, make_pause
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
-from sync_scripts.engine.exit_codes import ExitCode, choose_error_code, choose_exit_code, describe_error, print_fault
+from sync_scripts.engine.exit_codes import (
+    GOOD_CODES,
+    ExitCode,
+    choose_error_code,
+    choose_exit_code,
+    describe_error,
+    print_fault,
+)
 from sync_scripts.engine.load import KNOWN, Options, load
 from sync_scripts.engine.progress import Notify, notify_steps
 from sync_scripts.notifications.announcement import Announcement, Kind
@@ -36,7 +43,6 @@ PROBLEMS = {
     ExitCode.UNAVAILABLE: Kind.FAILED,
     ExitCode.FAILED: Kind.FAILED,
 }
-GOOD = frozenset({ExitCode.LOADED, ExitCode.PARTIAL})
 
 
 @dataclass(frozen=True)
@@ -93,12 +99,10 @@ def load_feeds(sync: NightlySync) -> list[ExitCode]:
         sync.sleep(max(0.0, ready_at - sync.now()))
         try:
             code = _load_feed(sync, feed)
-        except IncompleteExportError as error:
-            if attempt < ATTEMPTS:
+        except Exception as error:  # noqa: BLE001  (a fault of the program must not stop the other feeds)
+            if isinstance(error, IncompleteExportError) and attempt < ATTEMPTS:
                 waiting.append((feed, attempt + 1, sync.now() + error.seconds))
                 continue
-            code = _report_error(sync, feed, error)
-        except Exception as error:  # noqa: BLE001  (a fault of the program must not stop the other feeds)
             code = _report_error(sync, feed, error)
         codes.append(code)
     return codes
@@ -123,7 +127,7 @@ def _load_feed(sync: NightlySync, feed: Feed) -> ExitCode:
     report = load(sync.engine, feed.name, feed.path, family=FAMILIES[feed.format], options=options)
     code, message = choose_exit_code(report), report.message
     days = _count_same_days(sync.engine, feed.name) if KNOWN in report.notices else 0
-    if code in GOOD and days >= sync.settings.stale_days:
+    if code in GOOD_CODES and days >= sync.settings.stale_days:
         code, message = ExitCode.STALE, f"the export has been the same for {days} days"
     sync.notify({**report.to_json(), "message": message, "exit": code})
     _announce_change(sync, feed, code, message or "loaded", report.run)
@@ -158,7 +162,7 @@ def _announce_change(sync: NightlySync, feed: Feed, code: ExitCode, message: str
     """Announces a problem that the feed did not have last night, or the end of the one that it had."""
     problem = PROBLEMS.get(code)
     # LOCKED says nothing of the feed.
-    if problem == feed.alerted or (problem is None and code not in GOOD):
+    if problem == feed.alerted or (problem is None and code not in GOOD_CODES):
         return
     with sync.engine.begin() as connection:
         connection.execute(update(feeds).where(feeds.c.name == feed.name).values(alerted=problem))

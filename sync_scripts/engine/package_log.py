@@ -16,12 +16,16 @@ from typing import Any, TextIO
 
 import click
 
-from sync_scripts.engine.exit_codes import MEANINGS, ExitCode, choose_error_code, choose_exit_code, describe_error
+from sync_scripts.engine.exit_codes import (
+    GOOD_CODES,
+    MEANINGS,
+    ExitCode,
+    choose_error_code,
+    choose_exit_code,
+    describe_error,
+)
 from sync_scripts.engine.report import Report
 from sync_scripts.reading.rejections import NO_FINDINGS, SHOWN, Findings, RefusedExportError
-
-# The outcomes after which the files are in the roster.
-IMPORTED = (ExitCode.LOADED, ExitCode.PARTIAL)
 
 
 @dataclass
@@ -43,7 +47,7 @@ class PackageLog:
             code = choose_error_code(error)
             findings = error.findings if isinstance(error, RefusedExportError) else NO_FINDINGS
             message = None if findings else str(describe_error(error)["message"])
-        imported = () if report is None or report.dry_run or code not in IMPORTED else report.files
+        imported = () if report is None or report.dry_run or code not in GOOD_CODES else report.files
         return {
             "package": self.path.resolve().name,
             "date": self.begun.isoformat(timespec="seconds").replace("+00:00", "Z"),
