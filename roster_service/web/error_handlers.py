@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from flask import Flask, Response, jsonify, request
+from flask import Flask, Response, request
 from psycopg2.errors import QueryCanceled
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -12,7 +12,6 @@ from werkzeug.exceptions import HTTPException
 
 from roster_service.db.deadline import OverdueError
 from roster_service.errors import (
-    BUSY_RETRY_SECONDS,
     FAULT_DESCRIPTION,
     DatabaseUnavailableError,
     Problem,
@@ -22,6 +21,7 @@ from roster_service.errors import (
 from roster_service.outages import Outage
 from roster_service.rostering import blueprints as rostering
 from roster_service.vendor import responses as vendor
+from roster_service.web.json_responses import make_json
 from roster_service.web.request_facts import get_requesting_vendor, set_failure
 from roster_service.web.start_page import NOT_FOUND, make_page, prefers_html
 
@@ -70,9 +70,7 @@ def handle_http_error(error: HTTPException) -> Response | HTTPException:
         return make_page(*NOT_FOUND, 404)
     # RFC 6749 defines the code for a malformed request only; the other codes are the names of the statuses.
     word = "invalid_request" if error.code == 400 else error.name.lower().replace(" ", "_")
-    response = jsonify({"error": word, "error_description": error.description})
-    response.status_code = error.code
-    response.headers["Cache-Control"] = "no-store"
+    response = make_json({"error": word, "error_description": error.description}, error.code)
     # `Allow`, `Retry-After` and the like.
     response.headers.update({name: value for name, value in error.get_headers() if name != "Content-Type"})
     return response
@@ -123,9 +121,4 @@ def answer_failure(problem: Problem, description: str, status: int) -> Response:
         return handle_refusal(RefusedRequestError(problem, description))
     # RFC 6749 defines both codes, for the other endpoint of OAuth.
     word = "temporarily_unavailable" if problem is Problem.BUSY else "server_error"
-    response = jsonify({"error": word, "error_description": description})
-    response.status_code = status
-    response.headers["Cache-Control"] = "no-store"
-    if problem is Problem.BUSY:
-        response.headers["Retry-After"] = str(BUSY_RETRY_SECONDS)
-    return response
+    return make_json({"error": word, "error_description": description}, status)

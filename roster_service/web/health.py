@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 
-from flask import Flask, Response, jsonify
+from flask import Flask, Response
 
+from roster_service.web.json_responses import make_json
 from roster_service.web.request_facts import LIVE_PATH, READY_PATH
 from roster_service.web.stop_notice import is_draining
 
@@ -41,13 +42,13 @@ def register_health(app: Flask, find_unmet: Callable[[], Need | None]) -> None:
     """Registers both paths. `find_unmet`: returns a need that is not met; None if the service is ready."""
 
     def show_alive() -> Response:
-        return _answer({"status": "alive"}, 200)
+        return make_json({"status": "alive"}, 200)
 
     def show_ready() -> Response:
         unmet = Need.RUNNING if is_draining() else find_unmet()
         if unmet is None:
-            return _answer({"status": "ready"}, 200)
-        return _answer({"status": "not ready", "unmet": unmet, "reason": REASONS[unmet]}, 503)
+            return make_json({"status": "ready"}, 200)
+        return make_json({"status": "not ready", "unmet": unmet, "reason": REASONS[unmet]}, 503)
 
     app.add_url_rule(LIVE_PATH, endpoint="livez", view_func=show_alive, methods=["GET"])
     app.add_url_rule(READY_PATH, endpoint="readyz", view_func=show_ready, methods=["GET"])
@@ -61,12 +62,3 @@ def find_first_unmet(checks: Mapping[Need, Check]) -> Need | None:
         except Exception:  # noqa: BLE001  (whatever fails, the need is not met)
             return need
     return None
-
-
-def _answer(members: Mapping[str, str], status: int) -> Response:
-    response = jsonify(members)
-    response.status_code = status
-    response.headers["Cache-Control"] = "no-store"
-    if status == 503:
-        response.headers["Retry-After"] = "5"
-    return response

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from flask import Flask, Response, jsonify, request
+from flask import Flask, Response, request
 
 from roster_service.access.scopes import TOKEN_PATH
 from roster_service.schemas.versions import VERSIONS
+from roster_service.web.json_responses import make_json
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -43,18 +44,15 @@ def prefers_html() -> bool:
 
 def make_page(title: str, text: str, status: int) -> Response:
     """Returns a page. `title` and `text`: without user values."""
-    return _finish(Response(PAGE.format(title=title, text=text), status=status, mimetype="text/html"))
+    response = Response(PAGE.format(title=title, text=text), status=status, mimetype="text/html")
+    response.headers["Cache-Control"] = "no-store"
+    return response
 
 
 def register_start_page(app: Flask) -> None:
     """Registers the page at `/`."""
 
     def show_start() -> Response:
-        return make_page(*START, 200) if prefers_html() else _finish(jsonify(ADDRESSES))
+        return make_page(*START, 200) if prefers_html() else make_json(ADDRESSES, 200)
 
     app.add_url_rule("/", endpoint="root", view_func=show_start, methods=["GET"])
-
-
-def _finish(response: Response) -> Response:
-    response.headers["Cache-Control"] = "no-store"
-    return response
