@@ -31,3 +31,12 @@ def copy_database(server_url: str, template: str, name: str) -> str:
 def drop_databases(server_url: str, *names: str) -> None:
     """Drops databases, whoever is connected to them."""
     administer(server_url, *(f"DROP DATABASE {name} WITH (FORCE)" for name in names))
+
+
+def close_database(server_url: str, name: str) -> None:
+    """Ends every connection to a database, and lets none in."""
+    administer(
+        server_url,
+        f"ALTER DATABASE {name} ALLOW_CONNECTIONS false",
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",
+    )

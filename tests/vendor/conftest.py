@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,7 @@ from roster_service.db.engine import make_engine
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
 from tests.conftest import close_app
-from tests.contract.conftest import EXPORTS, FEEDS, SECRET_KEY
+from tests.contract.conftest import EXPORTS, FEEDS, SECRET_KEY, expected_faults, no_faults  # noqa: F401  (fixtures)
 from tests.vendor.client import Account, VendorClient, add_account
 
 NUMBERS = itertools.count(1)
@@ -62,17 +61,3 @@ def served(make_database: Callable[[], str]) -> Iterator[Served]:
 def client(served: Served) -> VendorClient:
     """Its client."""
     return served.client
-
-
-@pytest.fixture
-def expected_faults(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """The log, for a test that makes the service fail."""
-    return caplog
-
-
-@pytest.fixture(autouse=True)
-def no_faults(caplog: pytest.LogCaptureFixture, request: pytest.FixtureRequest) -> Iterator[None]:
-    """No request of any test may end in a fault of the service, or find its counters gone unless it hid them."""
-    yield
-    faults = [record.getMessage() for record in caplog.get_records("call") if record.levelno >= logging.ERROR]
-    assert not faults or "expected_faults" in request.fixturenames

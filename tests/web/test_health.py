@@ -14,7 +14,7 @@ from roster_service.server import late_app
 from roster_service.server.late_app import LateApp
 from roster_service.web.health import REASONS, Need
 from tests.contract.conftest import Served
-from tests.postgres.databases import administer
+from tests.postgres.databases import close_database
 
 PRIVATE = "postgresql://owner@10.0.0.7/roster"
 
@@ -44,12 +44,7 @@ def test_a_service_whose_database_is_gone_is_alive_and_not_ready(
     make_served: Callable[..., Served], server_url: str
 ) -> None:
     own = make_served()
-    name = own.engine.url.database
-    administer(
-        server_url,
-        f"ALTER DATABASE {name} ALLOW_CONNECTIONS false",
-        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",
-    )
+    close_database(server_url, str(own.engine.url.database))
     assert_not_ready(ask(own.app, "/readyz"), Need.DATABASE)
     assert ask(own.app, "/livez").status_code == 200
 

@@ -12,7 +12,7 @@ from werkzeug.test import Client, TestResponse
 
 from tests.contract.client import ROOTS
 from tests.contract.conftest import Served
-from tests.postgres.databases import administer
+from tests.postgres.databases import close_database
 
 TOKEN = "a token of the tests, of more than 32 characters"
 USERS = f"{ROOTS['v1p1']}/users"
@@ -125,12 +125,7 @@ def test_open_connections_and_stored_bytes_are_shown(watched: Served) -> None:
 
 def test_without_its_database_the_service_shows_that(make_served: Callable[..., Served], server_url: str) -> None:
     own = make_served(metrics_token=TOKEN)
-    name = own.engine.url.database
-    administer(
-        server_url,
-        f"ALTER DATABASE {name} ALLOW_CONNECTIONS false",
-        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",
-    )
+    close_database(server_url, str(own.engine.url.database))
     figures = read_figures(own)
     assert figures["roster_database_up", frozenset()] == 0
     assert ("roster_ordering_bytes", frozenset()) not in figures
