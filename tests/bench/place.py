@@ -24,7 +24,7 @@ from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine, make_reading_engine
 from roster_service.db.roles import Role, find_role, make_role_url
 from roster_service.db.upgrades import upgrade
-from roster_service.publication import render_for_clients
+from roster_service.publication import publish
 from roster_service.schemas.versions import V1P1
 from roster_service.server.gunicorn_process import make_options, start, stop
 from roster_service.settings import Settings
@@ -145,6 +145,9 @@ def open_place(students: int, home: Path | None) -> Iterator[Place]:
         if not kept.exists():
             kept.write_text(json.dumps(dataclasses.asdict(fill(engine, home / "export", students))))
         account = DemoAccount(**json.loads(kept.read_text()))
+        with engine.begin() as connection:
+            # An older version of the service may have rendered the kept records otherwise.
+            publish(connection, Settings().rendition_megabytes)
         settings = Settings(secret_key="a secret key of the benchmark, long enough", home=home)
         servers = {
             name: stack.enter_context(serve(dataclasses.replace(settings, port=find_port()), application, url))
@@ -162,7 +165,6 @@ def fill(engine: Engine, folder: Path, students: int) -> DemoAccount:
         connection.execute(text(CHANGE_SOME))
         connection.execute(text(MOVE_ON))
         account = add_demo_account(connection)
-        render_for_clients(connection, Settings())
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("VACUUM ANALYZE"))
     return account
