@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from oneroster_filter.builder import F
 from oneroster_filter.check import TypedClause, TypedExpr, check
 from oneroster_filter.declared_types import TypesSource, field_types
+from oneroster_filter.dialect import Dialect
 from oneroster_filter.errors import (
     ColumnError,
     ExpressionError,
@@ -21,6 +22,7 @@ from oneroster_filter.errors import (
     RecordError,
     UnknownFieldError,
 )
+from oneroster_filter.extensions import Expansion, ExtraOperator, Function
 from oneroster_filter.field_types import FieldType, FieldTypes, Kind
 from oneroster_filter.folding import fold
 from oneroster_filter.nodes import And, Clause, Expr, Operator, Or, Position, all_of, any_of, clauses, fold_tree
@@ -69,14 +71,18 @@ __all__ = [
     "And",
     "Clause",
     "ColumnError",
+    "Dialect",
+    "Expansion",
     "Expr",
     "ExpressionError",
+    "ExtraOperator",
     "F",
     "FieldType",
     "FieldTypes",
     "FilterError",
     "FilterSyntaxError",
     "FilterValueError",
+    "Function",
     "Kind",
     "LimitError",
     "Operator",

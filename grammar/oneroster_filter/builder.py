@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 from datetime import date, datetime
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from oneroster_filter.nodes import Clause, Operator
 from oneroster_filter.refusals import refuse
 from oneroster_filter.values import to_utc
 
+if TYPE_CHECKING:
+    from oneroster_filter.extensions import ExtraOperator, Function
+
 Plain: TypeAlias = str | bool | datetime | date | Sequence[str]
+"""A value to compare with, in Python."""
 
 
 class F:
@@ -16,38 +20,41 @@ class F:
 
     Args:
         name: The field, with its dots: `F("class.sourcedId")`.
+        function: The function of a dialect to compare, in place of the field itself.
     """
 
-    __slots__ = ("_name",)
+    __slots__ = ("_function", "_name")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, function: "Function | None" = None) -> None:
         self._name = name
+        self._function = function
 
     def __eq__(self, value: Plain) -> Clause:  # type: ignore[override]
-        return self._clause(Operator.EQUAL, value)
+        return self.compare(Operator.EQUAL, value)
 
     def __ne__(self, value: Plain) -> Clause:  # type: ignore[override]
-        return self._clause(Operator.NOT_EQUAL, value)
+        return self.compare(Operator.NOT_EQUAL, value)
 
     def __gt__(self, value: Plain) -> Clause:
-        return self._clause(Operator.GREATER, value)
+        return self.compare(Operator.GREATER, value)
 
     def __ge__(self, value: Plain) -> Clause:
-        return self._clause(Operator.GREATER_OR_EQUAL, value)
+        return self.compare(Operator.GREATER_OR_EQUAL, value)
 
     def __lt__(self, value: Plain) -> Clause:
-        return self._clause(Operator.LESS, value)
+        return self.compare(Operator.LESS, value)
 
     def __le__(self, value: Plain) -> Clause:
-        return self._clause(Operator.LESS_OR_EQUAL, value)
+        return self.compare(Operator.LESS_OR_EQUAL, value)
 
     def contains(self, value: Plain) -> Clause:
         """Return the `~` clause: a text contains the value, ignoring case, or a list contains any item of the value."""
-        return self._clause(Operator.CONTAINS, value)
+        return self.compare(Operator.CONTAINS, value)
 
-    def _clause(self, operator: Operator, value: Plain) -> Clause:
-        return Clause(self._name, operator, write_value(value))
+    def compare(self, operator: "Operator | ExtraOperator", value: Plain) -> Clause:
+        """Return the clause of any operator, also of an extra one of a dialect."""
+        return Clause(self._name, operator, write_value(value), function=self._function)
 
 
 def write_value(value: Plain) -> str:

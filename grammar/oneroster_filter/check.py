@@ -1,11 +1,13 @@
 """Checks an expression against field types: every field exists and has the operator, and every value is readable."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from oneroster_filter.builder import F
 from oneroster_filter.declared_types import TypesSource, field_types
 from oneroster_filter.errors import FilterError
+from oneroster_filter.extensions import ExtraOperator
 from oneroster_filter.field_types import FieldType, FieldTypes
 from oneroster_filter.nodes import And, Clause, Expr, Operator, Or, all_of, any_of, fold_tree
 from oneroster_filter.operators import KIND_NAMES, OPERATORS
@@ -47,7 +49,8 @@ def check(expr: Expr, types: TypesSource) -> TypedExpr:
             of it.
 
     Returns:
-        The same tree, with a `TypedClause` for each clause: frozen, hashable, comparable.
+        The same tree, with a `TypedClause` for each clause: frozen, hashable, comparable. In place of a clause with an
+        extra operator or a function, it has the expression that the clause stands for.
 
     Raises:
         UnknownFieldError: A field is not among the types.
@@ -57,7 +60,15 @@ def check(expr: Expr, types: TypesSource) -> TypedExpr:
     known = types if isinstance(types, FieldTypes) else field_types(types)
 
     def check_clause(clause: Clause) -> TypedExpr:
-        return _check_clause(clause, known)
+        if clause.function is None and isinstance(clause.operator, Operator):
+            return _check_clause(clause, clause.operator, known)
+        # Errors refer to the clause as it is written.
+        position = clause.position or find_position(clause)
+
+        def check_made(made: Clause) -> TypedExpr:
+            return check_clause(replace(made, position=position))
+
+        return fold_tree(_expand(clause), check_made, _join_all, _join_any)
 
     return fold_tree(expr, check_clause, _join_all, _join_any)
 
@@ -70,7 +81,18 @@ def _join_any(operands: Sequence[TypedExpr]) -> TypedExpr:
     return any_of(*operands)
 
 
-def _check_clause(clause: Clause, types: FieldTypes) -> TypedClause:
+def _expand(clause: Clause) -> Expr:
+    """Return what a clause with an extra operator or a function stands for."""
+    if isinstance(clause.operator, ExtraOperator):
+        return clause.operator.expand(F(clause.field, clause.function), clause.value)
+    expansions = clause.function.expansions if clause.function else {}
+    if clause.operator not in expansions:
+        allowed = tuple(operator.value for operator in expansions)
+        raise _refuse(clause, "operator-not-taken", "operator", kind="a function", expected=allowed)
+    return expansions[clause.operator](F(clause.field), clause.value)
+
+
+def _check_clause(clause: Clause, operator: Operator, types: FieldTypes) -> TypedClause:
     type_ = types.find(clause.field)
     if type_ is None:
         below = types.below(clause.field)
@@ -79,13 +101,13 @@ def _check_clause(clause: Clause, types: FieldTypes) -> TypedClause:
         raise _refuse(clause, "unknown-field", "field", hint=hint, suggestion=suggestion)
     allowed = OPERATORS[type_.kind]
     kind = KIND_NAMES[type_.kind]
-    if clause.operator not in allowed:
+    if operator not in allowed:
         raise _refuse(clause, "operator-not-taken", "operator", kind=kind, expected=tuple(o.value for o in allowed))
     try:
-        value = read_value(type_.kind, clause.operator, clause.value)
+        value = read_value(type_.kind, operator, clause.value)
     except UnreadableError as error:
         raise _refuse(clause, error.code, "value", expected=(kind,)) from None
-    return TypedClause(clause.field, type_, clause.operator, value, types.path(clause.field))
+    return TypedClause(clause.field, type_, operator, value, types.path(clause.field))
 
 
 def _refuse(clause: Clause, code: str, part: str, **facts: Any) -> FilterError:
@@ -95,5 +117,5 @@ def _refuse(clause: Clause, code: str, part: str, **facts: Any) -> FilterError:
         code,
         text=position.text,
         column=getattr(position, part),
-        **{"field": clause.field, "operator": clause.operator.value, "value": clause.value} | facts,
+        **{"field": clause.subject, "operator": clause.operator.value, "value": clause.value} | facts,
     )

@@ -9,9 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from enum import Enum
-from typing import Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from oneroster_filter.refusals import refuse
+
+if TYPE_CHECKING:
+    from oneroster_filter.extensions import ExtraOperator, Function
 
 FIELD_NAME = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 """The syntax of a field: names joined by dots. It must equal the terminal FIELD of `filter.lark`."""
@@ -56,9 +59,10 @@ class Clause(Joined):
 
     Args:
         field: The field, with its dots: `class.sourcedId`.
-        operator: The operator.
+        operator: The operator: one of the seven, or an extra one of a dialect.
         value: The value to compare with, without quotes.
         position: The position in the parsed text; comparison and hash ignore it.
+        function: The function of a dialect around the field; None for the field itself.
 
     Raises:
         ExpressionError: The field is not a valid name.
@@ -66,9 +70,10 @@ class Clause(Joined):
     """
 
     field: str
-    operator: Operator
+    operator: "Operator | ExtraOperator"
     value: str
     position: Position | None = dataclass_field(default=None, compare=False, repr=False)
+    function: "Function | None" = None
 
     def __post_init__(self) -> None:
         if not FIELD_NAME.fullmatch(self.field):
@@ -80,6 +85,11 @@ class Clause(Joined):
         """The names that lead to the field: `("class", "sourcedId")`."""
         return tuple(self.field.split("."))
 
+    @property
+    def subject(self) -> str:
+        """What the clause compares, as it is written: the field, or the function with the field."""
+        return self.field if self.function is None else f"{self.function.name}({self.field})"
+
 
 Leaf = TypeVar("Leaf")
 Result = TypeVar("Result")
@@ -90,16 +100,19 @@ class And(Joined, Generic[Leaf]):
     """True if every operand is true.
 
     Args:
-        operands: Two clauses or more, in the order in which they are written.
+        operands: Two clauses or more, in the order in which they are written. In a checked expression, an operand may
+            be an `Or`: an extra operator of a dialect stands for it.
 
     Raises:
-        ExpressionError: There are fewer than two operands, or one is not a clause.
+        ExpressionError: There are fewer than two operands, one is an `And`, or one is an `Or` of unchecked clauses.
     """
 
-    operands: tuple[Leaf, ...]
+    operands: "tuple[Leaf | Or[Leaf], ...]"
 
     def __post_init__(self) -> None:
-        _refuse_shape(self.operands, (And, Or))
+        _refuse_shape(self.operands, And)
+        if any(_needs_parentheses(operand) for operand in self.operands):
+            raise refuse("operand-inside")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +129,7 @@ class Or(Joined, Generic[Leaf]):
     operands: tuple[Leaf | And[Leaf], ...]
 
     def __post_init__(self) -> None:
-        _refuse_shape(self.operands, (Or,))
+        _refuse_shape(self.operands, Or)
 
 
 Tree: TypeAlias = Leaf | And[Leaf] | Or[Leaf]
@@ -126,7 +139,7 @@ Expr: TypeAlias = Clause | And[Clause] | Or[Clause]
 """What `parse` returns."""
 
 
-def all_of(*operands: Tree[Leaf]) -> Leaf | And[Leaf]:
+def all_of(*operands: Tree[Leaf]) -> Tree[Leaf]:
     """Join expressions by AND. Operands that are an `And` become part of one `And`.
 
     Args:
@@ -136,11 +149,12 @@ def all_of(*operands: Tree[Leaf]) -> Leaf | And[Leaf]:
         The `And`, or the operand itself if there is only one.
 
     Raises:
-        ExpressionError: An operand is an `Or`, for which the language would need parentheses; or there is no operand.
+        ExpressionError: An operand is an `Or` of unchecked clauses, for which the language would need parentheses; or
+            there is no operand.
     """
-    flat: list[Leaf] = []
+    flat: list[Leaf | Or[Leaf]] = []
     for operand in operands:
-        if isinstance(operand, Or):
+        if _needs_parentheses(operand):
             raise refuse("or-inside-and")
         flat += operand.operands if isinstance(operand, And) else (operand,)
     return And(tuple(flat)) if len(flat) != 1 else flat[0]
@@ -184,7 +198,7 @@ def fold_tree(
     if isinstance(expr, Or):
         return some([fold_tree(operand, leaf, every, some) for operand in expr.operands])
     if isinstance(expr, And):
-        return every([leaf(operand) for operand in expr.operands])
+        return every([fold_tree(operand, leaf, every, some) for operand in expr.operands])
     return leaf(expr)
 
 
@@ -220,7 +234,12 @@ def refuse_bad_characters(text: str) -> None:
             raise refuse("not-unicode", column=error.start, text=text) from None
 
 
-def _refuse_shape(operands: Sequence[object], inner: tuple[type, ...]) -> None:
+def _needs_parentheses(operand: object) -> bool:
+    """Whether an operand of an AND is an OR of unchecked clauses, which has no text without parentheses."""
+    return isinstance(operand, Or) and isinstance(clauses(operand)[0], Clause)
+
+
+def _refuse_shape(operands: Sequence[object], inner: type) -> None:
     if len(operands) < 2:
         raise refuse("one-operand")
     for operand in operands:

@@ -3,11 +3,16 @@
 The parser gets the tokens one by one, so that it stops at the first clause beyond the limit, however long the text is.
 """
 
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
 from lark import Lark, Tree, UnexpectedToken
+from lark.lexer import PatternRE, TerminalDef
 
+from oneroster_filter.extensions import ExtraOperator, Function
 from oneroster_filter.lexer import FilterLexer
 from oneroster_filter.nodes import And, Clause, Expr, Operator, Or, Position, refuse_bad_characters
 from oneroster_filter.refusals import refuse
@@ -25,7 +30,57 @@ CACHED_TEXTS = 1024
 LONGEST_CACHED_TEXT = 512
 """The longest text to cache, in characters. Longer texts are rare, and would let a client fill the memory."""
 
-_LARK = Lark.open_from_package(__package__, "filter.lark", start="any_of", parser="lalr", lexer=FilterLexer)
+
+@dataclass(frozen=True, eq=False)
+class Grammar:
+    """The grammar `filter.lark`, or that of a dialect.
+
+    Args:
+        lark: The parser.
+        operators: The operators by the way they are written.
+        functions: The functions by name.
+    """
+
+    lark: Lark
+    operators: Mapping[str, Operator | ExtraOperator]
+    functions: Mapping[str, Function]
+
+
+def make_grammar(operators: Sequence[ExtraOperator] = (), functions: Sequence[Function] = ()) -> Grammar:
+    """Make a grammar: that of `filter.lark`, with more alternatives of the terminals OPERATOR and FIELD.
+
+    Args:
+        operators: Operators beside the seven predicates.
+        functions: Functions of a field.
+
+    Returns:
+        The grammar.
+    """
+    known: dict[str, Operator | ExtraOperator] = {one.value: one for one in (*Operator, *operators)}
+
+    def extend(terminal: TerminalDef) -> None:
+        if terminal.name == "OPERATOR" and operators:
+            terminal.pattern = PatternRE(_write_operators(known))
+            # A word is an operator only before a value; there, the terminal FIELD would match it, too.
+            terminal.priority = 1
+        if terminal.name == "FIELD" and functions:
+            names = "|".join(function.name for function in functions)
+            field = terminal.pattern.value
+            terminal.pattern = PatternRE(rf"(?:{names})\( *{field} *\)|{field}")
+
+    lark = Lark.open_from_package(
+        __package__, "filter.lark", start="any_of", parser="lalr", lexer=FilterLexer, edit_terminals=extend
+    )
+    return Grammar(lark, known, {function.name: function for function in functions})
+
+
+def _write_operators(known: Iterable[str]) -> str:
+    """Return the pattern of operators, the longest first. A word has a space before it and a value after it."""
+    longest_first = sorted(known, key=len, reverse=True)
+    return "|".join(rf"(?<= ){one}(?= *')" if one.isalpha() else re.escape(one) for one in longest_first)
+
+
+_STANDARD = make_grammar()
 _PARTS = {
     "FIELD": ClausePart.FIELD,
     "OPERATOR": ClausePart.OPERATOR,
@@ -34,7 +89,6 @@ _PARTS = {
     "_OR": ClausePart.JOIN,
 }
 _JOINS = frozenset({"_AND", "_OR"})
-_OPERATORS = {operator.value: operator for operator in Operator}
 
 
 def parse(text: str, *, max_length: int = MAX_LENGTH, max_clauses: int = MAX_CLAUSES) -> Expr:
@@ -55,18 +109,23 @@ def parse(text: str, *, max_length: int = MAX_LENGTH, max_clauses: int = MAX_CLA
         FilterSyntaxError: The text is not in the language.
         LimitError: The text is longer, or has more clauses, than accepted.
     """
+    return parse_with(text, max_length, max_clauses, _STANDARD)
+
+
+def parse_with(text: str, max_length: int, max_clauses: int, grammar: Grammar) -> Expr:
+    """Parse a filter by a grammar, from the cache if possible; see `parse`."""
     if not isinstance(text, str):
         raise refuse("not-text", found=type(text).__name__)
     parse_text = _parse_cached if len(text) <= LONGEST_CACHED_TEXT else parse_uncached
-    return parse_text(text, max_length, max_clauses)
+    return parse_text(text, max_length, max_clauses, grammar)
 
 
-def parse_uncached(text: str, max_length: int, max_clauses: int) -> Expr:
+def parse_uncached(text: str, max_length: int, max_clauses: int, grammar: Grammar = _STANDARD) -> Expr:
     """Parse a filter without the cache; see `parse`."""
     if len(text) > max_length:
         raise refuse("too-long", text=text, column=max_length, length=len(text), limit=max_length)
     refuse_bad_characters(text)
-    parsing = _LARK.parse_interactive(text)
+    parsing = grammar.lark.parse_interactive(text)
     clauses_left = max_clauses
     token = None
     try:
@@ -80,26 +139,33 @@ def parse_uncached(text: str, max_length: int, max_clauses: int) -> Expr:
         # Lark gives the end token the position of the last token.
         column = len(text) if error.token.type == "$END" else error.token.start_pos or 0
         part = next(_PARTS[terminal] for terminal in error.expected if terminal in _PARTS)
-        raise explain(text, part, column) from None
-    return _build_or(tree, text)
+        raise explain(text, part, column, tuple(grammar.operators)) from None
+    return _build_or(tree, text, grammar)
 
 
 _parse_cached = lru_cache(maxsize=CACHED_TEXTS)(parse_uncached)
 
 
-def _build_or(tree: Tree[Any], text: str) -> Expr:
+def _build_or(tree: Tree[Any], text: str, grammar: Grammar) -> Expr:
     if tree.data == "any_of":
-        return Or(tuple(_build_and(child, text) for child in tree.children))
-    return _build_and(tree, text)
+        return Or(tuple([_build_and(child, text, grammar) for child in tree.children]))
+    return _build_and(tree, text, grammar)
 
 
-def _build_and(tree: Tree[Any], text: str) -> Clause | And[Clause]:
+def _build_and(tree: Tree[Any], text: str, grammar: Grammar) -> Clause | And[Clause]:
     if tree.data == "all_of":
-        return And(tuple([_build_clause(child, text) for child in tree.children]))
-    return _build_clause(tree, text)
+        return And(tuple([_build_clause(child, text, grammar) for child in tree.children]))
+    return _build_clause(tree, text, grammar)
 
 
-def _build_clause(tree: Tree[Any], text: str) -> Clause:
-    field, operator, value = cast("list[Any]", tree.children)
-    position = Position(text, field.start_pos, operator.start_pos, value.start_pos)
-    return Clause(field.value, _OPERATORS[operator.value], value.value[1:-1].replace("''", "'"), position)
+def _build_clause(tree: Tree[Any], text: str, grammar: Grammar) -> Clause:
+    subject, operator, value = cast("list[Any]", tree.children)
+    position = Position(text, subject.start_pos, operator.start_pos, value.start_pos)
+    function, _, field = subject.value.rstrip(" )").rpartition("(")
+    return Clause(
+        field.lstrip(" "),
+        grammar.operators[operator.value],
+        value.value[1:-1].replace("''", "'"),
+        position,
+        grammar.functions.get(function),
+    )

@@ -14,7 +14,8 @@ from oneroster_filter.refusals import Refusal, build
 
 
 class ClausePart(Enum):
-    """The part of a clause that the parser expected. The value is the `expected` attribute of the error."""
+    """The part of a clause that the parser expected. The value is the `expected` attribute of the error; in a dialect
+    with extra operators, that of OPERATOR also has these."""
 
     FIELD = ("a field name",)
     OPERATOR = tuple(operator.value for operator in Operator)
@@ -35,7 +36,7 @@ class SyntaxRefusal(Refusal):
 
 ENCODED = r"%[0-9A-Fa-f]{2}"
 DECODE = "decode the query string once before the filter is read"
-SYMBOLS = "the operators are " + " ".join(ClausePart.OPERATOR.value)
+SYMBOLS = "the operators are {symbols}"
 NO_PARENTHESES = "AND binds tighter than OR; a filter has no groups"
 DOUBLE = "a quote inside a value is doubled: 'O''Brien'"
 
@@ -68,7 +69,8 @@ SYNTAX_REFUSALS: dict[ClausePart, tuple[SyntaxRefusal, ...]] = {
         SyntaxRefusal(
             "field-missing",
             "the field is missing before the operator",
-            pattern=r"[=!<>~]",
+            # A word before a value is an operator of a dialect: a field name would be a FIELD token.
+            pattern=r"[=!<>~]|[A-Za-z]+ *'",
             examples=("='x'", "a='x' AND !='y'"),
         ),
         SyntaxRefusal(
@@ -256,20 +258,23 @@ _COMPILED = {part: tuple((re.compile(row.pattern), row) for row in rows) for par
 _WORD = re.compile(r"\w{1,24}|.?", re.DOTALL)
 
 
-def explain(text: str, part: ClausePart, column: int) -> FilterError:
+def explain(text: str, part: ClausePart, column: int, symbols: tuple[str, ...]) -> FilterError:
     """Make the error for a text that the parser cannot read beyond a position.
 
     Args:
         text: The whole text.
         part: The part of a clause that the parser expected.
         column: The position: an offset, counted from 0.
+        symbols: The operators of the dialect, as they are written.
 
     Returns:
         The error, to be raised.
     """
     column = column if text.strip(" ") else 0
     row = next(row for pattern, row in _COMPILED[part] if pattern.match(text, column))
-    return build(row, text=text, column=column, expected=part.value, found=_describe_found(text, column))
+    expected = symbols if part is ClausePart.OPERATOR else part.value
+    found = _describe_found(text, column)
+    return build(row, text=text, column=column, expected=expected, found=found, symbols=" ".join(symbols))
 
 
 def _describe_found(text: str, column: int) -> str:

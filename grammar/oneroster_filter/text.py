@@ -12,8 +12,8 @@ def to_text(expr: Expr) -> str:
         expr: What `parse` returned, or what was built with `F`.
 
     Returns:
-        The filter, with single spaces around AND and OR and none around operators. `parse` reads it as an equal
-        expression, if its limits allow as many clauses and characters.
+        The filter, with single spaces around words and none around other operators. `parse` of the same dialect reads
+        it as an equal expression, if its limits allow as many clauses and characters.
     """
     return fold_tree(expr, _write_clause, " AND ".join, " OR ".join)
 
@@ -32,10 +32,13 @@ def to_query(expr: Expr) -> str:
 
 def find_position(clause: Clause) -> Position:
     """Return the positions of the parts of a clause in its own text."""
-    operator = len(clause.field)
-    return Position(_write_clause(clause), 0, operator, operator + len(clause.operator.value))
+    text = to_text(clause)
+    operator = text.index(clause.operator.value, len(clause.subject))
+    return Position(text, 0, operator, text.index("'", operator))
 
 
 def _write_clause(clause: Clause) -> str:
     value = clause.value.replace("'", "''")
-    return f"{clause.field}{clause.operator.value}'{value}'"
+    symbol = clause.operator.value
+    spaced = f" {symbol} " if symbol.isalpha() else symbol
+    return f"{clause.subject}{spaced}'{value}'"
