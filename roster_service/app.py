@@ -104,6 +104,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     register_vendor(
         app,
         VendorServices(engine, reader, accounts, keys, issuer, VendorThrottle(counters), LoginThrottle(counters)),
+        settings.public_url,
     )
     tokens = TokenThrottle(
         counters, per_client=settings.token_client_per_minute, per_address=settings.token_address_per_minute

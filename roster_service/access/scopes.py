@@ -57,8 +57,10 @@ _METADATA_SCOPES = {
 # The scopes that open contents of records (content rights), not paths.
 CONTENT_SCOPES = frozenset({ScopeName.GUARDIANS, *_METADATA_SCOPES})
 
-# The path of the token endpoint.
+# The paths of the token endpoint, its public keys, and its metadata.
 TOKEN_PATH = "/oauth/token"  # noqa: S105  (an address)
+JWKS_PATH = "/.well-known/jwks.json"
+METADATA_PATH = "/.well-known/oauth-authorization-server"
 
 
 @dataclass(frozen=True, order=True)

@@ -27,6 +27,12 @@ class Vocabulary:
         words = "|".join(self.words)
         return f"^({words}|{EXTENSION})$" if self.extensible else f"^({words})$"
 
+    @property
+    def sentence(self) -> str:
+        """The words of this vocabulary, for people."""
+        words = ", ".join(f"`{word}`" for word in self.words)
+        return f"{words}, or `ext:` and a name" if self.extensible else words
+
 
 @dataclass(frozen=True)
 class Narrowing:

@@ -25,14 +25,12 @@ from roster_service.access.credentials.access_token import make_access_token_aud
 from roster_service.access.credentials.secrets import verify_secret
 from roster_service.access.credentials.signing_keys import ALGORITHM, KeyRing
 from roster_service.access.scope_grants import grant_scopes
-from roster_service.access.scopes import TOKEN_PATH, Scope, ScopeName, read_scopes
+from roster_service.access.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName, read_scopes
 from roster_service.access.throttling.token_throttle import TokenThrottle
 from roster_service.access.vendors import RegisteredClient, find_client
 from roster_service.oauth.transport import is_secure
 from roster_service.schemas.versions import VERSIONS
 
-JWKS_PATH = "/.well-known/jwks.json"
-METADATA_PATH = "/.well-known/oauth-authorization-server"
 GRANT_TYPE = "client_credentials"
 NO_GRANT_TYPE = (
     f"the parameter grant_type is missing; send grant_type={GRANT_TYPE} in a form, with the Content-Type "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from roster_service.errors import Problem, RefusedRequestError
@@ -107,7 +107,7 @@ def _read_fields(texts: Sequence[str], _limits: Limits) -> tuple[str, ...]:
 class Parameter:
     """One query parameter: the function that reads its texts, and its description in the OpenAPI document.
 
-    `read` takes all texts given for the parameter, and raises RefusedRequestError.
+    `read` takes all texts given for the parameter, and raises RefusedRequestError. `examples`: texts by name.
     """
 
     name: str
@@ -115,6 +115,7 @@ class Parameter:
     schema: Mapping[str, Any]
     explanation: str
     repeatable: bool = False
+    examples: Mapping[str, str] = field(default_factory=dict)
 
 
 LIMIT = Parameter(
@@ -135,6 +136,7 @@ FILTER = Parameter(
     {"type": "string"},
     "Up to two clauses, `field op 'value'`, joined by `AND` or `OR`; op is one of `= != > >= < <= ~`. "
     "A quote inside a value is doubled.",
+    examples={"active": "status='active'", "delta": "dateLastModified>'2026-11-21T02:00:00.000Z'"},
 )
 SORT = Parameter(
     "sort",

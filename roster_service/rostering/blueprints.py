@@ -17,8 +17,13 @@ from roster_service.schemas.versions import V1P2, VERSIONS, Version
 from roster_service.web.pipeline import Services, answer, describe_this_request
 from roster_service.web.request_facts import add_rate_headers
 
-# The path at which OneRoster 1.2 requires a provider to serve its OpenAPI document.
-DISCOVERY_PATHS = {V1P2: "/discovery/onerosterv1p2rostersservice_openapi3_v1p0.json"}
+# The paths at which clients of OneRoster 1.2 look for the OpenAPI document of a provider.
+DISCOVERY_PATHS = {
+    V1P2: (
+        "/discovery/onerosterv1p2rostersservice_openapi3_v1p0.json",
+        "/discovery/imsorv1p2_rostering_openapi3_v1p0.json",
+    )
+}
 # The name of the error profiles of the versions, among the extensions of the application.
 PROFILES = "roster_error_profiles"
 CHALLENGES = {
@@ -43,25 +48,20 @@ def register_rostering(app: Flask, services: Services) -> None:
     """Registers both versions of the rostering interface on the application, which has its error profile."""
     app.before_request(refuse_other_methods)
     for version in VERSIONS:
-        blueprint = Blueprint(version.prefix, __name__, url_prefix=version.root, description=version.title)
+        blueprint = Blueprint(version.prefix, __name__, url_prefix=version.root)
+        profile = app.extensions[PROFILES][version]
         for endpoint in ENDPOINTS:
-            profile = app.extensions[PROFILES][version]
-            described = describe_endpoint(endpoint, version, services.limits, profile)
-            view = blueprint.doc(**described)(
+            view = blueprint.doc(**describe_endpoint(endpoint, version, profile))(
                 make_rostering_view(Operation(endpoint, version, services.limits, profile), services)
             )
             rule = endpoint.path.replace("{", "<id:").replace("}", ">")
             # The service accepts a trailing slash without a redirect.
             blueprint.add_url_rule(rule, endpoint=endpoint.name, view_func=view, methods=["GET"], strict_slashes=False)
         blueprint.after_request(add_rate_headers)
-        api = make_api(app, version)
+        api = make_api(app, version, services.limits, profile, services.public_url)
         api.register_blueprint(blueprint)
-        if version in DISCOVERY_PATHS:
-            app.add_url_rule(
-                version.root + DISCOVERY_PATHS[version],
-                endpoint=f"{version.prefix}_discovery",
-                view_func=app.view_functions[f"{version.prefix}-api-docs.openapi_json"],
-            )
+        for path in DISCOVERY_PATHS.get(version, ()):
+            app.add_url_rule(version.root + path, endpoint=path, view_func=api.show_document)
 
 
 def make_rostering_view(operation: Operation, services: Services) -> Callable[..., Response]:

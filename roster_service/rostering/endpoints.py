@@ -1,6 +1,7 @@
 """The 41 endpoints of the rostering interface, one row each; both versions serve the same rows.
 
-`access` and `cardinality` have no default, so every row has to state them.
+`access` and `cardinality` have no default, so every row has to state them. The names of the operations are those of the
+standard, which a generated client has as its methods.
 """
 
 from __future__ import annotations
@@ -46,10 +47,11 @@ class Cardinality(Enum):
 class Endpoint:
     """A path below the root of a version, with its resource, scopes, cardinality and path filter.
 
-    `summary`: the text for the OpenAPI document.
+    `name`: the name of the operation, such as `getStudentsForClass`; `summary`: the text for the OpenAPI document.
     """
 
     path: str
+    name: str
     resource: Resource
     access: Access
     cardinality: Cardinality
@@ -61,25 +63,21 @@ class Endpoint:
         """Returns the names of the ids in the path, in order."""
         return tuple(re.findall(r"\{(\w+)\}", self.path))
 
-    @property
-    def name(self) -> str:
-        """Returns the name of the operation: `schools_classes_students`, `users_one`."""
-        words = [word for word in self.path.split("/") if word and not word.startswith("{")]
-        return "_".join(words + (["one"] if self.cardinality is Cardinality.SINGLE else []))
-
 
 def _make_listed(
-    path: str, one: str, resource: Resource, path_filter: PathFilter, summary: str, access: Access
+    path: str, kind: str, one: str, resource: Resource, path_filter: PathFilter, summary: str, access: Access
 ) -> tuple[Endpoint, Endpoint]:
-    """Returns the endpoints of a collection and of a single record of it. `one`: the summary of the latter."""
+    """Returns the endpoints of a collection and of a single record of it. `kind`: of record, in the name of the latter;
+    `one`: its summary."""
+    name = f"getAll{path[1].upper()}{path[2:]}"
     return (
-        Endpoint(path, resource, access, Cardinality.COLLECTION, path_filter, summary),
-        Endpoint(f"{path}/{{sourcedId}}", resource, access, Cardinality.SINGLE, path_filter, one),
+        Endpoint(path, name, resource, access, Cardinality.COLLECTION, path_filter, summary),
+        Endpoint(f"{path}/{{sourcedId}}", f"get{kind}", resource, access, Cardinality.SINGLE, path_filter, one),
     )
 
 
-def _make_nested(path: str, resource: Resource, path_filter: PathFilter, summary: str) -> Endpoint:
-    return Endpoint(path, resource, Access.FULL, Cardinality.COLLECTION, path_filter, summary)
+def _make_nested(path: str, name: str, resource: Resource, path_filter: PathFilter, summary: str) -> Endpoint:
+    return Endpoint(path, name, resource, Access.FULL, Cardinality.COLLECTION, path_filter, summary)
 
 
 def list_listings() -> Iterator[Listing]:
@@ -95,10 +93,11 @@ _STUDENTS = path_filters.users_with_role("student")
 _TEACHERS = path_filters.users_with_role("teacher")
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    *_make_listed("/orgs", "one organization", ORGS, path_filters.everything, "all organizations", Access.CORE),
-    *_make_listed("/schools", "one school", ORGS, path_filters.schools, "orgs of type school", Access.CORE),
+    *_make_listed("/orgs", "Org", "one organization", ORGS, path_filters.everything, "all organizations", Access.CORE),
+    *_make_listed("/schools", "School", "one school", ORGS, path_filters.schools, "orgs of type school", Access.CORE),
     *_make_listed(
         "/academicSessions",
+        "AcademicSession",
         "one academic session",
         ACADEMIC_SESSIONS,
         path_filters.everything,
@@ -106,91 +105,163 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         Access.CORE,
     ),
     *_make_listed(
-        "/terms", "one term", ACADEMIC_SESSIONS, path_filters.terms, "sessions of type term or semester", Access.CORE
+        "/terms",
+        "Term",
+        "one term",
+        ACADEMIC_SESSIONS,
+        path_filters.terms,
+        "sessions of type term or semester",
+        Access.CORE,
     ),
     *_make_listed(
         "/gradingPeriods",
+        "GradingPeriod",
         "one grading period",
         ACADEMIC_SESSIONS,
         path_filters.grading_periods,
         "sessions of type gradingPeriod",
         Access.CORE,
     ),
-    _make_nested("/schools/{schoolId}/terms", ACADEMIC_SESSIONS, path_filters.terms_of_school, "terms of a school"),
+    _make_nested(
+        "/schools/{schoolId}/terms",
+        "getTermsForSchool",
+        ACADEMIC_SESSIONS,
+        path_filters.terms_of_school,
+        "terms of a school",
+    ),
     _make_nested(
         "/terms/{termId}/gradingPeriods",
+        "getGradingPeriodsForTerm",
         ACADEMIC_SESSIONS,
         path_filters.grading_periods_of_term,
         "grading periods in a term",
     ),
-    *_make_listed("/courses", "one course", COURSES, path_filters.everything, "all courses", Access.CORE),
-    _make_nested("/schools/{schoolId}/courses", COURSES, path_filters.courses_of_school, "courses of a school"),
-    *_make_listed("/classes", "one class", CLASSES, path_filters.everything, "all classes", Access.CORE),
-    _make_nested("/courses/{courseId}/classes", CLASSES, path_filters.classes_of_course, "classes of a course"),
-    _make_nested("/schools/{schoolId}/classes", CLASSES, path_filters.classes_of_school, "classes of a school"),
-    _make_nested("/terms/{termId}/classes", CLASSES, path_filters.classes_of_term, "classes of a term"),
+    *_make_listed("/courses", "Course", "one course", COURSES, path_filters.everything, "all courses", Access.CORE),
+    _make_nested(
+        "/schools/{schoolId}/courses",
+        "getCoursesForSchool",
+        COURSES,
+        path_filters.courses_of_school,
+        "courses of a school",
+    ),
+    *_make_listed("/classes", "Class", "one class", CLASSES, path_filters.everything, "all classes", Access.CORE),
+    _make_nested(
+        "/courses/{courseId}/classes",
+        "getClassesForCourse",
+        CLASSES,
+        path_filters.classes_of_course,
+        "classes of a course",
+    ),
+    _make_nested(
+        "/schools/{schoolId}/classes",
+        "getClassesForSchool",
+        CLASSES,
+        path_filters.classes_of_school,
+        "classes of a school",
+    ),
+    _make_nested(
+        "/terms/{termId}/classes", "getClassesForTerm", CLASSES, path_filters.classes_of_term, "classes of a term"
+    ),
     _make_nested(
         "/students/{studentId}/classes",
+        "getClassesForStudent",
         CLASSES,
         path_filters.classes_of_user("studentId", "student"),
         "classes a student is enrolled in",
     ),
     _make_nested(
         "/teachers/{teacherId}/classes",
+        "getClassesForTeacher",
         CLASSES,
         path_filters.classes_of_user("teacherId", "teacher"),
         "classes a teacher teaches",
     ),
     _make_nested(
         "/users/{userId}/classes",
+        "getClassesForUser",
         CLASSES,
         path_filters.classes_of_user("userId", None),
         "classes a user is associated with",
     ),
     *_make_listed(
         "/users",
+        "User",
         "one user",
         USERS,
         path_filters.everything,
         "all users (guardians need the guardians scope)",
         Access.CORE,
     ),
-    *_make_listed("/students", "one student", USERS, _STUDENTS, "users with role student", Access.CORE),
-    *_make_listed("/teachers", "one teacher", USERS, _TEACHERS, "users with role teacher", Access.CORE),
+    *_make_listed("/students", "Student", "one student", USERS, _STUDENTS, "users with role student", Access.CORE),
+    *_make_listed("/teachers", "Teacher", "one teacher", USERS, _TEACHERS, "users with role teacher", Access.CORE),
     _make_nested(
-        "/schools/{schoolId}/students", USERS, path_filters.users_of_school("student"), "students at a school"
+        "/schools/{schoolId}/students",
+        "getStudentsForSchool",
+        USERS,
+        path_filters.users_of_school("student"),
+        "students at a school",
     ),
     _make_nested(
-        "/schools/{schoolId}/teachers", USERS, path_filters.users_of_school("teacher"), "teachers at a school"
+        "/schools/{schoolId}/teachers",
+        "getTeachersForSchool",
+        USERS,
+        path_filters.users_of_school("teacher"),
+        "teachers at a school",
     ),
-    _make_nested("/classes/{classId}/students", USERS, path_filters.users_of_class("student"), "students in a class"),
-    _make_nested("/classes/{classId}/teachers", USERS, path_filters.users_of_class("teacher"), "teachers of a class"),
+    _make_nested(
+        "/classes/{classId}/students",
+        "getStudentsForClass",
+        USERS,
+        path_filters.users_of_class("student"),
+        "students in a class",
+    ),
+    _make_nested(
+        "/classes/{classId}/teachers",
+        "getTeachersForClass",
+        USERS,
+        path_filters.users_of_class("teacher"),
+        "teachers of a class",
+    ),
     _make_nested(
         "/schools/{schoolId}/classes/{classId}/students",
+        "getStudentsForClassInSchool",
         USERS,
         path_filters.users_of_class_of_school("student"),
         "students in a class within a school",
     ),
     _make_nested(
         "/schools/{schoolId}/classes/{classId}/teachers",
+        "getTeachersForClassInSchool",
         USERS,
         path_filters.users_of_class_of_school("teacher"),
         "teachers of a class within a school",
     ),
     *_make_listed(
-        "/enrollments", "one enrollment", ENROLLMENTS, path_filters.everything, "all enrollments", Access.CORE
+        "/enrollments",
+        "Enrollment",
+        "one enrollment",
+        ENROLLMENTS,
+        path_filters.everything,
+        "all enrollments",
+        Access.CORE,
     ),
     _make_nested(
-        "/schools/{schoolId}/enrollments", ENROLLMENTS, path_filters.enrollments_of_school, "enrollments at a school"
+        "/schools/{schoolId}/enrollments",
+        "getEnrollmentsForSchool",
+        ENROLLMENTS,
+        path_filters.enrollments_of_school,
+        "enrollments at a school",
     ),
     _make_nested(
         "/schools/{schoolId}/classes/{classId}/enrollments",
+        "getEnrollmentsForClassInSchool",
         ENROLLMENTS,
         path_filters.enrollments_of_class_of_school,
         "enrollments of a class within a school",
     ),
     *_make_listed(
         "/demographics",
+        "Demographics",
         "one demographic record",
         DEMOGRAPHICS,
         path_filters.everything,

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flask import Flask
-from flask_smorest import Api
+from marshmallow import Schema
+from oneroster_filter import OPERATORS, FieldType
 
 from roster_service import __version__
-from roster_service.access.scopes import EXPLANATIONS, TOKEN_PATH
+from roster_service.access.scopes import EXPLANATIONS, TOKEN_PATH, Scope, ScopeName, make_content_rights
 from roster_service.access.throttling.rate_state import describe_headers
 from roster_service.errors import ErrorProfile
-from roster_service.query.params import FILTER, LIMIT, Limits, Parameter
-from roster_service.rostering.endpoints import Cardinality, Endpoint
+from roster_service.query.params import FIELDS, FILTER, LIMIT, SORT, Limits, Parameter
+from roster_service.query.plan import ResourceView, is_sortable, make_resource_view
+from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint
+from roster_service.rostering.openapi_tokens import RETRIED, RETRY_AFTER, add_token_operations
 from roster_service.rostering.operations import COUNT, list_parameters
-from roster_service.rostering.status_info import ERROR_SCHEMAS, WARNING_HEADER, StatusInfo, StatusInfoSet
-from roster_service.schemas.versions import Version
+from roster_service.rostering.status_info import ERROR_SCHEMAS, WARNING_HEADER, StatusInfoSet, shape_failure
+from roster_service.schemas.examples import EXAMPLE_ROOT, collect_field_examples, load_examples
+from roster_service.schemas.versions import Resource, Version
+from roster_service.web.openapi import DocumentApi, make_body, refer
 
-COLLECTION_HEADERS: dict[str, Any] = {
-    "Link": {"description": "next, last, first, prev (RFC 8288)", "schema": {"type": "string"}},
-}
-RECORD_HEADERS: dict[str, Any] = {
+# The names of the standard.
+SECURITY_SCHEME = "OAuth2CC"
+PATH_NAMES = {name: re.sub("Id$", "SourcedId", name) for row in ENDPOINTS for name in row.ids if name != "sourcedId"}
+STANDARD_VERSIONS = {"v1p1": "1.1", "v1p2": "1.2"}
+
+RATE_HEADERS = describe_headers()
+HEADERS: Mapping[str, Any] = {
+    **RATE_HEADERS,
     COUNT: {"description": "Number of records on all pages; 1 for a single record", "schema": {"type": "integer"}},
-    "X-Roster-Revision": {
-        "description": "Changes when a sync changes the roster",
-        "schema": {"type": "integer"},
-    },
+    "Link": {"description": "next, last, first, prev (RFC 8288)", "schema": {"type": "string"}},
+    "X-Roster-Revision": {"description": "Changes when a sync changes the roster", "schema": {"type": "integer"}},
     "X-Roster-As-Of": {
         "description": "The instant for the next `dateLastModified>`",
         "schema": {"type": "string", "format": "date-time"},
@@ -35,120 +44,208 @@ RECORD_HEADERS: dict[str, Any] = {
         "schema": {"type": "string", "format": "date-time"},
     },
     "ETag": {"description": "For `If-None-Match`", "schema": {"type": "string"}},
-}
-WARNING_HEADERS: dict[str, Any] = {
+    RETRY_AFTER: {"description": "Seconds after which to try again", "schema": {"type": "integer"}},
     WARNING_HEADER: {
         "description": "Only if the service ignored a part of the request: a JSON object with the code and the text",
         "schema": {"type": "string"},
-    }
+    },
 }
-RETRY_HEADERS: dict[str, Any] = {
-    "Retry-After": {"description": "Seconds after which to try again", "schema": {"type": "integer"}}
-}
-# Of every response to a request whose token names a vendor.
-RATE_HEADERS = describe_headers()
-# The statuses of refusals that a client may send again as they are.
-RETRIED = (429, 503)
+RECORD_HEADERS = (*RATE_HEADERS, COUNT, "X-Roster-Revision", "X-Roster-As-Of", "X-Roster-Deletions-Since", "ETag")
 FAILURES = {
-    400: "The method, the version prefix, a parameter or the filter is not accepted",
-    401: "No token, or one that is no longer valid",
-    403: "The token lacks the scope",
-    404: "No such record, or the caller may not see it",
-    429: "Too many requests of the vendor in the window, or at the same time",
-    500: "The service failed",
-    503: "The database is busy or unavailable; try again",
+    400: ("BadRequest", "The method, the version prefix, a parameter or the filter is not accepted"),
+    401: ("Unauthorized", "No token, or one that is no longer valid"),
+    403: ("Forbidden", "The token lacks the scope"),
+    404: ("NotFound", "No such record, or the caller may not see it"),
+    429: ("TooManyRequests", "Too many requests of the vendor in the window, or at the same time"),
+    500: ("InternalServerError", "The service failed"),
+    503: ("ServiceUnavailable", "The database is busy or unavailable; try again"),
 }
+NOT_MODIFIED = "NotModified"
+TAG_END = "Management"
+EVERY_RIGHT = make_content_rights(frozenset(ScopeName))
+
+DESCRIPTION = """The rostering service of {title}, read-only: every path takes GET, and any other method gets 400.
+Roster Service {release} serves it.
+
+`limit` and `offset` select a page, `X-Total-Count` counts the records of all pages, and `Link` leads to the others.
+A record that left the SIS is `tobedeleted` for about 7 days. For a delta, ask for
+`filter=dateLastModified>'…'` with the `X-Roster-As-Of` of your last pull.
+"""
 
 
-class RosteringApi(Api):  # type: ignore[misc]  # flask-smorest has no types
-    """The OpenAPI document of one version, without the error handlers of flask-smorest."""
+def make_api(
+    app: Flask, version: Version, limits: Limits, profile: ErrorProfile, public_url: str | None
+) -> DocumentApi:
+    """Returns the API of a version, which serves its document at `<root>/openapi.json`.
 
-    ERROR_SCHEMA = StatusInfo
-
-    def _register_error_handlers(self) -> None:
-        """Registers nothing: flask-smorest's handlers would change the error bodies of the whole application."""
-
-
-def make_api(app: Flask, version: Version) -> RosteringApi:
-    """Returns the API of a version, which serves its document at `<root>/openapi.json`."""
-    prefix = f"{version.prefix.upper()}_"
-    app.config |= {
-        f"{prefix}API_TITLE": f"Roster Service: {version.title}",
-        f"{prefix}API_VERSION": __version__,
-        f"{prefix}OPENAPI_VERSION": "3.0.3",
-        f"{prefix}OPENAPI_URL_PREFIX": version.root,
-        f"{prefix}OPENAPI_JSON_PATH": "openapi.json",
-        f"{prefix}API_SPEC_OPTIONS": {
-            "info": {"description": "Read-only roster data. Every path is GET; any other method answers 400."},
+    `profile`: the form of errors and warnings; `public_url`: the address that clients use, None for the address of each
+    request.
+    """
+    examples = load_examples()[version.prefix]
+    described: list[tuple[Schema, Any]] = [
+        (record(), examples["records"][resource.plural]) for resource, record in version.records.items()
+    ]
+    refusals = [info for by_name in examples["refusals"].values() for info in by_name.values()]
+    described.append((ERROR_SCHEMAS[profile](), [shape_failure(info, profile) for info in refusals]))
+    api = DocumentApi(
+        app,
+        name=version.prefix,
+        root=version.root,
+        public_url=public_url,
+        info={
+            "title": f"Roster Service: {version.title}",
+            "version": STANDARD_VERSIONS[version.prefix],
+            "description": DESCRIPTION.format(title=version.title, release=__version__),
         },
-    }
-    api = RosteringApi(app, config_prefix=prefix)
-    api.spec.components.security_scheme(
-        "oauth2",
+        examples=collect_field_examples(described),
+        path_names=PATH_NAMES,
+    )
+    components = api.spec.components
+    components.security_scheme(
+        SECURITY_SCHEME,
         {
             "type": "oauth2",
+            "description": f"A token for client credentials. `{version.prefix}/NAME` is the short spelling of a scope.",
             "flows": {
                 "clientCredentials": {
-                    "tokenUrl": TOKEN_PATH,
-                    "scopes": {f"{version.prefix}/{name}": text for name, text in EXPLANATIONS.items()},
+                    "tokenUrl": EXAMPLE_ROOT + TOKEN_PATH,
+                    "scopes": {str(Scope(version.prefix, name)): text for name, text in EXPLANATIONS.items()},
                 }
             },
         },
     )
-    for record in version.records.values():
-        # Without explicit names, apispec would invent a name for the second model of one schema.
-        api.spec.components.schema(record.__name__, schema=record)
-        api.spec.components.schema(f"{record.__name__}Selection", schema=record(partial=True))
+    for name, header in HEADERS.items():
+        if name != WARNING_HEADER or profile is not ErrorProfile.SPECIFICATION:
+            components.header(name, header)
+    for tag in dict.fromkeys(map(make_tag, ENDPOINTS)):
+        api.spec.tag({"name": tag, "description": f"Paths that begin with /{tag[0].lower()}{tag[1 : -len(TAG_END)]}"})
+    if profile is not ErrorProfile.OFFICIAL:
+        components.schema(StatusInfoSet.__name__, schema=StatusInfoSet)
+    for resource, record in version.records.items():
+        _add_resource(api, resource, record, profile)
+        view = make_resource_view(record, EVERY_RIGHT)
+        for parameter in (FILTER, SORT, FIELDS):
+            component = _describe_parameter(parameter, limits)
+            component["description"] += "\n\n" + NAME_TABLES[parameter.name](view)
+            components.parameter(_name_parameter(parameter, resource), "query", component)
+    for parameter in list_parameters(ENDPOINTS[0]):
+        if parameter.name not in NAME_TABLES:
+            components.parameter(parameter.name, "query", _describe_parameter(parameter, limits))
+    for status, (name, reason) in FAILURES.items():
+        components.response(name, _describe_failure(status, reason, examples["refusals"][str(status)], profile))
+    components.response(
+        NOT_MODIFIED,
+        {
+            "description": "Not changed since the answer with the entity tag of `If-None-Match`",
+            "headers": _refer_headers(RATE_HEADERS),
+        },
+    )
+    add_token_operations(api, version.prefix)
     return api
 
 
-def describe_endpoint(endpoint: Endpoint, version: Version, limits: Limits, profile: ErrorProfile) -> dict[str, Any]:
+def _add_resource(api: DocumentApi, resource: Resource, record: type[Schema], profile: ErrorProfile) -> None:
+    """Adds the schemas of a resource: the record, a selection of its fields, a page and a single record."""
+    # Without explicit names, apispec would invent a name for the second model of one schema.
+    name = record.__name__
+    api.spec.components.schema(name, schema=record)
+    api.spec.components.schema(f"{name}Selection", schema=record(partial=True))
+    # With `fields`, a record has only the requested fields, so even required ones may be missing.
+    shown = {"anyOf": [refer("schemas", name), refer("schemas", f"{name}Selection")]}
+    forms = {
+        f"{name}Set": (resource.plural, {"type": "array", "items": shown, "description": "A page of records"}),
+        f"Single{name}": (resource.singular, {"description": "The record", **shown}),
+    }
+    for form, (key, value) in forms.items():
+        properties = {key: value}
+        if profile is not ErrorProfile.OFFICIAL:
+            properties["statusInfoSet"] = {
+                "allOf": [refer("schemas", StatusInfoSet.__name__)],
+                "description": "A warning, if there is one",
+            }
+        api.spec.components.schema(
+            form, {"type": "object", "required": [key], "properties": properties, "additionalProperties": False}
+        )
+
+
+def _describe_failure(
+    status: int, reason: str, refusals: Mapping[str, Mapping[str, str]], profile: ErrorProfile
+) -> dict[str, Any]:
+    examples = {name: {"value": shape_failure(info, profile)} for name, info in refusals.items()}
+    headers = (*RATE_HEADERS, RETRY_AFTER) if status in RETRIED else RATE_HEADERS
+    return {
+        "description": reason,
+        "headers": _refer_headers(headers),
+        "content": make_body(ERROR_SCHEMAS[profile], examples=examples),
+    }
+
+
+def describe_endpoint(endpoint: Endpoint, version: Version, profile: ErrorProfile) -> dict[str, Any]:
     """Returns the OpenAPI operation object of an endpoint. `profile`: the form of errors and warnings."""
     collection = endpoint.cardinality is Cardinality.COLLECTION
-    headers = RATE_HEADERS | RECORD_HEADERS | (COLLECTION_HEADERS if collection else {})
+    headers = (*RECORD_HEADERS, "Link") if collection else RECORD_HEADERS
     if profile is not ErrorProfile.SPECIFICATION:
-        headers |= WARNING_HEADERS
-    content = {"application/json": {"schema": make_envelope(endpoint, version, profile)}}
+        headers = (*headers, WARNING_HEADER)
+    examples = load_examples()
+    record = examples[version.prefix]["records"][endpoint.resource.plural][0]
+    model = version.records[endpoint.resource].__name__
+    schema, example = (
+        (f"{model}Set", {endpoint.resource.plural: [record]})
+        if collection
+        else (f"Single{model}", {endpoint.resource.singular: record})
+    )
     responses: dict[str, Any] = {
-        "200": {"description": endpoint.summary, "headers": headers, "content": content},
-        "304": {
-            "description": "Not changed since the answer with the entity tag of `If-None-Match`",
-            "headers": RATE_HEADERS,
+        "200": {
+            "description": endpoint.summary,
+            "headers": _refer_headers(headers),
+            "content": make_body(refer("schemas", schema), example=example),
         },
+        "304": NOT_MODIFIED,
     }
-    for status, reason in FAILURES.items():
+    for status, (name, _) in FAILURES.items():
         if status != 404 or not collection:
-            responses[str(status)] = {
-                "description": reason,
-                "headers": RATE_HEADERS | (RETRY_HEADERS if status in RETRIED else {}),
-                "content": {"application/json": {"schema": ERROR_SCHEMAS[profile]}},
-            }
+            responses[str(status)] = name
+    # apispec makes references of the names of components.
+    parameters: list[Any] = [_describe_path_id(name, endpoint, examples["ids"]) for name in endpoint.ids]
+    parameters += [_name_parameter(item, endpoint.resource) for item in list_parameters(endpoint)]
     return {
         "summary": endpoint.summary,
         "operationId": endpoint.name,
-        "tags": [endpoint.resource.plural],
-        "security": [{"oauth2": [f"{version.prefix}/{name}"]} for name in endpoint.access.value],
-        "parameters": [_describe_parameter(parameter, limits) for parameter in list_parameters(endpoint)],
+        "tags": [make_tag(endpoint)],
+        "security": [{SECURITY_SCHEME: [str(Scope(version.prefix, name))]} for name in endpoint.access.value],
+        "parameters": parameters,
         "responses": responses,
     }
 
 
-def make_envelope(endpoint: Endpoint, version: Version, profile: ErrorProfile) -> dict[str, Any]:
-    """Returns the model of a response: one key for the records, and an optional `statusInfoSet` for warnings, which the
-    official profile gives in a header."""
-    record = version.records[endpoint.resource]
-    # With `fields`, a record has only the requested fields, so even required ones may be missing.
-    record_model: dict[str, Any] = {"anyOf": [record, record(partial=True)]}
-    if endpoint.cardinality is Cardinality.COLLECTION:
-        key, value = endpoint.resource.plural, {"type": "array", "items": record_model}
-    else:
-        key, value = endpoint.resource.singular, record_model
+def make_tag(endpoint: Endpoint) -> str:
+    """Returns the tag of an endpoint: `UsersManagement` for the paths that begin with /users."""
+    first = endpoint.path.split("/")[1]
+    return f"{first[0].upper()}{first[1:]}{TAG_END}"
+
+
+def _describe_path_id(name: str, endpoint: Endpoint, ids: Mapping[str, str]) -> dict[str, Any]:
+    parent = endpoint.path.partition(f"/{{{name}}}")[0].rpartition("/")[2]
     return {
-        "type": "object",
-        "required": [key],
-        "properties": {key: value} | ({} if profile is ErrorProfile.OFFICIAL else {"statusInfoSet": StatusInfoSet}),
-        "additionalProperties": False,
+        "name": PATH_NAMES.get(name, name),
+        "in": "path",
+        "required": True,
+        "schema": {"type": "string"},
+        "description": f"The `sourcedId` of one of the {parent}; a slash in it is written %2F",
+        "example": ids[parent],
     }
+
+
+def _refer_headers(names: Iterable[str]) -> dict[str, Any]:
+    return {name: refer("headers", name) for name in names}
+
+
+# --- parameters --------------------------------------------------------------------------------------------------
+
+
+def _name_parameter(parameter: Parameter, resource: Resource) -> str:
+    """Returns the name of the component: its names of fields depend on the resource."""
+    return f"{parameter.name}-{resource.plural}" if parameter.name in NAME_TABLES else parameter.name
 
 
 def _describe_parameter(parameter: Parameter, limits: Limits) -> dict[str, Any]:
@@ -158,6 +255,7 @@ def _describe_parameter(parameter: Parameter, limits: Limits) -> dict[str, Any]:
     if parameter is FILTER:
         schema |= {"maxLength": limits.filter_length}
     style = {"style": "form", "explode": False} if parameter.repeatable else {}
+    examples = {"examples": {name: {"value": text} for name, text in parameter.examples.items()}}
     return {
         "name": parameter.name,
         "in": "query",
@@ -165,4 +263,38 @@ def _describe_parameter(parameter: Parameter, limits: Limits) -> dict[str, Any]:
         "schema": schema,
         "description": parameter.explanation,
         **style,
+        **(examples if parameter.examples else {}),
     }
+
+
+def _list_filter_names(view: ResourceView) -> str:
+    rows = [
+        (_quote_name(name), _describe_kind(kind), " ".join(f"`{operator.value}`" for operator in OPERATORS[kind.kind]))
+        for name, kind in view.filter_types.items()
+    ]
+    head = ("name", "type", "operators")
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *rows))
+
+
+def _describe_kind(kind: FieldType) -> str:
+    return f"{kind.kind.value}, any of several" if kind.many else kind.kind.value
+
+
+def _list_sort_names(view: ResourceView) -> str:
+    return _list_names(name for name in view.filter_types if is_sortable(name, view.filter_types))
+
+
+def _list_fields(view: ResourceView) -> str:
+    return _list_names(view.fields)
+
+
+def _list_names(names: Iterable[str]) -> str:
+    return "Names: " + ", ".join(map(_quote_name, names))
+
+
+def _quote_name(name: str) -> str:
+    return f"`{name.replace('*', 'KEY')}`"
+
+
+# The parameters that take names of fields, and the list of these names.
+NAME_TABLES = {FILTER.name: _list_filter_names, SORT.name: _list_sort_names, FIELDS.name: _list_fields}

@@ -10,7 +10,7 @@ from marshmallow import fields, validate
 
 from roster_service.errors import ErrorProfile, Problem
 from roster_service.query.plan import Notice
-from roster_service.schemas.kinds import StrictSchema
+from roster_service.schemas.kinds import StrictSchema, describe
 
 # Problem -> (HTTP status, imsx_codeMinor): from the specification of the service, and otherwise the standard's codes.
 STATUS_INFO: dict[Problem, tuple[int, str]] = {
@@ -40,50 +40,70 @@ WARNING_HEADER = "X-Roster-Warning"
 # In characters: of the text in the header. Proxies bound the size of all headers together.
 LONGEST_WARNING = 300
 
+DESCRIPTION = "The reason for people: the offending part of the request, and the request"
 CODES_MINOR = tuple(dict.fromkeys(minor for _, minor in STATUS_INFO.values()))
 
 
 class StatusInfoSet(StrictSchema):
     """The error of a request, or the parts of it that the service ignored."""
 
-    imsx_codeMajor = fields.String(required=True, validate=validate.OneOf(("success", "failure")))
-    imsx_severity = fields.String(required=True, validate=validate.OneOf(("warning", "error")))
-    imsx_codeMinor = fields.String(required=True, validate=validate.OneOf(CODES_MINOR))
-    imsx_description = fields.String(required=True)
+    imsx_codeMajor = fields.String(
+        required=True,
+        validate=validate.OneOf(("success", "failure")),
+        metadata=describe("`failure` of an error, `success` of a warning"),
+    )
+    imsx_severity = fields.String(
+        required=True, validate=validate.OneOf(("warning", "error")), metadata=describe("Whether there are records")
+    )
+    imsx_codeMinor = fields.String(
+        required=True, validate=validate.OneOf(CODES_MINOR), metadata=describe("The code for programs")
+    )
+    imsx_description = fields.String(required=True, metadata=describe(DESCRIPTION))
 
 
 class StatusInfo(StrictSchema):
     """The body of an error response."""
 
-    statusInfoSet = fields.Nested(StatusInfoSet, required=True)
+    statusInfoSet = fields.Nested(StatusInfoSet, required=True, metadata=describe("The error"))
 
 
 class CodeMinorField(StrictSchema):
     """A code, and the system that gives it."""
 
-    imsx_codeMinorFieldName = fields.String(required=True)
-    imsx_codeMinorFieldValue = fields.String(required=True, validate=validate.OneOf(CODES_MINOR))
+    imsx_codeMinorFieldName = fields.String(required=True, metadata=describe("The system that gives the code"))
+    imsx_codeMinorFieldValue = fields.String(
+        required=True, validate=validate.OneOf(CODES_MINOR), metadata=describe("The code for programs")
+    )
 
 
 class CodeMinor(StrictSchema):
     """The codes of a response."""
 
-    imsx_codeMinorField = fields.List(fields.Nested(CodeMinorField), required=True, validate=validate.Length(min=1))
+    imsx_codeMinorField = fields.List(
+        fields.Nested(CodeMinorField),
+        required=True,
+        validate=validate.Length(min=1),
+        metadata=describe("The codes, one of each system"),
+    )
 
 
 class OfficialStatusInfo(StrictSchema):
     """The body of an error response in the form of the standard's schema of 1.2."""
 
-    imsx_codeMajor = fields.String(required=True, validate=validate.OneOf(("failure",)))
-    imsx_severity = fields.String(required=True, validate=validate.OneOf(("error",)))
-    imsx_description = fields.String(required=True)
-    imsx_CodeMinor = fields.Nested(CodeMinor, required=True)
+    imsx_codeMajor = fields.String(
+        required=True, validate=validate.OneOf(("failure",)), metadata=describe("`failure` of an error")
+    )
+    imsx_severity = fields.String(
+        required=True, validate=validate.OneOf(("error",)), metadata=describe("There are no records")
+    )
+    imsx_description = fields.String(required=True, metadata=describe(DESCRIPTION))
+    imsx_CodeMinor = fields.Nested(CodeMinor, required=True, metadata=describe("The codes for programs"))
 
 
 class BothStatusInfo(OfficialStatusInfo):
     """The body of an error response in both forms."""
 
-    statusInfoSet = fields.Nested(StatusInfoSet, required=True)
+    statusInfoSet = fields.Nested(StatusInfoSet, required=True, metadata=describe("The error"))
 
 
 ERROR_SCHEMAS: Mapping[ErrorProfile, type[StrictSchema]] = {
@@ -112,10 +132,15 @@ def _make_official(info: Mapping[str, str]) -> dict[str, Any]:
 def make_failure(problem: Problem, description: str, request: str, profile: ErrorProfile) -> str:
     """Returns the JSON body of a refusal. `request`: method and address of the refused request."""
     info = _make("failure", "error", STATUS_INFO[problem][1], f"{description} (in {request})")
+    return json.dumps(shape_failure(info, profile), ensure_ascii=False)
+
+
+def shape_failure(info: Mapping[str, str], profile: ErrorProfile) -> dict[str, Any]:
+    """Returns the body of a refusal in the form of a profile. `info`: the members of its `statusInfoSet`."""
     body: dict[str, Any] = {} if profile is ErrorProfile.SPECIFICATION else _make_official(info)
     if profile is not ErrorProfile.OFFICIAL:
-        body["statusInfoSet"] = info
-    return json.dumps(body, ensure_ascii=False)
+        body["statusInfoSet"] = dict(info)
+    return body
 
 
 def make_warning(notices: Sequence[Notice], request: str) -> str:

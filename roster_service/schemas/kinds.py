@@ -6,7 +6,8 @@ Each kind subclasses a marshmallow field, which gives the OpenAPI model, and add
 - `filter_types`: the type of each name that a filter may use, relative to the field ("" is the field itself);
 - `source(path, rights)`: the SQL expression for such a name, or a Through for a name inside a list.
 
-One line of a schema thus decides the documented model, the names for `filter`, `sort` and `fields`, and the SQL.
+One line of a schema thus decides the documented model, the names for `filter`, `sort` and `fields`, and the SQL. Each
+kind takes a description for the model.
 """
 
 from __future__ import annotations
@@ -40,6 +41,11 @@ class Rows:
     order: tuple[ColumnElement[Any], ...]
 
 
+def describe(description: str, **more: Any) -> dict[str, Any]:
+    """Returns the metadata from which apispec makes the documentation of a field."""
+    return {"description": description, **more}
+
+
 class RosterField(fields.Field[Any]):
     """The base class of all kinds."""
 
@@ -61,8 +67,8 @@ class _Plain(RosterField):
     kind: Kind
     to_json: Callable[[ColumnElement[Any]], ColumnElement[str]]
 
-    def __init__(self, value: Value, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(self, value: Value, description: str, **options: Any) -> None:
+        super().__init__(metadata=describe(description), **options)
         self.value = value
         self.filter_types = {ITSELF: FieldType(self.kind)}
 
@@ -87,10 +93,10 @@ class Text(_Plain, fields.String):
 class Token(Text):
     """A word of a vocabulary. A Narrowing maps the stored word to a smaller vocabulary."""
 
-    def __init__(self, value: Value, words: Vocabulary | Narrowing, **options: Any) -> None:
+    def __init__(self, value: Value, words: Vocabulary | Narrowing, description: str, **options: Any) -> None:
         vocabulary = words.vocabulary if isinstance(words, Narrowing) else words
         rule = validate.Regexp(vocabulary.pattern) if vocabulary.extensible else validate.OneOf(vocabulary.words)
-        super().__init__(value, validate=rule, **options)
+        super().__init__(value, f"{description}: {vocabulary.sentence}", validate=rule, **options)
         self.narrow = words.narrow if isinstance(words, Narrowing) else None
 
     def expression(self, rights: ContentRights) -> ColumnElement[Any]:
@@ -104,8 +110,8 @@ class Flag(_Plain, fields.String):
     kind = Kind.FLAG
     to_json = staticmethod(json_text.flag_json)
 
-    def __init__(self, value: Value, **options: Any) -> None:
-        super().__init__(value, validate=validate.OneOf(("true", "false")), **options)
+    def __init__(self, value: Value, description: str, **options: Any) -> None:
+        super().__init__(value, description, validate=validate.OneOf(("true", "false")), **options)
 
 
 class Instant(_Plain, fields.DateTime):
@@ -128,8 +134,8 @@ class TextList(_Plain, fields.List[Any]):
     kind = Kind.TEXTS
     to_json = staticmethod(json_text.stored_json)
 
-    def __init__(self, value: Value, **options: Any) -> None:
-        super().__init__(value, cls_or_instance=fields.String(), **options)
+    def __init__(self, value: Value, description: str, **options: Any) -> None:
+        super().__init__(value, description, cls_or_instance=fields.String(), **options)
 
 
 class Address(Text, fields.Url):
@@ -138,8 +144,10 @@ class Address(Text, fields.Url):
     `path` and `identifier` give the URL of the other record, and `fragment` the id inside it.
     """
 
-    def __init__(self, path: str, identifier: ColumnElement[Any], fragment: ColumnElement[Any], **options: Any) -> None:
-        super().__init__(identifier, **options)
+    def __init__(
+        self, path: str, identifier: ColumnElement[Any], fragment: ColumnElement[Any], description: str, **options: Any
+    ) -> None:
+        super().__init__(identifier, description, **options)
         self.path = path
         self.fragment = fragment
         # A URL depends on the host name of the request, so a filter cannot compare it.
@@ -159,9 +167,13 @@ class Metadata(fields.Dict, RosterField):
     """
 
     def __init__(
-        self, column: ColumnElement[Any], visible: Callable[[ContentRights], ColumnElement[bool] | None], **options: Any
+        self,
+        column: ColumnElement[Any],
+        visible: Callable[[ContentRights], ColumnElement[bool] | None],
+        description: str,
+        **options: Any,
     ) -> None:
-        super().__init__(keys=fields.String(), **options)
+        super().__init__(keys=fields.String(), metadata=describe(description), **options)
         self.column = column
         self.visible = visible
         self.filter_types = {"*": FieldType(Kind.TEXT)}
@@ -202,9 +214,11 @@ RESOURCE = RefKind("resource", "resources")
 def make_ref_schema(kind: RefKind) -> type[Schema]:
     """Returns the GUIDRef model of one kind, whose `type` is a constant."""
     members: dict[str, fields.Field[Any]] = {
-        "href": fields.Url(required=True),
-        "sourcedId": fields.String(required=True),
-        "type": fields.String(required=True, validate=validate.OneOf((kind.type,))),
+        "href": fields.Url(required=True, metadata=describe("The absolute URL of the record")),
+        "sourcedId": fields.String(required=True, metadata=describe("The id of the record")),
+        "type": fields.String(
+            required=True, validate=validate.OneOf((kind.type,)), metadata=describe("The resource of the record")
+        ),
     }
     name = kind.type[0].upper() + kind.type[1:] + "RefSchema"
     return type(name, (StrictSchema,), members)
@@ -231,11 +245,12 @@ class Ref(fields.Nested, RosterField):
         self,
         kind: RefKind,
         identifier: ColumnElement[Any],
+        description: str,
         *,
         visible: Callable[[ColumnElement[Any], ContentRights], ColumnElement[bool]] | None,
         **options: Any,
     ) -> None:
-        super().__init__(_REF_SCHEMAS[kind], **options)
+        super().__init__(_REF_SCHEMAS[kind], metadata=describe(description), **options)
         self.kind = kind
         self.identifier = identifier
         self.visible = visible
@@ -277,8 +292,10 @@ class _Many(RosterField):
 class RefList(_Many, fields.List[Any]):
     """References to several records. `rows` must select only those that the caller may read."""
 
-    def __init__(self, kind: RefKind, identifier: ColumnElement[Any], rows: Rows, **options: Any) -> None:
-        super().__init__(cls_or_instance=fields.Nested(_REF_SCHEMAS[kind]), **options)
+    def __init__(
+        self, kind: RefKind, identifier: ColumnElement[Any], rows: Rows, description: str, **options: Any
+    ) -> None:
+        super().__init__(cls_or_instance=fields.Nested(_REF_SCHEMAS[kind]), metadata=describe(description), **options)
         self.kind = kind
         self.identifier = identifier
         self.rows = rows
@@ -294,8 +311,8 @@ class RefList(_Many, fields.List[Any]):
 class ObjectList(_Many, fields.List[Any]):
     """A list of objects with a schema of their own, whose fields read the rows of a child table."""
 
-    def __init__(self, schema: type[Schema], rows: Rows, **options: Any) -> None:
-        super().__init__(cls_or_instance=fields.Nested(schema), **options)
+    def __init__(self, schema: type[Schema], rows: Rows, description: str, **options: Any) -> None:
+        super().__init__(cls_or_instance=fields.Nested(schema), metadata=describe(description), **options)
         self.members = list_roster_fields(schema)
         self.rows = rows
         # None: the names for filters follow from the members.
@@ -314,7 +331,11 @@ class Unserved(fields.List[Any], RosterField):
     """A list that the standard defines and this service has no data for: records omit it, filters cannot name it."""
 
     def __init__(self, kind: RefKind, **options: Any) -> None:
-        super().__init__(fields.Nested(_REF_SCHEMAS[kind]), **options)
+        super().__init__(
+            fields.Nested(_REF_SCHEMAS[kind]),
+            metadata=describe("Never present: the service has no data for it"),
+            **options,
+        )
         self.filter_types = {}
 
     def json(self, rights: ContentRights) -> ColumnElement[str]:

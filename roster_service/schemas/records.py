@@ -47,6 +47,8 @@ from roster_service.schemas.kinds import (
 )
 from roster_service.schemas.version_words import STORED, Wording
 
+STAMP = "The instant of the sync that last changed anything which the record shows"
+
 
 class Record(StrictSchema):
     """A resource: a schema over one roster table. `wording`: the words of its version."""
@@ -58,9 +60,9 @@ class Record(StrictSchema):
 def make_base_fields(table: Table) -> tuple[Text, Token, Instant]:
     """Returns the first fields of every resource: sourcedId, status, dateLastModified."""
     return (
-        Text(table.c.sourced_id, required=True),
-        Token(table.c.status, STATUS, required=True),
-        Instant(table.c.date_last_modified, required=True),
+        Text(table.c.sourced_id, "The id of the record in the SIS; it never changes", required=True),
+        Token(table.c.status, STATUS, "Whether the record is in the export of the SIS", required=True),
+        Instant(table.c.date_last_modified, STAMP, required=True),
     )
 
 
@@ -81,9 +83,15 @@ class OrgRecord(Record):
     table = tables.orgs
 
     sourcedId, status, dateLastModified = make_base_fields(tables.orgs)
-    metadata = Metadata(_orgs.metadata, show_with_scope(MetadataOf.ORGS))
-    name = Text(_orgs.name, required=True)
-    parent = Ref(ORG, _orgs.parent_id, visible=lambda org_id, _rights: org_id_is_visible(org_id))
+    metadata = Metadata(
+        _orgs.metadata,
+        show_with_scope(MetadataOf.ORGS),
+        "Further columns of the export; only with the scope `orgs-metadata.readonly`",
+    )
+    name = Text(_orgs.name, "The name of the org", required=True)
+    parent = Ref(
+        ORG, _orgs.parent_id, "The org above this one", visible=lambda org_id, _rights: org_id_is_visible(org_id)
+    )
     children = RefList(
         ORG,
         _child_org.c.sourced_id,
@@ -95,6 +103,7 @@ class OrgRecord(Record):
             ),
             (_child_org.c.sourced_id,),
         ),
+        "The active orgs right below this one",
     )
 
 
@@ -110,10 +119,12 @@ class AcademicSessionRecord(Record):
     table = tables.academic_sessions
 
     sourcedId, status, dateLastModified = make_base_fields(tables.academic_sessions)
-    title = Text(_sessions.title, required=True)
-    startDate = Day(_sessions.start_date, required=True)
-    endDate = Day(_sessions.end_date, required=True)
-    parent = Ref(ACADEMIC_SESSION, _sessions.parent_id, visible=session_id_is_visible)
+    title = Text(_sessions.title, "The name of the session", required=True)
+    startDate = Day(_sessions.start_date, "The first day", required=True)
+    endDate = Day(_sessions.end_date, "The day after the last day", required=True)
+    parent = Ref(
+        ACADEMIC_SESSION, _sessions.parent_id, "The session that this one is a part of", visible=session_id_is_visible
+    )
     children = RefList(
         ACADEMIC_SESSION,
         _child_session.c.sourced_id,
@@ -125,8 +136,9 @@ class AcademicSessionRecord(Record):
             ),
             (_child_session.c.sourced_id,),
         ),
+        "The active sessions that are a part of this one",
     )
-    schoolYear = Text(_sessions.school_year, required=True)
+    schoolYear = Text(_sessions.school_year, "The year in which the school year of the session ends", required=True)
 
 
 # --- courses and classes -----------------------------------------------------------------------------------------
@@ -140,13 +152,23 @@ class CourseRecord(Record):
     table = tables.courses
 
     sourcedId, status, dateLastModified = make_base_fields(tables.courses)
-    title = Text(_courses.title, required=True)
-    schoolYear = Ref(ACADEMIC_SESSION, _courses.school_year_id, visible=session_id_is_visible)
-    grades = TextList(_courses.grades)
-    subjects = TextList(_courses.subjects)
+    title = Text(_courses.title, "The name of the course", required=True)
+    schoolYear = Ref(
+        ACADEMIC_SESSION,
+        _courses.school_year_id,
+        "The school year in which the course is taught",
+        visible=session_id_is_visible,
+    )
+    grades = TextList(_courses.grades, "The grades of the course, as codes of CEDS")
+    subjects = TextList(_courses.subjects, "The names of the subjects")
     # A course can be visible through one of its classes while its org is not.
-    org = Ref(ORG, _courses.org_id, visible=lambda org_id, _rights: org_id_is_visible(org_id))
-    subjectCodes = TextList(_courses.subject_codes)
+    org = Ref(
+        ORG,
+        _courses.org_id,
+        "The org that offers the course",
+        visible=lambda org_id, _rights: org_id_is_visible(org_id),
+    )
+    subjectCodes = TextList(_courses.subject_codes, "The codes of the subjects, in the order of `subjects`")
     resources = Unserved(RESOURCE)
 
 
@@ -159,14 +181,14 @@ class ClassRecord(Record):
     table = tables.classes
 
     sourcedId, status, dateLastModified = make_base_fields(tables.classes)
-    title = Text(_classes.title, required=True)
-    classCode = Text(_classes.class_code)
-    location = Text(_classes.location)
-    grades = TextList(_classes.grades)
-    subjects = TextList(_classes.subjects)
+    title = Text(_classes.title, "The name of the class", required=True)
+    classCode = Text(_classes.class_code, "The code by which people know the class")
+    location = Text(_classes.location, "The place of the lessons, such as a room")
+    grades = TextList(_classes.grades, "The grades of the class, as codes of CEDS")
+    subjects = TextList(_classes.subjects, "The names of the subjects")
     # A class is visible through its school, and its course through the class.
-    course = Ref(COURSE, _classes.course_id, visible=None, required=True)
-    school = Ref(ORG, _classes.school_id, visible=None, required=True)
+    course = Ref(COURSE, _classes.course_id, "The course that the class teaches", visible=None, required=True)
+    school = Ref(ORG, _classes.school_id, "The school of the class", visible=None, required=True)
     terms = RefList(
         ACADEMIC_SESSION,
         tables.class_terms.c.session_id,
@@ -177,10 +199,11 @@ class ClassRecord(Record):
             ),
             (tables.class_terms.c.ordinal,),
         ),
+        "The sessions in which the class meets",
         required=True,
     )
-    subjectCodes = TextList(_classes.subject_codes)
-    periods = TextList(_classes.periods)
+    subjectCodes = TextList(_classes.subject_codes, "The codes of the subjects, in the order of `subjects`")
+    periods = TextList(_classes.periods, "The periods of the day at which the class meets")
     resources = Unserved(RESOURCE)
 
 
@@ -195,8 +218,8 @@ _user_id_entry = entries(_users.user_ids, "user_id_entry")
 class UserId(StrictSchema):
     """An identifier of the user in another system."""
 
-    type = Text(member(_user_id_entry, "type"), required=True)
-    identifier = Text(member(_user_id_entry, "identifier"), required=True)
+    type = Text(member(_user_id_entry, "type"), "The kind of identifier", required=True)
+    identifier = Text(member(_user_id_entry, "identifier"), "The identifier in the other system", required=True)
 
 
 class UserRecord(Record):
@@ -205,16 +228,25 @@ class UserRecord(Record):
     table = tables.users
 
     sourcedId, status, dateLastModified = make_base_fields(tables.users)
-    metadata = Metadata(_users.metadata, user_metadata_is_visible)
-    userIds = ObjectList(UserId, Rows(lambda _rights: true(), (_user_id_entry.c.ordinality,)))
-    enabledUser = Flag(_users.enabled_user, required=True)
-    givenName = Text(_users.given_name, required=True)
-    familyName = Text(_users.family_name, required=True)
-    middleName = Text(_users.middle_name)
-    identifier = Text(_users.identifier)
-    email = Text(_users.email)
-    sms = Text(_users.sms)
-    phone = Text(_users.phone)
+    metadata = Metadata(
+        _users.metadata,
+        user_metadata_is_visible,
+        "Further columns of the export; only of students with the scope `students-metadata.readonly`, and of guardians "
+        "with `guardians-metadata.readonly`",
+    )
+    userIds = ObjectList(
+        UserId,
+        Rows(lambda _rights: true(), (_user_id_entry.c.ordinality,)),
+        "The identifiers of the user in other systems",
+    )
+    enabledUser = Flag(_users.enabled_user, "Whether the user may use the systems of the school", required=True)
+    givenName = Text(_users.given_name, "The given name", required=True)
+    familyName = Text(_users.family_name, "The family name", required=True)
+    middleName = Text(_users.middle_name, "The middle names, separated by spaces")
+    identifier = Text(_users.identifier, "The number of the person at the school or district, such as a student number")
+    email = Text(_users.email, "The e-mail address")
+    sms = Text(_users.sms, "The phone number for text messages")
+    phone = Text(_users.phone, "The phone number")
     agents = RefList(
         USER,
         _agents.agent_id,
@@ -222,8 +254,10 @@ class UserRecord(Record):
             lambda rights: (_agents.user_id == _users.sourced_id) & user_is_visible(_agents.agent_id, rights),
             (_agents.ordinal,),
         ),
+        "The users who act for this one, or for whom this one acts: of a student, the guardians, who need the scope "
+        "`guardians.readonly`",
     )
-    grades = TextList(_users.grades)
+    grades = TextList(_users.grades, "The grades of a student, as codes of CEDS")
 
 
 # --- enrollments and demographics --------------------------------------------------------------------------------
@@ -238,12 +272,12 @@ class EnrollmentRecord(Record):
 
     sourcedId, status, dateLastModified = make_base_fields(tables.enrollments)
     # An enrollment is visible only where its user, class and school are.
-    user = Ref(USER, _enrollments.user_id, visible=None, required=True)
-    class_ = Ref(CLASS, _enrollments.class_id, visible=None, required=True, data_key="class")
-    school = Ref(ORG, _enrollments.school_id, visible=None, required=True)
-    primary = Flag(_enrollments.primary)
-    beginDate = Day(_enrollments.begin_date)
-    endDate = Day(_enrollments.end_date)
+    user = Ref(USER, _enrollments.user_id, "The user who is enrolled", visible=None, required=True)
+    class_ = Ref(CLASS, _enrollments.class_id, "The class", visible=None, required=True, data_key="class")
+    school = Ref(ORG, _enrollments.school_id, "The school of the class", visible=None, required=True)
+    primary = Flag(_enrollments.primary, "Whether a teacher is the first teacher of the class; only of teachers")
+    beginDate = Day(_enrollments.begin_date, "The first day of the enrollment")
+    endDate = Day(_enrollments.end_date, "The day after the last day of the enrollment")
 
 
 _demographics = tables.demographics.c
@@ -255,16 +289,33 @@ class DemographicsRecord(Record):
     table = tables.demographics
 
     sourcedId, status, dateLastModified = make_base_fields(tables.demographics)
-    metadata = Metadata(_demographics.metadata, show_with_scope(MetadataOf.DEMOGRAPHICS))
-    birthDate = Day(_demographics.birth_date)
-    americanIndianOrAlaskaNative = Flag(_demographics.american_indian_or_alaska_native)
-    asian = Flag(_demographics.asian)
-    blackOrAfricanAmerican = Flag(_demographics.black_or_african_american)
-    nativeHawaiianOrOtherPacificIslander = Flag(_demographics.native_hawaiian_or_other_pacific_islander)
-    white = Flag(_demographics.white)
-    demographicRaceTwoOrMoreRaces = Flag(_demographics.demographic_race_two_or_more_races)
-    hispanicOrLatinoEthnicity = Flag(_demographics.hispanic_or_latino_ethnicity)
-    countryOfBirthCode = Text(_demographics.country_of_birth_code)
-    stateOfBirthAbbreviation = Text(_demographics.state_of_birth_abbreviation)
-    cityOfBirth = Text(_demographics.city_of_birth)
-    publicSchoolResidenceStatus = Text(_demographics.public_school_residence_status)
+    metadata = Metadata(
+        _demographics.metadata,
+        show_with_scope(MetadataOf.DEMOGRAPHICS),
+        "Further columns of the export; only with the scope `demographic-metadata.readonly`",
+    )
+    birthDate = Day(_demographics.birth_date, "The day of birth")
+    americanIndianOrAlaskaNative = Flag(
+        _demographics.american_indian_or_alaska_native, "Whether the person is American Indian or Alaska Native"
+    )
+    asian = Flag(_demographics.asian, "Whether the person is Asian")
+    blackOrAfricanAmerican = Flag(
+        _demographics.black_or_african_american, "Whether the person is Black or African American"
+    )
+    nativeHawaiianOrOtherPacificIslander = Flag(
+        _demographics.native_hawaiian_or_other_pacific_islander,
+        "Whether the person is Native Hawaiian or other Pacific Islander",
+    )
+    white = Flag(_demographics.white, "Whether the person is White")
+    demographicRaceTwoOrMoreRaces = Flag(
+        _demographics.demographic_race_two_or_more_races, "Whether the person is of two or more races"
+    )
+    hispanicOrLatinoEthnicity = Flag(
+        _demographics.hispanic_or_latino_ethnicity, "Whether the person is Hispanic or Latino"
+    )
+    countryOfBirthCode = Text(_demographics.country_of_birth_code, "The code of the country of birth")
+    stateOfBirthAbbreviation = Text(_demographics.state_of_birth_abbreviation, "The abbreviation of the state of birth")
+    cityOfBirth = Text(_demographics.city_of_birth, "The city of birth")
+    publicSchoolResidenceStatus = Text(
+        _demographics.public_school_residence_status, "The code of the place of residence, as public schools count it"
+    )

@@ -16,7 +16,7 @@ from roster_service.db import tables
 from roster_service.db.visibility import ContentRights, row_is_visible
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.kinds import Instant
-from roster_service.schemas.records import Record
+from roster_service.schemas.records import STAMP, Record
 from roster_service.schemas.students import (
     Student,
     guardian,
@@ -46,7 +46,7 @@ def make_student_record(included: Included) -> type[Record]:
     def stamp(rights: ContentRights) -> ColumnElement[Any]:
         return make_stamp(included, rights)
 
-    return type("StampedStudent", (Student,), {"dateLastModified": Instant(stamp, required=True)})
+    return type("StampedStudent", (Student,), {"dateLastModified": Instant(stamp, STAMP, required=True)})
 
 
 def make_stamp(included: Included, rights: ContentRights) -> ColumnElement[Any]:

@@ -29,6 +29,7 @@ from roster_service.schemas.kinds import (
     Text,
     TextList,
     Token,
+    describe,
     list_roster_fields,
 )
 from roster_service.schemas.records import Record, make_base_fields
@@ -45,10 +46,11 @@ class NestedObject(fields.Nested, RosterField):
     def __init__(
         self,
         schema: type[Schema],
+        description: str,
         row: tuple[FromClause, Callable[[ContentRights], ColumnElement[bool]]] | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(schema, **options)
+        super().__init__(schema, metadata=describe(description), **options)
         self.members = list_roster_fields(schema)
         self.row = row
         # The vendor interface has no filter.
@@ -94,14 +96,15 @@ def _has_student_role_at(org_id: ColumnElement[str], rights: ContentRights, *mor
 class StudentSchool(StrictSchema):
     """A school of the student."""
 
-    sourcedId = Text(student_school.c.sourced_id, required=True)
-    identifier = Text(student_school.c.identifier)
-    name = Text(student_school.c.name, required=True)
+    sourcedId = Text(student_school.c.sourced_id, "The id of the school", required=True)
+    identifier = Text(student_school.c.identifier, "The number of the school at the state or district")
+    name = Text(student_school.c.name, "The name of the school", required=True)
     primary = Flag(
         lambda rights: func.coalesce(
             _users.primary_org_id == student_school.c.sourced_id,
             _has_student_role_at(student_school.c.sourced_id, rights, "primary"),
         ),
+        "Whether it is the main school of the student",
         required=True,
     )
 
@@ -140,8 +143,8 @@ def _is_guardian(rights: ContentRights) -> ColumnElement[bool]:
 class Guardian(StrictSchema):
     """A guardian, parent or relative who is the student's agent in the export."""
 
-    sourcedId = Text(guardian.c.sourced_id, required=True)
-    status = Token(guardian.c.status, STATUS, required=True)
+    sourcedId = Text(guardian.c.sourced_id, "The id of the guardian", required=True)
+    status = Token(guardian.c.status, STATUS, "Whether the guardian is in the export of the SIS", required=True)
     role = Token(
         lambda rights: (
             select(_guardian_role.c.role)
@@ -152,13 +155,14 @@ class Guardian(StrictSchema):
             .scalar_subquery()
         ),
         USER_ROLES,
+        "The role",
         required=True,
     )
-    givenName = Text(guardian.c.given_name, required=True)
-    familyName = Text(guardian.c.family_name, required=True)
-    email = Text(guardian.c.email)
-    sms = Text(guardian.c.sms)
-    phone = Text(guardian.c.phone)
+    givenName = Text(guardian.c.given_name, "The given name", required=True)
+    familyName = Text(guardian.c.family_name, "The family name", required=True)
+    email = Text(guardian.c.email, "The e-mail address")
+    sms = Text(guardian.c.sms, "The phone number for text messages")
+    phone = Text(guardian.c.phone, "The phone number")
 
 
 def is_guardian_of_student(rights: ContentRights) -> ColumnElement[bool]:
@@ -173,9 +177,11 @@ def is_guardian_of_student(rights: ContentRights) -> ColumnElement[bool]:
 class Contacts(StrictSchema):
     """The contact data of the student, and the student's guardians."""
 
-    phone = Text(_users.phone)
-    sms = Text(_users.sms)
-    guardians = ObjectList(Guardian, Rows(is_guardian_of_student, (guardian_agent.c.ordinal,)))
+    phone = Text(_users.phone, "The phone number of the student")
+    sms = Text(_users.sms, "The student's phone number for text messages")
+    guardians = ObjectList(
+        Guardian, Rows(is_guardian_of_student, (guardian_agent.c.ordinal,)), "The guardians, parents and relatives"
+    )
 
 
 # --- enrollments -------------------------------------------------------------------------------------------------
@@ -192,38 +198,38 @@ _teacher = tables.users.alias("student_teacher")
 class StudentClass(StrictSchema):
     """The class of an enrollment."""
 
-    sourcedId = Text(_class.c.sourced_id, required=True)
-    status = Token(_class.c.status, STATUS, required=True)
-    title = Text(_class.c.title, required=True)
-    classCode = Text(_class.c.class_code)
-    grades = TextList(_class.c.grades)
-    subjects = TextList(_class.c.subjects)
+    sourcedId = Text(_class.c.sourced_id, "The id of the class", required=True)
+    status = Token(_class.c.status, STATUS, "Whether the class is in the export of the SIS", required=True)
+    title = Text(_class.c.title, "The name of the class", required=True)
+    classCode = Text(_class.c.class_code, "The code by which people know the class")
+    grades = TextList(_class.c.grades, "The grades of the class, as codes of CEDS")
+    subjects = TextList(_class.c.subjects, "The names of the subjects")
 
 
 class StudentCourse(StrictSchema):
     """The course that the class teaches."""
 
-    sourcedId = Text(_course.c.sourced_id, required=True)
-    title = Text(_course.c.title, required=True)
-    courseCode = Text(_course.c.course_code)
+    sourcedId = Text(_course.c.sourced_id, "The id of the course", required=True)
+    title = Text(_course.c.title, "The name of the course", required=True)
+    courseCode = Text(_course.c.course_code, "The code by which people know the course")
 
 
 class StudentTerm(StrictSchema):
     """A term of the class."""
 
-    sourcedId = Text(_term.c.sourced_id, required=True)
-    title = Text(_term.c.title, required=True)
-    startDate = Day(_term.c.start_date, required=True)
-    endDate = Day(_term.c.end_date, required=True)
+    sourcedId = Text(_term.c.sourced_id, "The id of the term", required=True)
+    title = Text(_term.c.title, "The name of the term", required=True)
+    startDate = Day(_term.c.start_date, "The first day", required=True)
+    endDate = Day(_term.c.end_date, "The day after the last day", required=True)
 
 
 class StudentTeacher(StrictSchema):
     """A teacher of the class."""
 
-    sourcedId = Text(_teacher.c.sourced_id, required=True)
-    givenName = Text(_teacher.c.given_name, required=True)
-    familyName = Text(_teacher.c.family_name, required=True)
-    email = Text(_teacher.c.email)
+    sourcedId = Text(_teacher.c.sourced_id, "The id of the teacher", required=True)
+    givenName = Text(_teacher.c.given_name, "The given name", required=True)
+    familyName = Text(_teacher.c.family_name, "The family name", required=True)
+    email = Text(_teacher.c.email, "The e-mail address")
 
 
 def _is_course_of_class(_rights: ContentRights) -> ColumnElement[bool]:
@@ -244,15 +250,20 @@ def _is_teacher_of_class(rights: ContentRights) -> ColumnElement[bool]:
 class StudentEnrollment(StrictSchema):
     """A class that the student attends, with its course, terms and teachers."""
 
-    sourcedId = Text(student_enrollment.c.sourced_id, required=True)
-    status = Token(student_enrollment.c.status, STATUS, required=True)
-    beginDate = Day(student_enrollment.c.begin_date)
-    endDate = Day(student_enrollment.c.end_date)
-    school = Text(student_enrollment.c.school_id, required=True)
-    class_ = NestedObject(
-        StudentClass, (_class, lambda _rights: _class.c.sourced_id == student_enrollment.c.class_id), data_key="class"
+    sourcedId = Text(student_enrollment.c.sourced_id, "The id of the enrollment", required=True)
+    status = Token(
+        student_enrollment.c.status, STATUS, "Whether the enrollment is in the export of the SIS", required=True
     )
-    course = NestedObject(StudentCourse, (_course, _is_course_of_class))
+    beginDate = Day(student_enrollment.c.begin_date, "The first day of the enrollment")
+    endDate = Day(student_enrollment.c.end_date, "The day after the last day of the enrollment")
+    school = Text(student_enrollment.c.school_id, "The id of the school of the class", required=True)
+    class_ = NestedObject(
+        StudentClass,
+        "The class",
+        (_class, lambda _rights: _class.c.sourced_id == student_enrollment.c.class_id),
+        data_key="class",
+    )
+    course = NestedObject(StudentCourse, "The course that the class teaches", (_course, _is_course_of_class))
     terms = ObjectList(
         StudentTerm,
         Rows(
@@ -263,8 +274,11 @@ class StudentEnrollment(StrictSchema):
             ),
             (_class_term.c.ordinal,),
         ),
+        "The sessions in which the class meets",
     )
-    teachers = ObjectList(StudentTeacher, Rows(_is_teacher_of_class, (_teacher.c.sourced_id,)))
+    teachers = ObjectList(
+        StudentTeacher, Rows(_is_teacher_of_class, (_teacher.c.sourced_id,)), "The teachers of the class"
+    )
 
 
 def is_enrollment_of_student(rights: ContentRights) -> ColumnElement[bool]:
@@ -285,23 +299,32 @@ class Student(Record):
     table = tables.users
 
     sourcedId, status, dateLastModified = make_base_fields(tables.users)
-    identifier = Text(_users.identifier)
-    username = Text(_users.username)
-    givenName = Text(_users.given_name, required=True)
-    middleName = Text(_users.middle_name)
-    familyName = Text(_users.family_name, required=True)
-    preferredFirstName = Text(_users.preferred_first_name)
-    preferredLastName = Text(_users.preferred_last_name)
-    email = Text(_users.email)
-    grades = TextList(_users.grades)
-    districtlea = Text(cast(bind_requested_lea(), SqlText), required=True)
-    schools = ObjectList(StudentSchool, Rows(is_school_of_student, (student_school.c.sourced_id,)))
+    identifier = Text(_users.identifier, "The number of the student at the school or district")
+    username = Text(_users.username, "The name with which the student logs in")
+    givenName = Text(_users.given_name, "The given name", required=True)
+    middleName = Text(_users.middle_name, "The middle names, separated by spaces")
+    familyName = Text(_users.family_name, "The family name", required=True)
+    preferredFirstName = Text(_users.preferred_first_name, "The first name that the student prefers")
+    preferredLastName = Text(_users.preferred_last_name, "The last name that the student prefers")
+    email = Text(_users.email, "The e-mail address")
+    grades = TextList(_users.grades, "The grades of the student, as codes of CEDS")
+    districtlea = Text(
+        cast(bind_requested_lea(), SqlText), "The identifier of the district, as in the request", required=True
+    )
+    schools = ObjectList(
+        StudentSchool, Rows(is_school_of_student, (student_school.c.sourced_id,)), "The schools of the student"
+    )
     demographics = NestedObject(
         StudentDemographics,
+        "The demographics; only with `demographics` in `include`",
         (tables.demographics, lambda _rights: tables.demographics.c.sourced_id == _users.sourced_id),
     )
-    contacts = NestedObject(Contacts)
-    enrollments = ObjectList(StudentEnrollment, Rows(is_enrollment_of_student, (student_enrollment.c.sourced_id,)))
+    contacts = NestedObject(Contacts, "Phone numbers and guardians; only with `contacts` in `include`")
+    enrollments = ObjectList(
+        StudentEnrollment,
+        Rows(is_enrollment_of_student, (student_enrollment.c.sourced_id,)),
+        "The classes that the student attends; only with `enrollments` in `include`",
+    )
 
 
 # The fields that need to be included, and those of every student.

@@ -65,28 +65,28 @@ WORDING = Wording(NARROW_SESSION_TYPE.narrow, _shows_role)
 class Org(records.OrgRecord):
     """An org of 1.1."""
 
-    type = Token(tables.orgs.c.type, NARROW_ORG_TYPE, required=True)
-    identifier = Text(tables.orgs.c.identifier)
+    type = Token(tables.orgs.c.type, NARROW_ORG_TYPE, "The kind of org", required=True)
+    identifier = Text(tables.orgs.c.identifier, "The number of the org at the state or district")
 
 
 class AcademicSession(records.AcademicSessionRecord):
     """An academic session of 1.1."""
 
     wording = WORDING
-    type = Token(tables.academic_sessions.c.type, NARROW_SESSION_TYPE, required=True)
+    type = Token(tables.academic_sessions.c.type, NARROW_SESSION_TYPE, "The kind of session", required=True)
 
 
 class Course(records.CourseRecord):
     """A course of 1.1."""
 
-    courseCode = Text(tables.courses.c.course_code)
+    courseCode = Text(tables.courses.c.course_code, "The code by which people know the course")
 
 
 class Class(records.ClassRecord):
     """A class of 1.1."""
 
     wording = WORDING
-    classType = Token(tables.classes.c.class_type, NARROW_CLASS_TYPE)
+    classType = Token(tables.classes.c.class_type, NARROW_CLASS_TYPE, "The kind of class")
 
 
 def _is_in_orgs(rights: ContentRights) -> ColumnElement[bool]:
@@ -117,18 +117,24 @@ class User(records.UserRecord):
     """A user of 1.1."""
 
     wording = WORDING
-    username = Text(tables.users.c.username, required=True)
-    role = Token(_select_single_role, NARROW_USER_ROLE.vocabulary, required=True)
-    orgs = RefList(ORG, _role.org_id, Rows(_is_in_orgs, _make_preference_keys(_role)), required=True)
+    username = Text(tables.users.c.username, "The name with which the user logs in", required=True)
+    role = Token(_select_single_role, NARROW_USER_ROLE.vocabulary, "The role of the user", required=True)
+    orgs = RefList(
+        ORG,
+        _role.org_id,
+        Rows(_is_in_orgs, _make_preference_keys(_role)),
+        "The orgs at which the user has this role, the main one first",
+        required=True,
+    )
 
 
 class Enrollment(records.EnrollmentRecord):
     """An enrollment of 1.1."""
 
-    role = Token(tables.enrollments.c.role, NARROW_ENROLLMENT_ROLE, required=True)
+    role = Token(tables.enrollments.c.role, NARROW_ENROLLMENT_ROLE, "The role of the user in the class", required=True)
 
 
 class Demographics(records.DemographicsRecord):
     """Demographics of 1.1."""
 
-    sex = Token(tables.demographics.c.sex, NARROW_SEX)
+    sex = Token(tables.demographics.c.sex, NARROW_SEX, "The sex")

@@ -41,26 +41,30 @@ def replace_absent(text: ColumnElement[str]) -> ColumnElement[str]:
 class Org(records.OrgRecord):
     """An org of 1.2."""
 
-    type = Token(tables.orgs.c.type, ORG_TYPES, required=True)
-    identifier = Text(replace_absent(tables.orgs.c.identifier), required=True)
+    type = Token(tables.orgs.c.type, ORG_TYPES, "The kind of org", required=True)
+    identifier = Text(
+        replace_absent(tables.orgs.c.identifier), "The number of the org at the state or district", required=True
+    )
 
 
 class AcademicSession(records.AcademicSessionRecord):
     """An academic session of 1.2."""
 
-    type = Token(tables.academic_sessions.c.type, SESSION_TYPES, required=True)
+    type = Token(tables.academic_sessions.c.type, SESSION_TYPES, "The kind of session", required=True)
 
 
 class Course(records.CourseRecord):
     """A course of 1.2."""
 
-    courseCode = Text(replace_absent(tables.courses.c.course_code), required=True)
+    courseCode = Text(
+        replace_absent(tables.courses.c.course_code), "The code by which people know the course", required=True
+    )
 
 
 class Class(records.ClassRecord):
     """A class of 1.2."""
 
-    classType = Token(tables.classes.c.class_type, CLASS_TYPES)
+    classType = Token(tables.classes.c.class_type, CLASS_TYPES, "The kind of class")
 
 
 _users = tables.users.c
@@ -70,13 +74,15 @@ _role = tables.user_roles.c
 class Role(StrictSchema):
     """A role that a user has at an org."""
 
-    roleType = Token(_role.role_type, ROLE_TYPES, required=True)
-    role = Token(_role.role, USER_ROLES, required=True)
+    roleType = Token(_role.role_type, ROLE_TYPES, "Whether this is the main role at the org", required=True)
+    role = Token(_role.role, USER_ROLES, "The role", required=True)
     # `_is_visible_role` selects only roles at orgs that the caller may see.
-    org = Ref(ORG, _role.org_id, visible=None, required=True)
-    userProfile = Address("users", _role.user_id, _role.profile_id)
-    beginDate = Day(_role.begin_date)
-    endDate = Day(_role.end_date)
+    org = Ref(ORG, _role.org_id, "The org at which the user has the role", visible=None, required=True)
+    userProfile = Address(
+        "users", _role.user_id, _role.profile_id, "The `profileId` of the account that the user has for this role"
+    )
+    beginDate = Day(_role.begin_date, "The first day of the role")
+    endDate = Day(_role.end_date, "The day after the last day of the role")
 
 
 _profile = tables.user_profiles.c
@@ -86,19 +92,21 @@ _credential = entries(_profile.credentials, "credential")
 class Credential(StrictSchema):
     """A user name in an application. The service never stores the password."""
 
-    type = Text(member(_credential, "type"), required=True)
-    username = Text(member(_credential, "username"), required=True)
+    type = Text(member(_credential, "type"), "The kind of credential", required=True)
+    username = Text(member(_credential, "username"), "The name with which the user logs in", required=True)
 
 
 class UserProfile(StrictSchema):
     """A user's account in an application of a vendor."""
 
-    profileId = Address("users", _profile.user_id, _profile.profile_id, required=True)
-    profileType = Text(_profile.profile_type, required=True)
-    vendorId = Text(_profile.vendor_id, required=True)
-    applicationId = Text(_profile.application_id)
-    description = Text(_profile.description)
-    credentials = ObjectList(Credential, Rows(lambda _rights: true(), (_credential.c.ordinality,)))
+    profileId = Address("users", _profile.user_id, _profile.profile_id, "The URL of the account", required=True)
+    profileType = Text(_profile.profile_type, "The kind of account", required=True)
+    vendorId = Text(_profile.vendor_id, "The vendor of the application", required=True)
+    applicationId = Text(_profile.application_id, "The application")
+    description = Text(_profile.description, "A text about the account")
+    credentials = ObjectList(
+        Credential, Rows(lambda _rights: true(), (_credential.c.ordinality,)), "The names with which the user logs in"
+    )
 
 
 def _is_visible_role(rights: ContentRights) -> ColumnElement[bool]:
@@ -110,27 +118,36 @@ def _is_visible_role(rights: ContentRights) -> ColumnElement[bool]:
 class User(records.UserRecord):
     """A user of 1.2."""
 
-    userMasterIdentifier = Text(_users.user_master_identifier)
-    username = Text(_users.username)
-    preferredFirstName = Text(_users.preferred_first_name)
-    preferredMiddleName = Text(_users.preferred_middle_name)
-    preferredLastName = Text(_users.preferred_last_name)
-    pronouns = Text(_users.pronouns)
-    roles = ObjectList(Role, Rows(_is_visible_role, (_role.ordinal,)), required=True)
-    userProfiles = ObjectList(
-        UserProfile, Rows(lambda _rights: _profile.user_id == _users.sourced_id, (_profile.profile_id,))
+    userMasterIdentifier = Text(
+        _users.user_master_identifier, "The identifier of the person in all systems of the district"
     )
-    primaryOrg = Ref(ORG, _users.primary_org_id, visible=lambda org_id, _rights: org_id_is_granted(org_id))
+    username = Text(_users.username, "The name with which the user logs in")
+    preferredFirstName = Text(_users.preferred_first_name, "The first name that the user prefers")
+    preferredMiddleName = Text(_users.preferred_middle_name, "The middle name that the user prefers")
+    preferredLastName = Text(_users.preferred_last_name, "The last name that the user prefers")
+    pronouns = Text(_users.pronouns, "The pronouns of the user")
+    roles = ObjectList(Role, Rows(_is_visible_role, (_role.ordinal,)), "The roles of the user at orgs", required=True)
+    userProfiles = ObjectList(
+        UserProfile,
+        Rows(lambda _rights: _profile.user_id == _users.sourced_id, (_profile.profile_id,)),
+        "The accounts of the user in applications",
+    )
+    primaryOrg = Ref(
+        ORG,
+        _users.primary_org_id,
+        "The main org of the user",
+        visible=lambda org_id, _rights: org_id_is_granted(org_id),
+    )
     resources = Unserved(RESOURCE)
 
 
 class Enrollment(records.EnrollmentRecord):
     """An enrollment of 1.2."""
 
-    role = Token(tables.enrollments.c.role, ENROLLMENT_ROLES, required=True)
+    role = Token(tables.enrollments.c.role, ENROLLMENT_ROLES, "The role of the user in the class", required=True)
 
 
 class Demographics(records.DemographicsRecord):
     """Demographics of 1.2."""
 
-    sex = Token(tables.demographics.c.sex, SEXES)
+    sex = Token(tables.demographics.c.sex, SEXES, "The sex")

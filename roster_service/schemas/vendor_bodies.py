@@ -7,7 +7,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
-from roster_service.schemas.kinds import StrictSchema
+from roster_service.schemas.kinds import StrictSchema, describe
 from roster_service.schemas.students import INCLUDES, Student
 
 MAX_STUDENTS = 5000
@@ -49,54 +49,85 @@ class RequestInstant(fields.AwareDateTime):
 class LoginRequest(StrictSchema):
     """The vendor's e-mail and password."""
 
-    email = make_text(required=True)
-    password = make_text(required=True)
+    email = make_text(
+        required=True, metadata=describe("The e-mail address of the vendor's account", example="writing@example.com")
+    )
+    password = make_text(
+        required=True, metadata=describe("The password of the account", example="the password of the account")
+    )
 
 
 class LoginAnswer(StrictSchema):
     """A permission token (PJWT) and its lifetime; `expiresIn` is in seconds."""
 
-    token = fields.String(required=True)
-    tokenType = fields.String(required=True, validate=validate.OneOf(("Bearer",)))
-    expiresIn = fields.Integer(required=True)
-    expiresAt = fields.DateTime(required=True)
+    token = fields.String(
+        required=True,
+        metadata=describe("The permission token, for `Authorization: Bearer`", example="eyJhbGciOiJFUzI1NiJ9.e30.sig"),
+    )
+    tokenType = fields.String(
+        required=True, validate=validate.OneOf(("Bearer",)), metadata=describe("The kind of token", example="Bearer")
+    )
+    expiresIn = fields.Integer(required=True, metadata=describe("Its validity in seconds", example=86_400))
+    expiresAt = fields.DateTime(
+        required=True, metadata=describe("The instant at which it ends", example="2026-11-22T02:00:00.000Z")
+    )
 
 
 class StudentsRequest(StrictSchema):
     """A students query: which students, which parts of them, and which page."""
 
-    districtlea = make_text(required=True, metadata={"description": "The district's identifier"})
+    districtlea = make_text(required=True, metadata=describe("The district's identifier", example="01-0001"))
     schools = fields.List(
         make_text(),
         validate=validate.Length(1, MAX_SCHOOLS),
-        metadata={"description": "Only students of these schools of the district, by sourcedId"},
+        metadata=describe("Only students of these schools of the district, by sourcedId"),
     )
     modifiedSince = RequestInstant(
         format="iso",
         attribute="modified_since",
-        metadata={"description": "Only records changed at or after this instant, which must have a time zone"},
+        metadata=describe(
+            "Only records changed at or after this instant, which must have a time zone",
+            example="2026-11-20T02:00:00.000Z",
+        ),
     )
     include = fields.List(
         fields.String(validate=validate.OneOf(INCLUDES)),
-        metadata={"description": "Parts to add to each student; each needs the permission flag of the same name"},
+        metadata=describe(
+            "Parts to add to each student; each needs the permission flag of the same name", example=["contacts"]
+        ),
     )
-    limit = fields.Integer(strict=True, load_default=DEFAULT_STUDENTS, validate=validate.Range(1, MAX_STUDENTS))
-    offset = fields.Integer(strict=True, load_default=0, validate=validate.Range(0, MAX_STUDENTS_OFFSET))
+    limit = fields.Integer(
+        strict=True,
+        load_default=DEFAULT_STUDENTS,
+        validate=validate.Range(1, MAX_STUDENTS),
+        metadata=describe("The size of a page", example=1000),
+    )
+    offset = fields.Integer(
+        strict=True,
+        load_default=0,
+        validate=validate.Range(0, MAX_STUDENTS_OFFSET),
+        metadata=describe("How many students to skip", example=0),
+    )
 
 
 class StudentsAnswer(StrictSchema):
     """A page of students in the order of sourcedId. `nextOffset` is present while more students follow."""
 
-    students = fields.List(fields.Nested(Student), required=True)
-    total = fields.Integer(required=True)
-    limit = fields.Integer(required=True)
-    offset = fields.Integer(required=True)
-    nextOffset = fields.Integer()
+    students = fields.List(fields.Nested(Student), required=True, metadata=describe("The students of the page"))
+    total = fields.Integer(required=True, metadata=describe("The number of students on all pages", example=1000))
+    limit = fields.Integer(required=True, metadata=describe("The size of the page, as asked for", example=100))
+    offset = fields.Integer(required=True, metadata=describe("The number of skipped students", example=0))
+    nextOffset = fields.Integer(metadata=describe("The `offset` of the next page, if there is one", example=100))
 
 
 class Failure(StrictSchema):
     """The reason why the service refused a request."""
 
-    code = fields.String(required=True)
-    message = fields.String(required=True)
-    requestId = fields.String(required=True)
+    code = fields.String(required=True, metadata=describe("The code for programs", example="bad-request"))
+    message = fields.String(
+        required=True, metadata=describe("The reason for people", example="the `Content-Type` must be application/json")
+    )
+    requestId = fields.String(
+        required=True,
+        metadata=describe("The id of the request in the log of the service", example="0123456789abcdef"),
+    )

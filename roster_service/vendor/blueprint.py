@@ -10,7 +10,7 @@ from flask_smorest import Blueprint
 from marshmallow import Schema
 
 from roster_service.schemas.vendor_bodies import LoginAnswer, LoginRequest, StudentsAnswer, StudentsRequest
-from roster_service.vendor.openapi import TITLE, document, make_api
+from roster_service.vendor.openapi import document, make_api
 from roster_service.vendor.responses import ROOT
 from roster_service.vendor.views import RequestHandler, VendorServices, answer_login, answer_students, make_vendor_view
 from roster_service.web.request_facts import add_rate_headers
@@ -48,9 +48,10 @@ PATHS = (
 )
 
 
-def register_vendor(app: Flask, services: VendorServices) -> None:
-    """Registers the paths and their OpenAPI document."""
-    blueprint = Blueprint("vendor", __name__, url_prefix=ROOT, description=TITLE)
+def register_vendor(app: Flask, services: VendorServices, public_url: str | None) -> None:
+    """Registers the paths and their OpenAPI document. `public_url`: the address that clients use, None for the address
+    of each request."""
+    blueprint = Blueprint("vendor", __name__, url_prefix=ROOT)
     for path in PATHS:
         operation = document(
             path.name, path.summary, path.request, path.response, permission_token=path.permission_token
@@ -60,4 +61,4 @@ def register_vendor(app: Flask, services: VendorServices) -> None:
         vars(view)["provide_automatic_options"] = False
         blueprint.add_url_rule(f"/{path.name}", endpoint=path.name, view_func=view, methods=["POST"])
     blueprint.after_request(add_rate_headers)
-    make_api(app).register_blueprint(blueprint)
+    make_api(app, public_url).register_blueprint(blueprint)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Flask
-from flask_smorest import Api
 from marshmallow import Schema
 
 from roster_service import __version__
 from roster_service.access.throttling.rate_state import describe_headers
+from roster_service.schemas.examples import collect_field_examples, load_examples
+from roster_service.schemas.students import Student
 from roster_service.schemas.vendor_bodies import Failure
 from roster_service.vendor.responses import ROOT
+from roster_service.web.openapi import DocumentApi, make_body
 
-TITLE = "Vendor interface"
-
+TAG = {"name": "Vendor", "description": "Log in, then ask for students"}
 RATE_HEADERS = describe_headers()
 RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}}
 REFUSALS = {
@@ -30,30 +31,35 @@ REFUSALS = {
 KEYLESS = (403, 405)
 
 
-class VendorApi(Api):  # type: ignore[misc]  # flask-smorest has no types
-    """The OpenAPI document of this interface, without the error handlers of flask-smorest."""
-
-    ERROR_SCHEMA = Failure
-
-    def _register_error_handlers(self) -> None:
-        """Registers none: those of flask-smorest would answer for the whole application, in another format."""
-
-
-def make_api(app: Flask) -> VendorApi:
-    """Makes the document, which the application serves at `/v1/openapi.json`."""
-    app.config |= {
-        "VENDOR_API_TITLE": f"Roster Service: {TITLE}",
-        "VENDOR_API_VERSION": __version__,
-        "VENDOR_OPENAPI_VERSION": "3.0.3",
-        "VENDOR_OPENAPI_URL_PREFIX": ROOT,
-        "VENDOR_OPENAPI_JSON_PATH": "openapi.json",
-        "VENDOR_API_SPEC_OPTIONS": {
-            "info": {"description": "Log in with an API key, an e-mail and a password; then ask for students."}
+def make_api(app: Flask, public_url: str | None) -> DocumentApi:
+    """Makes the document, which the application serves at `/v1/openapi.json`. `public_url`: the address that clients
+    use, None for the address of each request."""
+    api = DocumentApi(
+        app,
+        name="vendor",
+        root=ROOT,
+        public_url=public_url,
+        info={
+            "title": "Roster Service: Vendor interface",
+            "version": "1",
+            "description": "The students of a district, for a vendor with an API key, an e-mail and a password. "
+            f"Roster Service {__version__} serves it.",
+        },
+        examples=collect_field_examples([(Student(), load_examples()["vendor"]["records"]["students"])]),
+        path_names={},
+    )
+    api.spec.tag(TAG)
+    schemes = {
+        "apiKey": {"type": "apiKey", "in": "header", "name": "x-api-key", "description": "The API key of the vendor"},
+        "permissionToken": {
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "JWT",
+            "description": "The `token` that the login gives",
         },
     }
-    api = VendorApi(app, config_prefix="VENDOR_")
-    api.spec.components.security_scheme("apiKey", {"type": "apiKey", "in": "header", "name": "x-api-key"})
-    api.spec.components.security_scheme("permissionToken", {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"})
+    for name, scheme in schemes.items():
+        api.spec.components.security_scheme(name, scheme)
     return api
 
 
@@ -63,23 +69,22 @@ def document(
     """Returns the OpenAPI operation of a path. `permission_token`: whether the path requires a permission token beside
     the API key."""
     responses: dict[str, Any] = {
-        "200": {
-            "description": summary,
-            "headers": RATE_HEADERS,
-            "content": {"application/json": {"schema": response}},
-        }
+        "200": {"description": summary, "headers": RATE_HEADERS, "content": make_body(response)}
     }
+    refusals = load_examples()["vendor"]["refusals"]
     for status, reason in REFUSALS.items():
         headers = ({} if status in KEYLESS else RATE_HEADERS) | (RETRY_AFTER if status in (429, 503) else {})
+        examples = {name: {"value": body} for name, body in refusals[str(status)].items()}
         responses[str(status)] = {
             "description": reason,
             "headers": headers,
-            "content": {"application/json": {"schema": Failure}},
+            "content": make_body(Failure, examples=examples),
         }
     return {
         "summary": summary,
         "operationId": name,
+        "tags": [TAG["name"]],
         "security": [{"apiKey": [], **({"permissionToken": []} if permission_token else {})}],
-        "requestBody": {"required": True, "content": {"application/json": {"schema": request}}},
+        "requestBody": {"required": True, "content": make_body(request)},
         "responses": responses,
     }

@@ -147,6 +147,7 @@ def list_roles(district: District) -> Iterator[Row]:
                 "roleType": "primary",
                 "role": person.role_1_2,
                 "beginDate": _format_day(district, *CALENDAR[0][2]) if person.child else "",
+                "endDate": _format_day(district, *CALENDAR[0][3]) if person.child else "",
                 "orgSourcedId": org,
                 "userProfileSourcedId": _make_profile_id(district, person) if _has_profile(person) else "",
             }

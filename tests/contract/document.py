@@ -65,15 +65,42 @@ def walk(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
             yield from walk(item, name)
 
 
+INLINED = re.compile("#/components/(parameters|responses|headers)/(.*)")
+
+
+def inline(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with its parameters, responses and headers in the places of the references to them."""
+
+    def replace(value: Any) -> Any:
+        if isinstance(value, list):
+            return [replace(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        found = INLINED.fullmatch(str(value.get("$ref")))
+        if found is not None:
+            return replace(document["components"][found[1]][found[2]])
+        return {name: replace(item) for name, item in value.items()}
+
+    return {**document, "paths": replace(document["paths"])}
+
+
 class Document:
     """One version's document."""
 
     def __init__(self, root: str, document: dict[str, Any]) -> None:
         self.root = root
         self.json = document
-        self.paths = {path.removeprefix(root): item["get"] for path, item in document["paths"].items()}
+        inlined = inline(document)
+        # The paths below the root, by the names of the specification: the document has the names of the standard.
+        self.documented = {
+            re.sub(r"\{(\w+)SourcedId\}", r"{\1Id}", path): path
+            for path, item in inlined["paths"].items()
+            if not any("servers" in operation for operation in item.values())
+        }
+        self.items = {template: inlined["paths"][path] for template, path in self.documented.items()}
+        self.paths = {template: item["get"] for template, item in self.items.items()}
         # Whoever asks for no `fields` gets whole records: the first alternative, required members and all.
-        self._bases = {False: document, True: _whole_records(document)}
+        self._bases = {False: inlined, True: _whole_records(inlined)}
         self._validators: dict[tuple[str, int, bool], Draft202012Validator] = {}
         self._held: set[tuple[str, int, bool, bytes]] = set()
 
@@ -153,7 +180,7 @@ class Document:
                 part.replace("~", "~0").replace("/", "~1")
                 for part in (
                     "paths",
-                    self.root + template,
+                    self.documented[template],
                     "get",
                     "responses",
                     str(status),
@@ -176,7 +203,7 @@ def _means(documented: str, given: str) -> bool:
 def _whole_records(document: dict[str, Any]) -> dict[str, Any]:
     """The document where `anyOf` (the whole record, or a selection of its fields) means the whole record."""
     narrowed = copy.deepcopy(document)
-    for _, value in list(walk(narrowed["paths"])):
+    for _, value in list(walk(narrowed["components"]["schemas"])):
         if isinstance(value, dict) and "anyOf" in value:
             value.update(value.pop("anyOf")[0])
     return narrowed

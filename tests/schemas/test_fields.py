@@ -102,14 +102,14 @@ def sql(expression: object) -> str:
 @pytest.mark.parametrize(
     ("field", "text"),
     [
-        pytest.param(Text(column("c")), "CAST(to_json(c) AS TEXT)", id="text"),
-        pytest.param(TextList(column("c")), "CAST(to_json(c) AS TEXT)", id="texts"),
+        pytest.param(Text(column("c"), ""), "CAST(to_json(c) AS TEXT)", id="text"),
+        pytest.param(TextList(column("c"), ""), "CAST(to_json(c) AS TEXT)", id="texts"),
         pytest.param(
-            Flag(column("c")), "CASE WHEN c THEN '\"true\"' WHEN (NOT c) THEN '\"false\"' ELSE NULL END", id="flag"
+            Flag(column("c"), ""), "CASE WHEN c THEN '\"true\"' WHEN (NOT c) THEN '\"false\"' ELSE NULL END", id="flag"
         ),
-        pytest.param(Day(column("c")), 'to_char(c, \'"\\""YYYY-MM-DD"\\""\')', id="day"),
+        pytest.param(Day(column("c"), ""), 'to_char(c, \'"\\""YYYY-MM-DD"\\""\')', id="day"),
         pytest.param(
-            Instant(column("c")),
+            Instant(column("c"), ""),
             'to_char(timezone(\'UTC\', c), \'"\\""YYYY-MM-DD"T"HH24:MI:SS.MS"Z\\""\')',
             id="instant",
         ),
@@ -120,18 +120,18 @@ def test_the_json_of_a_kind(field: Text, text: str) -> None:
 
 
 def test_a_reference_is_made_only_where_it_may_be_seen() -> None:
-    shown = Ref(ORG, column("c"), visible=lambda _id, _rights: column("seen") == true())
+    shown = Ref(ORG, column("c"), "", visible=lambda _id, _rights: column("seen") == true())
     assert "seen" in sql(shown.json(NOTHING))
     assert "seen" in sql(shown.source("sourcedId", NOTHING))
 
 
 def test_a_reference_must_say_who_may_see_it() -> None:
     with pytest.raises(TypeError, match="visible"):
-        Ref(ORG, column("c"))  # type: ignore[call-arg]
+        Ref(ORG, column("c"), "")  # type: ignore[call-arg]
 
 
 def test_metadata_that_is_hidden_cannot_be_asked_for() -> None:
-    hidden = Metadata(column("c"), lambda _rights: None)
+    hidden = Metadata(column("c"), lambda _rights: None, "")
     assert hidden.is_hidden(NOTHING)
     for ask in (lambda: hidden.json(NOTHING), lambda: hidden.source("key", NOTHING)):
         with pytest.raises(LookupError):

@@ -1,0 +1,118 @@
+"""What the OpenAPI documents of all interfaces share: how flask-smorest makes and serves them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Flask, Response, request
+from flask_smorest import Api, Blueprint
+from flask_smorest.spec.plugins import FlaskPlugin
+from marshmallow import fields
+
+from roster_service.schemas.examples import EXAMPLE_ROOT, FieldExamples
+
+OPENAPI_VERSION = "3.0.3"
+LICENSE = {"name": "MIT", "url": "https://opensource.org/license/mit"}
+
+
+class RelativePaths(FlaskPlugin):  # type: ignore[misc]  # flask-smorest has no types
+    """Writes the paths of a document relative to the root of its interface."""
+
+    def __init__(self, root: str, path_names: Mapping[str, str]) -> None:
+        """`path_names`: the names of path parameters that the document calls otherwise than the rules of Flask."""
+        super().__init__()
+        self._root = root
+        self._path_names = path_names
+
+    def path_helper(self, rule: Any = None, **_more: Any) -> str | None:
+        """Returns the path of a rule of Flask; None for a path that is given as it is."""
+        if rule is None:
+            return None
+        path: str = self.flaskpath2openapi(rule.rule).removeprefix(self._root)
+        for name, documented in self._path_names.items():
+            path = path.replace(f"{{{name}}}", f"{{{documented}}}")
+        return path
+
+
+class DocumentApi(Api):  # type: ignore[misc]
+    """The OpenAPI document of an interface, without the error handlers, default responses, headers and tags that
+    flask-smorest adds to every document."""
+
+    DEFAULT_ERROR_RESPONSE_NAME = None
+
+    def __init__(
+        self,
+        app: Flask,
+        *,
+        name: str,
+        root: str,
+        public_url: str | None,
+        info: Mapping[str, Any],
+        examples: FieldExamples,
+        path_names: Mapping[str, str],
+    ) -> None:
+        """`name`: a prefix for the settings of flask-smorest; `root`: the path of the interface; `public_url`: the
+        address that clients use, None for the address of each request; `examples`: of the fields of its schemas;
+        `path_names`: see `RelativePaths`."""
+        self._public_url = public_url
+        prefix = f"{name.upper()}_"
+        app.config |= {
+            f"{prefix}API_TITLE": info["title"],
+            f"{prefix}API_VERSION": info["version"],
+            f"{prefix}OPENAPI_VERSION": OPENAPI_VERSION,
+            f"{prefix}OPENAPI_URL_PREFIX": root,
+            f"{prefix}OPENAPI_JSON_PATH": "openapi.json",
+            f"{prefix}API_SPEC_OPTIONS": {
+                "info": {**info, "license": LICENSE},
+                "servers": [{"url": EXAMPLE_ROOT + root}],
+            },
+        }
+        super().__init__(app, config_prefix=prefix, spec_kwargs={"flask_plugin": RelativePaths(root, path_names)})
+        self.ma_plugin.converter.add_attribute_function(_make_example_function(examples))
+
+    def register_blueprint(self, blueprint: Blueprint) -> None:
+        """Registers a blueprint in the application, and its paths in the document."""
+        self._app.register_blueprint(blueprint)
+        blueprint.register_views_in_doc(self, self._app, self.spec, name=blueprint.name, parameters=None)
+
+    def _register_error_handlers(self) -> None:
+        """Registers none: flask-smorest's handlers would change the error bodies of the whole application."""
+
+    def _register_responses(self) -> None:
+        """Registers none: each interface describes its responses."""
+
+    def _register_etag_headers(self) -> None:
+        """Registers none."""
+
+    def _register_pagination_header(self) -> None:
+        """Registers none: it would add a schema that no response has."""
+
+    def show_document(self) -> Response:
+        """Returns the document, with the address that the client uses."""
+        root = self._public_url or request.host_url.rstrip("/")
+        text = json.dumps(self.spec.to_dict(), ensure_ascii=False, indent=1)
+        return Response(text.replace(EXAMPLE_ROOT, json.dumps(root)[1:-1]), mimetype="application/json")
+
+    _openapi_json = show_document
+
+
+def refer(kind: str, name: str) -> dict[str, str]:
+    """Returns a reference to a component of a document."""
+    return {"$ref": f"#/components/{kind}/{name}"}
+
+
+def make_body(schema: Any, **more: Any) -> dict[str, Any]:
+    """Returns the OpenAPI `content` of a JSON body. `more`: its examples."""
+    return {"application/json": {"schema": schema, **more}}
+
+
+def _make_example_function(examples: FieldExamples) -> Any:
+    def give_example(_converter: Any, field: fields.Field[Any], ret: Any) -> dict[str, Any]:
+        """Returns the example of a field, as apispec merges it into the description of the field."""
+        own = examples.get(type(field.parent).__name__, {})
+        name = field.data_key or str(field.name)
+        return {"example": own[name]} if name in own else {}
+
+    return give_example
