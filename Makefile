@@ -11,7 +11,7 @@ LOCKS := deploy/locks
 SPREAD := --numprocesses auto --maxprocesses 4 --dist worksteal
 SOURCES := roster_service sync_scripts grammar tests docs wsgi.py
 
-.PHONY: help run test test-long faults check sync check-long style types imports audit alone lock clean
+.PHONY: help run test test-long conformance faults check sync check-long style types imports audit alone lock clean
 .PHONY: bench bench-filter bench-sync bench-locks docs
 
 help: ## List the tasks
@@ -41,10 +41,13 @@ sync: $(VENV)/.service ## Load the export of every enabled feed, then purge; wha
 
 test: $(VENV)/.test ## Run the tests on a real PostgreSQL (the embedded one, or ROSTER_TEST_DATABASE_URL), but for the long ones
 	@$(BIN)/python -m pytest $(SPREAD) tests/grammar --cov=oneroster_filter --cov-branch --cov-report= --cov-fail-under=100
-	@$(BIN)/python -m pytest $(SPREAD) --ignore=tests/grammar --ignore=tests/faults
+	@$(BIN)/python -m pytest $(SPREAD) --ignore=tests/grammar --ignore=tests/faults --ignore=tests/conformance
 
 test-long: ## Run the tests with the long ones, as CI does: starts of the service, the examples of the documentation, more repetitions
 	@TESTS=long $(MAKE) test
+
+conformance: $(VENV)/.test ## Hold all 41 paths of OneRoster 1.2 against the official OpenAPI document, the file that OPENAPI names
+	@ONEROSTER_OPENAPI=$(OPENAPI) $(BIN)/python -m pytest -rs tests/conformance
 
 faults: $(VENV)/.test ## Test the service while its processes, its database and its tables are killed, locked or away; CI does, too
 	@$(BIN)/python -m pytest $(SPREAD) tests/faults
