@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 OUTER = {
     "README.md": "index.md",
     "grammar/README.md": "library.md",
+    "grammar/docs/adaptors.md": "library-adaptors.md",
     "SECURITY.md": "security.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",

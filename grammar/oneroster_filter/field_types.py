@@ -49,6 +49,9 @@ class FieldTypes(Mapping[str, FieldType]):
     Args:
         types: Types by field name. A name ending in `.*` is an open prefix: it allows any name below it. A bare `Kind`
             means `FieldType(kind)`.
+
+    Raises:
+        TypeError: A type is neither a `FieldType` nor a `Kind`. `field_types` also takes types of Python.
     """
 
     __slots__ = ("_deepest", "_hash", "_types")
@@ -57,6 +60,9 @@ class FieldTypes(Mapping[str, FieldType]):
         self._types = {
             name: type_ if isinstance(type_, FieldType) else FieldType(type_) for name, type_ in types.items()
         }
+        wrong = next((name for name, type_ in self._types.items() if not isinstance(type_.kind, Kind)), None)
+        if wrong is not None:
+            raise TypeError(f"{wrong}: a FieldType or a Kind is allowed, not {types[wrong]!r}")
         self._hash = hash(frozenset(self._types.items()))
         # The number of names in the longest open prefix. `path` tries no longer ones: the author of a filter
         # decides the number of names, and each try joins all names before it, so trying all would take quadratic time.

@@ -1,7 +1,4 @@
-"""SQL constructs whose syntax differs between databases: text comparison, case folding and lists.
-
-Each construct is one class with a template for each dialect. SQLAlchemy itself provides everything else.
-"""
+"""SQLAlchemy constructs of the templates in `sql_templates.py`: comparisons, folded text, and lists as bound values."""
 
 import json
 from collections.abc import Sequence
@@ -10,57 +7,64 @@ from typing import Any, ClassVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql import operators
 from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.elements import Grouping
 from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.sql.operators import OperatorType
 from sqlalchemy.types import TypeEngine
 
-from oneroster_filter.folding import DOTTED_I, FINAL_SIGMA, PLAIN_I, SIGMA, fold
-
-FOLD_FUNCTION = "oneroster_fold"
-"""The name of `fold` as a function of a SQLite connection."""
+from oneroster_filter.field_types import Kind
+from oneroster_filter.sql_templates import COMPARISONS, DEFAULT, SYNTAXES, Key, quote_name
 
 
 class DialectTemplate(FunctionElement[Any]):
-    """An expression made from its operands by a template, one for each dialect."""
+    """An expression made from its operands by a template, one for each database."""
 
+    # SQLAlchemy asks for the name with each operand. An attribute that is missing would take a third of all the time.
+    name = "oneroster_filter"
     inherit_cache = True
     templates: ClassVar[dict[str, str]]
-    """Templates by the name of the dialect; `default` is for all others."""
+    """Templates by the name of the database."""
+    against: ClassVar[OperatorType] = operators.comma_op
+    """The operator beside the operands, which decides whether they need parentheses."""
 
 
 @compiles(DialectTemplate)
 def _compile_template(element: DialectTemplate, compiler: SQLCompiler, **options: Any) -> str:
     # The dialect of a connection to MariaDB may be named `mysql`.
     name = "mariadb" if getattr(compiler.dialect, "is_mariadb", False) else compiler.dialect.name
-    template = element.templates.get(name, element.templates["default"])
-    return template.format(*(compiler.process(operand, **options) for operand in element.clauses))
+    template = element.templates.get(name, element.templates[DEFAULT])
+    operands = (operand.self_group(against=element.against) for operand in element.clauses)
+    return template.format(*(compiler.process(operand, **options) for operand in operands))
 
 
-class Exact(DialectTemplate):
-    """A text that is compared for equality by code points.
+class Comparison(DialectTemplate):
+    """A comparison of kind and operator. Its operands are the source of the field and the bound values."""
 
-    PostgreSQL needs no COLLATE for this: all its deterministic collations compare bytes for equality, and another
-    collation than the column's would prevent the use of an index.
-    """
-
-    type = sa.Text()
+    type = sa.Boolean()
     inherit_cache = True
-    templates: ClassVar = {
-        "sqlite": "({}) COLLATE BINARY",
-        "mysql": "({}) COLLATE utf8mb4_0900_bin",
-        "mariadb": "({}) COLLATE utf8mb4_nopad_bin",
-        "default": "({})",
-    }
+
+    def self_group(self, against: OperatorType | None = None) -> sa.ColumnElement[Any]:  # type: ignore[override]
+        """Return the comparison in parentheses where an operator around it needs them, as of any comparison."""
+        return Grouping(self) if operators.is_precedent(operators.eq, against) else self
+
+    def __invert__(self) -> sa.ColumnElement[bool]:
+        return ~Grouping(self)
 
 
-class Ordered(Exact):
-    """A text that is ordered by code points."""
+def _make_comparison(key: Key) -> type[Comparison]:
+    kind, operator = key
+    templates = {name: comparisons[key] for name, comparisons in COMPARISONS.items()}
+    # One class for each comparison: SQLAlchemy's cache of compiled statements tells constructs by their class.
+    # In the other templates, the source is in parentheses or an argument.
+    against = operators.eq if kind in (Kind.FLAG, Kind.INSTANT, Kind.DAY) else operators.comma_op
+    members = {"inherit_cache": True, "templates": templates, "against": against}
+    return type(f"{kind.name}_{operator.name}", (Comparison,), members)
 
-    inherit_cache = True
-    templates: ClassVar = {**Exact.templates, "postgresql": '({}) COLLATE "C"'}
 
-
-_FOLD_TEMPLATE = f"replace(lower(replace({{}}, '{DOTTED_I}', '{PLAIN_I}')), '{FINAL_SIGMA}', '{SIGMA}')"
+COMPARISON_CLASSES: dict[Key, type[Comparison]] = {key: _make_comparison(key) for key in COMPARISONS[DEFAULT]}
+"""The construct of each comparison."""
 
 
 class Folded(DialectTemplate):
@@ -68,36 +72,7 @@ class Folded(DialectTemplate):
 
     type = sa.Text()
     inherit_cache = True
-    templates: ClassVar = {
-        "sqlite": f"{FOLD_FUNCTION}({{0}})",
-        "postgresql": _FOLD_TEMPLATE.format("({0}) COLLATE {1}"),
-        **{name: _FOLD_TEMPLATE.format(Exact.templates[name].replace("{}", "{0}")) for name in ("mysql", "mariadb")},
-        "default": _FOLD_TEMPLATE.format("{0}"),
-    }
-
-
-class HasAll(DialectTemplate):
-    """Whether a list contains every item of another. The operands are the column and a bound `TextList`."""
-
-    type = sa.Boolean()
-    inherit_cache = True
-    templates: ClassVar = {
-        "postgresql": "(CAST({0} AS TEXT[]) @> CAST({1} AS TEXT[]))",
-        "sqlite": "(NOT EXISTS (SELECT value FROM json_each({1}) EXCEPT SELECT value FROM json_each({0})))",
-        "default": "JSON_CONTAINS({0}, {1})",
-    }
-
-
-class HasAny(DialectTemplate):
-    """Whether a list contains any item of another. The operands are the column and a bound `TextList`."""
-
-    type = sa.Boolean()
-    inherit_cache = True
-    templates: ClassVar = {
-        "postgresql": "(CAST({0} AS TEXT[]) && CAST({1} AS TEXT[]))",
-        "sqlite": "EXISTS (SELECT value FROM json_each({1}) INTERSECT SELECT value FROM json_each({0}))",
-        "default": "JSON_OVERLAPS({0}, {1})",
-    }
+    templates: ClassVar = {name: syntax.folded for name, syntax in SYNTAXES.items()}
 
 
 class TextList(sa.TypeDecorator[Sequence[str]]):
@@ -126,21 +101,4 @@ def folded(text: sa.ColumnExpressionArgument[Any], collation: str) -> sa.ColumnE
     Returns:
         The expression that `sqlalchemy_where` compares.
     """
-    quoted = '"{}"'.format(collation.replace('"', '""'))
-    return Folded(text, sa.literal_column(quoted))
-
-
-def add_sqlite_functions(connection: Any, record: object = None) -> None:
-    """Add the function for `~` to a SQLite connection, because SQLite's own `lower` knows only ASCII.
-
-    Use it as a listener: `sqlalchemy.event.listen(engine, "connect", add_sqlite_functions)`.
-
-    Args:
-        connection: The driver's connection.
-        record: The second argument of SQLAlchemy's event; not used.
-    """
-    connection.create_function(FOLD_FUNCTION, 1, _fold_or_null, deterministic=True)
-
-
-def _fold_or_null(text: str | None) -> str | None:
-    return None if text is None else fold(text)
+    return Folded(text, sa.literal_column(quote_name(collation)))

@@ -13,7 +13,8 @@ from sqlalchemy.types import TypeEngine
 from oneroster_filter.check import TypedClause, TypedExpr
 from oneroster_filter.field_types import Kind
 from oneroster_filter.nodes import clauses
-from oneroster_filter.sql_where import Source, Through, sqlalchemy_where
+from oneroster_filter.sources import Through
+from oneroster_filter.sql_where import Source, sqlalchemy_where
 
 DIALECTS: dict[str, Callable[..., Dialect]] = {"mysql": MySQLDialect, "postgresql": PGDialect, "sqlite": SQLiteDialect}
 """The dialects without a driver, so that the SQL has no driver-specific placeholders."""

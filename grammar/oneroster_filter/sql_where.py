@@ -1,46 +1,23 @@
 """Compiles a checked expression to a SQL condition, as a SQLAlchemy expression.
 
-Every value is bound, and expressions of the same shape give the same SQL. For an absent value a comparison is NULL,
-which WHERE treats as false; `!=` is compiled so that it is true.
+Every value is bound, and expressions of the same shape give the same SQL.
 """
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import date, datetime
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy.types import TypeEngine
 
 from oneroster_filter.check import TypedClause, TypedExpr
-from oneroster_filter.errors import ColumnError
 from oneroster_filter.field_types import Kind
 from oneroster_filter.nodes import Operator, fold_tree
-from oneroster_filter.sql_constructs import Exact, HasAll, HasAny, Ordered, TextList, folded
-from oneroster_filter.values import Span
-
-ICU_ROOT = "und-x-icu"
-"""A collation of every PostgreSQL that is built with ICU, as in all distributions."""
-
-ESCAPE = "/"
-"""The escape character of LIKE patterns. The default, a backslash, does not work on every database."""
+from oneroster_filter.sources import Through, find_source
+from oneroster_filter.sql_constructs import COMPARISON_CLASSES, TextList
+from oneroster_filter.sql_templates import ICU_ROOT, list_bound_values, quote_name
 
 Condition: TypeAlias = sa.ColumnElement[bool]
-
-
-@dataclass(frozen=True)
-class Through:
-    """The source of a `many` field, whose values are in other rows.
-
-    Args:
-        element: The expression of one value: `role.c.role`.
-        wrap: Converts a condition on one value into a condition on the record, by an EXISTS around it.
-    """
-
-    element: sa.ColumnExpressionArgument[Any]
-    wrap: Callable[[Condition], Condition]
+"""A condition for WHERE."""
 
 
 class FilterValue(sa.BindParameter[Any]):
@@ -50,13 +27,17 @@ class FilterValue(sa.BindParameter[Any]):
 
 
 Source: TypeAlias = "sa.ColumnExpressionArgument[Any] | Through"
+"""The source of a field: a column, an ORM attribute or an expression; for a field with many values, a `Through`."""
+
 Columns: TypeAlias = "Mapping[str, Source] | Callable[[str], Source]"
-Comparison: TypeAlias = Callable[[Any, Any], Condition]
-Comparisons: TypeAlias = Mapping[tuple[Kind, Operator], Comparison]
+"""The sources of all fields, by the dotted name of the field."""
+
+Contains: TypeAlias = Callable[[Any, Any], Condition]
+"""Makes the condition of `~` on a text from the source of the text and the bound value."""
 
 
 def sqlalchemy_where(
-    typed: TypedExpr, columns: Columns, *, collation: str = ICU_ROOT, contains: Comparison | None = None
+    typed: TypedExpr, columns: Columns, *, collation: str = ICU_ROOT, contains: Contains | None = None
 ) -> Condition:
     """Compile a checked expression to a condition for WHERE.
 
@@ -77,101 +58,56 @@ def sqlalchemy_where(
     Raises:
         ColumnError: A field has no column, a `many` field has no `Through`, or another field has one.
     """
-    find = columns.__getitem__ if isinstance(columns, Mapping) else columns
-    comparisons = _make_comparisons(collation)
-    if contains is not None:
-        own: Comparison = lambda source, value: contains(source, _bind_text(value))  # noqa: E731  (as the others are)
-        comparisons = {**comparisons, (Kind.TEXT, Operator.CONTAINS): own}
+
+    def compare(clause: TypedClause, operator: Operator, source: Any) -> Condition:
+        key = (clause.type.kind, operator)
+        is_contains = key == (Kind.TEXT, Operator.CONTAINS)
+        if is_contains and contains is not None:
+            return contains(source, _bind(clause.value, sa.Text()))
+        type_ = _find_type(clause.type.kind, source)
+        operands: list[Any] = [_bind(_adapt(value, type_), type_) for value in list_bound_values(key, clause.value)]
+        if is_contains:
+            operands.append(sa.literal_column(quote_name(collation)))
+        return COMPARISON_CLASSES[key](source, *operands)
 
     def compile_clause(clause: TypedClause) -> Condition:
-        try:
-            source = find(clause.field)
-        except KeyError as error:
-            raise ColumnError(clause.field, "there is no column for this field") from error
-        if isinstance(source, Through) is not clause.type.many:
-            raise ColumnError(
-                clause.field, "a field with many values needs a Through, and other fields must not have one"
-            )
-        if isinstance(source, Through):
-            return _compile_through(clause, source, comparisons)
-        return comparisons[clause.type.kind, clause.operator](source, clause.value)
+        source = find_source(clause, columns)
+        if not isinstance(source, Through):
+            return compare(clause, clause.operator, source)
+        if clause.operator is not Operator.NOT_EQUAL:
+            return _wrap(source, compare(clause, clause.operator, source.element))
+        # No value is equal.
+        return sa.not_(_wrap(source, compare(clause, Operator.EQUAL, source.element)))
 
     return fold_tree(
         typed, compile_clause, lambda conditions: sa.and_(*conditions), lambda conditions: sa.or_(*conditions)
     )
 
 
-def _compile_through(clause: TypedClause, source: Through, comparisons: Comparisons) -> Condition:
-    """Compile a clause on a `many` field: any value satisfies the comparison, or, for `!=`, no value is equal."""
-    if clause.operator is Operator.NOT_EQUAL:
-        return sa.not_(source.wrap(comparisons[clause.type.kind, Operator.EQUAL](source.element, clause.value)))
-    return source.wrap(comparisons[clause.type.kind, clause.operator](source.element, clause.value))
+_TYPES: dict[Kind, TypeEngine[Any]] = {
+    Kind.TEXT: sa.Text(),
+    Kind.FLAG: sa.Boolean(),
+    Kind.INSTANT: sa.DateTime(timezone=True),
+    Kind.DAY: sa.Date(),
+    Kind.TEXTS: TextList(),
+}
+_WITHOUT_ZONE = sa.DateTime()
+
+
+def _wrap(source: Through, condition: Condition) -> Condition:
+    wrapped: Condition = source.wrap(condition)
+    return wrapped
+
+
+def _find_type(kind: Kind, source: Any) -> TypeEngine[Any]:
+    """Return the type of the bound values: without a zone if the column has none, because PostgreSQL would convert the
+    column by the session's time zone."""
+    return _TYPES[kind] if kind is not Kind.INSTANT or getattr(source.type, "timezone", True) else _WITHOUT_ZONE
+
+
+def _adapt(value: Any, type_: TypeEngine[Any]) -> Any:
+    return value.replace(tzinfo=None) if type_ is _WITHOUT_ZONE else value
 
 
 def _bind(value: object, type_: TypeEngine[Any]) -> FilterValue:
     return FilterValue(None, value, type_=type_, unique=True)
-
-
-def _bind_text(value: str) -> sa.BindParameter[Any]:
-    return _bind(value, sa.Text())
-
-
-def _bind_day(value: date) -> sa.BindParameter[Any]:
-    return _bind(value, sa.Date())
-
-
-def _bind_instant(source: Any, value: datetime) -> sa.BindParameter[Any]:
-    """Bind an instant in the column's type. Otherwise PostgreSQL would convert it by the session's time zone."""
-    zoned = getattr(source.type, "timezone", True)
-    return _bind(value if zoned else value.replace(tzinfo=None), sa.DateTime(timezone=zoned))
-
-
-def _compare_within(source: Any, span: Span) -> Condition:
-    condition: Condition = source.between(_bind_instant(source, span.first), _bind_instant(source, span.last))
-    return condition
-
-
-def _compare_has_all(source: Any, items: tuple[str, ...]) -> Condition:
-    return HasAll(source, _bind(items, TextList()))
-
-
-def _negate(comparison: Comparison) -> Comparison:
-    return lambda source, value: sa.not_(sa.func.coalesce(comparison(source, value), sa.false()))
-
-
-def _make_pattern(value: str) -> str:
-    """Return the LIKE pattern for texts that contain the value, with the wildcards of the value escaped."""
-    return "%" + re.sub(f"[%_{ESCAPE}]", rf"{ESCAPE}\g<0>", value) + "%"
-
-
-@lru_cache(maxsize=64)
-def _make_comparisons(collation: str) -> Comparisons:
-    """Return the comparison of each kind and operator. For `!=`, planners estimate IS DISTINCT FROM better than NOT."""
-    return {
-        (Kind.TEXT, Operator.EQUAL): lambda source, value: Exact(source) == _bind_text(value),
-        (Kind.TEXT, Operator.NOT_EQUAL): lambda source, value: Exact(source).is_distinct_from(_bind_text(value)),
-        (Kind.TEXT, Operator.GREATER): lambda source, value: Ordered(source) > _bind_text(value),
-        (Kind.TEXT, Operator.GREATER_OR_EQUAL): lambda source, value: Ordered(source) >= _bind_text(value),
-        (Kind.TEXT, Operator.LESS): lambda source, value: Ordered(source) < _bind_text(value),
-        (Kind.TEXT, Operator.LESS_OR_EQUAL): lambda source, value: Ordered(source) <= _bind_text(value),
-        (Kind.TEXT, Operator.CONTAINS): lambda source, value: folded(source, collation).like(
-            folded(_bind_text(_make_pattern(value)), collation), escape=ESCAPE
-        ),
-        (Kind.FLAG, Operator.EQUAL): lambda source, value: source == _bind(value, sa.Boolean()),
-        (Kind.FLAG, Operator.NOT_EQUAL): lambda source, value: source.is_distinct_from(_bind(value, sa.Boolean())),
-        (Kind.INSTANT, Operator.EQUAL): _compare_within,
-        (Kind.INSTANT, Operator.NOT_EQUAL): _negate(_compare_within),
-        (Kind.INSTANT, Operator.GREATER): lambda source, span: source > _bind_instant(source, span.last),
-        (Kind.INSTANT, Operator.GREATER_OR_EQUAL): lambda source, span: source >= _bind_instant(source, span.first),
-        (Kind.INSTANT, Operator.LESS): lambda source, span: source < _bind_instant(source, span.first),
-        (Kind.INSTANT, Operator.LESS_OR_EQUAL): lambda source, span: source <= _bind_instant(source, span.last),
-        (Kind.DAY, Operator.EQUAL): lambda source, value: source == _bind_day(value),
-        (Kind.DAY, Operator.NOT_EQUAL): lambda source, value: source.is_distinct_from(_bind_day(value)),
-        (Kind.DAY, Operator.GREATER): lambda source, value: source > _bind_day(value),
-        (Kind.DAY, Operator.GREATER_OR_EQUAL): lambda source, value: source >= _bind_day(value),
-        (Kind.DAY, Operator.LESS): lambda source, value: source < _bind_day(value),
-        (Kind.DAY, Operator.LESS_OR_EQUAL): lambda source, value: source <= _bind_day(value),
-        (Kind.TEXTS, Operator.EQUAL): _compare_has_all,
-        (Kind.TEXTS, Operator.NOT_EQUAL): _negate(_compare_has_all),
-        (Kind.TEXTS, Operator.CONTAINS): lambda source, items: HasAny(source, _bind(items, TextList())),
-    }

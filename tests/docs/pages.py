@@ -11,6 +11,7 @@ TODAY = sorted(
     path
     for path in (
         *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "grammar" / "docs").glob("*.md"),
         *(ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md", "grammar/README.md")),
     )
     if path.exists()

@@ -176,6 +176,34 @@ def test_of_nothing_else(source: object) -> None:
         field_types(source)
 
 
+def test_of_a_mapping_types_of_python_are_read_as_those_of_a_class() -> None:
+    assert field_types(
+        {"a": str, "b": date | None, "c": list[str], "d": Ref, "e": list[Role], "f": dict[str, str], "g.*": str}
+    ) == {
+        "a": TEXT,
+        "b": DAY,
+        "c": TEXTS,
+        "d.sourcedId": TEXT,
+        "d.href": TEXT,
+        "e.role": many(Kind.TEXT),
+        "e.begin": many(Kind.DAY),
+        "f.*": TEXT,
+        "g.*": TEXT,
+    }
+
+
+@pytest.mark.parametrize("wrong", [int, "text", None, 7, list[int], str | int], ids=repr)
+def test_of_a_mapping_what_is_no_type_is_refused_with_those_that_are_allowed(wrong: object) -> None:
+    with pytest.raises(TypeError, match=r"a: .* is no type of a field; write a FieldType, a Kind, or one of"):
+        field_types({"b": str, "a": wrong})
+
+
+@pytest.mark.parametrize("wrong", [str, "text", None])
+def test_field_types_hold_only_types(wrong: object) -> None:
+    with pytest.raises(TypeError, match="a: a FieldType or a Kind is allowed"):
+        FieldTypes({"a": wrong})
+
+
 def test_field_types_are_their_own_source() -> None:
     types = FieldTypes({"a": Kind.TEXT})
 

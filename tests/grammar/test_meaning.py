@@ -1,45 +1,93 @@
-"""One meaning: SQLite, PostgreSQL and the plain predicate choose the same records."""
+"""One meaning: every back end chooses the records that a plain model chooses."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from oneroster_filter import Expr, check, parse, predicate, sqlalchemy_where, to_text
+from oneroster_filter import Expr, check, parse, to_text
 
 from tests.extent import examples
 
-from .samples import COLUMNS, TYPES, USERS, Record, expressions, load, records, typed_clauses
-
-Choose = Callable[[Sequence[Record], Sequence[Expr]], list[list[int]]]
-
-
-@pytest.fixture(scope="session")
-def by_sqlite(sqlite: sa.Connection) -> Choose:
-    return lambda kept, wanted: _by_sql(sqlite, "", kept, wanted)
+from . import back_ends, model
+from .back_ends import Choose
+from .samples import TYPES, Record, expressions, records, typed_clauses
 
 
 @pytest.fixture(scope="session")
-def by_postgresql(postgresql: sa.Connection, collation: str) -> Choose:
-    return lambda kept, wanted: _by_sql(postgresql, collation, kept, wanted)
+def by_model() -> Choose:
+    return model.choose
 
 
-def _by_sql(
-    connection: sa.Connection, collation: str, kept: Sequence[Record], wanted: Sequence[Expr]
-) -> list[list[int]]:
-    load(connection, kept)
-    conditions = [sqlalchemy_where(check(expr, TYPES), COLUMNS, collation=collation) for expr in wanted]
-    # CASE takes null as false, as WHERE does; one statement for all of them saves most of the time.
-    flags = [sa.case((condition, 1), else_=0) for condition in conditions]
-    rows = connection.execute(sa.select(USERS.c.id, *flags).order_by(USERS.c.id)).all()
-    return [[row[0] for row in rows if row[column]] for column in range(1, len(wanted) + 1)]
+@pytest.fixture(scope="session")
+def by_predicate() -> Choose:
+    return back_ends.choose_by_predicate
 
 
-def by_predicate(kept: Sequence[Record], wanted: Sequence[Expr]) -> list[list[int]]:
-    tests = [predicate(check(expr, TYPES)) for expr in wanted]
-    return [[part for part, record in enumerate(kept) if test(record)] for test in tests]
+@pytest.fixture(scope="session")
+def by_sqlalchemy_on_sqlite(sqlite: sa.Connection) -> Choose:
+    return back_ends.choose_by_sqlalchemy(sqlite, "")
+
+
+@pytest.fixture(scope="session")
+def by_sqlalchemy_on_postgresql(postgresql: sa.Connection, collation: str) -> Choose:
+    return back_ends.choose_by_sqlalchemy(postgresql, collation)
+
+
+@pytest.fixture(scope="session")
+def by_text_on_sqlite(sqlite: sa.Connection) -> Choose:
+    return back_ends.choose_by_text(sqlite, "")
+
+
+@pytest.fixture(scope="session")
+def by_text_on_postgresql(postgresql: sa.Connection, collation: str) -> Choose:
+    return back_ends.choose_by_text(postgresql, collation)
+
+
+@pytest.fixture(scope="session")
+def by_pandas() -> Choose:
+    pytest.importorskip("pandas")
+    return back_ends.choose_by_pandas
+
+
+@pytest.fixture(scope="session")
+def by_polars() -> Choose:
+    pytest.importorskip("polars")
+    return back_ends.choose_by_polars
+
+
+@pytest.fixture(scope="session")
+def django_on(server_url: str) -> Iterator[back_ends.ChooseOn]:
+    pytest.importorskip("django")
+    from .django_models import open_models
+
+    with open_models(server_url) as choose_on:
+        yield choose_on
+
+
+@pytest.fixture(scope="session")
+def by_django_on_sqlite(django_on: back_ends.ChooseOn) -> Choose:
+    return django_on("sqlite", "")
+
+
+@pytest.fixture(scope="session")
+def by_django_on_postgresql(django_on: back_ends.ChooseOn, collation: str) -> Choose:
+    return django_on("postgresql", collation)
+
+
+BACK_ENDS = (
+    "by_predicate",
+    "by_sqlalchemy_on_sqlite",
+    "by_sqlalchemy_on_postgresql",
+    "by_text_on_sqlite",
+    "by_text_on_postgresql",
+    "by_pandas",
+    "by_polars",
+    "by_django_on_sqlite",
+    "by_django_on_postgresql",
+)
 
 
 PEOPLE: tuple[Record, ...] = (
@@ -144,31 +192,29 @@ MEANINGS: dict[str, list[tuple[str, set[int]]]] = {
 }
 
 
-@pytest.mark.parametrize("backend", ["by_predicate", "by_sqlite", "by_postgresql"])
+@pytest.mark.parametrize("back_end", ["by_model", *BACK_ENDS])
 @pytest.mark.parametrize("cases", MEANINGS.values(), ids=MEANINGS)
-def test_means(request: pytest.FixtureRequest, backend: str, cases: list[tuple[str, set[int]]]) -> None:
-    choose: Choose = by_predicate if backend == "by_predicate" else request.getfixturevalue(backend)
+def test_means(request: pytest.FixtureRequest, back_end: str, cases: list[tuple[str, set[int]]]) -> None:
+    choose: Choose = request.getfixturevalue(back_end)
 
-    chosen = choose(PEOPLE, [parse(text) for text, _ in cases])
+    chosen = choose(PEOPLE, [check(parse(text), TYPES) for text, _ in cases])
 
     assert [(text, set(places)) for (text, _), places in zip(cases, chosen, strict=True)] == cases
 
 
-@settings(max_examples=examples(80, 80, 300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    kept=st.lists(records, min_size=1, max_size=6),
-    wanted=st.lists(expressions(typed_clauses()), min_size=1, max_size=12),
-)
-def test_all_three_agree(
-    by_sqlite: Choose, by_postgresql: Choose, kept: Sequence[Record], wanted: Sequence[Expr]
-) -> None:
-    chosen = {
-        "predicate": by_predicate(kept, wanted),
-        "SQLite": by_sqlite(kept, wanted),
-        "PostgreSQL": by_postgresql(kept, wanted),
-    }
-    for part, expr in enumerate(wanted):
-        assert len({tuple(choice[part]) for choice in chosen.values()}) == 1, (
-            to_text(expr),
-            {name: choice[part] for name, choice in chosen.items()},
-        )
+@pytest.mark.parametrize("back_end", BACK_ENDS)
+def test_every_back_end_agrees_with_the_model(request: pytest.FixtureRequest, back_end: str) -> None:
+    choose: Choose = request.getfixturevalue(back_end)
+
+    @settings(max_examples=examples(30, 80, 300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(
+        kept=st.lists(records, min_size=1, max_size=6),
+        wanted=st.lists(expressions(typed_clauses()), min_size=1, max_size=12),
+    )
+    def agrees(kept: Sequence[Record], wanted: Sequence[Expr]) -> None:
+        typed = [check(expr, TYPES) for expr in wanted]
+        expected = model.choose(kept, typed)
+        for expr, places, model_places in zip(wanted, choose(kept, typed), expected, strict=True):
+            assert places == model_places, to_text(expr)
+
+    agrees()

@@ -14,16 +14,19 @@ from oneroster_filter.command import main
 from oneroster_filter.refusals import REFUSALS
 from oneroster_filter.syntax_refusals import SYNTAX_REFUSALS
 
-README = (Path(__file__).parents[2] / "grammar" / "README.md").read_text()
+LIBRARY = Path(__file__).parents[2] / "grammar"
+README = (LIBRARY / "README.md").read_text()
+PAGES = {"README.md": README, "adaptors.md": (LIBRARY / "docs" / "adaptors.md").read_text()}
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+def blocks(language: str, page: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
-def test_the_tour_runs_as_it_is_printed() -> None:
-    tour = "\n".join(blocks("pycon"))
-    examples = doctest.DocTestParser().get_doctest(tour, {}, "README.md", "README.md", 0)
+@pytest.mark.parametrize("page", PAGES)
+def test_the_examples_run_as_they_are_printed(page: str) -> None:
+    tour = "\n".join(blocks("pycon", PAGES[page]))
+    examples = doctest.DocTestParser().get_doctest(tour, {}, page, page, 0)
     runner = doctest.DocTestRunner()
     report = io.StringIO()
 
@@ -97,7 +100,7 @@ def test_the_tour_shows_every_function_of_every_day(name: str) -> None:
     assert f"{name}(" in "".join(blocks("pycon"))
 
 
-@pytest.mark.parametrize("name", [*oneroster_filter.__all__, *oneroster_filter.SQLALCHEMY])
+@pytest.mark.parametrize("name", [*oneroster_filter.__all__, *oneroster_filter.OPTIONAL])
 def test_everything_public_is_there_and_says_what_it_is_for(name: str) -> None:
     thing = getattr(oneroster_filter, name)
 
