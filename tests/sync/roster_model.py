@@ -556,11 +556,12 @@ class _Load:
     def apply(self, run: int) -> None:
         """Does it."""
         for name, new in self.new.items():
+            # A record whose child is gone has changed, so the changes are found before any record is marked.
+            moved = {key: said for key, said in new.items() if self._find_change(name, key, said) != "unchanged"}
             for record in self._list_gone(name):
                 record.active, record.moved = False, run
-            for key, said in new.items():
-                if self._find_change(name, key, said) != "unchanged":
-                    self.records[name][key] = Record(self.feed, run, said)
+            for key, said in moved.items():
+                self.records[name][key] = Record(self.feed, run, said)
 
 
 def _find_key(part: Part, rows: list[Part]) -> str | None:
