@@ -44,6 +44,8 @@ class Feed:
     marker: str | None
     # The days and the reason of a pause, also of one to come.
     pause: str | None
+    # Whether the sync refuses its exports for any deviation.
+    strict: bool
     last_run: str | None
     # The outcome of the latest run, which may still be running; None before the first.
     last_outcome: str | None
@@ -110,6 +112,7 @@ def feed_add(name: str, format_: str, path: Path | None, as_json: bool) -> None:
     help="The file that the SIS writes last, in or beside its export.",
 )
 @click.option("--enable/--disable", "enabled", default=None, help="Whether it is loaded at night.")
+@click.option("--strict/--lenient", "strict", default=None, help="Whether its exports are refused for any deviation.")
 @as_json
 def feed_set(
     name: str,
@@ -119,6 +122,7 @@ def feed_set(
     hold_rejected: int | str | None,
     marker: str | None,
     enabled: bool | None,
+    strict: bool | None,
     as_json: bool,
 ) -> None:
     """Change settings of the feed NAME. Settings without an option stay as they are."""
@@ -129,6 +133,7 @@ def feed_set(
         "hold_rejected_percent": hold_rejected,
         "marker": marker,
         "enabled": enabled,
+        "strict": strict,
     }
     values = {
         column: None if value in (Percent.default_word, NO_MARKER) else value
@@ -137,6 +142,9 @@ def feed_set(
     }
     if not values:
         raise CommandError("there is nothing to set; name an option, as --help lists them")
+    if strict:
+        # The next run reads everything: exports and lines that were loaded before may have deviations.
+        values |= {"last_digest": None, "fingerprinted": False}
     with open_connection() as connection:
         connection.execute(update(feeds).where(feeds.c.id == find_feed(connection, name).id).values(values))
         shown = _find_shown(connection, name)
@@ -195,6 +203,7 @@ def _to_row(item: Feed) -> dict[str, str]:
         "hold changes": _to_percent(item.hold_changes_percent),
         "hold rejected": _to_percent(item.hold_rejected_percent),
         "paused": item.pause or "-",
+        "reading": "strict" if item.strict else "lenient",
         "last run": item.last_run or "never",
         "outcome": item.last_outcome or "-",
         "last good run": item.last_good_run or "never",
@@ -248,6 +257,7 @@ def list_feeds(connection: Connection) -> list[Feed]:
             row.hold_rejected_percent,
             row.marker,
             _describe_pause(make_pause(row.pause_from, row.pause_until, row.pause_reason)),
+            row.strict,
             row.last_run and row.last_run.isoformat(timespec="seconds"),
             INTERRUPTED if row.last_outcome == RUNNING and row.last_id in interrupted else row.last_outcome,
             row.last_good_run and row.last_good_run.isoformat(timespec="seconds"),

@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Table, and_, case, exists, fun
 from roster_service.db.tables import CText, feeds, orgs
 from sync_scripts.formats.ids import DISTRICT, make_district
 from sync_scripts.formats.model import StagedFile
-from sync_scripts.formats.tolerated import NO_DISTRICT, describe_deviation
+from sync_scripts.formats.tolerated import NO_DISTRICT, Notice, Tolerated
 from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Retention
 
 
@@ -36,7 +36,7 @@ class FeedDistrict:
 
     feed_name: str
     placement: Placement = Placement.NOWHERE
-    notice: str | None = None
+    notice: Notice | None = None
 
     def set_parents(self, file: StagedFile) -> StagedFile:
         """The orgs of `file` with the parents that they have after the run; a parent that the export names stays."""
@@ -85,11 +85,11 @@ def add_district(connection: Connection, feed_name: str, retention: Retention) -
         return FeedDistrict(feed_name, Placement.AWAY, words)
     if stored is not None and stored.feed_id != retention.feed_id:
         words = f"none can be made, because its id belongs to the feed {stored.name}"
-        return FeedDistrict(feed_name, notice=describe_deviation(file.file.file_name, NO_DISTRICT, words))
+        return FeedDistrict(feed_name, notice=Tolerated(file.file.file_name, NO_DISTRICT, found=words))
     if not (in_delta and is_stored):
         _insert_org(connection, file, cells)
     words = f"the feed itself is the district {feed_name}"
-    return FeedDistrict(feed_name, Placement.ABOVE, describe_deviation(file.file.file_name, NO_DISTRICT, words))
+    return FeedDistrict(feed_name, Placement.ABOVE, Tolerated(file.file.file_name, NO_DISTRICT, found=words))
 
 
 def _insert_org(connection: Connection, file: StagedFile, cells: Mapping[str, ColumnElement[str]]) -> None:

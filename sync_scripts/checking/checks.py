@@ -10,6 +10,7 @@ retained record, and so on until no row fails.
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,10 +25,13 @@ from sqlalchemy import (
     and_,
     case,
     cast,
+    delete,
     exists,
+    false,
     func,
     literal,
     null,
+    or_,
     select,
     true,
 )
@@ -36,9 +40,11 @@ from roster_service.db.tables import CText, feeds
 from sync_scripts.checking.cell_checks import list_failing_cell_checks, may_have_bad_cells
 from sync_scripts.checking.check import CAUSE, REASON, VALUE, Check, select_rows
 from sync_scripts.checking.failures import Failures
+from sync_scripts.checking.optional_references import DroppedReferences, is_optional
 from sync_scripts.checking.orphans import leave_out_orphans
 from sync_scripts.formats.cells import to_list
-from sync_scripts.formats.model import LINE, Cell, Format, Reference, Staged, StagedFile
+from sync_scripts.formats.model import FAULT, HASH, LINE, Cell, Format, Reference, Staged, StagedFile
+from sync_scripts.formats.tolerated import DUPLICATE_ROW, Notice, Tolerated
 from sync_scripts.reading.rejections import Findings, refuse_if
 from sync_scripts.staging.quarantine import delete_quarantined, quarantine_rows
 from sync_scripts.staging.retained import Retention
@@ -50,11 +56,12 @@ Identify = Callable[[ColumnElement[str]], ColumnElement[str]]
 @dataclass(frozen=True)
 class CheckResult:
     """The result of the checks: the reasons of all rejections, the number of rejected rows of each file by its name,
-    and the retention with their quarantines."""
+    the retention with their quarantines, and the notices about tolerated deviations."""
 
     findings: Findings
     rejected: Mapping[str, int]
     retention: Retention
+    notices: tuple[Notice, ...]
 
 
 def check_files(connection: Connection, form: Format, retention: Retention) -> CheckResult:
@@ -63,12 +70,12 @@ def check_files(connection: Connection, form: Format, retention: Retention) -> C
     Raises RefusedExportError for ids that occur twice in a file.
     """
     staged = retention.staged
-    _refuse_duplicates(connection, staged.values())
+    notices = list(_delete_repeated(connection, staged.values()))
     retention = leave_out_orphans(connection, form, retention)
-    failures = Failures(connection)
+    failures, dropped = Failures(connection), DroppedReferences()
     rejected = dict.fromkeys(staged, 0)
-    failing = _run_first(connection, form, retention, failures)
-    while failing:
+
+    def reject(failing: Collection[str]) -> Retention:
         # All checks of a round see the same rows, so the failing rows are deleted only after the round.
         quarantines = dict(retention.rejected)
         for name in failing:
@@ -78,41 +85,64 @@ def check_files(connection: Connection, form: Format, retention: Retention) -> C
         for name in failing:
             delete_quarantined(connection, staged[name], quarantines[name])
         failures.count_consequences()
-        retention = leave_out_orphans(connection, form, replace(retention, rejected=quarantines))
-        # The next round rejects rows that refer to rejected ones, unless the record that they name is retained.
-        targets = {*failing, *(name for name, file in staged.items() if file.file.table in retention.orphans)}
-        failures.begin_round()
-        failing = [
-            name
-            for name, file in staged.items()
-            if failures.run(
-                file,
-                (
-                    *_list_reference_checks(file, retention, targets, failures),
-                    *_list_rule_checks(file, form, retention, failing),
-                ),
-            )
-        ]
-    return CheckResult(failures.read_findings(staged), rejected, retention)
+        return leave_out_orphans(connection, form, replace(retention, rejected=quarantines))
+
+    # Rows with too few or too many cells go first: the other checks cannot tell which cell is which.
+    if failing := _run_fault_checks(retention, failures):
+        retention = reject(failing)
+    failing = _run_first(connection, form, retention, failures, dropped)
+    while failing:
+        retention = reject(failing)
+        failing = _run_again(connection, form, retention, failures, dropped, failing)
+    return CheckResult(failures.read_findings(staged), rejected, retention, (*notices, *dropped.list_notices()))
 
 
-def _refuse_duplicates(connection: Connection, files: Iterable[StagedFile]) -> None:
-    """Raises RefusedExportError for ids that occur twice in one of the files."""
-    failures = Failures(connection)
-    failing = [
-        file
-        for file in files
-        if file.file.unique and _has_duplicates(connection, file) and failures.run(file, [_check_duplicates(file)])
-    ]
-    if failing:
-        refuse_if(failures.read_findings(file.file.name for file in failing))
+def _delete_repeated(connection: Connection, files: Iterable[StagedFile]) -> Iterator[Notice]:
+    """Deletes rows that repeat another row exactly. Raises RefusedExportError for ids that then still occur twice in
+    one of the files."""
+    failures, failing = Failures(connection), list[str]()
+    for file in files:
+        if not file.file.unique or not _has_duplicates(connection, file):
+            continue
+        if HASH in file.table.c:
+            first = file.alias()
+            is_copy = (first["sourcedId"] == file["sourcedId"], first.line_hash == file.line_hash)
+            repeated = delete(typing.cast(Table, file.table)).where(exists().where(*is_copy, first.line < file.line))
+            if count := connection.execute(repeated).rowcount:
+                yield Tolerated(file.file.file_name, DUPLICATE_ROW, count=count)
+        if failures.run(file, [_check_duplicates(file)]):
+            failing.append(file.file.name)
+    refuse_if(failures.read_findings(failing))
 
 
-def _run_first(connection: Connection, form: Format, retention: Retention, failures: Failures) -> list[str]:
+def _run_fault_checks(retention: Retention, failures: Failures) -> list[str]:
+    """Returns the names of the files with rows that have too few or too many cells."""
+    failures.begin_round()
+    faulty = [file for file in retention.staged.values() if file.has_faults]
+    return [file.file.name for file in faulty if failures.run(file, [_check_fault(file)])]
+
+
+def _check_fault(file: StagedFile) -> Check:
+    fault = file.table.c[FAULT]
+    return Check(file.file.key, select_rows(file, "sourcedId", fault, fault.is_not(None)))
+
+
+def _has_target(retention: Retention, name: ColumnElement[str], cell: Cell) -> ColumnElement[bool]:
+    """The condition that a name in a reference has a target."""
+    refers = cell.refers
+    if refers is None or refers.file not in retention.staged:
+        return false()
+    return or_(*_list_targets(name, refers, retention))
+
+
+def _run_first(
+    connection: Connection, form: Format, retention: Retention, failures: Failures, dropped: DroppedReferences
+) -> list[str]:
     """Runs all checks, but those of cells only if a cell may be bad. Returns the names of the files with failing
     rows."""
     staged = retention.staged
     failures.begin_round()
+    dropped.drop(connection, retention, partial(_has_target, retention), None)
     failing = {
         name for name, file in staged.items() if failures.run(file, _list_set_checks(file, form, retention, failures))
     }
@@ -121,6 +151,34 @@ def _run_first(connection: Connection, form: Format, retention: Retention, failu
             name for name, file in staged.items() if failures.run(file, list_failing_cell_checks(connection, file))
         }
     return [name for name in staged if name in failing]
+
+
+def _run_again(
+    connection: Connection,
+    form: Format,
+    retention: Retention,
+    failures: Failures,
+    dropped: DroppedReferences,
+    failed: Collection[str],
+) -> list[str]:
+    """Runs the checks that may fail because rows of the files `failed` are rejected: a row that refers to a rejected
+    one is rejected too, unless the record that it names is retained. Returns the names of the files with failing
+    rows."""
+    staged = retention.staged
+    failures.begin_round()
+    targets = {*failed, *(name for name, file in staged.items() if file.file.table in retention.orphans)}
+    dropped.drop(connection, retention, partial(_has_target, retention), targets)
+    return [
+        name
+        for name, file in staged.items()
+        if failures.run(
+            file,
+            (
+                *_list_reference_checks(file, retention, targets, failures),
+                *_list_rule_checks(file, form, retention, failed),
+            ),
+        )
+    ]
 
 
 def _list_set_checks(file: StagedFile, form: Format, retention: Retention, failures: Failures) -> Iterator[Check]:
@@ -159,7 +217,8 @@ def _list_reference_checks(
     for cell in file.file.cells:
         refers = cell.refers
         if refers is not None and (refers.file in targets or (targets is retention.staged)):
-            yield _check_reference(file, cell, refers, retention, failures)
+            if not is_optional(file, cell):
+                yield _check_reference(file, cell, refers, retention, failures)
             if refers.tree and refers.file in retention.staged:
                 yield _check_tree(file, cell.header, retention)
 

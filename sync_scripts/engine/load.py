@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from roster_service.db.change_history import CSV_COLUMNS
 from roster_service.db.feed_names import require_feed_name
 from roster_service.db.held_runs import HELD, drop_export
 from roster_service.db.pauses import find_today, require_no_pause
-from roster_service.db.tables import user_roles, users
+from roster_service.db.tables import feeds, user_roles, users
 from roster_service.private_files import write_private_csv
 from roster_service.publication import publish
 from roster_service.settings import Settings
@@ -48,10 +48,12 @@ from sync_scripts.engine.run_record import (
 from sync_scripts.engine.runs import find_or_add_feed, hold_lock, make_next_stamp
 from sync_scripts.engine.staged_export import add_source_findings, stage_export
 from sync_scripts.formats.model import Format
+from sync_scripts.formats.tolerated import Notice, Tolerated
 from sync_scripts.reading.completeness import refuse_changed, take_snapshot
 from sync_scripts.reading.manifest import Contents
 from sync_scripts.reading.package import open_package
 from sync_scripts.reading.registry import ONEROSTER, Family
+from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
 from sync_scripts.staging.export_digest import is_last_export, make_digest, read_digest, store_digest
 from sync_scripts.staging.line_hashes import LastLines
 from sync_scripts.staging.retained import Retention
@@ -93,6 +95,8 @@ class Options:
     allow_mass_delete: bool = False
     # Where a dry run writes the changes that it would make, with the values before and after.
     changes: TextIO | None = None
+    # Refuse the export for any tolerated deviation.
+    strict: bool = False
     # The number of the held run whose export this is. The operator approves the changes that its report showed.
     approves: int | None = None
     # The engine calls it after each step, with the name and the seconds of the step.
@@ -194,15 +198,21 @@ def _run_steps(
         if record is None
         else (record.feed_id, record.is_new)
     )
+    feed_is_strict = connection.scalar(select(feeds.c.strict).where(feeds.c.id == feed_id)) is True
+    strict = options.strict or feed_is_strict
+    # A strict run looks again at exports and lines of which a lenient one may have tolerated deviations.
+    skips_known = not strict or (feed_is_strict and not any(_list_deviations(contents.notices)))
     held = None if options.approves is None else read_held_run(connection, feed_id, options.approves)
     with watch.step("digest"):
         if held is not None:
             held.require_digest(read_digest(contents, form))
-        elif is_last_export(connection, feed_id, contents, form):
+        elif skips_known and is_last_export(connection, feed_id, contents, form):
             return _report_last_export(connection, run, form, contents, feed_id, watch), None
-    # The changed lines alone do not determine converted rows, nor what follows from several files beside a delta, so
-    # these runs stage every line.
-    trusted = are_fingerprints_trusted(connection, feed_id) and not contents.deltas and not form.converted
+    # The changed lines alone do not determine converted and made rows, nor what follows from several files beside a
+    # delta, so these runs stage every line.
+    made = contents.list_made(form)
+    is_plain = not (contents.deltas or form.converted or made)
+    trusted = skips_known and is_plain and are_fingerprints_trusted(connection, feed_id)
     with watch.step("stage"):
         staged = stage_export(connection, run.feed_name, contents, form, LastLines(feed_id, trusted))
     stage, files = staged.stage, staged.converted.files
@@ -211,10 +221,13 @@ def _run_steps(
         held.require_digest(digest)
     with watch.step("check"):
         refuse_delta_without_ids(connection, files, feed_id, contents.deltas)
-        retention = Retention(feed_id, files, contents.deltas, staged.converted.rejected, staged.absent)
+        retention = Retention(feed_id, files, contents.deltas, staged.converted.rejected, staged.absent, made=made)
         result = check_files(connection, form, retention)
         if staged.source is not None:
             result = add_source_findings(staged.source, result, form)
+    tolerated = (*contents.notices, *stage.notices, *staged.normalized.notices, *result.notices)
+    if strict:
+        refuse_if(Findings.of(_list_deviations(tolerated)))
     with watch.step("prepare"):
         district = add_district(connection, run.feed_name, result.retention)
         desired = make_desired_state(connection, files, form, result.retention, district)
@@ -233,10 +246,8 @@ def _run_steps(
         findings=result.findings,
         notices=(
             *([f"the feed {run.feed_name} is new"] if is_new else []),
-            *contents.notices,
-            *stage.notices,
-            *staged.normalized.notices,
-            *([] if district.notice is None else [district.notice]),
+            *map(str, tolerated),
+            *([] if district.notice is None else [str(district.notice)]),
             *list_notices(connection, form, {**staged.normalized.files, **files}, desired, feed_id),
         ),
         dry_run=options.dry_run,
@@ -321,9 +332,16 @@ def _report_last_export(
         counts=count_stored(connection, form, contents, feed_id),
         files=contents.list_names(),
         seconds=watch.seconds,
-        notices=(*contents.notices, KNOWN),
+        notices=(*map(str, contents.notices), KNOWN),
         dry_run=run.options.dry_run,
     )
+
+
+def _list_deviations(notices: Iterable[Notice]) -> Iterator[Rejection]:
+    """The deviations for which a strict run refuses an export."""
+    for notice in notices:
+        if isinstance(notice, Tolerated) and not notice.deviation.allowed:
+            yield Rejection(notice.file, notice.describe(), None, notice.column)
 
 
 def _list_written(differences: list[Difference], form: Format) -> list[Table]:

@@ -62,6 +62,7 @@ def make_command(family: Family) -> click.Command:
     @click.option(
         "--allow-mass-delete", is_flag=True, help="Do not hold the run, however many records it deletes or changes."
     )
+    @click.option("--strict", is_flag=True, help="Refuse the export for any deviation from its format.")
     @click.option(
         "--rejects",
         # Click opens it before the load, so a file that cannot be opened changes nothing.
@@ -86,6 +87,7 @@ def make_command(family: Family) -> click.Command:
         feed_name: str,
         dry_run: bool,
         allow_mass_delete: bool,
+        strict: bool,
         rejects: TextIO | None,
         log_file: TextIO | None,
         now: bool,
@@ -109,6 +111,7 @@ def make_command(family: Family) -> click.Command:
                     dry_run,
                     allow_mass_delete,
                     changes,
+                    strict,
                     approves,
                     notify_steps(notify, feed_name),
                 )

@@ -10,8 +10,9 @@ from sqlalchemy import Connection
 from sync_scripts.checking.checks import CheckResult, check_files
 from sync_scripts.formats.model import Format
 from sync_scripts.reading.manifest import Contents
-from sync_scripts.staging.convert import Conversion, convert, name_sources
+from sync_scripts.staging.convert import Conversion, convert, name_source_notices, name_sources
 from sync_scripts.staging.line_hashes import LastLines
+from sync_scripts.staging.made_courses import make_courses
 from sync_scripts.staging.normalize import NormalizedFiles, normalize
 from sync_scripts.staging.retained import NOTHING_LEFT_OUT, Absent, Retention
 from sync_scripts.staging.row_fingerprints import (
@@ -42,6 +43,9 @@ def stage_export(
     attempt = connection.begin_nested()
     stage = stage_files(connection, contents, form, last)
     normalized = normalize(connection, stage.files, contents.deltas)
+    for name in contents.list_made(form):
+        made, notice = make_courses(connection, last.feed_id, feed_name, form.find_file(name), normalized.files)
+        normalized = NormalizedFiles({**normalized.files, name: made}, (*normalized.notices, notice))
     absent = find_absent(connection, last.feed_id, stage.gone)
     if again := find_lines_to_restage(connection, normalized.files, absent, last.feed_id):
         # The rollback drops the temporary tables too.
@@ -60,5 +64,6 @@ def add_source_findings(source: CheckResult, converted: CheckResult, form: Forma
     return dataclasses.replace(
         converted,
         findings=source.findings + name_sources(converted.findings, form),
+        notices=(*source.notices, *name_source_notices(converted.notices, form)),
         rejected={**source.rejected, **converted.rejected},
     )

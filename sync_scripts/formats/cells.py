@@ -10,18 +10,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Date, and_, case, cast, func, literal, or_, type_coerce
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import ColumnElement, Date, and_, case, cast, func, literal, or_, select, type_coerce
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
 from roster_service.db.tables import CText, CTexts
 from roster_service.db.vocabulary import Vocabulary
 from sync_scripts.formats.tolerated import (
+    CELL_SPACES,
     FLAG_SPELLING,
     FLAG_SPELLINGS,
+    GRADE_SPELLING,
+    GRADE_SPELLINGS,
     LIST_SPACES,
     MIDNIGHT,
+    PLAIN_DAY,
+    SCHOOL_YEAR,
     US_DAY,
     WORD_CASE,
+    WORD_SPELLING,
     SQLText,
     Tolerance,
 )
@@ -80,7 +86,7 @@ def _trim(cell: SQLText) -> SQLText:
 
 
 def _is_id(cell: SQLText) -> ColumnElement[bool]:
-    return and_(func.octet_length(cell) <= ID_LENGTH, cell.not_like(" %"), cell.not_like("% "))
+    return func.octet_length(cell) <= ID_LENGTH
 
 
 def _fits(length: int) -> Callable[[SQLText], ColumnElement[bool]]:
@@ -142,16 +148,58 @@ def _is_midnight(cell: SQLText) -> ColumnElement[bool]:
     return and_(cell.contains("T"), cell.regexp_match("^.{10}T00:00(:00([.]0+)?)?Z?$"))
 
 
-def _read_spelling(cell: SQLText) -> SQLText:
-    whens = [(cell == spelling, literal(flag, CText)) for spelling, flag in FLAG_SPELLINGS.items()]
-    return case(*whens, else_=cell)
+def _read_word(cell: SQLText, words: Mapping[str, str]) -> SQLText:
+    """The text that `words` has for a text; another text stays as it is."""
+    return case({spelling: literal(word, CText) for spelling, word in words.items()}, value=cell, else_=cell)
 
 
+def _has_spelt_grade(cell: SQLText) -> ColumnElement[bool]:
+    # Most lists have one item, and need no pattern.
+    pattern = f"(^|,) *({'|'.join(GRADE_SPELLINGS)}) *(,|$)"
+    return or_(func.btrim(cell).in_(tuple(GRADE_SPELLINGS)), and_(cell.contains(","), cell.regexp_match(pattern)))
+
+
+def _read_grades(cell: SQLText) -> SQLText:
+    items = func.unnest(to_list(cell)).table_valued("item", with_ordinality="number").render_derived()
+    read = _read_word(items.c.item, GRADE_SPELLINGS)
+    joined = func.string_agg(read, aggregate_order_by(literal(",", CText), items.c.number), type_=CText)
+    return select(joined).select_from(items).scalar_subquery()
+
+
+def _has_spaces_around(cell: SQLText) -> ColumnElement[bool]:
+    return or_(cell.like(" %"), cell.like("% "))
+
+
+def _is_plain_day(cell: SQLText) -> ColumnElement[bool]:
+    # Nearly every day has hyphens, and the pattern costs more than this comparison.
+    shape = cell.regexp_match("^[12][0-9]{3}(/[0-9]{2}/[0-9]{2}|[0-9]{4})$")
+    return and_(~cell.contains("-"), shape, _from_plain_day(cell).regexp_match(DAY_PATTERN))
+
+
+def _from_plain_day(cell: SQLText) -> SQLText:
+    digits = func.replace(cell, "/", "", type_=CText)
+    year, month, day = (func.substr(digits, start, size, type_=CText) for start, size in ((1, 4), (5, 2), (7, 2)))
+    return func.concat(year, "-", month, "-", day, type_=CText)
+
+
+def _is_two_years(cell: SQLText) -> ColumnElement[bool]:
+    shape = cell.regexp_match("^[12][0-9]{3}[-/]([12][0-9])?[0-9]{2}$")
+    return and_(shape, func.right(_get_next_year(cell), 2) == func.right(cell, 2))
+
+
+def _get_next_year(cell: SQLText) -> SQLText:
+    # A text without four digits at its start has no number, and no next year.
+    year = case((cell.regexp_match("^[0-9]{4}"), func.left(cell, 4)), else_="0")
+    return func.to_char(func.to_number(year, "9999") + 1, "FM9999", type_=CText)
+
+
+# Normalization corrects it first, and then looks for the other deviations of the cell.
+AROUND = Tolerance(CELL_SPACES, _has_spaces_around, _trim)
 SPACED = (Tolerance(LIST_SPACES, _has_list_spaces),)
 
 UNREAD = Kind("anything", None, lambda cell: cell)
 SECRET = Kind("anything", None, lambda cell: cell, secret=True)
-ID = Kind(f"must be an id of at most {ID_LENGTH} bytes, without spaces around it", _is_id, lambda cell: cell)
+ID = Kind(f"must be an id of at most {ID_LENGTH} bytes", _is_id, lambda cell: cell, tolerates=(AROUND,))
 IDS = Kind(
     f"must be a comma list of ids of at most {ID_LENGTH} bytes, without an empty one",
     _are_ids,
@@ -162,6 +210,12 @@ FIRST_OF_IDS = Kind(IDS.wants, IDS.check, lambda cell: func.btrim(func.split_par
 NAME = Kind(f"must have at most {NAME_LENGTH} characters", _fits(NAME_LENGTH), _trim)
 TEXT = Kind(f"must have at most {TEXT_LENGTH} characters", _fits(TEXT_LENGTH), _trim)
 TEXTS = Kind("must be a comma list without an empty item", _has_all_items, to_list, tolerates=SPACED)
+GRADES = Kind(
+    TEXTS.wants,
+    TEXTS.check,
+    TEXTS.convert,
+    tolerates=(*SPACED, Tolerance(GRADE_SPELLING, _has_spelt_grade, _read_grades)),
+)
 PAIRS = Kind(
     "must be a comma list of {type:identifier}",
     lambda cell: cell.regexp_match(PAIRS_PATTERN),
@@ -172,7 +226,14 @@ FLAG = Kind(
     "must be true or false",
     lambda cell: cell.in_(("true", "false")),
     lambda cell: cell == "true",
-    tolerates=(Tolerance(FLAG_SPELLING, lambda cell: cell.in_(tuple(FLAG_SPELLINGS)), _read_spelling),),
+    tolerates=(
+        Tolerance(
+            FLAG_SPELLING,
+            lambda cell: cell.in_(tuple(FLAG_SPELLINGS)),
+            lambda cell: _read_word(cell, FLAG_SPELLINGS),
+        ),
+        AROUND,
+    ),
     few_values=True,
 )
 DAY = Kind(
@@ -182,17 +243,25 @@ DAY = Kind(
     tolerates=(
         Tolerance(US_DAY, _is_us_day, _from_us_day),
         Tolerance(MIDNIGHT, _is_midnight, lambda cell: func.left(cell, 10)),
+        Tolerance(PLAIN_DAY, _is_plain_day, _from_plain_day),
+        AROUND,
     ),
     few_values=True,
 )
 YEAR = Kind(
-    "must be a year, YYYY", lambda cell: cell.regexp_match("^[12][0-9]{3}$"), lambda cell: cell, few_values=True
+    "must be a year, YYYY",
+    lambda cell: cell.regexp_match("^[12][0-9]{3}$"),
+    lambda cell: cell,
+    tolerates=(Tolerance(SCHOOL_YEAR, _is_two_years, _get_next_year), AROUND),
+    few_values=True,
 )
 
 
-def make_word_kind(vocabulary: Vocabulary, renamed: Mapping[str, str] | None = None) -> Kind:
+def make_word_kind(
+    vocabulary: Vocabulary, renamed: Mapping[str, str] | None = None, spellings: Mapping[str, str] | None = None
+) -> Kind:
     """The kind of a cell that accepts a word of `vocabulary`. `renamed`: further accepted words, and the words that
-    the roster stores for them."""
+    the roster stores for them. `spellings`: tolerated words in lower case, and the word that each means."""
     renamed = renamed or {}
     words = (*vocabulary.words, *renamed)
     wants = f"must be one of {', '.join(sorted(words))}" + (" or ext: and a name" if vocabulary.extensible else "")
@@ -211,8 +280,13 @@ def make_word_kind(vocabulary: Vocabulary, renamed: Mapping[str, str] | None = N
     def is_in_another_case(cell: SQLText) -> ColumnElement[bool]:
         return and_(cell.not_in(words), func.lower(cell).in_(tuple(lowered)))
 
-    def read(cell: SQLText) -> SQLText:
-        return case(*((func.lower(cell) == low, literal(word, CText)) for low, word in lowered.items()), else_=cell)
+    def read_words(meant: Mapping[str, str]) -> Callable[[SQLText], SQLText]:
+        return lambda cell: case(
+            {low: literal(word, CText) for low, word in meant.items()}, value=func.lower(cell), else_=cell
+        )
 
-    tolerances = (Tolerance(WORD_CASE, is_in_another_case, read),)
-    return Kind(wants, check, convert, tolerates=tolerances, few_values=True)
+    tolerances = [Tolerance(WORD_CASE, is_in_another_case, read_words(lowered)), AROUND]
+    if spellings:
+        spelt = tuple(spellings)
+        tolerances.append(Tolerance(WORD_SPELLING, lambda cell: func.lower(cell).in_(spelt), read_words(spellings)))
+    return Kind(wants, check, convert, tolerates=tuple(tolerances), few_values=True)

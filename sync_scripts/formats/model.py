@@ -18,10 +18,14 @@ from sqlalchemy import BigInteger, Column, ColumnElement, FromClause, Select, Ta
 from sync_scripts.formats.cells import Kind
 
 METADATA_PREFIX = "metadata."
+# In front of the number of a staged column that the sync does not read. It drops the column after COPY.
+EXTRA_PREFIX = "extra."
 # The staged column with the number of the row's line in its file.
 LINE = "line"
 # The staged column with the hash of the row's line (see `staging/line_hashes.py`).
 HASH = "hash"
+# The staged column with the fault of a row that has too few or too many cells; NULL for every other row.
+FAULT = "fault"
 # OneRoster's header of the ids. `StagedFile` finds the ids of a file of any format under it.
 KEY = "sourcedId"
 # The statuses of a row whose record no longer exists.
@@ -140,12 +144,15 @@ class StagedFile:
     file: CsvFile
     table: FromClause
     metadata_keys: tuple[str, ...]
+    # Whether any row has a fault.
+    has_faults: bool = False
 
     @property
     def columns(self) -> list[Any]:
-        """All columns except secrets, which staging has dropped."""
+        """All columns except secrets and extra columns, which staging has dropped."""
         secrets = {cell.header for cell in self.file.cells if cell.kind.secret}
-        return [column for column in self.table.c if column.name not in secrets]
+        kept = (column for column in self.table.c if column.name not in secrets)
+        return [column for column in kept if not column.name.startswith(EXTRA_PREFIX)]
 
     @property
     def line(self) -> ColumnElement[Any]:
@@ -179,6 +186,11 @@ class StagedFile:
 
 
 Staged = Mapping[str, StagedFile]
+
+
+def name_extra_column(number: int) -> str:
+    """The name of the staged column for the column of a file with this number, from 1, that the sync does not read."""
+    return f"{EXTRA_PREFIX}{number}"
 
 
 def name_metadata_column(number: int) -> str:
@@ -233,7 +245,8 @@ class ConvertedFile:
 
 @dataclass(frozen=True)
 class Format:
-    """A CSV format. `skipped`: the names of files that exports of this format may contain and that hold no roster."""
+    """A CSV format. `skipped`: the names of files that exports of this format may contain and that hold no roster;
+    `made`: the names of required files that the sync makes of the others where they are missing."""
 
     name: str
     files: tuple[CsvFile, ...]
@@ -241,6 +254,7 @@ class Format:
     parts: tuple[Part, ...] = ()
     rules: tuple[Rule, ...] = ()
     skipped: frozenset[str] = frozenset()
+    made: frozenset[str] = frozenset()
 
     @property
     def all_files(self) -> tuple[CsvFile, ...]:

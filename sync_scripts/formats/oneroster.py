@@ -7,6 +7,7 @@ and `userProfiles.csv`. `many` marks lists of references.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -31,6 +32,7 @@ from sync_scripts.formats.cells import (
     DAY,
     FIRST_OF_IDS,
     FLAG,
+    GRADES,
     ID,
     IDS,
     NAME,
@@ -48,6 +50,8 @@ from sync_scripts.formats.oneroster_parts import PARTS_1_1, PARTS_1_2, RULES_1_2
 
 # OneRoster 1.0 had `inactive` for `tobedeleted`, and exporters still write it.
 STATUS = make_word_kind(Vocabulary((*vocabulary.STATUS.words, "inactive")))
+
+SEX_SPELLINGS: Mapping[str, str] = MappingProxyType({"m": "male", "f": "female"})
 
 TO_ORG = Reference("orgs")
 TO_SCHOOL = Reference("orgs", types=("school",))
@@ -110,7 +114,7 @@ def _list_shared_files(
             Cell("schoolYearSourcedId", ID, courses.c.school_year_id, refers=TO_SCHOOL_YEAR),
             Cell("title", TEXT, courses.c.title, required=True),
             Cell("courseCode", TEXT, courses.c.course_code),
-            Cell("grades", TEXTS, courses.c.grades),
+            Cell("grades", GRADES, courses.c.grades),
             Cell("orgSourcedId", ID, courses.c.org_id, required=True, refers=TO_ORG),
             Cell("subjects", TEXTS, courses.c.subjects),
             Cell("subjectCodes", TEXTS, courses.c.subject_codes),
@@ -119,7 +123,7 @@ def _list_shared_files(
             "classes",
             classes,
             Cell("title", TEXT, classes.c.title, required=True),
-            Cell("grades", TEXTS, classes.c.grades),
+            Cell("grades", GRADES, classes.c.grades),
             Cell("courseSourcedId", ID, classes.c.course_id, required=True, refers=Reference("courses")),
             Cell("classCode", TEXT, classes.c.class_code),
             Cell("classType", class_type, classes.c.class_type, required=True),
@@ -179,7 +183,7 @@ _USER_NAMES = (
     Cell("sms", TEXT, users.c.sms),
     Cell("phone", TEXT, users.c.phone),
     Cell("agentSourcedIds", IDS, refers=TO_USER, many=True, items=user_agents.c.agent_id),
-    Cell("grades", TEXTS, users.c.grades),
+    Cell("grades", GRADES, users.c.grades),
     Cell("password", SECRET),
 )
 
@@ -250,6 +254,9 @@ _SKIPPED_1_2 = _SKIPPED_1_1 | {
     "userResources",
 }
 
+# The files that `staging/made_courses.py` makes.
+_MADE = frozenset({"courses"})
+
 # 1.1 once used the user roles for enrollments too. An aide in a class is real and has no enrollment role: 1.2 shows
 # `ext:aide`, and 1.1 shows the role that replaces any extension. A guardian in a class is a mistake; its row is
 # rejected.
@@ -263,12 +270,13 @@ ONEROSTER_1_1 = Format(
             make_word_kind(vocabulary.SESSION_TYPES_1_1),
             make_word_kind(vocabulary.CLASS_TYPES_1_1),
             _ENROLLMENT_ROLE_1_1,
-            make_word_kind(vocabulary.SEXES_1_1),
+            make_word_kind(vocabulary.SEXES_1_1, spellings=SEX_SPELLINGS),
         ),
         _USERS_1_1,
     ),
     PARTS_1_1,
     skipped=_SKIPPED_1_1,
+    made=_MADE,
 )
 
 ONEROSTER_1_2 = Format(
@@ -279,7 +287,7 @@ ONEROSTER_1_2 = Format(
             make_word_kind(vocabulary.SESSION_TYPES),
             make_word_kind(vocabulary.CLASS_TYPES),
             make_word_kind(vocabulary.ENROLLMENT_ROLES),
-            make_word_kind(vocabulary.SEXES),
+            make_word_kind(vocabulary.SEXES, spellings=SEX_SPELLINGS),
         ),
         _USERS_1_2,
         _ROLES,
@@ -288,7 +296,11 @@ ONEROSTER_1_2 = Format(
     PARTS_1_2,
     RULES_1_2,
     skipped=_SKIPPED_1_2,
+    made=_MADE,
 )
 
 # The format for each value of `oneroster.version` in the manifest.
-VERSIONS: Mapping[str, Format] = MappingProxyType({"1.1": ONEROSTER_1_1, "1.2": ONEROSTER_1_2})
+# 1.0 has the files of 1.1, with columns in another order and some headers of other names, which are read as they are.
+VERSIONS: Mapping[str, Format] = MappingProxyType(
+    {"1.0": replace(ONEROSTER_1_1, name="oneroster 1.0"), "1.1": ONEROSTER_1_1, "1.2": ONEROSTER_1_2}
+)

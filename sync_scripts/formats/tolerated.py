@@ -1,7 +1,8 @@
 """The tolerated deviations: mistakes that exports make so often that the sync accepts, counts and reports them.
 
-Each entry of the table names what the sync accepts and how it reads it. `formats/cells.py` binds the deviations of
-cells to kinds of cells. The modules that read headers, bytes, file names and the manifest bind the others.
+Each entry of the table names what the sync accepts, how it reads it, and the remedy. `formats/cells.py` binds the
+deviations of cells to kinds of cells. The modules that read packages, headers, bytes, file names, the manifest and
+references bind the others. A run that is strict refuses an export with any deviation.
 """
 
 from __future__ import annotations
@@ -18,47 +19,177 @@ SQLText = ColumnElement[str]
 @dataclass(frozen=True)
 class Deviation:
     """A tolerated deviation. `taken` names it in a report, after "in N rows, "; `example`: a text of an export, and
-    the text that the sync reads instead."""
+    the text that the sync reads instead; `remedy`: how to avoid it. `allowed`: the standard allows it, so that a strict
+    run accepts it too."""
 
     taken: str
     example: tuple[str, str]
+    remedy: str
+    allowed: bool = False
 
 
-FLAG_SPELLING = Deviation("a flag that is spelt otherwise than true or false (TRUE, False, 1, 0)", ("TRUE", "true"))
-WORD_CASE = Deviation("a word in another letter case", ("Scheduled", "scheduled"))
-US_DAY = Deviation("a day written M/D/YYYY, the month first", ("1/05/2023", "2023-01-05"))
-MIDNIGHT = Deviation("a day written as its midnight", ("2023-01-05T00:00:00.000Z", "2023-01-05"))
-LIST_SPACES = Deviation("spaces around the commas of a list", ("09, 10", "09,10"))
-STATUS_IN_BULK = Deviation("a status in a bulk file, which needs none", ("active", "active"))
-HEADER_CASE = Deviation("a header in another letter case", ("GivenName", "givenName"))
-HEADER_SPELLING = Deviation("a header with a known misspelling", ("dataLastModified", "dateLastModified"))
-BYTE_ORDER_MARK = Deviation("a byte order mark before the header", ("\ufeffsourcedId", "sourcedId"))
-FILE_NAME_CASE = Deviation("a file name in another letter case", ("userprofiles.csv", "userProfiles.csv"))
-MANIFEST_VERSION = Deviation("the manifest version 1 for 1.0", ("1", "1.0"))
-PROPERTY_CASE = Deviation("a manifest property in another letter case", ("OneRoster.Version", "oneroster.version"))
-BLANK_MODE = Deviation("a blank mode in the manifest", ("", "absent"))
-NO_DISTRICT = Deviation("no org of the type district", ("", "the feed as a district, above the orgs without a parent"))
+@dataclass(frozen=True)
+class Tolerated:
+    """An occurrence of a deviation in an export. `column`: the header, where it concerns one; `count`: the number of
+    rows; `found`: the text of the export, where the report may quote it."""
+
+    file: str
+    deviation: Deviation
+    column: str | None = None
+    count: int | None = None
+    found: str = ""
+
+    def __str__(self) -> str:
+        place = self.file if self.column is None else f"{self.file}, column {self.column}"
+        return f"{place}: {self.describe()}"
+
+    def describe(self) -> str:
+        """The deviation and its remedy, in words, without the place."""
+        rows = "" if self.count is None else f"in {self.count:,} {'row' if self.count == 1 else 'rows'}, "
+        found = f" ({self.found})" if self.found else ""
+        return f"{rows}{self.deviation.taken}{found}; {self.deviation.remedy}"
+
+
+# A notice of a report: a tolerated deviation, or a sentence.
+Notice = Tolerated | str
+
+FLAG_SPELLING = Deviation(
+    "a flag that is spelt otherwise than true or false (TRUE, False, 1, 0, Y, no)",
+    ("TRUE", "true"),
+    "write true or false",
+)
+WORD_CASE = Deviation("a word in another letter case", ("Scheduled", "scheduled"), "write it as the standard does")
+WORD_SPELLING = Deviation("a word in another spelling (M, F)", ("F", "female"), "write the word of the standard")
+GRADE_SPELLING = Deviation(
+    "a grade in another spelling (9, K)", ("9,K", "09,KG"), "write grades as CEDS does: KG, 01 to 12"
+)
+US_DAY = Deviation("a day written M/D/YYYY, the month first", ("1/05/2023", "2023-01-05"), "write days as YYYY-MM-DD")
+PLAIN_DAY = Deviation("a day written YYYYMMDD or YYYY/MM/DD", ("20230105", "2023-01-05"), "write days as YYYY-MM-DD")
+MIDNIGHT = Deviation(
+    "a day written as its midnight", ("2023-01-05T00:00:00.000Z", "2023-01-05"), "write days as YYYY-MM-DD"
+)
+SCHOOL_YEAR = Deviation("a school year written as two years", ("2025-2026", "2026"), "write the year in which it ends")
+LIST_SPACES = Deviation("spaces around the commas of a list", ("09, 10", "09,10"), "write lists without spaces")
+CELL_SPACES = Deviation("spaces around an id or a word", (" school", "school"), "write it without spaces around it")
+STATUS_IN_BULK = Deviation(
+    "a status in a bulk file, which needs none", ("active", "active"), "leave the status empty in bulk files"
+)
+HEADER_CASE = Deviation("a header in another letter case", ("GivenName", "givenName"), "write it as the standard does")
+HEADER_SPELLING = Deviation(
+    "a header with a known misspelling", ("dataLastModified", "dateLastModified"), "write it as the standard does"
+)
+EXTRA_COLUMN = Deviation(
+    "a column that the file should not have", ("homeroom", "nothing"), "name it metadata.NAME, or leave it out"
+)
+COLUMN_ORDER = Deviation(
+    "columns in another order", ("status,sourcedId", "sourcedId,status"), "use the order of the standard"
+)
+MISSING_COLUMN = Deviation("a column is missing that may be empty", ("", "empty cells"), "add the column")
+BYTE_ORDER_MARK = Deviation(
+    "a byte order mark before the header", ("\ufeffsourcedId", "sourcedId"), "write UTF-8 without a mark"
+)
+UTF_16 = Deviation("the encoding UTF-16", ("UTF-16", "UTF-8"), "write UTF-8")
+WINDOWS_1252 = Deviation("text in the encoding Windows-1252", ("Zo\\xeb", "Zoë"), "write UTF-8")
+MAC_LINES = Deviation("line ends of old Macs", ("CR", "LF"), "end lines with CR LF or LF")
+BLANK_LINE = Deviation("an empty line between rows", ("", "nothing"), "leave out empty lines")
+QUOTED_NEWLINE = Deviation("a line break inside a cell", ("a line break", "a space"), "write cells in one line")
+EXTRA_CELLS = Deviation("empty cells beyond the last column", ("a,b,,", "a,b"), "write one cell for each column")
+DUPLICATE_ROW = Deviation("a row that repeats another one exactly", ("the row twice", "the row"), "write each row once")
+NO_TARGET = Deviation(
+    "an optional reference that leads nowhere",
+    ("an agent who is in no row", "no agent"),
+    "add the row, or leave it empty",
+)
+FILE_NAME_CASE = Deviation(
+    "a file name in another letter case", ("userprofiles.csv", "userProfiles.csv"), "name it as the standard does"
+)
+OTHER_FILE = Deviation("a file or folder of another kind beside the files", ("README.txt", "nothing"), "leave it out")
+FOLDER = Deviation("the files in a folder", ("export/users.csv", "users.csv"), "put the files at the root")
+NO_MANIFEST = Deviation(
+    "no manifest", ("", "every file in bulk; version 1.2 if there is roles.csv, else 1.1"), "add manifest.csv"
+)
+MANIFEST_VERSION = Deviation("the manifest version 1 for 1.0", ("1", "1.0"), "write 1.0")
+MODE_CASE = Deviation("a mode in another letter case", ("Bulk", "bulk"), "write bulk, delta or absent")
+PROPERTY_CASE = Deviation(
+    "a manifest property in another letter case",
+    ("OneRoster.Version", "oneroster.version"),
+    "write it as the standard does",
+)
+OTHER_PROPERTY = Deviation("a manifest property that is none", ("source.vendor", "nothing"), "leave it out")
+BLANK_MODE = Deviation("a blank mode in the manifest", ("", "absent"), "write absent")
+UNDECLARED_FILE = Deviation("a file that the manifest does not declare", ("absent", "bulk"), "declare it bulk")
+MISSING_PROPERTY = Deviation(
+    "a required manifest property is missing",
+    ("", "manifest version 1.0; version 1.2 if there is roles.csv, else 1.1"),
+    "add the property",
+)
+MISSING_FILE = Deviation("a file that the manifest declares is missing", ("bulk", "absent"), "declare it absent")
+NO_COURSES = Deviation(
+    "no courses.csv", ("", "a course for each id that classes name, or for each class"), "export the courses"
+)
+NO_DISTRICT = Deviation(
+    "no org of the type district",
+    ("", "the feed as a district, above the orgs without a parent"),
+    "export the district, or grant the feed as one",
+    allowed=True,
+)
 
 DEVIATIONS: tuple[Deviation, ...] = (
     FLAG_SPELLING,
     WORD_CASE,
+    WORD_SPELLING,
+    GRADE_SPELLING,
     US_DAY,
+    PLAIN_DAY,
     MIDNIGHT,
+    SCHOOL_YEAR,
     LIST_SPACES,
+    CELL_SPACES,
     STATUS_IN_BULK,
     HEADER_CASE,
     HEADER_SPELLING,
+    EXTRA_COLUMN,
+    COLUMN_ORDER,
+    MISSING_COLUMN,
     BYTE_ORDER_MARK,
+    UTF_16,
+    WINDOWS_1252,
+    MAC_LINES,
+    BLANK_LINE,
+    QUOTED_NEWLINE,
+    EXTRA_CELLS,
+    DUPLICATE_ROW,
+    NO_TARGET,
     FILE_NAME_CASE,
+    OTHER_FILE,
+    FOLDER,
+    NO_MANIFEST,
     MANIFEST_VERSION,
+    MODE_CASE,
     PROPERTY_CASE,
+    OTHER_PROPERTY,
+    MISSING_PROPERTY,
     BLANK_MODE,
+    UNDECLARED_FILE,
+    MISSING_FILE,
+    NO_COURSES,
     NO_DISTRICT,
 )
 
 # The spellings of FLAG_SPELLING, and the flag that each means.
 FLAG_SPELLINGS: Mapping[str, str] = MappingProxyType(
-    {"TRUE": "true", "True": "true", "1": "true", "FALSE": "false", "False": "false", "0": "false"}
+    {
+        **dict.fromkeys(("TRUE", "True", "1", "Y", "y", "Yes", "yes", "YES", "T", "t"), "true"),
+        **dict.fromkeys(("FALSE", "False", "0", "N", "n", "No", "no", "NO", "F", "f"), "false"),
+    }
+)
+# The spellings of GRADE_SPELLING, and the code of CEDS that each means.
+GRADE_SPELLINGS: Mapping[str, str] = MappingProxyType(
+    {
+        **{str(grade): f"{grade:02}" for grade in range(1, 10)},
+        **dict.fromkeys(("K", "k", "Kg", "kg", "KN", "Kindergarten"), "KG"),
+        **dict.fromkeys(("Pk", "pk", "PreK", "Pre-K", "Prek"), "PK"),
+    }
 )
 # The misspellings of HEADER_SPELLING in lower case, and the header that each means. A misspelling counts only in files
 # that declare the header it means.
@@ -90,14 +221,3 @@ class Tolerance:
     deviation: Deviation
     holds: Callable[[SQLText], ColumnElement[bool]]
     read: Callable[[SQLText], SQLText] | None = None
-
-
-def describe_cells(file_name: str, header: str, count: int, deviation: Deviation) -> str:
-    """The sentence of the report about a deviation in `count` cells of a column."""
-    return f"{file_name}, column {header}: in {count} {'row' if count == 1 else 'rows'}, {deviation.taken}"
-
-
-def describe_deviation(place: str, deviation: Deviation, found: str = "") -> str:
-    """The sentence of the report about a deviation of a file. `found`: the text of the export, where the report may
-    quote it."""
-    return f"{place}: {deviation.taken}" + (f" ({found})" if found else "")

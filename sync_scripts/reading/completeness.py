@@ -5,12 +5,12 @@ An export that is still being copied looks like one whose last rows have vanishe
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from roster_service.errors import RosterServiceError
+from sync_scripts.reading.package import list_entries
 
 # How long to wait after an export was changed while it was read.
 CHANGED_SECONDS = 60
@@ -75,9 +75,8 @@ def take_snapshot(path: Path) -> frozenset[tuple[str, int, float]]:
 
 def _list_files(path: Path) -> Iterator[tuple[str, int, float]]:
     try:
-        entries = [path] if path.is_file() else sorted(Path(entry.path) for entry in os.scandir(path))
-        for entry in entries:
+        for entry in [path] if path.is_file() else list_entries(path):
             found = entry.stat()
-            yield entry.name, found.st_size, found.st_mtime
+            yield entry.relative_to(path).as_posix(), found.st_size, found.st_mtime
     except OSError:
         return

@@ -1,16 +1,13 @@
-"""The faults in the lines of a CSV file: the slow reading, for files at which `lines.py` or COPY stopped.
-
-Every line is one row; a quoted cell must not continue on the next line. One fault is common and harmless, and
-`MendedLines` corrects it: empty cells beyond the last column, where an exporter wrote a comma too many.
-"""
+"""The faults in the lines of a CSV file for which the sync refuses it, each with its line: for files that `repair.py`
+could not read."""
 
 from __future__ import annotations
 
 import codecs
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 
+from sync_scripts.reading.encodings import decode_cell
 from sync_scripts.reading.lines import LONGEST_LINE, ByteStream
 from sync_scripts.reading.rejections import Rejection
 
@@ -21,18 +18,11 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 def find_faults(stream: ByteStream, file_name: str, columns: Sequence[str]) -> Iterator[Rejection]:
     """Reads a CSV file from its start and yields the faults of its rows. `columns`: all headers of the file."""
-    # An empty line is a fault only if a line with content follows it; empty lines at the end of the file are not.
-    empty: list[int] = []
     for number, line in _read_lines(stream):
         if len(line) > LONGEST_LINE:
             yield Rejection(file_name, f"the line is longer than {LONGEST_LINE} bytes", number)
             return
-        if not line:
-            empty.append(number)
-            continue
-        yield from (Rejection(file_name, "the line is empty", blank) for blank in empty)
-        empty.clear()
-        if number > 1:
+        if line and number > 1:
             yield from find_line_faults(line, file_name, number, columns)
 
 
@@ -60,13 +50,11 @@ def find_line_faults(line: bytes, file_name: str, number: int, columns: Sequence
     # No fault names a value: the values are broken, and one of them may be a password.
     for index, cell in enumerate(cells):
         try:
-            broken = "holds a control character" if CONTROL.search(cell.decode()) else None
+            broken = "holds a control character" if CONTROL.search(decode_cell(cell)) else None
         except UnicodeDecodeError:
-            broken = "is not UTF-8"
+            broken = "is neither UTF-8 nor Windows-1252"
         if broken:
             yield Rejection(file_name, broken, number, name_column(index))
-    if columns is not None and len(cells) != len(columns) and not _is_mendable(cells, len(columns)):
-        yield Rejection(file_name, f"the row has {len(cells)} cells, not {len(columns)}", number)
 
 
 def split_line(line: bytes) -> list[bytes] | None:
@@ -86,40 +74,3 @@ def _scan(line: bytes) -> Iterator[re.Match[bytes]]:
         if not match[3]:
             return
         start = match.end()
-
-
-def _is_mendable(cells: list[bytes], width: int) -> bool:
-    return len(cells) > width and not any(cells[width:])
-
-
-class MendedLines:
-    """The rows of a CSV file without faults, as a file that COPY can read: without the header, and without empty cells
-    beyond column number `width`. `mended` counts the rows that had such cells."""
-
-    def __init__(self, stream: ByteStream, width: int) -> None:
-        self._lines = itertools.islice(_read_lines(stream), 1, None)
-        self._width = width
-        self._rest = b""
-        self.mended = 0
-
-    def read(self, size: int) -> bytes:
-        """Reads the next whole lines, at most `size` bytes; returns no bytes at the end."""
-        block, self._rest = [self._rest], b""
-        length = len(block[0])
-        for _, line in self._lines:
-            if not line:
-                continue
-            row = self._mend(line) + b"\n"
-            if length + len(row) > size:
-                self._rest = row
-                break
-            block.append(row)
-            length += len(row)
-        return b"".join(block)
-
-    def _mend(self, line: bytes) -> bytes:
-        for number, match in enumerate(_scan(line), 1):
-            if number == self._width and match[3]:
-                self.mended += 1
-                return line[: match.start(3)]
-        return line

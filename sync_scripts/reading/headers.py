@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sync_scripts.formats.model import CsvFile, name_metadata_column
-from sync_scripts.formats.tolerated import HEADER_CASE, HEADER_SPELLING, HEADER_SPELLINGS, Deviation, describe_deviation
+from sync_scripts.formats.model import EXTRA_PREFIX, CsvFile, name_extra_column, name_metadata_column
+from sync_scripts.formats.tolerated import (
+    COLUMN_ORDER,
+    EXTRA_COLUMN,
+    HEADER_CASE,
+    HEADER_SPELLING,
+    HEADER_SPELLINGS,
+    MISSING_COLUMN,
+    Deviation,
+    Notice,
+    Tolerated,
+)
 from sync_scripts.reading.csv_errors import find_line_faults, split_line
+from sync_scripts.reading.encodings import decode_cell
 from sync_scripts.reading.rejections import Findings, Rejection
 
 # A table of PostgreSQL holds at most 1,600 columns; exports have far fewer.
@@ -24,7 +36,12 @@ class Header:
     written: tuple[str, ...] = ()
     staged: tuple[str, ...] = ()
     metadata_keys: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def extra(self) -> tuple[str, ...]:
+        """The staged columns that the sync does not read."""
+        return tuple(name for name in self.staged if name.startswith(EXTRA_PREFIX))
 
 
 @dataclass(frozen=True)
@@ -44,19 +61,40 @@ def read_header(line: bytes, file: CsvFile) -> tuple[Header, Findings]:
     faults = Findings.of(find_line_faults(line, name, 1, None))
     if cells is None or faults:
         return Header(), faults
-    columns = [_recognize(cell.decode(), file) for cell in cells]
+    columns = [_recognize(decode_cell(cell), file) for cell in cells]
     findings = Findings.of(_find_bad_headers(columns, file))
     keys = tuple(column.meant.removeprefix(file.own_prefix) for column in columns if _is_own(column.meant, file))
-    numbers = iter(range(len(keys)))
-    staged = (
-        name_metadata_column(next(numbers)) if _is_own(column.meant, file) else column.meant for column in columns
-    )
-    notices = (
-        describe_deviation(name, column.deviation, f"{column.written}, read as {column.meant}")
-        for column in columns
-        if column.deviation is not None
-    )
-    return Header(tuple(column.written for column in columns), tuple(staged), keys, tuple(notices)), findings
+    written = tuple(column.written for column in columns)
+    return Header(written, tuple(_name_staged(columns, file)), keys, tuple(_list_deviations(columns, file))), findings
+
+
+def _name_staged(columns: list[_Column], file: CsvFile) -> Iterator[str]:
+    metadata_numbers = itertools.count()
+    for number, column in enumerate(columns, 1):
+        if column.meant in file.headers:
+            yield column.meant
+        elif _is_own(column.meant, file):
+            yield name_metadata_column(next(metadata_numbers))
+        else:
+            yield name_extra_column(number)
+
+
+def _list_deviations(columns: list[_Column], file: CsvFile) -> Iterator[Notice]:
+    """The deviations of the columns, each and as a whole. The number replaces the header of an extra column: the first
+    line of a file without a header is a row with personal data."""
+    known = [column.meant for column in columns if column.meant in file.headers]
+    for number, column in enumerate(columns, 1):
+        if column.deviation is not None:
+            found = f"{column.written}, read as {column.meant}"
+            yield Tolerated(file.file_name, column.deviation, found=found)
+        elif column.meant not in file.headers and not _is_own(column.meant, file):
+            yield Tolerated(file.file_name, EXTRA_COLUMN, found=f"column {number}")
+    if file.ordered:
+        for header in file.headers:
+            if header not in known:
+                yield Tolerated(file.file_name, MISSING_COLUMN, header)
+        if known != [header for header in file.headers if header in known]:
+            yield Tolerated(file.file_name, COLUMN_ORDER)
 
 
 def _recognize(written: str, file: CsvFile) -> _Column:
@@ -84,21 +122,21 @@ def _find_bad_headers(columns: list[_Column], file: CsvFile) -> Iterator[Rejecti
         yield Rejection(file.file_name, f"has more than {MOST_METADATA_COLUMNS} metadata columns", 1)
     seen: set[str] = set()
     for number, column in enumerate(columns, 1):
-        if column.meant in seen:
+        is_read = column.meant in declared or _is_own(column.meant, file)
+        if column.meant in seen and is_read:
             yield reject(number, column, "stands in the header twice")
-        elif column.meant not in declared and not _is_own(column.meant, file):
-            near = difflib.get_close_matches(column.written, declared, 1)
-            hint = f"; did you mean {near[0]}?" if near else f"; own columns are named {file.own_prefix}NAME"
-            yield reject(number, column, f"is no column of this file{hint}")
         seen.add(column.meant)
-    missing = [cell.header for cell in file.cells if cell.header not in seen and (file.ordered or cell.required)]
+    missing = [cell.header for cell in file.cells if cell.header not in seen and cell.required]
+    if not missing:
+        return
     for header in missing:
         yield Rejection(file.file_name, "is missing in the header", 1, header)
-    if file.ordered and not missing:
-        for number, (wanted, found) in enumerate(zip(declared, columns, strict=False), 1):
-            if wanted != found.meant:
-                yield reject(number, found, f"is misplaced; {wanted} belongs here")
-                return
+    # One of the unknown columns may be the missing one.
+    for number, column in enumerate(columns, 1):
+        if column.meant not in declared and not _is_own(column.meant, file):
+            near = difflib.get_close_matches(column.written, missing, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            yield reject(number, column, f"is no column of this file{hint}")
 
 
 def _is_own(header: str, file: CsvFile) -> bool:

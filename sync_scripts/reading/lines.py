@@ -3,16 +3,19 @@
 This module does not split the rows of good files. A few searches over blocks of bytes prove that every line is one row
 of plain cells. COPY alone would not prove it: COPY drops a quote inside a bare cell, accepts a line break inside a
 quoted one, and before PostgreSQL 18 takes a line `\\.` for the end of the data. Where a search finds something,
-`csv_errors.py` reads the file again, line by line, and names the fault and its line.
+`repair.py` reads the file again, line by line.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
+from collections import Counter
+from collections.abc import Sequence
 from typing import Protocol
 
-from sync_scripts.formats.tolerated import BYTE_ORDER_MARK
+from sync_scripts.formats.tolerated import BYTE_ORDER_MARK, Deviation
+from sync_scripts.reading.encodings import list_deviations
 
 # Every C0 control character and DEL, except the line feed that ends a line.
 CONTROLS = bytes({*range(32), 127} - {10})
@@ -36,8 +39,30 @@ class ByteStream(Protocol):
         """Reads the next line, at most `size` bytes of it."""
 
 
+class Rows(Protocol):
+    """The rows of a CSV file, in blocks, as files that COPY can read. `added`: the names of the cells that each row has
+    beside the columns of the file; `repairs`: the number of rows with each deviation, and `faults`: the number of rows
+    with a fault, among those that were read."""
+
+    @property
+    def added(self) -> tuple[str, ...]: ...
+
+    @property
+    def repairs(self) -> Counter[Deviation]: ...
+
+    @property
+    def faults(self) -> int: ...
+
+    @property
+    def numbers(self) -> Sequence[int] | None:
+        """The numbers of the lines in the last block; None: the lines follow each other from line 2."""
+
+    def read(self, size: int, /) -> bytes:
+        """Reads the next whole lines, at most `size` bytes; returns no bytes at the end."""
+
+
 class SuspectBytesError(Exception):
-    """A search found a possible fault; the slower reading of `csv_errors.py` names it."""
+    """A search found a possible fault: `repair.py` repairs it, or `csv_errors.py` names it."""
 
 
 class CleanLines:
@@ -47,15 +72,18 @@ class CleanLines:
     SuspectBytesError. Lines may end with CRLF, as in RFC 4180. Empty lines at the end of the file are dropped.
     """
 
-    # This class mends no row; `MendedLines` counts its own here.
-    mended = 0
+    added: tuple[str, ...] = ()
+    numbers: Sequence[int] | None = None
+    faults = 0
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
         self._rest = b""
         self._ended = False
+        self.repairs: Counter[Deviation] = Counter()
         line = stream.readline(LONGEST_LINE)
-        self.deviations = (BYTE_ORDER_MARK,) if line.startswith(codecs.BOM_UTF8) else ()
+        marks = (BYTE_ORDER_MARK,) if line.startswith(codecs.BOM_UTF8) else ()
+        self.deviations: tuple[Deviation, ...] = (*list_deviations(stream), *marks)
         self.header = line.removeprefix(codecs.BOM_UTF8).removesuffix(b"\n").removesuffix(b"\r")
 
     def read(self, size: int) -> bytes:

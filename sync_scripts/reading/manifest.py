@@ -5,12 +5,28 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sync_scripts.formats.model import CsvFile, Format
-from sync_scripts.formats.tolerated import BLANK_MODE, MANIFEST_VERSION, PROPERTY_CASE, Deviation, describe_deviation
+from sync_scripts.formats.tolerated import (
+    BLANK_MODE,
+    EXTRA_CELLS,
+    HEADER_CASE,
+    MANIFEST_VERSION,
+    MISSING_FILE,
+    MISSING_PROPERTY,
+    MODE_CASE,
+    OTHER_PROPERTY,
+    PROPERTY_CASE,
+    UNDECLARED_FILE,
+    WINDOWS_1252,
+    Deviation,
+    Notice,
+    Tolerated,
+)
+from sync_scripts.reading.encodings import decode_cell, list_deviations
 from sync_scripts.reading.lines import CleanLines
-from sync_scripts.reading.package import UNREADABLE, Package, recognize_names
+from sync_scripts.reading.package import UNREADABLE, Package, leave_out_others, recognize_names
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
 
 FILE_NAME = "manifest.csv"
@@ -19,52 +35,52 @@ HEADER = ["propertyName", "value"]
 MOST_BYTES = 65_536
 FILE_PREFIX = "file."
 BULK, DELTA, ABSENT = "bulk", "delta", "absent"
+VERSION = "oneroster.version"
 # The properties besides `file.*`, and the allowed values of each; None: any value.
 PROPERTIES: Mapping[str, tuple[str, ...] | None] = {
     "manifest.version": ("1.0", "1"),
-    "oneroster.version": ("1.1", "1.2"),
+    VERSION: ("1.0", "1.1", "1.2"),
     "source.systemName": None,
     "source.systemCode": None,
 }
-REQUIRED_PROPERTIES = ("manifest.version", "oneroster.version")
+REQUIRED_PROPERTIES = ("manifest.version", VERSION)
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The content of a manifest: the version, and the mode of each file (`bulk`, `delta` or `absent`) by its name
-    without .csv."""
+    """The content of a manifest: the version of OneRoster (None where it is missing), and the mode of each file
+    (`bulk`, `delta` or `absent`) by its name without .csv. `notices`: the tolerated deviations."""
 
-    version: str
+    version: str | None
     modes: Mapping[str, str]
-    # The line of each file's mode, for findings.
-    lines: Mapping[str, int]
-    # The tolerated deviations.
-    notices: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
 
 
 def read_manifest(package: Package, files: Collection[str]) -> Manifest:
     """Reads the manifest of a package. `files`: the names, without .csv, of all files that the manifest may name.
-    Raises RefusedExportError where the manifest is missing or has an unknown property or value."""
-    package, _ = recognize_names(package, [FILE_NAME])
-    if FILE_NAME not in package.names:
-        raise RefusedExportError(Findings.of([Rejection(FILE_NAME, "is missing; every OneRoster export has one")]))
+    Raises RefusedExportError where the manifest cannot be read, or a property has an unknown value."""
     written, deviations = _read_rows(package)
-    rows = [(line, _recognize(name, files), value) for line, name, value in written]
+    meant = [(line, _recognize(name, files), value) for line, name, value in written]
     name_notices = (
-        describe_deviation(FILE_NAME, PROPERTY_CASE, f"{name}, read as {meant}")
-        for (_, name, _), (_, meant, _) in zip(written, rows, strict=True)
-        if name != meant
+        Tolerated(FILE_NAME, PROPERTY_CASE, found=f"{name}, read as {known}")
+        for (_, name, _), (_, known, _) in zip(written, meant, strict=True)
+        if name != known
     )
+    others = {line for line, name, _ in meant if not _is_known(name, files)}
+    rows = [(line, name, _fold_mode(name, value)) for line, name, value in meant if line not in others]
     refuse_if(Findings.of(_find_bad_rows(rows)))
     values = {name: value for _, name, value in rows}
+    missing = [name for name in REQUIRED_PROPERTIES if name not in values]
     return Manifest(
-        values["oneroster.version"],
+        values.get(VERSION),
         # Some exporters leave the mode of an absent file blank.
         {name.removeprefix(FILE_PREFIX): value or ABSENT for _, name, value in rows if name.startswith(FILE_PREFIX)},
-        {name.removeprefix(FILE_PREFIX): line for line, name, _ in rows if name.startswith(FILE_PREFIX)},
         (
-            *(describe_deviation(FILE_NAME, deviation) for deviation in (*deviations, *_list_deviations(rows))),
+            *(Tolerated(FILE_NAME, deviation) for deviation in (*deviations, *_list_deviations(meant))),
             *name_notices,
+            # The line replaces the name, which may be any text.
+            *(Tolerated(FILE_NAME, OTHER_PROPERTY, found=f"line {line}") for line in sorted(others)),
+            *(Tolerated(FILE_NAME, MISSING_PROPERTY, found=name) for name in missing),
         ),
     )
 
@@ -75,11 +91,23 @@ def _recognize(written: str, files: Collection[str]) -> str:
     return known.get(written.lower(), written)
 
 
+def _is_known(name: str, files: Collection[str]) -> bool:
+    return name in PROPERTIES or (name.startswith(FILE_PREFIX) and name.removeprefix(FILE_PREFIX) in files)
+
+
+def _fold_mode(name: str, value: str) -> str:
+    """The value of a property, a mode in lower case."""
+    return value.lower() if name.startswith(FILE_PREFIX) else value
+
+
 def _list_deviations(rows: list[tuple[int, str, str]]) -> Iterator[Deviation]:
     if any(name == "manifest.version" and value == MANIFEST_VERSION.example[0] for _, name, value in rows):
         yield MANIFEST_VERSION
-    if any(name.startswith(FILE_PREFIX) and not value for _, name, value in rows):
+    modes = [value for _, name, value in rows if name.startswith(FILE_PREFIX)]
+    if "" in modes:
         yield BLANK_MODE
+    if any(mode != mode.lower() for mode in modes):
+        yield MODE_CASE
 
 
 def _read_rows(package: Package) -> tuple[list[tuple[int, str, str]], tuple[Deviation, ...]]:
@@ -90,24 +118,33 @@ def _read_rows(package: Package) -> tuple[list[tuple[int, str, str]], tuple[Devi
 
     try:
         with package.open(FILE_NAME) as stream:
-            data = stream.read(MOST_BYTES + 1)
+            data, deviations = stream.read(MOST_BYTES + 1), list_deviations(stream)
     except UNREADABLE:
         raise refuse("is truncated or damaged") from None
     if len(data) > MOST_BYTES:
         raise refuse(f"is longer than {MOST_BYTES} bytes")
+    deviations += CleanLines(io.BytesIO(data)).deviations
     try:
-        reader = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
-        lines = [(reader.line_num, row) for row in reader if row]
+        text = decode_cell(data)
+        reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+        lines = [(reader.line_num, row) for row in reader if any(row)]
     except UnicodeDecodeError:
-        raise refuse("is not UTF-8") from None
+        raise refuse("is neither UTF-8 nor Windows-1252") from None
     except csv.Error as error:
         raise refuse(f"is no CSV: {error}") from None
-    if not lines or lines[0][1] != HEADER:
+    header = lines[0][1] if lines else []
+    if [name.strip().lower() for name in header] != [name.lower() for name in HEADER]:
         raise refuse(f"the header must be {','.join(HEADER)}", 1)
     for line, row in lines[1:]:
-        if len(row) != len(HEADER):
+        if len(row) < len(HEADER) or any(row[len(HEADER) :]):
             raise refuse(f"the row has {len(row)} cells, not {len(HEADER)}", line)
-    return [(line, row[0], row[1].strip()) for line, row in lines[1:]], CleanLines(io.BytesIO(data)).deviations
+    found = {
+        WINDOWS_1252: text.encode() != data,
+        HEADER_CASE: header != HEADER,
+        EXTRA_CELLS: any(len(row) > len(HEADER) for _, row in lines),
+    }
+    rows = [(line, row[0].strip(), row[1].strip()) for line, row in lines[1:]]
+    return rows, (*deviations, *(deviation for deviation, is_found in found.items() if is_found))
 
 
 def _find_bad_rows(rows: list[tuple[int, str, str]]) -> Iterator[Rejection]:
@@ -118,16 +155,11 @@ def _find_bad_rows(rows: list[tuple[int, str, str]]) -> Iterator[Rejection]:
         elif name.startswith(FILE_PREFIX):
             if value not in (BULK, DELTA, ABSENT, ""):
                 yield Rejection(FILE_NAME, "must be bulk, delta or absent", line, "value", value)
-        elif name not in PROPERTIES:
-            yield Rejection(FILE_NAME, "is no property of a manifest", line, "propertyName", name)
         else:
             known = PROPERTIES[name]
             if known is not None and value not in known:
                 yield Rejection(FILE_NAME, f"{name} must be {' or '.join(known)}", line, "value", value)
         seen.add(name)
-    for name in REQUIRED_PROPERTIES:
-        if name not in seen:
-            yield Rejection(FILE_NAME, f"{name} is missing")
 
 
 @dataclass(frozen=True)
@@ -140,7 +172,7 @@ class Contents:
 
     package: Package
     files: tuple[CsvFile, ...]
-    notices: tuple[str, ...]
+    notices: tuple[Notice, ...]
     deltas: frozenset[str] = frozenset()
     silent: tuple[CsvFile, ...] = ()
 
@@ -148,12 +180,18 @@ class Contents:
         """The names of the files to load."""
         return tuple(file.file_name for file in self.files)
 
+    def list_made(self, form: Format) -> frozenset[str]:
+        """The names of the files that the export lacks and the sync makes."""
+        return form.made - {file.name for file in self.files} - self.deltas
+
 
 def list_contents(package: Package, manifest: Manifest, form: Format) -> Contents:
-    """Compares the manifest with the files of the package, and returns the files to load. Raises RefusedExportError
-    where the two differ, a required file is absent, or the format has no such file."""
+    """Compares the manifest with the files of the package, and returns the files to load. A file that it does not
+    declare is in bulk; beside deltas, it is left out. Raises RefusedExportError where a required file is absent."""
     known = (FILE_NAME, *(f"{name}.csv" for name in (*(file.name for file in form.files), *form.skipped)))
     package, name_notices = recognize_names(package, known)
+    package, other_notices = leave_out_others(package, known)
+    manifest, mode_notices = _correct_modes(package, manifest, form)
     refuse_if(Findings.of(_find_differences(package, manifest, form)))
     files = tuple(file for file in form.files if manifest.modes.get(file.name, ABSENT) != ABSENT)
     deltas = _list_deltas(manifest, form)
@@ -163,7 +201,7 @@ def list_contents(package: Package, manifest: Manifest, form: Format) -> Content
         for name in sorted(form.skipped)
         if manifest.modes.get(name, ABSENT) != ABSENT
     )
-    notices = (*manifest.notices, *name_notices, *skipped)
+    notices = (*package.notices, *manifest.notices, *name_notices, *other_notices, *mode_notices, *skipped)
     return Contents(package, files, notices, deltas | {file.name for file in silent}, silent)
 
 
@@ -171,21 +209,30 @@ def _list_deltas(manifest: Manifest, form: Format) -> frozenset[str]:
     return frozenset(file.name for file in form.files if manifest.modes.get(file.name) == DELTA)
 
 
+def _correct_modes(package: Package, manifest: Manifest, form: Format) -> tuple[Manifest, list[Notice]]:
+    """(the manifest with the modes that the files of the package have, the notices about the differences)."""
+    modes, notices = dict(manifest.modes), list[Notice]()
+    deltas = _list_deltas(manifest, form)
+    required = {file.name for file in form.files if file.required} - form.made
+    for file in form.files:
+        is_there, mode = file.file_name in package.names, modes.get(file.name, ABSENT)
+        if is_there and mode == ABSENT:
+            modes[file.name] = ABSENT if deltas else BULK
+            notices.append(Tolerated(file.file_name, UNDECLARED_FILE, found="left out" if deltas else "read in bulk"))
+        elif not is_there and mode == BULK and not deltas and file.name not in required:
+            modes[file.name] = ABSENT
+            notices.append(Tolerated(file.file_name, MISSING_FILE))
+    for name in form.skipped:
+        if modes.get(name, ABSENT) != ABSENT and f"{name}.csv" not in package.names:
+            modes[name] = ABSENT
+            notices.append(Tolerated(f"{name}.csv", MISSING_FILE))
+    return replace(manifest, modes=modes), notices
+
+
 def _find_differences(package: Package, manifest: Manifest, form: Format) -> Iterator[Rejection]:
-    known = {file.name for file in form.files} | form.skipped
-    for name, mode in manifest.modes.items():
-        line = manifest.lines[name]
-        if name not in known:
-            yield Rejection(FILE_NAME, f"is no file of {form.name}", line, "propertyName", FILE_PREFIX + name)
-        elif mode != ABSENT and f"{name}.csv" not in package.names:
-            yield Rejection(f"{name}.csv", f"is missing; the manifest declares it {mode}")
-    for file_name in sorted(package.names - {FILE_NAME}):
-        name = file_name.removesuffix(".csv")
-        if name == file_name or name not in known:
-            yield Rejection(file_name, f"is no file of {form.name}")
-        elif manifest.modes.get(name, ABSENT) == ABSENT:
-            yield Rejection(file_name, "is there, but the manifest does not declare it")
     for file in form.files:
         mode = manifest.modes.get(file.name, ABSENT)
-        if file.required and mode == ABSENT and not _list_deltas(manifest, form):
+        if mode != ABSENT and file.file_name not in package.names:
+            yield Rejection(file.file_name, f"is missing; the manifest declares it {mode}")
+        elif file.required and file.name not in form.made and mode == ABSENT and not _list_deltas(manifest, form):
             yield Rejection(file.file_name, "is required, but the manifest declares it absent")

@@ -1,4 +1,4 @@
-"""The package of an export: a folder or a zip with CSV files at its root.
+"""The package of an export: a folder or a zip with CSV files, at its root or in one folder there.
 
 The sync reads the files of a zip in place and never unpacks them to disk, so a name with `..` reaches no other file.
 """
@@ -9,20 +9,21 @@ import contextlib
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from sync_scripts.formats.tolerated import FILE_NAME_CASE, describe_deviation
+from sync_scripts.formats.tolerated import FILE_NAME_CASE, FOLDER, OTHER_FILE, Notice, Tolerated
+from sync_scripts.reading.encodings import open_plain
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
 
 # Files that operating systems leave in folders and zips.
-LITTER = ("__MACOSX/", ".DS_Store", "._", "Thumbs.db", "desktop.ini")
+LITTER = ("__MACOSX", ".DS_Store", "._", "Thumbs.db", "desktop.ini")
 # CSV compresses to a tenth, or to a fiftieth where it repeats itself; a higher ratio means a zip bomb.
 MOST_RATIO = 200
 MOST_BYTES = 100 * 2**30
-# The errors that a damaged zip or a failing disk raises in the middle of a file.
-UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError)
+# The errors that a damaged zip, a failing disk or broken UTF-16 raises in the middle of a file.
+UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, UnicodeDecodeError)
 # A file of at most this size may have any ratio.
 HARMLESS_BYTES = 2**20
 
@@ -30,15 +31,16 @@ HARMLESS_BYTES = 2**20
 @dataclass(frozen=True)
 class Package:
     """The files of an export. `open` opens the file of a name for reading bytes from its start; `size` gives its
-    size in bytes."""
+    size in bytes. `notices`: the tolerated deviations of the package itself."""
 
     path: Path
     names: frozenset[str]
     open: Callable[[str], BinaryIO]
     size: Callable[[str], int]
+    notices: tuple[Notice, ...] = ()
 
 
-def recognize_names(package: Package, known: Iterable[str]) -> tuple[Package, tuple[str, ...]]:
+def recognize_names(package: Package, known: Iterable[str]) -> tuple[Package, tuple[Notice, ...]]:
     """(the package, where files whose names differ from `known` names only in letter case have the known names; the
     notices about them).
 
@@ -46,47 +48,78 @@ def recognize_names(package: Package, known: Iterable[str]) -> tuple[Package, tu
     by_case = {name.lower(): name for name in package.names}
     written = {name: by_case[name.lower()] for name in known if name not in package.names and name.lower() in by_case}
     names = (package.names - set(written.values())) | set(written)
-    notices = (describe_deviation(found, FILE_NAME_CASE, f"read as {name}") for name, found in sorted(written.items()))
+    notices = (Tolerated(found, FILE_NAME_CASE, found=f"read as {name}") for name, found in sorted(written.items()))
 
     def find(name: str) -> str:
         return written.get(name, name)
 
     return Package(
-        package.path, names, lambda name: package.open(find(name)), lambda name: package.size(find(name))
+        package.path,
+        names,
+        lambda name: package.open(find(name)),
+        lambda name: package.size(find(name)),
+        package.notices,
     ), tuple(notices)
+
+
+def leave_out_others(package: Package, known: Iterable[str]) -> tuple[Package, tuple[Notice, ...]]:
+    """(the package without the files whose names are not in `known`, the notices about them)."""
+    others = sorted(package.names - set(known))
+    return replace(package, names=package.names - set(others)), tuple(Tolerated(name, OTHER_FILE) for name in others)
 
 
 @contextlib.contextmanager
 def open_package(path: Path) -> Iterator[Package]:
     """Opens the export at `path` for the length of the block. Raises RefusedExportError where it is neither a folder
-    nor an intact zip, has files in subfolders, or would unpack to too many bytes."""
+    nor an intact zip, or would unpack to too many bytes."""
     if path.is_dir():
         yield _open_folder(path)
         return
     with _open_archive(path) as archive:
-        entries = [entry for entry in archive.infolist() if not _is_litter(entry.filename)]
+        entries = [it for it in archive.infolist() if not it.is_dir() and not _is_litter(it.filename)]
         refuse_if(Findings.of(_find_bad_entries(entries)))
+        names, top, notices = _find_top([entry.filename for entry in entries])
         yield Package(
             path,
-            frozenset(entry.filename for entry in entries),
-            lambda name: _open_entry(archive, name),
-            lambda name: archive.getinfo(name).file_size,
+            frozenset(names),
+            lambda name: _open_entry(archive, top + name),
+            lambda name: archive.getinfo(top + name).file_size,
+            notices,
         )
+
+
+def _find_top(paths: list[str]) -> tuple[list[str], str, tuple[Notice, ...]]:
+    """(the names of the files of an export, the path of their folder in front of each name, the notices). `paths`: the
+    paths of all files from the root. The files are at the root, or, without a CSV file there, in the only folder."""
+    at_root = [path for path in paths if "/" not in path]
+    folders = {path.split("/")[0] + "/" for path in paths if "/" in path}
+    top, notices = "", list[Notice]()
+    if len(folders) == 1 and not any(path.lower().endswith(".csv") for path in at_root):
+        [top] = folders
+        notices = [Tolerated(top, FOLDER), *(Tolerated(path, OTHER_FILE) for path in at_root)]
+    inside = [path.removeprefix(top) for path in paths if path.startswith(top)]
+    below = {path.split("/")[0] + "/" for path in inside if "/" in path}
+    notices += [Tolerated(folder, OTHER_FILE) for folder in sorted(below)]
+    return [name for name in inside if "/" not in name], top, tuple(notices)
+
+
+def list_entries(path: Path) -> list[Path]:
+    """The files and folders of a folder and of the folders in it, in which the files of an export may be. Raises
+    OSError."""
+    return sorted((*path.iterdir(), *path.glob("*/*")))
 
 
 def _open_folder(path: Path) -> Package:
     try:
-        entries = sorted(entry for entry in path.iterdir() if not _is_litter(entry.name))
+        files = (entry.relative_to(path).as_posix() for entry in list_entries(path) if entry.is_file())
+        names, top, notices = _find_top([name for name in files if not _is_litter(name)])
+        # The sizes of now: somebody may replace the folder while the sync reads it.
+        sizes = {name: (path / top / name).stat().st_size for name in names}
     except OSError as error:
         raise _refuse(path, error.strerror or "cannot be read") from None
-    reason = "is not a file; the files of an export lie side by side"
-    refuse_if(Findings.of(Rejection(entry.name, reason) for entry in entries if not entry.is_file()))
-    # The sizes of now: somebody may replace the folder while the sync reads it.
-    try:
-        sizes = {entry.name: entry.stat().st_size for entry in entries}
-    except OSError as error:
-        raise _refuse(path, error.strerror or "cannot be read") from None
-    return Package(path, frozenset(sizes), lambda name: (path / name).open("rb"), sizes.__getitem__)
+    return Package(
+        path, frozenset(sizes), lambda name: open_plain((path / top / name).open("rb")), sizes.__getitem__, notices
+    )
 
 
 def _open_archive(path: Path) -> zipfile.ZipFile:
@@ -102,8 +135,8 @@ def _find_bad_entries(entries: list[zipfile.ZipInfo]) -> Iterator[Rejection]:
     seen: set[str] = set()
     for entry in entries:
         name = entry.filename
-        if "/" in name or "\\" in name:
-            yield Rejection(name, "lies in a folder; the files of an export lie at the root of the zip")
+        if "\\" in name or ".." in name.split("/") or name.startswith("/"):
+            yield Rejection(name, "has a path that leads out of the zip")
         elif name in seen:
             yield Rejection(name, "is in the zip twice")
         elif entry.flag_bits & 0x1:
@@ -117,13 +150,18 @@ def _find_bad_entries(entries: list[zipfile.ZipInfo]) -> Iterator[Rejection]:
 
 def _open_entry(archive: zipfile.ZipFile, name: str) -> BinaryIO:
     try:
-        return archive.open(name)  # type: ignore[return-value]
+        stream = archive.open(name)
     except (zipfile.BadZipFile, NotImplementedError) as error:
         raise RefusedExportError(Findings.of([Rejection(name, f"cannot be unpacked: {error}")])) from None
+    try:
+        return open_plain(stream)
+    except BaseException:
+        stream.close()
+        raise
 
 
 def _is_litter(name: str) -> bool:
-    return name.startswith(LITTER)
+    return any(part.startswith(LITTER) for part in name.split("/"))
 
 
 def _refuse(path: Path, reason: str) -> RefusedExportError:

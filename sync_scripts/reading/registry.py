@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from sync_scripts.formats.clever import CLEVER as CLEVER_CSV
 from sync_scripts.formats.model import Format
 from sync_scripts.formats.oneroster import VERSIONS
 from sync_scripts.formats.sds import SDS as SDS_CSV
+from sync_scripts.formats.tolerated import NO_MANIFEST, Tolerated
+from sync_scripts.reading.manifest import FILE_NAME as MANIFEST
 from sync_scripts.reading.manifest import Contents, list_contents, read_manifest
 from sync_scripts.reading.no_manifest import list_without_manifest
-from sync_scripts.reading.package import Package
+from sync_scripts.reading.package import Package, recognize_names
 
 
 @dataclass(frozen=True)
@@ -26,13 +28,21 @@ class Family:
 
 
 def _read_oneroster(package: Package) -> tuple[Format, Contents]:
+    package, name_notices = recognize_names(package, [MANIFEST])
+    package = replace(package, notices=(*package.notices, *name_notices))
+    # Only 1.2 has roles.csv.
+    likely = "1.2" if any(name.lower() == "roles.csv" for name in package.names) else "1.1"
+    if MANIFEST not in package.names:
+        form = VERSIONS[likely]
+        contents = list_without_manifest(package, form)
+        return form, replace(contents, notices=(Tolerated(MANIFEST, NO_MANIFEST, found=form.name), *contents.notices))
     known = {name for form in VERSIONS.values() for name in (*(file.name for file in form.files), *form.skipped)}
     manifest = read_manifest(package, known)
-    form = VERSIONS[manifest.version]
+    form = VERSIONS[manifest.version or likely]
     return form, list_contents(package, manifest, form)
 
 
-ONEROSTER = Family("oneroster", "OneRoster CSV export, 1.1 or 1.2", _read_oneroster)
+ONEROSTER = Family("oneroster", "OneRoster CSV export, 1.0, 1.1 or 1.2", _read_oneroster)
 CLEVER = Family("clever", "Clever CSV export", lambda package: (CLEVER_CSV, list_without_manifest(package, CLEVER_CSV)))
 SDS = Family(
     "sds",

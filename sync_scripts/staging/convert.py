@@ -11,7 +11,7 @@ makes the other records from the remaining rows.
 from __future__ import annotations
 
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from sqlalchemy import (
 
 from roster_service.db.tables import CText
 from sync_scripts.formats.model import LINE, ConvertedFile, Format, Staged, StagedFile
+from sync_scripts.formats.tolerated import Notice
 from sync_scripts.reading.rejections import Findings
 from sync_scripts.staging.quarantine import make_quarantine
 from sync_scripts.staging.retained import Retention
@@ -94,12 +95,22 @@ def _delete_retained_rows(connection: Connection, file: StagedFile, retention: R
         connection.execute(table.delete().where(named))
 
 
+def _list_sources(form: Format) -> dict[str, str]:
+    """The names of the files of the export that a converted file is made of, by the name of the converted one."""
+    return {it.file.file_name: ", ".join(form.find_file(name).file_name for name in it.files) for it in form.converted}
+
+
+def name_source_notices(notices: Iterable[Notice], form: Format) -> Iterator[Notice]:
+    """The notices about converted rows, with the names of the export's files instead."""
+    sources = _list_sources(form)
+    for notice in notices:
+        yield notice if isinstance(notice, str) else replace(notice, file=sources[notice.file], column=None)
+
+
 def name_sources(findings: Findings, form: Format) -> Findings:
     """The findings about converted rows, with the names of the export's files instead and without lines: each line of
     the export has passed its own checks."""
-    sources = {
-        it.file.file_name: ", ".join(form.find_file(name).file_name for name in it.files) for it in form.converted
-    }
+    sources = _list_sources(form)
     words = "a record that is made of its rows is rejected: {} {}"
     renamed = (
         replace(it, file=sources[it.file], reason=words.format(it.column, it.reason), line=None, column=None)

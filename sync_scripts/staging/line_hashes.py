@@ -18,7 +18,6 @@ import struct
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import repeat
-from typing import Protocol
 
 from sqlalchemy import Connection, LargeBinary, Table, func, literal, select
 from xxhash import xxh3_64_intdigest
@@ -26,10 +25,11 @@ from xxhash import xxh3_64_intdigest
 from sync_scripts.formats.cells import UNREAD
 from sync_scripts.formats.model import CsvFile, Format
 from sync_scripts.reading.headers import Header
+from sync_scripts.reading.lines import Rows
 from sync_scripts.staging.retained import is_active
 
 # Increase this number when a check or a conversion changes: every feed's next run then looks at every row.
-RULES = 4
+RULES = 5
 # A cell with its quotes. `CleanLines` has searched the lines before, so their quoting is correct.
 CELL = rb'(?:"(?:[^"\n]|"")*"|[^",\n]*)'
 HEADER_LINES = 1
@@ -39,34 +39,32 @@ HASH_BYTES = 8
 Blank = Callable[[bytes, list[bytes]], bytes]
 
 
-class Lines(Protocol):
-    """Whole lines of cells, in blocks."""
-
-    def read(self, size: int, /) -> bytes:
-        """Reads the next lines, at most `size` bytes; returns no bytes at the end."""
-
-
 @dataclass(frozen=True)
 class LineHasher:
     """Hashes the lines of one file. `seed`: a number that depends on the rules, the format and the header; `blank`:
-    functions that empty the cells of a block of lines that a hash leaves out."""
+    functions that empty the cells of a block of lines that a hash leaves out; `added`: the number of cells that each
+    line has beyond those of its file, empty or with a fault."""
 
     seed: int
     blank: tuple[Blank, ...]
+    added: int = 0
 
     @staticmethod
-    def of(file: CsvFile, header: Header, form: Format) -> LineHasher:
-        """The hasher of a file with this header. Every hash depends on `RULES` and on the name of the format."""
+    def of(file: CsvFile, header: Header, form: Format, added: int = 0) -> LineHasher:
+        """The hasher of the rows of a file with this header and with `added` more cells. Every hash depends on `RULES`
+        and on the name of the format."""
         described = "\n".join((str(RULES), form.name, *header.staged, "", *header.metadata_keys))
         seed = int.from_bytes(hashlib.sha256(described.encode()).digest()[:8])
         left_out = {cell.header: cell.kind for cell in file.cells if cell.kind.secret or cell.kind is UNREAD}
-        width = len(header.staged)
+        width = len(header.staged) + added
+        # An extra column may hold a secret.
+        secrets = dict.fromkeys(header.extra, True) | {name: kind.secret for name, kind in left_out.items()}
         blank = (
-            _make_blank(number, width, secret=left_out[name].secret)
+            _make_blank(number, width, secret=secrets[name])
             for number, name in enumerate(header.staged)
-            if name in left_out
+            if name in secrets
         )
-        return LineHasher(seed, tuple(blank))
+        return LineHasher(seed, tuple(blank), added)
 
     def hash(self, block: bytes) -> tuple[list[bytes], list[int]]:
         """(the lines of a block, their hashes)."""
@@ -75,6 +73,9 @@ class LineHasher:
         for make_empty in self.blank:
             described = make_empty(described, lines)
         hashed = lines if described is block else _split(described)
+        if self.added:
+            # A row without a fault is known by what it was before the repair.
+            hashed = [line.removesuffix(b"," * self.added) for line in hashed]
         # One bit less, so that a hash is positive as a signed number of 64 bits.
         return lines, [number >> 1 for number in map(xxh3_64_intdigest, hashed, repeat(self.seed))]
 
@@ -85,7 +86,7 @@ class NewLines:
     Each hash in `known` matches one line and is then removed, so a repeated line is new. The hashes that are left in
     `known` at the end belong to lines that the file no longer has. `rows` counts all lines of the file."""
 
-    def __init__(self, lines: Lines, hasher: LineHasher, known: set[int]) -> None:
+    def __init__(self, lines: Rows, hasher: LineHasher, known: set[int]) -> None:
         self._lines = lines
         self._hasher = hasher
         self._known = known
@@ -98,12 +99,13 @@ class NewLines:
             lines, hashes = self._hasher.hash(block)
             first = self.rows + HEADER_LINES + 1
             self.rows += len(lines)
+            places = self._lines.numbers or range(first, first + len(lines))
             new = []
             for index, number in enumerate(hashes):
                 if number in known:
                     known.remove(number)
                 else:
-                    new.append(b"%b,%d,%d\n" % (lines[index], number, first + index))
+                    new.append(b"%b,%d,%d\n" % (lines[index], number, places[index]))
             if new:
                 return b"".join(new)
         return b""

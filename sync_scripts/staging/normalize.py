@@ -12,8 +12,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, case, func, select
 
+from sync_scripts.formats.cells import AROUND
 from sync_scripts.formats.model import Cell, Staged, StagedFile
-from sync_scripts.formats.tolerated import STATUS_IN_BULK, Tolerance, describe_cells
+from sync_scripts.formats.tolerated import STATUS_IN_BULK, Notice, Tolerance, Tolerated
 from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary
 
 
@@ -22,21 +23,21 @@ class NormalizedFiles:
     """The staged files with corrected cells, and the notices about the tolerated deviations."""
 
     files: Staged
-    notices: tuple[str, ...]
+    notices: tuple[Notice, ...]
 
 
 def normalize(connection: Connection, staged: Staged, deltas: frozenset[str] = frozenset()) -> NormalizedFiles:
     """Counts and corrects the tolerated deviations of all cells. A status is a deviation in a bulk file; the rows of
     `deltas` need theirs."""
     files = {}
-    notices: list[str] = []
+    notices: list[Notice] = []
     for name, file in staged.items():
         files[name], found = _normalize_file(connection, file, in_bulk=name not in deltas)
         notices += found
     return NormalizedFiles(files, tuple(notices))
 
 
-def _normalize_file(connection: Connection, file: StagedFile, *, in_bulk: bool) -> tuple[StagedFile, list[str]]:
+def _normalize_file(connection: Connection, file: StagedFile, *, in_bulk: bool) -> tuple[StagedFile, list[Notice]]:
     tolerances = list(_list_tolerances(file, in_bulk=in_bulk))
     if not tolerances:
         return file, []
@@ -44,9 +45,15 @@ def _normalize_file(connection: Connection, file: StagedFile, *, in_bulk: bool) 
         select(*(func.count().filter(it.holds(file[cell.header])) for cell, it in tolerances)).select_from(file.table)
     ).one()
     found = [(cell, it, count) for (cell, it), count in zip(tolerances, counts, strict=True) if count]
-    notices = [describe_cells(file.file.file_name, cell.header, count, it.deviation) for cell, it, count in found]
+    name = file.file.file_name
+    notices: list[Notice] = [Tolerated(name, it.deviation, cell.header, count) for cell, it, count in found]
+    around = [(cell, it) for cell, it, _ in found if it is AROUND]
+    if around:
+        again, more = _normalize_file(connection, _rewrite(connection, file, around, "trimmed"), in_bulk=in_bulk)
+        spaces = [notice for notice, (_, it, _) in zip(notices, found, strict=True) if it is AROUND]
+        return again, [*spaces, *more]
     if any(it.read is not None for _, it, _ in found):
-        file = _rewrite(connection, file, [(cell, it) for cell, it, _ in found])
+        file = _rewrite(connection, file, [(cell, it) for cell, it, _ in found], "normalized")
     return file, notices
 
 
@@ -57,8 +64,8 @@ def _list_tolerances(file: StagedFile, *, in_bulk: bool) -> Iterator[tuple[Cell,
         yield from ((cell, tolerance) for tolerance in cell.kind.tolerates)
 
 
-def _rewrite(connection: Connection, file: StagedFile, found: list[tuple[Cell, Tolerance]]) -> StagedFile:
-    table = create_temporary(connection, f"normalized_{file.file.name}", copy_columns(file.columns))
+def _rewrite(connection: Connection, file: StagedFile, found: list[tuple[Cell, Tolerance]], name: str) -> StagedFile:
+    table = create_temporary(connection, f"{name}_{file.file.name}", copy_columns(file.columns))
     read = [_normalize_cell(column.name, column, found).label(column.name) for column in file.columns]
     connection.execute(table.insert().from_select([it.name for it in read], select(*read).select_from(file.table)))
     analyze_temporary(connection, table)

@@ -20,10 +20,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, FromClause, Table, Text, and_, exists, func, or_, select, union_all
+from sqlalchemy import Column, ColumnElement, FromClause, Table, Text, and_, exists, or_, select, union_all
 
 from roster_service.db import tables
-from roster_service.db.tables import CText
 from sync_scripts.formats.model import CsvFile, Staged, StagedFile, Subject
 
 ACTIVE, TO_BE_DELETED = "active", "tobedeleted"
@@ -51,6 +50,8 @@ class Retention:
     absent: Absent
     # Part of the ids of records that the rows of files with a `subject` describe.
     feed_name: str = ""
+    # The names of staged files that the export lacks: the run has made their rows, and retains all other records.
+    made: frozenset[str] = frozenset()
     # By roster table: a temporary table of the ids of records that would be retained, but need a record that is gone
     # after the run (see `checking/orphans.py`).
     orphans: Mapping[Table, Table] = field(default_factory=dict)
@@ -62,9 +63,9 @@ class Retention:
         if not names:
             # An absent file describes no record, so all are retained.
             return own
-        if any(name in self.deltas for name in names):
+        if any(name in self.deltas or name in self.made for name in names):
             return and_(own, *(~_is_named(stored.c.sourced_id, self.staged[name]) for name in names))
-        rejected = [_is_rejected(stored.c.sourced_id, self.rejected[name]) for name in names if name in self.rejected]
+        rejected = [_is_named(stored.c.sourced_id, self.rejected[name]) for name in names if name in self.rejected]
         return and_(own, or_(*rejected)) if rejected else None
 
     def is_active_after(self, table: Table, stored: FromClause) -> ColumnElement[bool] | None:
@@ -115,7 +116,7 @@ class Retention:
             self.is_own_part(file, twin),
         )
         of_user = and_(owner.in_(select(rejected[file.owner.header])), nameless)
-        return and_(self.is_own_part(file, stored), or_(_is_rejected(key, rejected), of_user))
+        return and_(self.is_own_part(file, stored), or_(_is_named(key, rejected), of_user))
 
     def find_retained(self, file: CsvFile) -> StagedFile | None:
         """The stored rows of a file that are active after the run without a staged row, under the headers of the file,
@@ -170,9 +171,3 @@ def _find_stored_column(column: Column[Any] | None, stored: FromClause) -> Colum
 def _is_named(identifier: ColumnElement[Any], file: StagedFile) -> ColumnElement[bool]:
     named = file.alias()
     return exists().where(named["sourcedId"] == identifier)
-
-
-def _is_rejected(identifier: ColumnElement[Any], file: StagedFile) -> ColumnElement[bool]:
-    """The condition that a row of the quarantine `file` has this id. The row may be rejected for spaces around it."""
-    named = file.alias()
-    return exists().where(func.btrim(named["sourcedId"], type_=CText) == identifier)

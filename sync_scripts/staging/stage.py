@@ -13,16 +13,17 @@ import psycopg2
 from sqlalchemy import BigInteger, Column, Connection, Table
 
 from roster_service.db.tables import CText
-from sync_scripts.formats.model import HASH, LINE, CsvFile, Format, Staged, StagedFile, name_metadata_column
-from sync_scripts.formats.tolerated import describe_deviation
-from sync_scripts.reading.csv_errors import MendedLines, find_faults
+from sync_scripts.formats.model import FAULT, HASH, LINE, CsvFile, Format, Staged, StagedFile, name_metadata_column
+from sync_scripts.formats.tolerated import Notice, Tolerated
+from sync_scripts.reading.csv_errors import find_faults
 from sync_scripts.reading.headers import Header, read_header
-from sync_scripts.reading.lines import LONGEST_LINE, CleanLines, SuspectBytesError
+from sync_scripts.reading.lines import LONGEST_LINE, CleanLines, Rows, SuspectBytesError
 from sync_scripts.reading.manifest import Contents
 from sync_scripts.reading.package import UNREADABLE, Package
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
+from sync_scripts.reading.repair import RepairedLines
 from sync_scripts.staging.export_digest import DigestingReader
-from sync_scripts.staging.line_hashes import LastLines, LineHasher, Lines, NewLines
+from sync_scripts.staging.line_hashes import LastLines, LineHasher, NewLines
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
 # Bytes per read of COPY; no line is longer than half of it.
@@ -47,7 +48,7 @@ class Stage:
     """The staged files, by name, and the notices about tolerated deviations."""
 
     files: Staged
-    notices: tuple[str, ...]
+    notices: tuple[Notice, ...]
     # The digest of each file of the export, by its name.
     digests: Mapping[str, bytes]
     # For each file that is staged with only its new lines, by its table: the hashes of the lines that are gone.
@@ -66,17 +67,15 @@ def stage_files(connection: Connection, contents: Contents, form: Format, last: 
     staged: dict[str, StagedFile] = {}
     digests: dict[str, bytes] = {}
     gone: dict[Table, Collection[int]] = {}
-    notices: list[str] = [*header_notices]
+    notices: list[Notice] = [*header_notices]
     for file in contents.files:
-        header = headers[file.name]
-        source = _Source(contents.package, file, header, LineHasher.of(file, header, form))
+        source = _Source(contents.package, file, headers[file.name], form)
         found = _stage_file(connection, source, last)
         staged[file.name], digests[file.name] = found.file, found.digest
         table = last.find_table(file)
         if table is not None:
             gone[table] = found.gone.union(last.restaged.get(table, ()))
-        if found.mended:
-            notices.append(f"{file.file_name}: in {found.mended} rows, empty cells beyond the last column are ignored")
+        notices += found.notices
         if file.required and not found.rows and file.name not in contents.deltas:
             findings += Findings.of([Rejection(file.file_name, "has no rows")])
     refuse_if(findings)
@@ -99,17 +98,17 @@ def find_damage(package: Package, files: Iterable[CsvFile], error: DamagedFileEr
     return RefusedExportError(findings or Findings.of([Rejection(error.file_name, error.reason)]))
 
 
-def _read_headers(package: Package, files: Iterable[CsvFile]) -> tuple[dict[str, Header], list[str]]:
+def _read_headers(package: Package, files: Iterable[CsvFile]) -> tuple[dict[str, Header], list[Notice]]:
     """The header of each file by its name, and the notices about tolerated deviations in them."""
     headers = {}
-    notices: list[str] = []
+    notices: list[Notice] = []
     findings = Findings()
     for file in files:
         with _open(package, file) as stream:
             lines = CleanLines(stream)
         headers[file.name], found = read_header(lines.header, file)
         findings += found
-        notices += (describe_deviation(file.file_name, deviation) for deviation in lines.deviations)
+        notices += (Tolerated(file.file_name, deviation) for deviation in lines.deviations)
         notices += headers[file.name].notices
     refuse_if(findings)
     return headers, notices
@@ -117,18 +116,15 @@ def _read_headers(package: Package, files: Iterable[CsvFile]) -> tuple[dict[str,
 
 @dataclass(frozen=True)
 class _Source:
-    """A file with a good header, and the hasher of its lines."""
+    """A file with a good header, and the format that declares it."""
 
     package: Package
     file: CsvFile
     header: Header
-    hasher: LineHasher
+    form: Format
 
     def open(self) -> contextlib.AbstractContextManager[BinaryIO]:
         return _open(self.package, self.file)
-
-    def find_faults(self) -> Findings:
-        return _find_faults(self.package, self.file, self.header)
 
 
 @contextlib.contextmanager
@@ -147,25 +143,21 @@ def _find_faults(package: Package, file: CsvFile, header: Header) -> Findings:
 
 @dataclass(frozen=True)
 class _Found:
-    """A staged file, the digest of its bytes, the numbers of its rows and of its mended rows, and the hashes of the
-    lines of the last export that it no longer has."""
+    """A staged file, the digest of its bytes, the number of its rows, the notices about repaired ones, and the hashes
+    of the lines of the last export that it no longer has."""
 
     file: StagedFile
     digest: bytes
     rows: int
-    mended: int
+    notices: tuple[Notice, ...]
     gone: set[int]
 
 
 def _stage_file(connection: Connection, source: _Source, last: LastLines) -> _Found:
-    try:
-        with connection.begin_nested():
-            return _copy(connection, source, CleanLines, last)
-    except DamagedFileError:
-        if source.find_faults():
-            raise
-    # The slower reading found only faults that it can mend, so copy the file again, line by line.
-    return _copy(connection, source, partial(MendedLines, width=len(source.header.written)), last)
+    with contextlib.suppress(DamagedFileError), connection.begin_nested():
+        return _copy(connection, source, CleanLines, last)
+    # Most faults can be repaired, so copy the file again, line by line.
+    return _copy(connection, source, partial(RepairedLines, width=len(source.header.written)), last)
 
 
 def _quote(connection: Connection, name: str) -> str:
@@ -177,6 +169,7 @@ def _create(connection: Connection, file: CsvFile, headers: Iterable[str]) -> Ta
         Column(HASH, BigInteger),
         Column(LINE, BigInteger),
         *(Column(header, CText) for header in headers),
+        Column(FAULT, CText),
     ]
     return create_temporary(connection, f"staged_{file.name}", columns)
 
@@ -184,33 +177,37 @@ def _create(connection: Connection, file: CsvFile, headers: Iterable[str]) -> Ta
 def _copy(
     connection: Connection,
     source: _Source,
-    read: Callable[[DigestingReader], CleanLines | MendedLines],
+    read: Callable[[DigestingReader], Rows],
     last: LastLines,
 ) -> _Found:
     """Copies the lines that `read` makes of a file into a table, without those among the `last` ones."""
     file, keys = source.file, source.header.metadata_keys
     known = last.fetch_hashes(connection, file)
-    table = _create(connection, file, [*file.headers, *map(name_metadata_column, range(len(keys)))])
+    extra = source.header.extra
+    table = _create(connection, file, [*file.headers, *map(name_metadata_column, range(len(keys))), *extra])
     quote = partial(_quote, connection)
     target, columns = f"pg_temp.{quote(table.name)}", ", ".join(map(quote, source.header.staged))
-    everything = f"{columns}, {quote(HASH)}, {quote(LINE)}"
     # FORCE_NULL: a quoted empty cell is as empty as a bare one.
-    statement = f"COPY {target} ({everything}) FROM STDIN WITH (FORMAT csv, ENCODING 'UTF8', FORCE_NULL ({columns}))"
     with source.open() as stream, contextlib.closing(connection.connection.cursor()) as cursor:
         digested = DigestingReader(stream)
         lines = read(digested)
-        new = NewLines(lines, source.hasher, known)
+        everything = ", ".join([columns, *map(quote, (*lines.added, HASH, LINE))])
+        options = f"FORMAT csv, ENCODING 'UTF8', FORCE_NULL ({columns})"
+        statement = f"COPY {target} ({everything}) FROM STDIN WITH ({options})"
+        new = NewLines(lines, LineHasher.of(file, source.header, source.form, len(lines.added)), known)
         reader = _Reader(new)
         try:
             cursor.copy_expert(statement, reader, BLOCK)
         except psycopg2.Error as error:
             _raise_damage(error, reader, file)
-    for cell in file.cells:
-        if cell.kind.secret:
-            connection.exec_driver_sql(f"ALTER TABLE {target} DROP COLUMN {quote(cell.header)}")
+    # An extra column may hold a secret.
+    for unread in (*(cell.header for cell in file.cells if cell.kind.secret), *extra):
+        connection.exec_driver_sql(f"ALTER TABLE {target} DROP COLUMN {quote(unread)}")
     joined = [cell.header for cell in file.cells if cell.header == file.key or cell.refers is not None]
     analyze_temporary(connection, table, *joined)
-    return _Found(StagedFile(file, table, keys), digested.digest, new.rows, lines.mended, known)
+    staged = StagedFile(file, table, keys, has_faults=lines.faults > 0)
+    notices = (Tolerated(file.file_name, it, count=count) for it, count in lines.repairs.items() if count)
+    return _Found(staged, digested.digest, new.rows, tuple(notices), known)
 
 
 def _raise_damage(error: psycopg2.Error, reader: _Reader, file: CsvFile) -> None:
@@ -230,7 +227,7 @@ class _Reader:
     """The stream that COPY reads. It keeps an error that reading raises, because the driver passes only the text of the
     error on, and passes it to the log of the database."""
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: NewLines) -> None:
         self._lines = lines
         self.failure: Exception | None = None
 

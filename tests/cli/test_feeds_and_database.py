@@ -41,6 +41,7 @@ def test_a_feed_remembers_where_its_export_lies(answer: Answer, tmp_path: Path) 
         "hold_rejected_percent": None,
         "marker": None,
         "pause": None,
+        "strict": False,
         "last_run": None,
         "last_outcome": None,
         "last_good_run": None,

@@ -386,6 +386,7 @@ CREATE TABLE public.feeds (
     pause_reason text COLLATE pg_catalog."C",
     alerted text COLLATE pg_catalog."C",
     state text DEFAULT 'added'::text NOT NULL COLLATE pg_catalog."C",
+    strict boolean DEFAULT false NOT NULL,
     CONSTRAINT ck_feeds_state CHECK ((state = ANY (ARRAY['tried'::text, 'added'::text, 'removed'::text])))
 );
 

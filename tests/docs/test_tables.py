@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from pathlib import Path
 
 import click
 from prometheus_client import REGISTRY
@@ -33,6 +34,7 @@ from roster_service.vendor.responses import FAILURES
 from roster_service.web.metrics_page import list_database_metrics
 from roster_service.web.stop_notice import NOTICE_SECONDS
 from sync_scripts.engine.exit_codes import MEANINGS
+from sync_scripts.formats import tolerated
 from sync_scripts.formats.tolerated import DEVIATIONS
 from sync_scripts.reading.registry import FAMILIES
 from tests.docs.pages import list_rows, read_page, read_section
@@ -181,7 +183,16 @@ def test_exit_codes() -> None:
 
 def test_tolerated_deviations() -> None:
     rows = list_rows(read_section(SYNC, "Tolerated deviations"), "deviation")
-    assert [row[0] for row in rows] == [deviation.taken for deviation in DEVIATIONS]
+    shown = [tuple(cell.replace("`", "").replace("U+FEFF ", "\ufeff") for cell in row[:-1]) for row in rows]
+    assert shown == [
+        (deviation.taken, *(text or "nothing" for text in deviation.example), deviation.remedy)
+        for deviation in DEVIATIONS
+    ]
+    names = {id(value): name for name, value in vars(tolerated).items()}
+    for deviation, row in zip(DEVIATIONS, rows, strict=True):
+        [module] = list_codes(row[-1])
+        [path] = (Path(__file__).parents[1] / "sync").rglob(module)
+        assert re.search(rf"\b{names[id(deviation)]}\b", path.read_text()), row
 
 
 def test_formats_and_their_loaders() -> None:

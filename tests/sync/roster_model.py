@@ -23,6 +23,8 @@ class Row(dict[str, str]):
 BULK, DELTA, ABSENT = "bulk", "delta", "absent"
 TYPES = ("orgs", "academicSessions", "courses", "classes", "users", "enrollments", "demographics")
 OPTIONAL = ("demographics", "userProfiles")
+# A required file that is made of the others where it is absent.
+MADE = "courses"
 # The files whose rows are parts of users; roles name profiles, which are therefore settled first.
 PARTS = ("userProfiles", "roles")
 FILES = {"1.1": TYPES, "1.2": (*TYPES, "userProfiles", "roles")}
@@ -51,6 +53,14 @@ REFERENCES: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
         "userProfileSourcedId": ("userProfiles", ()),
     },
     "userProfiles": {"userSourcedId": ("users", ())},
+}
+# The references that may be empty: one that leads nowhere is dropped, and its row stays.
+OPTIONAL_REFERENCES = {
+    "orgs": ("parentSourcedId",),
+    "academicSessions": ("parentSourcedId",),
+    "courses": ("schoolYearSourcedId",),
+    "users": ("agentSourcedIds", "primaryOrgSourcedId"),
+    "roles": ("userProfileSourcedId",),
 }
 # type -> the columns that name records without which a record does not stay; `sourcedId` is its own id.
 NEEDS = {
@@ -144,6 +154,7 @@ class Roster:
 
     def load(self, feed: str, export: Export, limits: Limits | None, run: int, *, dry: bool = False) -> Result:
         """Applies an export; `limits`: None where it may do anything; `run`: its number."""
+        export = _without_copies(export)
         parts = self.parts.get(feed, {name: [] for name in PARTS})
         if _is_worthless(export) or _is_unknown(export, parts["roles"]):
             return Result("refused")
@@ -234,7 +245,7 @@ def _is_worthless(export: Export) -> bool:
     for name in FILES[export.version]:
         mode, rows = export.modes[name], export.rows.get(name, ())
         if mode == ABSENT:
-            if not any_delta and name not in OPTIONAL:
+            if not any_delta and name not in (*OPTIONAL, MADE):
                 return True
             continue
         identifiers = [row["sourcedId"] for row in rows]
@@ -243,6 +254,15 @@ def _is_worthless(export: Export) -> bool:
         if mode == BULK and not rows and name not in OPTIONAL:
             return True
     return export.damaged is not None and export.modes[export.damaged] != ABSENT
+
+
+def _without_copies(export: Export) -> Export:
+    """The export without rows that repeat another one."""
+    rows = {
+        name: tuple(row for place, row in enumerate(said) if row not in said[:place])
+        for name, said in export.rows.items()
+    }
+    return replace(export, rows=rows)
 
 
 def _is_unknown(export: Export, roles: list[Part]) -> bool:
@@ -272,20 +292,38 @@ class _Load:
             for name, mode in export.modes.items()
             if mode != ABSENT or any_delta
         }
-        self.rows = {name: list(export.rows.get(name, ())) for name in self.modes}
+        self.rows = {name: [Row(row) for row in export.rows.get(name, ())] for name in self.modes}
+        if MADE not in self.modes:
+            self.modes[MADE] = MADE
+            self.rows[MADE] = self._make_courses()
         self.fallen: dict[str, list[Row]] = {name: [] for name in self.modes}
         self._refuse_rows()
         self.parts = copy.deepcopy(parts)
         self.new = self._describe()
 
+    def _make_courses(self) -> list[Row]:
+        """A course for each one that a class names and the feed does not have."""
+        made: dict[str, Row] = {}
+        schools = {row["sourcedId"] for row in self.rows["orgs"] if _is_live(row)}
+        for row in filter(_is_live, self.rows["classes"]):
+            key, school = row["courseSourcedId"], row["schoolSourcedId"]
+            known = self.records[MADE].get(key)
+            if school in schools and not (known and known.active and known.feed == self.feed):
+                said = made.setdefault(key, Row(sourcedId=key, title=row["title"], orgSourcedId=school))
+                said["title"] = min(said["title"], row["title"])
+                said["orgSourcedId"] = min(said["orgSourcedId"], school)
+        return list(made.values())
+
     # --- which rows are refused ---
 
     def _refuse_rows(self) -> None:
+        self._drop_references()
         bad = {name: [row for row in rows if self._is_bad(name, row)] for name, rows in self.rows.items()}
         while any(bad.values()):
             for name, rows in bad.items():
                 self.fallen[name] += rows
                 self.rows[name] = [row for row in self.rows[name] if not any(row is it for it in rows)]
+            self._drop_references()
             bad = {
                 name: [
                     row
@@ -295,6 +333,20 @@ class _Load:
                 ]
                 for name, rows in self.rows.items()
             }
+
+    def _drop_references(self) -> None:
+        """Empties what may be empty and leads nowhere; of a list, the items that do. All rows are looked at as they are
+        before any is changed: no reference depends on another."""
+        for name, columns in OPTIONAL_REFERENCES.items():
+            for row in filter(_is_live, self.rows.get(name, ())):
+                for column in filter(row.get, columns):
+                    items = [item for item in row[column].split(",") if self._has_target(name, column, item)]
+                    row[column] = ",".join(items)
+
+    def _has_target(self, name: str, column: str, item: str) -> bool:
+        target, types = REFERENCES[name][column]
+        found = self._look_up(target, item)
+        return found is not None and (not types or found["type"] in types)
 
     def _is_bad(self, name: str, row: Row) -> bool:
         owner = self.records[name].get(row["sourcedId"]) if name in self.records else None
@@ -396,7 +448,7 @@ class _Load:
         own = {key: it for key, it in self.records[name].items() if it.feed == self.feed and it.active}
         if name not in self.rows:
             return own
-        if self.modes[name] == DELTA:
+        if self.modes[name] in (DELTA, MADE):
             named = {row["sourcedId"] for row in self.rows[name]}
             return {key: it for key, it in own.items() if key not in named}
         refused = {row["sourcedId"].strip() for row in self.fallen[name]}

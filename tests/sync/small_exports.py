@@ -7,13 +7,13 @@ feeds; one that begins with `!` is a record of the other feed.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hypothesis import strategies as st
 
-from .roster_model import ABSENT, BULK, DELTA, FILES, OPTIONAL, PARTS, REFERENCES, TYPES, Export, Row
+from .roster_model import ABSENT, BULK, DELTA, FILES, MADE, OPTIONAL, PARTS, REFERENCES, TYPES, Export, Row
 
 FEEDS = ("a", "b")
 MODES = (BULK, DELTA, ABSENT)
@@ -215,10 +215,13 @@ class _Unfinished:
             else:
                 row[column or "status"] = value
 
-    def list_keys(self, name: str) -> list[str]:
-        """The keys of the rows of a file, in order."""
-        keys = list(self.rows[name])
-        return [*keys, *(key for key in keys if self.twice.get(name) == key)]
+    def list_rows(self, name: str) -> list[tuple[str, dict[str, str]]]:
+        """(key, cells) of the rows of a file, in order; the second row of a key says something else."""
+        rows = self.rows[name]
+        return [
+            *rows.items(),
+            *((key, it | {"status": "active"}) for key, it in rows.items() if key == self.twice.get(name)),
+        ]
 
 
 @st.composite
@@ -273,9 +276,7 @@ def _make_export(feed: str, version: str, modes: dict[str, str], edits: list[Edi
     for edit in edits:
         unfinished.edit(edit)
     made = {
-        name: tuple(
-            _make_row(feed, name, key, unfinished.rows[name][key], version) for key in unfinished.list_keys(name)
-        )
+        name: tuple(_make_row(feed, name, key, said, version) for key, said in unfinished.list_rows(name))
         for name in rows
     }
     return Export(version, modes, made, unfinished.damaged)
@@ -289,7 +290,7 @@ def _modes(draw: st.DrawFn, names: tuple[str, ...], touched: set[str]) -> dict[s
         return {name: DELTA if name in touched else ABSENT for name in names}
     modes = dict.fromkeys(names, BULK)
     if kind == BULK:
-        for name in OPTIONAL:
+        for name in (*OPTIONAL, MADE):
             if name in modes:
                 modes[name] = draw(st.sampled_from((BULK, BULK, BULK, ABSENT)))
         return modes
@@ -336,5 +337,56 @@ def write_export(export: Export, folder: Path) -> Path:
                 csv.DictWriter(file, columns).writerows({**filling, **row} for row in export.rows[name])
     return folder
 
+
+# --- files that are written otherwise, and say the same ---
+
+
+def _recode(change: Callable[[bytes], bytes], *names: str) -> Callable[[Path], None]:
+    """Changes the bytes of files that are there; without names, of all files."""
+
+    def bend(folder: Path) -> None:
+        for path in [folder / f"{name}.csv" for name in names] or sorted(folder.iterdir()):
+            if path.exists():
+                path.write_bytes(change(path.read_bytes()))
+
+    return bend
+
+
+def _repeat_last_row(data: bytes) -> bytes:
+    lines = data.splitlines(keepends=True)
+    return data + (lines[-1] if len(lines) > 1 else b"")
+
+
+def _add_column(data: bytes) -> bytes:
+    return b"".join(line.removesuffix(b"\r\n") + b",extra\r\n" for line in data.splitlines(keepends=True))
+
+
+def _move_into_folder(folder: Path) -> None:
+    files = list(folder.iterdir())
+    (folder / "export").mkdir()
+    for path in files:
+        path.rename(folder / "export" / path.name)
+
+
+def _leave_out_manifest(folder: Path) -> None:
+    """Where the files alone say the same."""
+    text = (folder / "manifest.csv").read_text()
+    if DELTA not in text and ("1.2" in text) == (folder / "roles.csv").exists():
+        (folder / "manifest.csv").unlink()
+
+
+# Lenient reading makes the same of each of them as of the files as they were.
+DEVIATIONS: dict[str, Callable[[Path], None]] = {
+    "UTF-16": _recode(lambda data: data.decode().encode("utf-16")),
+    "old Macs": _recode(lambda data: data.replace(b"\r\n", b"\r")),
+    "empty lines": _recode(lambda data: data.replace(b"\r\n", b"\r\n\r\n")),
+    "repeated rows": _recode(_repeat_last_row, *BASE),
+    "an extra column": _recode(_add_column, *BASE),
+    "spelt flags": _recode(lambda data: data.replace(b",true,", b",Y,"), "users"),
+    "spaces": _recode(lambda data: data.replace(b"student", b" student "), "enrollments", "roles"),
+    "a folder": _move_into_folder,
+    "another file": lambda folder: (folder / "README.txt").touch(),
+    "no manifest": _leave_out_manifest,
+}
 
 assert set(BASE) == {*TYPES, *PARTS}

@@ -28,7 +28,7 @@ from tests.extent import examples
 
 from .conftest import empty_roster
 from .roster_model import PARTS, Export, Limits, Result, Roster
-from .small_exports import FEEDS, empty_delta, exports, exports_of_parts, whole_export, write_export
+from .small_exports import DEVIATIONS, FEEDS, empty_delta, exports, exports_of_parts, whole_export, write_export
 
 SEQUENCES = examples(3, 8, 200)
 LIMITS = Limits(tombstones=40, changes=60, least=3)
@@ -50,12 +50,13 @@ COLUMNS = {
 
 @dataclasses.dataclass(frozen=True)
 class LoadRun:
-    """A feed brings an export; `allow`: it may do anything; `dry`: nothing."""
+    """A feed brings an export; `allow`: it may do anything; `dry`: nothing; `deviation`: how its files are written."""
 
     feed: str
     export: Export
     allow: bool = False
     dry: bool = False
+    deviation: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +93,8 @@ class Upgrade:
 Step = LoadRun | Verdict | LongAfter | Purge | RemoveFeed | Upgrade
 RARELY = st.integers(0, 7).map(lambda number: number == 7)
 FEED = st.sampled_from(FEEDS)
-LOAD_RUNS = FEED.flatmap(lambda feed: st.builds(LoadRun, st.just(feed), exports(feed), RARELY, RARELY))
+DEVIATION = st.one_of(st.none(), st.sampled_from(sorted(DEVIATIONS)))
+LOAD_RUNS = FEED.flatmap(lambda feed: st.builds(LoadRun, st.just(feed), exports(feed), RARELY, RARELY, DEVIATION))
 STEPS = st.one_of(
     LOAD_RUNS,
     LOAD_RUNS,
@@ -131,6 +133,8 @@ class Sequence:
             case LoadRun():
                 self.runs += 1
                 path = write_export(step.export, self.folder / str(self.runs))
+                if step.deviation is not None:
+                    DEVIATIONS[step.deviation](path)
                 self._load(step.feed, path, step.export, Options(self.settings, step.dry, step.allow))
             case Verdict():
                 if step.feed in self.held:

@@ -42,6 +42,8 @@ feeds = Table(
     Column("pause_reason", CText),
     # The kind of the problem that was announced last; NULL after the recovery.
     Column("alerted", CText),
+    # Whether the sync refuses its exports for any deviation; if not, it accepts those of `tolerated.py`.
+    Column("strict", Boolean, nullable=False, server_default=text("false")),
     # The digest of the export that was loaded last without a rejected row. The same export again changes nothing.
     Column("last_digest", LargeBinary),
     # Whether the next run may trust the fingerprints of the feed: the last run read every record of the feed in full.

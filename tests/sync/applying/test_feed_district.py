@@ -15,13 +15,13 @@ from sync_scripts.engine.load import Options, load
 from sync_scripts.formats.tolerated import NO_DISTRICT
 from sync_scripts.reading.registry import ONEROSTER, SDS, Family
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, snapshot, state
-from tests.sync.export_changes import Bend, both, cell, cell_of, raw, with_row
+from tests.sync.export_changes import Bend, both, cell, cell_of, column, raw, with_row
 
 from .test_deltas import alone, only
 
 FEED = "lincoln"
 DISTRICT = f"{FEED}:district"
-REPORTED = f"orgs.csv: {NO_DISTRICT.taken} (the feed itself is the district {FEED})"
+REPORTED = f"orgs.csv: {NO_DISTRICT.taken} (the feed itself is the district {FEED}); {NO_DISTRICT.remedy}"
 
 
 def retyped(identifier: str, word: str) -> Bend:
@@ -173,7 +173,7 @@ def test_the_orgs_of_rejected_rows_stay_below_it(engine: Engine, springfield: Pa
 
 def test_no_district_is_made_where_every_org_is_refused(engine: Engine, springfield: Path) -> None:
     FLAT(springfield)
-    raw("orgs.csv", lambda data: data.replace(b",school,", b",shool,"))(springfield)
+    column("orgs", "type", "shool")(springfield)
     load(engine, FEED, springfield, options=Options(allow_mass_delete=True))
     assert snapshot(engine, orgs) == {}
 
@@ -253,7 +253,7 @@ def test_the_id_of_another_feed_is_never_overwritten(engine: Engine, springfield
     FLAT(springfield)
     report = load(engine, FEED, springfield)
     reported = f"orgs.csv: {NO_DISTRICT.taken} (none can be made, because its id belongs to the feed another)"
-    assert reported in report.notices
+    assert f"{reported}; {NO_DISTRICT.remedy}" in report.notices
     after = snapshot(engine, orgs)
     assert {key: after[key] for key in before} == before
     assert read_parents(engine)["spr-high"] is None

@@ -244,10 +244,6 @@ REFUSED: dict[str, tuple[Bend, list[str]]] = {
         ),
         ["roles.csv, line 2, column userProfileSourcedId: is the profile of another user", "userProfiles.csv, line 2"],
     ),
-    "a profile that nobody knows": (
-        alone(only("roles", "shv-role-09"), cell_of("roles", "shv-role-09", "userProfileSourcedId", "x")),
-        ["roles.csv, line 2, column userProfileSourcedId: names no row of userProfiles.csv (found 'x')"],
-    ),
     "a user and an org that nobody knows": (
         alone(only("roles"), new_role(userSourcedId="x", orgSourcedId="y")),
         ["column userSourcedId: names no row of users.csv", "column orgSourcedId: names no row of orgs.csv"],

@@ -71,12 +71,12 @@ def repeat_row(file: str, **cells: str) -> Bend:
 
 
 TWICE: dict[str, Bend] = {
-    "the same row": repeat_row("enrollments"),
+    "the same row but for a day": repeat_row("enrollments", endDate="2027-01-01"),
     "the same id": repeat_row("demographics", sex="male"),
     "once gone": repeat_row("enrollments", status="tobedeleted"),
     "once refused": repeat_row("enrollments", role="nobody"),
-    "beside a refused row": both(repeat_row("enrollments"), cell("users", 3, "enabledUser", "x")),
-    "in files of which others speak": repeat_row("classes"),
+    "beside a refused row": both(repeat_row("enrollments", endDate="2027-01-01"), cell("users", 3, "enabledUser", "x")),
+    "in files of which others speak": repeat_row("classes", title="Another"),
 }
 
 

@@ -39,10 +39,13 @@ def test_an_id_of_another_feed_is_refused(engine: Engine, springfield: Path, she
 
 def test_refs_do_not_reach_into_another_feed(engine: Engine, springfield: Path, shelbyville: Path) -> None:
     load(engine, "springfield", springfield)
+    cell_of("courses", "shv-course-art", "orgSourcedId", "spr-district")(shelbyville)
     cell_of("orgs", "shv-north", "parentSourcedId", "spr-district")(shelbyville)
     assert "names no row of orgs.csv (found 'spr-district')" in describe(
         load(engine, "shelbyville", shelbyville).findings
     )
+    # An optional one is dropped.
+    assert snapshot(engine, tables.orgs)["shv-north"]["parent_id"] is None
 
 
 def test_from_1_1_to_1_2(engine: Engine, springfield: Path, shelbyville: Path) -> None:

@@ -62,7 +62,7 @@ def test_one_json_object(springfield: Path) -> None:
 
 @pytest.mark.usefixtures("settings")
 def test_refused(springfield: Path) -> None:
-    both(header("users", "role", "function"), with_row("manifest", propertyName="x"))(springfield)
+    both(header("users", "role", "function"), with_row("manifest", propertyName="file.users"))(springfield)
     result = run("--feed", "springfield", springfield)
     assert result.exit_code == ExitCode.REFUSED
     assert result.stdout == ""

@@ -12,13 +12,14 @@ from sqlalchemy import Engine
 from roster_service.db import tables
 from roster_service.errors import CommandError
 from sync_scripts.engine.load import load
-from sync_scripts.formats.tolerated import HEADER_CASE
+from sync_scripts.formats.tolerated import EXTRA_COLUMN, HEADER_CASE, OTHER_FILE, Deviation
 from sync_scripts.reading.registry import CLEVER
 from sync_scripts.reading.rejections import RefusedExportError
 from tests.sync.conftest import describe, snapshot, state
 from tests.sync.export_changes import (
     Bend,
     cell,
+    column,
     header,
     rows_of,
     shuffled,
@@ -224,6 +225,20 @@ def test_tolerated_deviations_are_loaded_and_counted(engine: Engine, clever: Pat
     assert any(HEADER_CASE.taken in reported for reported in report.notices)
 
 
+@pytest.mark.parametrize(
+    ("bend", "deviation"),
+    [(with_file("notes.csv"), OTHER_FILE), (column("teachers", "Nickname", "Al"), EXTRA_COLUMN)],
+)
+def test_other_files_and_columns_are_left_out_and_reported(
+    engine: Engine, clever: Path, bend: Bend, deviation: Deviation
+) -> None:
+    load(engine, FEED, clever, family=CLEVER)
+    bend(clever)
+    report = load(engine, FEED, clever, family=CLEVER)
+    assert report.outcome == "unchanged"
+    assert any(deviation.taken in reported for reported in report.notices)
+
+
 def test_somebody_leaves(engine: Engine, clever: Path) -> None:
     load(engine, FEED, clever, family=CLEVER)
     without_rows("staff", "20")(clever)
@@ -232,10 +247,9 @@ def test_somebody_leaves(engine: Engine, clever: Path) -> None:
 
 WHOLE: dict[str, tuple[Bend, str]] = {
     "missing file": (without_file("teachers.csv"), "teachers.csv: is missing; every export of clever has it"),
-    "unknown file": (with_file("notes.csv"), "notes.csv: is no file of clever"),
-    "unknown column": (
-        header("teachers", "Title", "Titel"),
-        "teachers.csv, line 1, column 7: is no column of this file; did you mean Title? (found 'Titel')",
+    "misspelt column": (
+        header("teachers", "Last_name", "Lastname"),
+        "is no column of this file; did you mean Last_name? (found 'Lastname')",
     ),
     "missing column": (without_column("teachers", "Last_name"), "column Last_name: is missing in the header"),
     "a section twice": (

@@ -61,6 +61,17 @@ def test_an_export_waits_until_nobody_wrote_to_it_for_some_minutes(
     assert read_wait(CompletenessRule(minutes), export) == wait
 
 
+def test_an_export_in_a_folder_of_the_folder_waits_too(tmp_path: Path) -> None:
+    (tmp_path / "top").mkdir()
+    touch(tmp_path / "top" / "users.csv", 2)
+    touch(tmp_path / "top", 60)
+    before = take_snapshot(tmp_path)
+    assert read_wait(CompletenessRule(5), tmp_path) == 180
+    touch(tmp_path / "top" / "users.csv", 1)
+    touch(tmp_path / "top", 60)
+    assert take_snapshot(tmp_path) != before
+
+
 def beside(export: Path) -> Path:
     """A marker beside the export."""
     return export.parent / "DONE"

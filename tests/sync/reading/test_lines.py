@@ -9,8 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_scripts.reading.csv_errors import MendedLines, find_faults
+from sync_scripts.formats.tolerated import (
+    BLANK_LINE,
+    EXTRA_CELLS,
+    MAC_LINES,
+    QUOTED_NEWLINE,
+    UTF_16,
+    WINDOWS_1252,
+    Deviation,
+)
+from sync_scripts.reading.csv_errors import find_faults
+from sync_scripts.reading.encodings import list_deviations, open_plain
 from sync_scripts.reading.lines import LONGEST_LINE, CleanLines, SuspectBytesError
+from sync_scripts.reading.package import UNREADABLE
+from sync_scripts.reading.repair import RepairedLines
 
 COLUMNS = ["a", "b"]
 HEADER = b"a,b\n"
@@ -36,9 +48,6 @@ GOOD = {
     "a backslash and a dot in a cell": (b"\\.,2\n", [b"\\.,2\n"]),
 }
 BAD = {
-    "end-of-data mark": (b"1,2\n\\.\n3,4\n", "line 3: the row has 1 cells, not 2"),
-    "end-of-data mark, CRLF": (b"1,2\r\n\\.\r\n", "line 3: the row has 1 cells, not 2"),
-    "end-of-data mark, no end of line": (b"1,2\n\\.", "line 3: the row has 1 cells, not 2"),
     "a quote in a bare cell": (b'5" pipe,2\n', "line 2, column a: broken quoting"),
     "two quotes in a bare cell": (b'1,5" and 6" pipe\n', "line 2, column b: broken quoting"),
     "text behind a quoted cell": (b'"1"x,2\n', "line 2, column a: broken quoting"),
@@ -67,32 +76,88 @@ def test_bad_lines_stop_and_are_explained(data: bytes, words: str) -> None:
     assert str(first).startswith(f"f.csv, {words}")
 
 
-# What the slow reading alone finds: COPY itself stops at these.
-LEFT_TO_COPY = {
-    "not UTF-8": (b"1,\xff\xfe\n", ["line 2, column b: is not UTF-8"]),
-    "too few": (b"1\n", ["line 2: the row has 1 cells, not 2"]),
-    "too many": (b"1,2,3\n", ["line 2: the row has 3 cells, not 2"]),
-    "an empty line among others": (b"1,2\n\n3,4\n", ["line 3: the line is empty"]),
-    "several": (b"1\n1,2\n1,2,3\n", ["line 2: the row has 1 cells, not 2", "line 4: the row has 3 cells, not 2"]),
-    "empty cells too many": (b"1,2,,\n3,4\n", []),
+FAULT_1, FAULT_3 = "the row has 1 cells, not 2", "the row has 3 cells, not 2"
+# What the slow reading makes of a file: its rows with their lines and faults, and its repairs.
+REPAIRED: dict[str, tuple[bytes, list[tuple[int, str]], dict[Deviation, int]]] = {
+    "nothing to repair": (b"1,2\n3,4", [(2, "1,2,"), (3, "3,4,")], {}),
+    "a line of Windows-1252 among others": (
+        b"1,\xe9\n" + "2,é\n".encode(),
+        [(2, "1,é,"), (3, "2,é,")],
+        {WINDOWS_1252: 1},
+    ),
+    "too few": (b"1\n3,4\n", [(2, f'1,,"{FAULT_1}"'), (3, "3,4,")], {}),
+    "too many": (b"1,2,3\n", [(2, f'1,2,"{FAULT_3}"')], {}),
+    "empty lines": (b"\n1,2\n\n\r\n3,4\n\n\n", [(3, "1,2,"), (6, "3,4,")], {BLANK_LINE: 3}),
+    "empty cells too many": (b'1,"2,2",\n5,6,,""\n', [(2, '1,"2,2",'), (3, "5,6,")], {EXTRA_CELLS: 2}),
+    "a line break in a cell": (b'1,"2\r\n2"\n3,4\n', [(2, "1,2 2,"), (4, "3,4,")], {QUOTED_NEWLINE: 1}),
+    "end-of-data mark": (b"\\.\n3,4\n", [(2, f'"\\.",,"{FAULT_1}"'), (3, "3,4,")], {}),
+}
+NOT_REPAIRED = {
+    "a quote in a bare cell": b'5" pipe,2\n3,4\n',
+    "a quote never closed": b'1,"2\n3,4\n',
+    "control character": b"1,2\x07\n",
+    "neither UTF-8 nor Windows-1252": b"1,\x81\n",
 }
 
 
-@pytest.mark.parametrize(("data", "words"), LEFT_TO_COPY.values(), ids=LEFT_TO_COPY)
-def test_the_slow_reading_finds_the_rest(data: bytes, words: list[str]) -> None:
-    found = [str(fault).removeprefix("f.csv, ") for fault in find_faults(io.BytesIO(HEADER + data), "f.csv", COLUMNS)]
-    assert found == words
+def repair(data: bytes, size: int) -> tuple[list[tuple[int, str]], RepairedLines]:
+    data = HEADER + data
+    lines = RepairedLines(io.BytesIO(data), 2)
+    rows: list[tuple[int, str]] = []
+    while block := lines.read(size):
+        assert lines.numbers is not None
+        rows += zip(lines.numbers, block.decode().splitlines(), strict=True)
+    return rows, lines
+
+
+@pytest.mark.parametrize("size", [8, 2**20])
+@pytest.mark.parametrize(("data", "rows", "repairs"), REPAIRED.values(), ids=REPAIRED)
+def test_the_slow_reading_repairs(
+    data: bytes, rows: list[tuple[int, str]], repairs: dict[Deviation, int], size: int
+) -> None:
+    found, lines = repair(data, size)
+    assert [(number, next(csv.reader([row]))) for number, row in found] == [
+        (number, next(csv.reader([row]))) for number, row in rows
+    ]
+    assert {it: count for it, count in lines.repairs.items() if count} == repairs
+    assert lines.faults == sum("cells, not" in row for _, row in rows)
+
+
+@pytest.mark.parametrize("data", NOT_REPAIRED.values(), ids=NOT_REPAIRED)
+def test_the_slow_reading_stops_at_the_rest(data: bytes) -> None:
+    with pytest.raises(SuspectBytesError):
+        repair(data, 2**20)
+    assert list(find_faults(io.BytesIO(HEADER + data), "f.csv", COLUMNS))
+
+
+AS_UTF_8 = "a,b\n1,é王\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "deviation"),
+    [
+        (AS_UTF_8, None),
+        ("a,b\r\n1,é王\r\n".encode("utf-16"), UTF_16),
+        ("a,b\r\n1,é王\r\n".encode("utf-16-be"), UTF_16),
+        ("a,b\n1,é王\n".encode("utf-16-le"), UTF_16),
+        (AS_UTF_8.replace(b"\n", b"\r"), MAC_LINES),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 7, 2**20])
+def test_a_file_is_read_as_utf_8_with_line_feeds(data: bytes, deviation: Deviation | None, size: int) -> None:
+    stream = open_plain(io.BufferedReader(io.BytesIO(data)))  # type: ignore[arg-type]
+    assert list_deviations(stream) == (() if deviation is None else (deviation,))
+    assert b"".join(iter(lambda: stream.read(size), b"")) == AS_UTF_8
+
+
+@pytest.mark.parametrize("data", ["a,b\n1,é\n".encode("utf-16")[:-1], "a".encode("utf-16") + b"\x00\xd8\x00\xd8"])
+def test_broken_utf_16_is_not_read(data: bytes) -> None:
+    with pytest.raises(UNREADABLE):
+        open_plain(io.BufferedReader(io.BytesIO(data))).read()  # type: ignore[arg-type]
 
 
 def test_the_byte_order_mark_is_no_part_of_the_header() -> None:
     assert CleanLines(io.BytesIO(b"\xef\xbb\xbfa,b\r\n1,2\r\n")).header == b"a,b"
-
-
-@pytest.mark.parametrize("size", [8, 2**20])
-def test_empty_cells_too_many_are_cut_off(size: int) -> None:
-    lines = MendedLines(io.BytesIO(HEADER + b'1,"2,2",\n3,4\r\n\n5,6,,""'), 2)
-    assert b"".join(iter(lambda: lines.read(size), b"")) == b'1,"2,2"\n3,4\n5,6\n'
-    assert lines.mended == 2
 
 
 awkward = st.text(alphabet='",\\.\r\n\t aé王\x85', max_size=12)
@@ -121,8 +186,11 @@ def test_whatever_passes_is_one_row_per_line(data: bytes) -> None:
     try:
         read = read_all(HEADER + data)
     except SuspectBytesError:
-        assert list(find_faults(io.BytesIO(HEADER + data), "f.csv", COLUMNS))
-        return
+        try:
+            read = [row.encode() for _, row in repair(data, 2**20)[0]]
+        except SuspectBytesError:
+            assert list(find_faults(io.BytesIO(HEADER + data), "f.csv", COLUMNS))
+            return
     for line in read:
         rows = list(csv.reader([line.decode("latin-1")], strict=True))
         assert len(rows) == 1

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import zipfile
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
-from sync_scripts.engine.load import load
+from sync_scripts.engine.load import Options, load
 from tests.sync.conftest import read_refusal
 from tests.sync.export_changes import zipped
 
@@ -19,16 +20,28 @@ def test_a_zip_is_as_good_as_a_folder(engine: Engine, each_export: Path, tmp_pat
     assert load(engine, "feed", path).outcome == "unchanged"
 
 
-def test_a_zip_of_a_folder(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
+def test_a_zip_of_a_folder(engine: Engine, springfield: Path, tmp_path: Path) -> None:
+    load(engine, "feed", springfield)
     path = zipped(springfield, tmp_path / "export.zip", prefix="export/")
-    assert "export/users.csv: lies in a folder; the files of an export lie at the root" in read_refusal(
-        shared_engine, path
-    )
+    report = load(engine, "feed", path)
+    assert report.outcome == "unchanged"
+    assert any(it.startswith("export/: the files in a folder") for it in report.notices)
+
+
+@pytest.mark.parametrize("name", ["__MACOSX/export/._users.csv", "export/._users.csv", "export/.DS_Store"])
+def test_litter_is_not_reported_wherever_it_lies(
+    shared_engine: Engine, springfield: Path, tmp_path: Path, name: str
+) -> None:
+    path = zipped(springfield, tmp_path / "export.zip", prefix="export/")
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(name, "x")
+    report = load(shared_engine, "feed", path, options=Options(dry_run=True))
+    assert [it.partition(":")[0] for it in report.notices] == ["the feed feed is new", "export/"]
 
 
 def test_a_zip_that_climbs_out(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
     path = zipped(springfield, tmp_path / "export.zip", prefix="../")
-    assert "../users.csv: lies in a folder" in read_refusal(shared_engine, path)
+    assert "../users.csv: has a path that leads out of the zip" in read_refusal(shared_engine, path)
 
 
 def test_no_zip(shared_engine: Engine, tmp_path: Path) -> None:
@@ -68,9 +81,11 @@ def test_a_zip_bomb(shared_engine: Engine, springfield: Path, tmp_path: Path) ->
     assert "users.csv: would unpack to more than 200 times its size" in read_refusal(shared_engine, path)
 
 
-def test_folders_in_a_folder(shared_engine: Engine, springfield: Path) -> None:
-    (springfield / "old").mkdir()
-    assert "old: is not a file; the files of an export lie side by side" in read_refusal(shared_engine, springfield)
+def test_two_folders_with_exports(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:
+    """Nothing tells which of them counts."""
+    springfield.rename(tmp_path / "a")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    assert "is missing" in read_refusal(shared_engine, tmp_path)
 
 
 def test_an_encrypted_zip(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:

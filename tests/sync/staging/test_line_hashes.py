@@ -13,6 +13,7 @@ from sync_scripts.formats.model import CsvFile, Format
 from sync_scripts.formats.oneroster import VERSIONS
 from sync_scripts.reading.headers import read_header
 from sync_scripts.reading.lines import CleanLines
+from sync_scripts.reading.repair import RepairedLines
 from sync_scripts.staging import line_hashes
 from sync_scripts.staging.line_hashes import LineHasher, NewLines
 
@@ -77,6 +78,13 @@ def test_a_secret_never_reaches_a_hash_wherever_it_stands() -> None:
         for behind in (plain, quoted):
             hidden = hash_rows(before, row(password="x1"), behind)
             assert hidden == hash_rows(before, row(password="x2"), behind)
+
+
+def test_a_secret_never_reaches_the_hash_of_a_repaired_row() -> None:
+    """A repaired row has one cell more than the file has columns."""
+    hasher = LineHasher.of(USERS, read_header(HEADER.encode(), USERS)[0], FORM, len(RepairedLines.added))
+    hashes = [hasher.hash(f"{row(password=secret)},\n".encode())[1] for secret in ("x1", "x2", "")]
+    assert hashes[0] == hashes[1] == hashes[2]
 
 
 def test_another_format_or_header_makes_other_hashes() -> None:

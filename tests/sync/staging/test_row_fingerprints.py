@@ -18,6 +18,7 @@ from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import ROSTER_TABLES, feeds, metadata, roster_state
 from sync_scripts.engine.load import KNOWN, Options, load
+from sync_scripts.formats.tolerated import DUPLICATE_ROW
 from sync_scripts.reading.rejections import RefusedExportError
 from sync_scripts.staging import stage as staging
 from sync_scripts.staging.line_hashes import LineHasher, NewLines
@@ -95,11 +96,12 @@ def test_a_row_falls_when_what_it_names_becomes_something_else(engine: Engine, s
     assert "must name a row of orgs.csv of type school" in str(report.findings)
 
 
-def test_an_id_that_stands_twice_is_found_among_rows_that_are_known(engine: Engine, springfield: Path) -> None:
+def test_a_repeated_row_is_found_among_rows_that_are_known(engine: Engine, springfield: Path) -> None:
     load(engine, "feed", springfield)
     rows_of("enrollments", lambda rows: rows.append(rows[1]))(springfield)
-    with pytest.raises(RefusedExportError, match="stands in this file a second time"):
-        load(engine, "feed", springfield)
+    report = load(engine, "feed", springfield)
+    assert report.outcome == "unchanged"
+    assert any(f"in 1 row, {DUPLICATE_ROW.taken}" in notice for notice in report.notices)
 
 
 def test_an_id_of_a_known_row_is_found_in_another(engine: Engine, springfield: Path) -> None:
@@ -247,7 +249,7 @@ def test_a_file_that_is_mended_is_staged_like_any_other(
     before = state(engine)
     raw("users.csv", lambda data: data.rstrip(b"\r\n") + b",,\n")(springfield)
     report = load(engine, "feed", springfield)
-    assert any("in 1 rows, empty cells beyond the last column" in notice for notice in report.notices)
+    assert any("in 1 row, empty cells beyond the last column" in notice for notice in report.notices)
     assert (report.outcome, state(engine)) == ("unchanged", before)
     assert max(staged_lines.values()) == [1, 0]
 

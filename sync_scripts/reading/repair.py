@@ -1,0 +1,116 @@
+"""The slow reading of a CSV file, for files at which `lines.py` or COPY stopped: line by line, with repairs.
+
+It corrects mistakes that exporters make and that leave no doubt: a line of Windows-1252, empty lines, line breaks
+inside quoted cells, empty cells beyond the last column. A row with too few cells, or with too many filled ones, is
+marked with its fault, so that the checks reject it alone. Broken quoting and control characters it does not repair.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from sync_scripts.formats.model import FAULT
+from sync_scripts.formats.tolerated import BLANK_LINE, EXTRA_CELLS, QUOTED_NEWLINE, WINDOWS_1252, Deviation
+from sync_scripts.reading.csv_errors import CONTROL, split_line
+from sync_scripts.reading.encodings import UTF_8, decode_cell
+from sync_scripts.reading.lines import LONGEST_LINE, ByteStream, SuspectBytesError
+
+NEEDS_QUOTES = (b'"', b",")
+
+
+class RepairedLines:
+    """The rows of a CSV file, as `CleanLines` has them, but for one more cell in each row: its fault (empty: none).
+    `read` raises SuspectBytesError for rows that cannot be repaired."""
+
+    added = (FAULT,)
+
+    def __init__(self, stream: ByteStream, width: int) -> None:
+        self._width = width
+        self._rows = self._read_rows(stream)
+        self._waiting: tuple[int, bytes] | None = None
+        self.numbers: Sequence[int] | None = None
+        self.repairs: Counter[Deviation] = Counter()
+        self.faults = 0
+
+    def read(self, size: int) -> bytes:
+        """Reads the next whole rows, at most `size` bytes; returns no bytes at the end."""
+        block, numbers, length = list[bytes](), list[int](), 0
+        while (row := self._waiting or next(self._rows, None)) is not None:
+            self._waiting = None
+            if block and length + len(row[1]) > size:
+                self._waiting = row
+                break
+            block.append(row[1])
+            numbers.append(row[0])
+            length += len(row[1])
+        self.numbers = numbers
+        return b"".join(block)
+
+    def _read_rows(self, stream: ByteStream) -> Iterator[tuple[int, bytes]]:
+        """(number of the first line, row) of every row."""
+        blank = 0
+        for number, line in _read_logical_lines(stream):
+            if not line.strip(b"\r\n"):
+                blank += 1
+                continue
+            if number > 1:
+                # Empty lines at the end of a file are none between rows.
+                self.repairs[BLANK_LINE] += blank
+                yield number, self._repair(line)
+            blank = 0
+
+    def _repair(self, line: bytes) -> bytes:
+        line = line.rstrip(b"\r\n")
+        if b"\n" in line or b"\r" in line:
+            self.repairs[QUOTED_NEWLINE] += 1
+            line = b" ".join(line.splitlines())
+        line = self._to_utf_8(line)
+        cells = split_line(line)
+        if cells is None:
+            raise SuspectBytesError
+        if len(cells) == self._width:
+            return line + b",\n"
+        fault = b""
+        if len(cells) > self._width and not any(cells[self._width :]):
+            self.repairs[EXTRA_CELLS] += 1
+        else:
+            self.faults += 1
+            fault = f"the row has {len(cells)} cells, not {self._width}".encode()
+        cells = [*cells[: self._width], *([b""] * (self._width - len(cells))), fault]
+        return b",".join(map(_quote, cells)) + b"\n"
+
+    def _to_utf_8(self, line: bytes) -> bytes:
+        # Each line by itself: one bad character does not make another encoding of all the others.
+        try:
+            text = decode_cell(line)
+        except UnicodeDecodeError:
+            raise SuspectBytesError from None
+        if CONTROL.search(text):
+            raise SuspectBytesError
+        plain = text.encode(UTF_8)
+        self.repairs[WINDOWS_1252] += plain != line
+        return plain
+
+
+def _read_logical_lines(stream: ByteStream) -> Iterator[tuple[int, bytes]]:
+    """(number, line) of every line; a line with an open quote continues on the next one."""
+    number, start, parts, length, quotes = 0, 1, list[bytes](), 0, 0
+    while line := stream.readline(LONGEST_LINE + 2):
+        number += 1
+        parts.append(line)
+        length += len(line)
+        quotes += line.count(b'"')
+        if length > LONGEST_LINE:
+            raise SuspectBytesError
+        if quotes % 2 == 0:
+            yield start, b"".join(parts)
+            start, parts, length, quotes = number + 1, [], 0, 0
+    if parts:
+        raise SuspectBytesError
+
+
+def _quote(cell: bytes) -> bytes:
+    if any(mark in cell for mark in NEEDS_QUOTES):
+        return b'"' + cell.replace(b'"', b'""') + b'"'
+    return cell
