@@ -109,6 +109,11 @@ def test_everything_public_is_there_and_says_what_it_is_for(name: str) -> None:
         assert thing.__doc__
 
 
+@pytest.mark.parametrize("name", [*oneroster_filter.__all__, *oneroster_filter.OPTIONAL])
+def test_every_public_name_is_in_the_documentation(name: str) -> None:
+    assert re.search(rf"\b{name}\b", "".join(PAGES.values()))
+
+
 def test_nothing_else_is_public() -> None:
     with pytest.raises(AttributeError):
         oneroster_filter.nothing  # noqa: B018
