@@ -7,6 +7,7 @@ The children of an org or a session, which its record shows, count like its part
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -34,6 +35,7 @@ from sqlalchemy import (
 from roster_service.db.tables import ROSTER_TABLES, CText
 from sync_scripts.applying.desired_state import DesiredPart, DesiredState
 from sync_scripts.applying.indexes import has_key
+from sync_scripts.staging.progress import Follow
 from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Retention, is_active
 from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary
 
@@ -96,13 +98,14 @@ class Difference:
     all_new: bool
 
 
-def compare(connection: Connection, desired: DesiredState, retention: Retention) -> list[Difference]:
-    """Finds the differences of each table, in the order of the roster's tables. Only reads the roster."""
+def compare(connection: Connection, desired: DesiredState, retention: Retention, follow: Follow) -> list[Difference]:
+    """Finds the differences of each table, in the order of the roster's tables. Only reads the roster. `follow`: of
+    the step."""
     return [
         _compare_table(connection, table, desired, retention)
         if table in desired.records
         else _list_orphans(connection, table, retention)
-        for table in ROSTER_TABLES
+        for table in follow(ROSTER_TABLES)
         if table in desired.records or table in retention.orphans
     ]
 
@@ -252,7 +255,7 @@ def _select_touched(desired: DesiredPart) -> Any:
 
 
 def write_differences(
-    connection: Connection, differences: list[Difference], desired: DesiredState, feed_id: int, stamp: datetime
+    connection: Connection, differences: Iterable[Difference], desired: DesiredState, feed_id: int, stamp: datetime
 ) -> None:
     """Writes the differences into the roster, all with the dateLastModified `stamp`."""
     for difference in differences:

@@ -36,7 +36,7 @@ from sqlalchemy import (
     true,
 )
 
-from roster_service.db.tables import CText, feeds
+from roster_service.db.tables import CText, feeds, orgs
 from sync_scripts.checking.cell_checks import list_failing_cell_checks, may_have_bad_cells
 from sync_scripts.checking.check import CAUSE, REASON, VALUE, Check, select_rows
 from sync_scripts.checking.failures import Failures
@@ -45,7 +45,8 @@ from sync_scripts.checking.orphans import leave_out_orphans
 from sync_scripts.formats.cells import to_list
 from sync_scripts.formats.model import FAULT, HASH, LINE, Cell, Format, Reference, Staged, StagedFile
 from sync_scripts.formats.tolerated import DUPLICATE_ROW, Notice, Tolerated
-from sync_scripts.reading.rejections import Findings, refuse_if
+from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
+from sync_scripts.staging.progress import Follow
 from sync_scripts.staging.quarantine import delete_quarantined, quarantine_rows
 from sync_scripts.staging.retained import Retention
 
@@ -64,12 +65,14 @@ class CheckResult:
     notices: tuple[Notice, ...]
 
 
-def check_files(connection: Connection, form: Format, retention: Retention) -> CheckResult:
-    """Checks the staged rows of `retention`, and moves the failing ones from their files to quarantines.
+def check_files(connection: Connection, form: Format, retention: Retention, follow: Follow) -> CheckResult:
+    """Checks the staged rows of `retention`, and moves the failing ones from their files to quarantines. `follow`: of
+    the step.
 
-    Raises RefusedExportError for ids that occur twice in a file.
+    Raises RefusedExportError for ids that occur twice in a file, and for an export of another feed.
     """
     staged = retention.staged
+    _refuse_export_of_another_feed(connection, retention)
     notices = list(_delete_repeated(connection, staged.values()))
     retention = leave_out_orphans(connection, form, retention)
     failures, dropped = Failures(connection), DroppedReferences()
@@ -90,7 +93,7 @@ def check_files(connection: Connection, form: Format, retention: Retention) -> C
     # Rows with too few or too many cells go first: the other checks cannot tell which cell is which.
     if failing := _run_fault_checks(retention, failures):
         retention = reject(failing)
-    failing = _run_first(connection, form, retention, failures, dropped)
+    failing = _run_first(connection, form, retention, failures, dropped, follow)
     while failing:
         retention = reject(failing)
         failing = _run_again(connection, form, retention, failures, dropped, failing)
@@ -135,8 +138,29 @@ def _has_target(retention: Retention, name: ColumnElement[str], cell: Cell) -> C
     return or_(*_list_targets(name, refers, retention))
 
 
+def _refuse_export_of_another_feed(connection: Connection, retention: Retention) -> None:
+    """Raises RefusedExportError if every org of a bulk file belongs to another feed: then no row could be loaded, and
+    to reject each of them takes many times as long."""
+    for file in retention.staged.values():
+        described = file.file.table if file.file.subject is None else file.file.subject.table
+        if described is not orgs or file.file.name in retention.deltas:
+            continue
+        count = connection.scalar(select(func.count()).select_from(file.table))
+        for check in _list_owner_checks(file, retention):
+            foreign = check.failing.subquery()
+            by_reason = select(foreign.c[REASON], func.count()).group_by(foreign.c[REASON])
+            found: dict[str, int] = dict(connection.execute(by_reason).all())
+            if found and sum(found.values()) == count:
+                refuse_if(Findings.of(Rejection(file.file.file_name, f"every org {reason}") for reason in found))
+
+
 def _run_first(
-    connection: Connection, form: Format, retention: Retention, failures: Failures, dropped: DroppedReferences
+    connection: Connection,
+    form: Format,
+    retention: Retention,
+    failures: Failures,
+    dropped: DroppedReferences,
+    follow: Follow,
 ) -> list[str]:
     """Runs all checks, but those of cells only if a cell may be bad. Returns the names of the files with failing
     rows."""
@@ -144,7 +168,9 @@ def _run_first(
     failures.begin_round()
     dropped.drop(connection, retention, partial(_has_target, retention), None)
     failing = {
-        name for name, file in staged.items() if failures.run(file, _list_set_checks(file, form, retention, failures))
+        name
+        for name, file in follow(staged.items())
+        if failures.run(file, _list_set_checks(file, form, retention, failures))
     }
     if failing or any(may_have_bad_cells(connection, file, retention) for file in staged.values()):
         failing |= {
@@ -184,11 +210,7 @@ def _run_again(
 def _list_set_checks(file: StagedFile, form: Format, retention: Retention, failures: Failures) -> Iterator[Check]:
     yield from _list_reference_checks(file, retention, retention.staged, failures)
     yield from _list_rule_checks(file, form, retention, retention.staged)
-    if file.file.table is not None:
-        yield _check_owner(file, file.file.table, retention.feed_id, lambda key: key)
-    subject = file.file.subject
-    if subject is not None and subject.identify is not None:
-        yield _check_owner(file, subject.table, retention.feed_id, partial(subject.identify, retention.feed_name))
+    yield from _list_owner_checks(file, retention)
 
 
 # --- sets -------------------------------------------------------------------------------------------------------
@@ -309,6 +331,14 @@ def _list_rule_checks(
             retained = {name: it for name, it in found.items() if it is not None}
             breaks = rule.breaks(retention.staged, retained)
             yield Check(rule.header, select_rows(file, rule.header, rule.reason, file.live, breaks))
+
+
+def _list_owner_checks(file: StagedFile, retention: Retention) -> Iterator[Check]:
+    if file.file.table is not None:
+        yield _check_owner(file, file.file.table, retention.feed_id, lambda key: key)
+    subject = file.file.subject
+    if subject is not None and subject.identify is not None:
+        yield _check_owner(file, subject.table, retention.feed_id, partial(subject.identify, retention.feed_name))
 
 
 def _check_owner(file: StagedFile, table: Table, feed_id: int, identify: Identify) -> Check:

@@ -8,12 +8,10 @@ from the start of the run.
 from __future__ import annotations
 
 import dataclasses
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from sqlalchemy import Connection, Engine, Table, func, select
 
@@ -47,6 +45,7 @@ from sync_scripts.engine.run_record import (
 )
 from sync_scripts.engine.runs import find_or_add_feed, hold_lock, make_next_stamp
 from sync_scripts.engine.staged_export import add_source_findings, stage_export
+from sync_scripts.engine.stopwatch import Observer, Stopwatch
 from sync_scripts.formats.model import Format
 from sync_scripts.formats.tolerated import Notice, Tolerated
 from sync_scripts.reading.completeness import refuse_changed, take_snapshot
@@ -80,7 +79,7 @@ PLANNING = {
 }
 
 
-def _notify_nobody(_step: str, _seconds: float) -> None:
+def _notify_nobody(_event: Mapping[str, Any]) -> None:
     pass
 
 
@@ -99,27 +98,11 @@ class Options:
     strict: bool = False
     # The number of the held run whose export this is. The operator approves the changes that its report showed.
     approves: int | None = None
-    # The engine calls it after each step, with the name and the seconds of the step.
-    notify: Callable[[str, float], None] = _notify_nobody
+    # The engine calls it with the progress of each step.
+    notify: Observer = _notify_nobody
 
 
 DEFAULTS = Options()
-
-
-class Stopwatch:
-    """Seconds per step, in the order of the steps."""
-
-    def __init__(self, notify: Callable[[str, float], None]) -> None:
-        self.seconds: dict[str, float] = {}
-        self._notify = notify
-
-    @contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        """Measures the block as the step `name`, and adds its time if the step has run before."""
-        begin = time.monotonic()
-        yield
-        self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - begin, 3)
-        self._notify(name, self.seconds[name])
 
 
 @dataclass(frozen=True)
@@ -213,16 +196,16 @@ def _run_steps(
     made = contents.list_made(form)
     is_plain = not (contents.deltas or form.converted or made)
     trusted = skips_known and is_plain and are_fingerprints_trusted(connection, feed_id)
-    with watch.step("stage"):
-        staged = stage_export(connection, run.feed_name, contents, form, LastLines(feed_id, trusted))
+    with watch.step("stage") as follow:
+        staged = stage_export(connection, run.feed_name, contents, form, LastLines(feed_id, trusted), follow)
     stage, files = staged.stage, staged.converted.files
     digest = make_digest(contents, form, stage.digests)
     if held is not None:
         held.require_digest(digest)
-    with watch.step("check"):
+    with watch.step("check") as follow:
         refuse_delta_without_ids(connection, files, feed_id, contents.deltas)
         retention = Retention(feed_id, files, contents.deltas, staged.converted.rejected, staged.absent, made=made)
-        result = check_files(connection, form, retention)
+        result = check_files(connection, form, retention, follow)
         if staged.source is not None:
             result = add_source_findings(staged.source, result, form)
     tolerated = (*contents.notices, *stage.notices, *staged.normalized.notices, *result.notices)
@@ -231,8 +214,8 @@ def _run_steps(
     with watch.step("prepare"):
         district = add_district(connection, run.feed_name, result.retention)
         desired = make_desired_state(connection, files, form, result.retention, district)
-    with watch.step("compare"):
-        differences = compare(connection, desired, result.retention)
+    with watch.step("compare") as follow:
+        differences = compare(connection, desired, result.retention, follow)
     report = Report(
         feed=run.feed_name,
         format=form.name,
@@ -271,15 +254,15 @@ def _run_steps(
     if report.outcome == "unchanged":
         store_fingerprints()
         return report, digest
-    with watch.step("write"):
+    with watch.step("write") as follow:
         stamp = make_next_stamp(connection)
         _keep_changes(connection, run, record, differences, desired)
-        write_differences(connection, differences, desired, feed_id, stamp)
+        write_differences(connection, follow(differences), desired, feed_id, stamp)
         store_fingerprints()
-    with watch.step("index"):
-        make_missing_indexes(connection, _list_written(differences, form))
-    with watch.step("analyze"):
-        _analyze(connection, _list_written([it for it in differences if _needs_analyze(it)], form))
+    with watch.step("index") as follow:
+        make_missing_indexes(connection, follow(_list_written(differences, form)))
+    with watch.step("analyze") as follow:
+        _analyze(connection, follow(_list_written([it for it in differences if _needs_analyze(it)], form)))
     return dataclasses.replace(
         report, stamp=stamp, revision=publish(connection, options.settings.rendition_megabytes, as_of=stamp)
     ), digest
@@ -356,7 +339,7 @@ def _needs_analyze(difference: Difference) -> bool:
     return (counts.written + counts.tombstoned) * 100 >= ANALYZED_PERCENT * max(counts.stored, 1)
 
 
-def _analyze(connection: Connection, tables: list[Table]) -> None:
+def _analyze(connection: Connection, tables: Iterable[Table]) -> None:
     """Makes new planner statistics for tables, because the old ones are far off right after a load."""
     for table in tables:
         connection.exec_driver_sql(f"ANALYZE {connection.dialect.identifier_preparer.format_table(table)}")

@@ -13,25 +13,28 @@ from rich.progress import Progress, TaskID
 
 from roster_service.db.run_history import STEPS
 from sync_scripts.engine.output import survive_lost_output
+from sync_scripts.engine.stopwatch import Observer
 
 # Takes an event: a step, or the outcome of a feed, as one object for json.dumps.
 Notify = Callable[[dict[str, Any]], None]
 
 
-def notify_steps(notify: Notify, feed_name: str) -> Callable[[str, float], None]:
-    """The function for `load.Options.notify` that passes each step of a feed to `notify` as one event."""
-    return lambda step, seconds: notify({"feed": feed_name, "step": step, "seconds": seconds})
+def notify_steps(notify: Notify, feed_name: str) -> Observer:
+    """The function for `load.Options.notify` that passes the events of a feed to `notify`, with its name."""
+    return lambda event: notify({"feed": feed_name, **event})
 
 
 def print_line(event: dict[str, Any], *, err: bool) -> None:
-    """Prints an event as one line of JSON, on standard error (`err`) or on standard output."""
-    with survive_lost_output():
-        click.echo(json.dumps(event, ensure_ascii=False), err=err)
+    """Prints an event as one line of JSON, on standard error (`err`) or on standard output; a part of a step is no
+    line."""
+    if "part" not in event:
+        with survive_lost_output():
+            click.echo(json.dumps(event, ensure_ascii=False), err=err)
 
 
 def is_step(event: dict[str, Any]) -> bool:
-    """Whether an event is a step of a load and not an outcome."""
-    return "seconds" in event and "step" in event
+    """Whether an event is of a step of a load and not an outcome."""
+    return "step" in event and ("part" in event or "seconds" in event)
 
 
 class Bars:
@@ -42,11 +45,12 @@ class Bars:
         self._bars: dict[str, TaskID] = {}
 
     def advance(self, event: dict[str, Any]) -> None:
-        """Moves the bar of a feed on by one step, and adds the bar at the first step."""
+        """Moves the bar of a feed on to the part of the step that is done, and adds the bar at the first step."""
         name = event["feed"]
         if name not in self._bars:
             self._bars[name] = self._progress.add_task(name, total=len(STEPS))
-        self._progress.update(self._bars[name], advance=1, description=f"{name}: {event['step']}")
+        done = STEPS.index(event["step"]) + event.get("part", 1.0)
+        self._progress.update(self._bars[name], completed=done, description=f"{name}: {event['step']}")
 
     def remove(self, name: str) -> None:
         """Removes the bar of a feed, if it has one."""

@@ -14,6 +14,7 @@ from sync_scripts.staging.convert import Conversion, convert, name_source_notice
 from sync_scripts.staging.line_hashes import LastLines
 from sync_scripts.staging.made_courses import make_courses
 from sync_scripts.staging.normalize import NormalizedFiles, normalize
+from sync_scripts.staging.progress import Follow
 from sync_scripts.staging.retained import NOTHING_LEFT_OUT, Absent, Retention
 from sync_scripts.staging.row_fingerprints import (
     find_absent,
@@ -36,12 +37,12 @@ class StagedExport:
 
 
 def stage_export(
-    connection: Connection, feed_name: str, contents: Contents, form: Format, last: LastLines
+    connection: Connection, feed_name: str, contents: Contents, form: Format, last: LastLines, follow: Follow
 ) -> StagedExport:
     """Stages an export. If the run turns out to need lines that staging left out, it stages the export once more with
-    these lines."""
+    these lines. `follow`: of the step."""
     attempt = connection.begin_nested()
-    stage = stage_files(connection, contents, form, last)
+    stage = stage_files(connection, contents, form, last, follow)
     normalized = normalize(connection, stage.files, contents.deltas)
     for name in contents.list_made(form):
         made, notice = make_courses(connection, last.feed_id, feed_name, form.find_file(name), normalized.files)
@@ -50,12 +51,12 @@ def stage_export(
     if again := find_lines_to_restage(connection, normalized.files, absent, last.feed_id):
         # The rollback drops the temporary tables too.
         attempt.rollback()
-        return stage_export(connection, feed_name, contents, form, last.add_restaged(again))
+        return stage_export(connection, feed_name, contents, form, last.add_restaged(again), follow)
     attempt.commit()
     if not form.converted:
         return StagedExport(stage, normalized, absent, Conversion(normalized.files, {}))
     retention = Retention(last.feed_id, normalized.files, frozenset(), {}, NOTHING_LEFT_OUT, feed_name)
-    source = check_files(connection, form, retention)
+    source = check_files(connection, form, retention, follow)
     return StagedExport(stage, normalized, absent, convert(connection, form, source.retention), source)
 
 

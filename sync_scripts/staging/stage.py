@@ -24,6 +24,7 @@ from sync_scripts.reading.rejections import Findings, RefusedExportError, Reject
 from sync_scripts.reading.repair import RepairedLines
 from sync_scripts.staging.export_digest import DigestingReader
 from sync_scripts.staging.line_hashes import LastLines, LineHasher, NewLines
+from sync_scripts.staging.progress import Follow
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
 # Bytes per read of COPY; no line is longer than half of it.
@@ -55,9 +56,9 @@ class Stage:
     gone: Mapping[Table, Collection[int]]
 
 
-def stage_files(connection: Connection, contents: Contents, form: Format, last: LastLines) -> Stage:
+def stage_files(connection: Connection, contents: Contents, form: Format, last: LastLines, follow: Follow) -> Stage:
     """Copies the files of an export into temporary tables; a silent file gets an empty table. Leaves out lines that are
-    among the `last` ones, for files where one row describes one record.
+    among the `last` ones, for files where one row describes one record. `follow`: of the step.
 
     Raises RefusedExportError for headers that differ from the declared ones and for required files without rows, and
     DamagedFileError for rows that COPY cannot split; `find_damage` then finds the reasons.
@@ -68,7 +69,7 @@ def stage_files(connection: Connection, contents: Contents, form: Format, last: 
     digests: dict[str, bytes] = {}
     gone: dict[Table, Collection[int]] = {}
     notices: list[Notice] = [*header_notices]
-    for file in contents.files:
+    for file in follow(contents.files):
         source = _Source(contents.package, file, headers[file.name], form)
         found = _stage_file(connection, source, last)
         staged[file.name], digests[file.name] = found.file, found.digest

@@ -156,7 +156,7 @@ class Roster:
         """Applies an export; `limits`: None where it may do anything; `run`: its number."""
         export = _without_copies(export)
         parts = self.parts.get(feed, {name: [] for name in PARTS})
-        if _is_worthless(export) or _is_unknown(export, parts["roles"]):
+        if _is_worthless(export) or _is_unknown(export, parts["roles"]) or self._is_of_another(feed, export):
             return Result("refused")
         work = _Load(self.records, parts, feed, export)
         result = work.compare()
@@ -166,6 +166,12 @@ class Roster:
             work.apply(run)
             self.parts[feed] = work.parts
         return result
+
+    def _is_of_another(self, feed: str, export: Export) -> bool:
+        """Whether every org of an export in bulk belongs to another feed."""
+        owners = [self.records["orgs"].get(row["sourcedId"]) for row in export.rows.get("orgs", ())]
+        is_foreign = [owner is not None and owner.feed != feed for owner in owners]
+        return export.modes["orgs"] == BULK and bool(is_foreign) and all(is_foreign)
 
     def remove(self, feed: str, run: int, *, at_once: bool) -> dict[str, int] | None:
         """Ends a feed: counts its records that are deleted, or that become tombstones; None: there is no such feed."""

@@ -9,7 +9,7 @@ from sqlalchemy import Engine, Table
 
 from roster_service.db import tables
 from sync_scripts.applying.changes import Counts
-from sync_scripts.engine.load import load
+from sync_scripts.engine.load import Options, load
 from tests.sync.conftest import PARTS, describe, snapshot, state
 from tests.sync.export_changes import Bend, both, cell_of, declared, read_csv, rows_of, with_row, without_file
 
@@ -139,6 +139,16 @@ def test_what_a_delta_says_of_the_gone(engine: Engine, springfield: Path) -> Non
     assert "names a row of users.csv that is marked as gone" in describe(report.findings)
     cell_of("users", "spr-aide-1", "status", "active")(springfield)
     assert written(load(engine, "feed", springfield)) == {"users": Counts(revived=1)}
+
+
+def test_an_org_of_another_feed_in_a_delta_is_rejected_alone(
+    engine: Engine, springfield: Path, shelbyville: Path
+) -> None:
+    load(engine, "springfield", springfield)
+    load(engine, "shelbyville", shelbyville)
+    alone(only("orgs"), with_row("orgs", sourcedId="spr-high", name="Mine", type="school"))(shelbyville)
+    report = load(engine, "shelbyville", shelbyville, options=Options(dry_run=True))
+    assert "column sourcedId: belongs to the feed springfield" in describe(report.findings)
 
 
 def test_a_delta_into_an_empty_roster(engine: Engine, springfield: Path) -> None:

@@ -12,6 +12,7 @@ from roster_service.errors import CommandError, DatabaseUnavailableError
 from sync_scripts.applying.changes import Counts
 from sync_scripts.engine.load import load
 from sync_scripts.engine.runs import LockedError, hold_lock
+from sync_scripts.reading.rejections import RefusedExportError
 from tests.sync.conftest import describe, read_state, snapshot, state
 from tests.sync.export_changes import cell_of, with_row
 
@@ -35,6 +36,29 @@ def test_an_id_of_another_feed_is_refused(engine: Engine, springfield: Path, she
     assert describe(report.findings) == words
     assert report.counts["orgs"] == Counts(added=4, refused=1)
     assert snapshot(engine, tables.orgs)["spr-high"] == before
+
+
+def read_refusal_of_another_feed(engine: Engine, path: Path) -> list[str]:
+    """The reasons why the feed `other` refuses an export; checks that nothing was loaded."""
+    before = state(engine)
+    with pytest.raises(RefusedExportError) as caught:
+        load(engine, "other", path)
+    assert state(engine) == before
+    return describe(caught.value.findings).splitlines()
+
+
+def test_an_export_of_another_feed_is_refused(engine: Engine, springfield: Path) -> None:
+    load(engine, "springfield", springfield)
+    words = read_refusal_of_another_feed(engine, springfield)
+    assert words == ["orgs.csv: every org belongs to the feed springfield"]
+
+
+def test_an_export_of_two_other_feeds_is_refused(engine: Engine, springfield: Path, shelbyville: Path) -> None:
+    load(engine, "springfield", springfield)
+    load(engine, "shelbyville", shelbyville)
+    with_row("orgs", sourcedId="shv-north", name="Mine", type="school", parentSourcedId="spr-district")(springfield)
+    words = read_refusal_of_another_feed(engine, springfield)
+    assert sorted(words) == [f"orgs.csv: every org belongs to the feed {it}" for it in ("shelbyville", "springfield")]
 
 
 def test_refs_do_not_reach_into_another_feed(engine: Engine, springfield: Path, shelbyville: Path) -> None:

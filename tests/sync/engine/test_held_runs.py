@@ -6,8 +6,9 @@ import dataclasses
 import json
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -153,8 +154,8 @@ def test_an_export_that_was_replaced_after_it_was_read_is_not_held(
     path = zipped(export, tmp_path / "night.zip") if is_zip else export
     before = state(engine)
 
-    def replace_it(done: str, _seconds: float) -> None:
-        if done == step:
+    def replace_it(event: Mapping[str, Any]) -> None:
+        if event["step"] == step and "seconds" in event:
             replace(path, other)
 
     with pytest.raises(IncompleteExportError) as caught:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,12 @@ def read_runs(engine: Engine) -> list[Run]:
 
 def test_a_run_is_there_from_its_start_to_its_end(engine: Engine, springfield: Path) -> None:
     seen: list[Run] = []
-    load(engine, "feed", springfield, options=Options(notify=lambda _step, _seconds: seen.extend(read_runs(engine))))
+
+    def look(event: Mapping[str, Any]) -> None:
+        if "seconds" in event:
+            seen.extend(read_runs(engine))
+
+    load(engine, "feed", springfield, options=Options(notify=look))
     assert [(run.run, run.feed, run.outcome, run.finished) for run in seen] == [(1, "feed", "running", None)] * len(
         STEPS
     )
