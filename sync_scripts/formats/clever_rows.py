@@ -28,6 +28,13 @@ def read_day(cell: SQLText) -> SQLText:
     return case((us_day.holds(cell), us_day.read(cell)), else_=cell) if us_day.read else cell
 
 
+def find_school_year(last_day: SQLText) -> SQLText:
+    """The school year of a term with this last day: the year in which it ends."""
+    year, month = func.left(last_day, 4), func.substr(last_day, 6, 2, type_=CText)
+    next_year = func.to_char(func.to_number(year, "9999") + 1, "FM9999")
+    return case((month >= FIRST_MONTH_OF_SCHOOL, next_year), else_=year)
+
+
 def to_literal(value: str) -> ColumnElement[str]:
     """A constant as SQL text."""
     return literal(value, CText)
@@ -90,15 +97,13 @@ def _list_terms(staged: Staged, feed: str) -> Subquery:
 def select_sessions(staged: Staged, feed: str) -> Select[Any]:
     """The rows of academicSessions.csv: the terms that the sections name."""
     terms = _list_terms(staged, feed)
-    year, month = func.left(terms.c.endDate, 4), func.substr(terms.c.endDate, 6, 2, type_=CText)
-    next_year = func.to_char(func.to_number(year, "9999") + 1, "FM9999")
     return select(
         terms.c.sourcedId,
         terms.c.title,
         to_literal("term").label("type"),
         terms.c.startDate,
         terms.c.endDate,
-        case((month >= FIRST_MONTH_OF_SCHOOL, next_year), else_=year).label("schoolYear"),
+        find_school_year(terms.c.endDate).label("schoolYear"),
     ).distinct()
 
 

@@ -177,7 +177,8 @@ FILES = (
 )
 
 
-def _convert_to(name: str, select_rows: ConvertedRows, retain: RetainedRows, *files: str) -> ConvertedFile:
+def convert_to(name: str, select_rows: ConvertedRows, retain: RetainedRows, *files: str) -> ConvertedFile:
+    """The OneRoster file `name`, made of these files of the export."""
     file = loosen(ONEROSTER_1_2.find_file(name), "termSourcedIds")
     return ConvertedFile(file, tuple(_PREFIX + it for it in files), select_rows, retain)
 
@@ -187,16 +188,16 @@ SDS = Format(
     FILES,
     PARTS_WITHOUT_PROFILES,
     converted=(
-        _convert_to("orgs", rows.select_orgs, retained.retain_ids("sds_orgs"), "orgs"),
-        _convert_to(
+        convert_to("orgs", rows.select_orgs, retained.retain_ids("sds_orgs"), "orgs"),
+        convert_to(
             "academicSessions", rows.select_sessions, retained.retain_ids("sds_academicSessions"), "academicSessions"
         ),
-        _convert_to("courses", rows.select_courses, retained.retain_courses, "classes"),
-        _convert_to("classes", rows.select_classes, retained.retain_ids("sds_classes"), "classes"),
-        _convert_to("users", rows.select_users, retained.retain_users, "users", "roles"),
-        _convert_to("roles", rows.select_roles, retained.retain_roles, "users", "roles", "orgs"),
-        _convert_to("enrollments", rows.select_enrollments, retained.retain_enrollments, "enrollments", "classes"),
-        _convert_to("demographics", rows.select_demographics, retained.retain_ids("sds_demographics"), "demographics"),
+        convert_to("courses", rows.select_courses, retained.retain_courses, "classes"),
+        convert_to("classes", rows.select_classes, retained.retain_ids("sds_classes"), "classes"),
+        convert_to("users", rows.select_users, retained.retain_users, "users", "roles"),
+        convert_to("roles", rows.select_roles, retained.retain_roles, "users", "roles", "orgs"),
+        convert_to("enrollments", rows.select_enrollments, retained.retain_enrollments, "enrollments", "classes"),
+        convert_to("demographics", rows.select_demographics, retained.retain_ids("sds_demographics"), "demographics"),
     ),
     skipped=frozenset({"userFlags"}),
 )

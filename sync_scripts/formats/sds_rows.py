@@ -17,7 +17,7 @@ from roster_service.db.tables import CText
 from roster_service.db.vocabulary import Vocabulary
 from sync_scripts.formats.cells import TEXT, to_list
 from sync_scripts.formats.ids import make_id
-from sync_scripts.formats.model import Staged
+from sync_scripts.formats.model import Staged, StagedFile
 
 SEXES = vocabulary.SEXES
 RACES = (
@@ -55,6 +55,18 @@ def _to_word(word: ColumnElement[str], words: Vocabulary) -> ColumnElement[str]:
     return case((word.is_(None), null()), *whens, else_=_to_literal("ext:").concat(own))
 
 
+def _to_role(role: ColumnElement[str], words: Vocabulary) -> ColumnElement[str]:
+    """The word of the vocabulary for a role of SDS, in any letter case, else an `ext:` word."""
+    low = func.lower(role)
+    whens = [(low == sds.lower(), _to_literal(word)) for sds, word in ROLES.items() if word in words.words]
+    return case(*whens, else_=_to_word(role, words))
+
+
+def _find_column(file: StagedFile, header: str, other: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The column of a file that some versions of SDS have; `other` where it is missing."""
+    return file[header] if header in file.table.c else other
+
+
 def select_orgs(staged: Staged, feed: str) -> Select[Any]:
     """The rows of orgs.csv."""
     orgs = staged["sds_orgs"]
@@ -63,7 +75,7 @@ def select_orgs(staged: Staged, feed: str) -> Select[Any]:
         orgs["name"].label("name"),
         _to_word(orgs["type"], vocabulary.ORG_TYPES).label("type"),
         # Vendors know a district by this number.
-        orgs["sourcedId"].label("identifier"),
+        _find_column(orgs, "identifier", orgs["sourcedId"]).label("identifier"),
         orgs["parentSourcedId"].label("parentSourcedId"),
     )
 
@@ -115,6 +127,7 @@ def select_classes(staged: Staged, feed: str) -> Select[Any]:
         _to_literal("scheduled").label("classType"),
         classes["orgSourcedId"].label("schoolSourcedId"),
         classes["sessionSourcedIds"].label("termSourcedIds"),
+        _find_column(classes, "periods", null()).label("periods"),
     )
 
 
@@ -122,7 +135,9 @@ def select_users(staged: Staged, feed: str) -> Select[Any]:
     """The rows of users.csv. The user name replaces a missing given or family name. The grades come from the roles,
     the agents from the relationships."""
     users, roles = staged["sds_users"], staged["sds_roles"]
-    grades = func.string_agg(roles["grade"].distinct(), ",", type_=CText)
+    listed = func.string_agg(roles["grade"].distinct(), ",", type_=CText).label("grades")
+    grades = select(roles["userSourcedId"].label("user"), listed).group_by(roles["userSourcedId"]).subquery()
+    both = users.table.outerjoin(grades, grades.c.user == users["sourcedId"])
     agents: ColumnElement[Any] = null()
     if "sds_relationships" in staged:
         relations = staged["sds_relationships"]
@@ -130,8 +145,9 @@ def select_users(staged: Staged, feed: str) -> Select[Any]:
         pairs = union_all(
             select(child.label("one"), relation.label("other")), select(relation, child).where(child != relation)
         ).subquery()
-        listed = func.string_agg(pairs.c.other.distinct(), ",", type_=CText)
-        agents = select(listed).where(pairs.c.one == users["sourcedId"]).scalar_subquery()
+        others = func.string_agg(pairs.c.other.distinct(), ",", type_=CText).label("agents")
+        related = select(pairs.c.one, others).group_by(pairs.c.one).subquery()
+        both, agents = both.outerjoin(related, related.c.one == users["sourcedId"]), related.c.agents
     return select(
         users["sourcedId"].label("sourcedId"),
         _to_literal("true").label("enabledUser"),
@@ -140,23 +156,22 @@ def select_users(staged: Staged, feed: str) -> Select[Any]:
             for header in ("givenName", "familyName")
         ),
         *(users[header].label(header) for header in ("username", "email", "phone", "sms")),
+        *(_find_column(users, header, null()).label(header) for header in ("middleName", "identifier")),
         agents.label("agentSourcedIds"),
-        select(grades).where(roles["userSourcedId"] == users["sourcedId"]).scalar_subquery().label("grades"),
-    )
+        grades.c.grades,
+    ).select_from(both)
 
 
 def select_roles(staged: Staged, feed: str) -> Select[Any]:
     """The rows of roles.csv. The primary role of a user at an org is the one with `isPrimary`, else the first role in
     alphabetical order. A contact gets the role of the relationship, at the orgs of the related user."""
     roles, orgs = staged["sds_roles"], staged["sds_orgs"]
-    whens = [(roles["role"] == word, _to_literal(role)) for word, role in ROLES.items()]
     # The row of the org may be rejected; the stored org then tells the type.
     stored = select(tables.orgs.c.type).where(tables.orgs.c.sourced_id == roles["orgSourcedId"]).scalar_subquery()
     at_school = func.coalesce(func.lower(orgs["type"]), stored, type_=CText) == "school"
     administrator = case((at_school, _to_literal("siteAdministrator")), else_=_to_literal("districtAdministrator"))
-    role = case(
-        (roles["role"] == "administrator", administrator), *whens, else_=_to_word(roles["role"], vocabulary.USER_ROLES)
-    )
+    is_administrator = func.lower(roles["role"]) == "administrator"
+    role = case((is_administrator, administrator), else_=_to_role(roles["role"], vocabulary.USER_ROLES))
     selects: list[Select[Any]] = [
         select(
             roles["userSourcedId"].label("user"),
@@ -210,7 +225,7 @@ def select_enrollments(staged: Staged, feed: str) -> Select[Any]:
     seats, classes = staged["sds_enrollments"], staged["sds_classes"]
     stored = tables.classes
     stored_school = select(stored.c.school_id).where(stored.c.sourced_id == seats["classSourcedId"]).scalar_subquery()
-    role = _to_word(seats["role"], vocabulary.ENROLLMENT_ROLES)
+    role = _to_role(seats["role"], vocabulary.ENROLLMENT_ROLES)
     identifier = make_id(feed, "enrollment", seats["classSourcedId"], seats["userSourcedId"], role)
     return (
         select(

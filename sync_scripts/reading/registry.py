@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -10,11 +11,13 @@ from sync_scripts.formats.clever import CLEVER as CLEVER_CSV
 from sync_scripts.formats.model import Format
 from sync_scripts.formats.oneroster import VERSIONS
 from sync_scripts.formats.sds import SDS as SDS_CSV
+from sync_scripts.formats.sds_v1 import SDS_V1
+from sync_scripts.formats.sds_v2 import SDS_V2
 from sync_scripts.formats.tolerated import NO_MANIFEST, Tolerated
 from sync_scripts.reading.manifest import FILE_NAME as MANIFEST
 from sync_scripts.reading.manifest import Contents, list_contents, read_manifest
 from sync_scripts.reading.no_manifest import list_without_manifest
-from sync_scripts.reading.package import Package, recognize_names
+from sync_scripts.reading.package import UNREADABLE, Package, recognize_names
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,25 @@ def _read_oneroster(package: Package) -> tuple[Format, Contents]:
     return form, list_contents(package, manifest, form)
 
 
+def _read_sds(package: Package) -> tuple[Format, Contents]:
+    form = _find_sds_version(package)
+    return form, list_without_manifest(package, form)
+
+
+def _find_sds_version(package: Package) -> Format:
+    """The version of an export of School Data Sync: only v1 has `school.csv`, and only in v2 users have their orgs."""
+    names = {name.lower(): name for name in package.names}
+    if "school.csv" in names:
+        return SDS_V1
+    if "users.csv" in names and "roles.csv" not in names:
+        # The staging of a file that cannot be read says so.
+        with contextlib.suppress(*UNREADABLE), package.open(names["users.csv"]) as users:
+            return SDS_V2 if b"orgsourcedids" in users.readline().lower() else SDS_CSV
+    return SDS_CSV
+
+
 ONEROSTER = Family("oneroster", "OneRoster CSV export, 1.0, 1.1 or 1.2", _read_oneroster)
 CLEVER = Family("clever", "Clever CSV export", lambda package: (CLEVER_CSV, list_without_manifest(package, CLEVER_CSV)))
-SDS = Family(
-    "sds",
-    "Microsoft School Data Sync v2.1 CSV export",
-    lambda package: (SDS_CSV, list_without_manifest(package, SDS_CSV)),
-)
+SDS = Family("sds", "Microsoft School Data Sync CSV export, v1, v2 or v2.1", _read_sds)
 
 FAMILIES: Mapping[str, Family] = MappingProxyType({family.name: family for family in (ONEROSTER, CLEVER, SDS)})

@@ -24,6 +24,7 @@ from sync_scripts.formats.clever import CLEVER
 from sync_scripts.formats.model import Format
 from sync_scripts.formats.oneroster import ONEROSTER_1_1, ONEROSTER_1_2
 from sync_scripts.formats.sds import SDS
+from sync_scripts.formats.sds_v1 import SDS_V1
 from sync_scripts.reading.registry import FAMILIES
 from tests.extent import cases, pair
 
@@ -50,6 +51,7 @@ SOURCES = {
     "oneroster 1.2": Source(ONEROSTER_1_2, load_oneroster.main, "oneroster", SHELBYVILLE, "users"),
     "clever": Source(CLEVER, load_clever.main, "clever", "shelbyville-clever", "students"),
     "sds": Source(SDS, load_sds.main, "sds", "northhaven-sds", "users"),
+    "sds v1": Source(SDS_V1, load_sds.main, "sds", "northhaven-sds-v1", "Student"),
 }
 
 
@@ -84,6 +86,9 @@ def name_id(source: Source) -> Bend:
     """Gives somebody an id that is a name, in all files."""
     if source.form is CLEVER:
         return both(cell("students", 4, "Student_id", NAME), cell("enrollments", 6, "Student_id", NAME))
+    if source.form is SDS_V1:
+        seats = (cell("StudentEnrollment", line, "SIS ID", NAME) for line in (3, 4))
+        return both(cell("Student", 4, "SIS ID", NAME), *seats)
     identifier = {ONEROSTER_1_1: "spr-student-1", ONEROSTER_1_2: "shv-student-1", SDS: "u1"}[source.form]
     files = (file.file_name for file in source.form.files)
     return both(*(raw(name, lambda data: data.replace(identifier.encode(), NAME.encode())) for name in files))
@@ -91,7 +96,8 @@ def name_id(source: Source) -> Bend:
 
 def refuse_named(source: Source) -> Bend:
     """Somebody whose id is a name is refused, and with them the rows that name them."""
-    line, column = {CLEVER: (4, "Gender"), SDS: (2, "username")}.get(source.form, (2, "enabledUser"))
+    columns = {CLEVER: (4, "Gender"), SDS_V1: (4, "Gender"), SDS: (2, "username")}
+    line, column = columns.get(source.form, (2, "enabledUser"))
     return both(name_id(source), cell(source.people, line, column, "x" * 256))
 
 
@@ -231,6 +237,8 @@ def test_no_id_of_another_feed_is_printed(
     folder = copy_export(source.export)
     name_id(source)(folder)
     assert load(source, folder, feed="another")[0] == ExitCode.LOADED
+    # Without an org of its own, the export would be refused as a whole.
+    with_row("orgs", sourcedId="own", name="Own", type="district")(folder)
     for options in ([], ["--json"]):
         code, printed = load(source, folder, "--allow-mass-delete", *options)
         assert code == ExitCode.PARTIAL

@@ -1,0 +1,395 @@
+"""School Data Sync (SDS) v1 CSV: the files of an export, and their conversion to OneRoster.
+
+Files and headers are those that Microsoft documents for version 1, with its two files of guardians. Students and
+teachers have one row per school, and the ids are unique only within one file. So the conversion makes ids as that of
+Clever does, and the feed itself is the district. It describes the rows as files of version 2.1, which it then converts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, Table, case, func, literal, null, or_, select, union_all
+from sqlalchemy.dialects.postgresql import distinct_on
+
+from roster_service.db import tables
+from roster_service.db.tables import CText
+from sync_scripts.formats import sds_retained as retained
+from sync_scripts.formats import sds_rows as rows
+from sync_scripts.formats.cells import ID, NAME, SECRET, TEXT, TEXTS, UNREAD, Kind
+from sync_scripts.formats.clever import EITHER_DAY, GENDER
+from sync_scripts.formats.clever_people import SEXES
+from sync_scripts.formats.clever_rows import find_school_year, read_day, select_first, to_literal
+from sync_scripts.formats.ids import make_district, make_id
+from sync_scripts.formats.model import (
+    Cell,
+    ConvertedFile,
+    CsvFile,
+    Format,
+    Reference,
+    RetainedRows,
+    Staged,
+    StagedFile,
+    Subject,
+    loosen,
+)
+from sync_scripts.formats.oneroster import ONEROSTER_1_2
+from sync_scripts.formats.sds import SDS
+
+SCHOOL, SECTION, STUDENT, TEACHER = "sds1_School", "sds1_Section", "sds1_Student", "sds1_Teacher"
+SEATS, ROSTER, USER, RELATIONS = (
+    "sds1_StudentEnrollment",
+    "sds1_TeacherRoster",
+    "sds1_User",
+    "sds1_GuardianRelationship",
+)
+KEY = "SIS ID"
+# (kind of person, the file, the header of the number)
+PEOPLE = (("student", STUDENT, "Student Number"), ("teacher", TEACHER, "Teacher Number"))
+
+
+def _make_file(
+    name: str, subject: Subject, *cells: Cell, key: str = KEY, unique: bool = True, required: bool = True
+) -> CsvFile:
+    return CsvFile(
+        name,
+        cells,
+        None,
+        required,
+        ordered=False,
+        key=key,
+        unique=unique,
+        written_as=name.removeprefix("sds1_"),
+        subject=subject,
+    )
+
+
+def _describe(table: Table, kind: str) -> Subject:
+    """Records whose ids come from this kind and the key of a row."""
+    return Subject(table, lambda feed, key: make_id(feed, kind, key))
+
+
+def _refer_to(name: str) -> Reference:
+    return Reference(name, written_as=name.removeprefix("sds1_"))
+
+
+def _list_cells(kind: Kind, *headers: str) -> tuple[Cell, ...]:
+    return tuple(Cell(header, kind) for header in headers)
+
+
+def _make_people_file(name: str, kind: str, *cells: Cell) -> CsvFile:
+    return _make_file(
+        name,
+        _describe(tables.users, kind),
+        Cell(KEY, ID, required=True),
+        Cell("School SIS ID", ID, required=True, refers=_refer_to(SCHOOL)),
+        *_list_cells(NAME, "Username", "Last Name", "Secondary Email"),
+        *_list_cells(TEXT, "First Name", "Middle Name"),
+        Cell("Password", SECRET),
+        *_list_cells(UNREAD, "State ID", "Status"),
+        *cells,
+        unique=False,
+    )
+
+
+def _make_seats_file(name: str, person: str) -> CsvFile:
+    return _make_file(
+        name,
+        Subject(tables.enrollments),
+        Cell("Section SIS ID", ID, required=True, refers=_refer_to(SECTION)),
+        Cell(KEY, ID, required=True, refers=_refer_to(person)),
+        key="Section SIS ID",
+        unique=False,
+    )
+
+
+def _list_places(kind: str) -> tuple[Cell, ...]:
+    names = ("Address", "City", "State", "Zip", "Latitude", "Longitude", "Country")
+    return _list_cells(UNREAD, *(f"{kind} {name}" for name in names))
+
+
+FILES = (
+    _make_file(
+        SCHOOL,
+        _describe(tables.orgs, "school"),
+        Cell(KEY, ID, required=True),
+        Cell("Name", TEXT, required=True),
+        Cell("School Number", NAME),
+        *_list_cells(UNREAD, "School NCES_ID", "State ID", "Grade Low", "Grade High", "Principal SIS ID"),
+        *_list_cells(UNREAD, "Principal Name", "Principal Secondary Email", "Address", "City", "State", "Country"),
+        *_list_cells(UNREAD, "Zip", "Phone", "Zone"),
+    ),
+    _make_file(
+        SECTION,
+        _describe(tables.classes, "section"),
+        Cell(KEY, ID, required=True),
+        Cell("School SIS ID", ID, required=True, refers=_refer_to(SCHOOL)),
+        Cell("Section Name", TEXT, required=True),
+        *_list_cells(ID, "Term SIS ID", "Course SIS ID"),
+        *_list_cells(EITHER_DAY, "Term StartDate", "Term EndDate"),
+        *_list_cells(TEXT, "Section Number", "Term Name", "Course Name", "Course Number"),
+        *_list_cells(TEXTS, "Course Subject", "Periods"),
+        *_list_cells(UNREAD, "Course Description", "Status"),
+    ),
+    _make_people_file(
+        STUDENT,
+        "student",
+        Cell("Student Number", NAME),
+        Cell("Grade", TEXTS),
+        Cell("Gender", GENDER),
+        Cell("Birthdate", EITHER_DAY),
+        *_list_cells(UNREAD, "ELL Status", "FederalRace", "Graduation Year"),
+        *_list_places("Mailing"),
+        *_list_places("Residence"),
+    ),
+    _make_people_file(TEACHER, "teacher", Cell("Teacher Number", NAME), *_list_cells(UNREAD, "Title", "Qualification")),
+    _make_seats_file(SEATS, STUDENT),
+    _make_seats_file(ROSTER, TEACHER),
+    _make_file(
+        USER,
+        _describe(tables.users, "contact"),
+        Cell("Email", NAME, required=True),
+        Cell("First Name", TEXT, required=True),
+        Cell("Last Name", NAME, required=True),
+        Cell("Phone", TEXT),
+        Cell(KEY, UNREAD),
+        key="Email",
+        required=False,
+    ),
+    _make_file(
+        RELATIONS,
+        Subject(tables.users),
+        Cell(KEY, ID, required=True, refers=_refer_to(STUDENT)),
+        Cell("Email", NAME, required=True, refers=_refer_to(USER)),
+        Cell("Role", TEXT),
+        unique=False,
+        required=False,
+    ),
+)
+
+# --- the rows, as those of version 2.1 ----------------------------------------------------------------------------
+
+
+def _list_orgs(staged: Staged, feed: str) -> Select[Any]:
+    schools, district = staged[SCHOOL], make_district(feed)
+    top = select(*(cell.label(header) for header, cell in district.items()), null().label("parentSourcedId"))
+    number = func.coalesce(schools["School Number"], schools[KEY], type_=CText)
+    below = select(
+        make_id(feed, "school", schools[KEY]), schools["Name"], to_literal("school"), number, district["sourcedId"]
+    )
+    return select(*union_all(top, below).subquery().c)
+
+
+def _make_term_id(sections: StagedFile, feed: str) -> ColumnElement[str]:
+    """The id of a section's term, which is complete: from the id of the term, else from its content."""
+    begin, end = read_day(sections["Term StartDate"]), read_day(sections["Term EndDate"])
+    digest = func.md5(sections["Term Name"].concat("/").concat(begin).concat("/").concat(end), type_=CText)
+    is_complete = sections["Term Name"].is_not(None) & begin.is_not(None) & end.is_not(None)
+    key = func.coalesce(func.md5(sections["Term SIS ID"]), digest, type_=CText)
+    return case((is_complete, make_id(feed, "term", key)))
+
+
+def _list_sessions(staged: Staged, feed: str) -> Select[Any]:
+    sections = staged[SECTION]
+    identifier, end = _make_term_id(sections, feed), read_day(sections["Term EndDate"])
+    columns = {
+        "sourcedId": identifier,
+        "title": sections["Term Name"],
+        "type": to_literal("term"),
+        "schoolYear": find_school_year(end),
+        "startDate": read_day(sections["Term StartDate"]),
+        "endDate": end,
+    }
+    labelled = (column.label(header) for header, column in columns.items())
+    terms = select(*labelled).ext(distinct_on(identifier)).where(identifier.is_not(None))
+    return terms.order_by(identifier, sections.line)
+
+
+def _make_course_id(sections: StagedFile, feed: str) -> ColumnElement[str]:
+    """The id of a section's course: from the id, the number or the name of the course; NULL where it has none."""
+    named = func.md5(func.coalesce(sections["Course Number"], sections["Course Name"], type_=CText), type_=CText)
+    return func.coalesce(
+        make_id(feed, "course", sections["Course SIS ID"]), make_id(feed, "course-name", named), type_=CText
+    )
+
+
+def _list_courses(staged: Staged, feed: str) -> Select[Any]:
+    sections = staged[SECTION]
+    identifier = _make_course_id(sections, feed)
+    columns = {
+        "sourcedId": identifier,
+        "orgSourcedId": make_district(feed)["sourcedId"],
+        "title": func.coalesce(sections["Course Name"], sections["Course Number"], sections["Section Name"]),
+        "code": sections["Course Number"],
+        "schoolYearSourcedId": null(),
+        "subject": sections["Course Subject"],
+        "grade": null(),
+    }
+    labelled = (column.label(header) for header, column in columns.items())
+    courses = select(*labelled).ext(distinct_on(identifier)).where(identifier.is_not(None))
+    return courses.order_by(identifier, sections.line)
+
+
+def _list_classes(staged: Staged, feed: str) -> Select[Any]:
+    sections = staged[SECTION]
+    return select(
+        make_id(feed, "section", sections[KEY]).label("sourcedId"),
+        make_id(feed, "school", sections["School SIS ID"]).label("orgSourcedId"),
+        sections["Section Name"].label("title"),
+        sections["Section Number"].label("code"),
+        _make_term_id(sections, feed).label("sessionSourcedIds"),
+        _make_course_id(sections, feed).label("courseSourcedId"),
+        sections["Periods"].label("periods"),
+    )
+
+
+def _list_users(staged: Staged, feed: str) -> Select[Any]:
+    """The first row of each student and teacher, and the guardians."""
+    selects = []
+    for kind, name, number in PEOPLE:
+        if name in staged:
+            people = staged[name]
+            columns = {
+                "sourcedId": make_id(feed, kind, people[KEY]),
+                "username": people["Username"],
+                "givenName": people["First Name"],
+                "familyName": people["Last Name"],
+                "middleName": people["Middle Name"],
+                "identifier": people[number],
+                "email": people["Secondary Email"],
+                "phone": null(),
+                "sms": null(),
+            }
+            first = select_first(people, *(column.label(header) for header, column in columns.items())).subquery()
+            selects.append(select(*first.c))
+    if USER in staged:
+        guardians, empty = staged[USER], literal(None, CText)
+        names = (empty, guardians["First Name"], guardians["Last Name"], empty, empty)
+        identifier = make_id(feed, "contact", guardians["Email"])
+        selects.append(
+            select(identifier.label("sourcedId"), *names, guardians["Email"], guardians["Phone"], empty.label("sms"))
+        )
+    return select(*union_all(*selects).subquery().c)
+
+
+def _list_roles(staged: Staged, feed: str) -> Select[Any]:
+    empty = literal(None, CText)
+    selects = [
+        select(
+            make_id(feed, kind, staged[name][KEY]).label("userSourcedId"),
+            make_id(feed, "school", staged[name]["School SIS ID"]).label("orgSourcedId"),
+            to_literal(kind).label("role"),
+            (staged[name]["Grade"] if name == STUDENT else empty).label("grade"),
+            *(empty.label(header) for header in ("sessionSourcedId", "isPrimary", "roleStartDate", "roleEndDate")),
+        )
+        for kind, name, _ in PEOPLE
+        if name in staged
+    ]
+    return select(*union_all(*selects).subquery().c)
+
+
+def _list_enrollments(staged: Staged, feed: str) -> Select[Any]:
+    selects = [
+        select(
+            make_id(feed, "section", staged[name]["Section SIS ID"]).label("classSourcedId"),
+            make_id(feed, kind, staged[name][KEY]).label("userSourcedId"),
+            to_literal(kind).label("role"),
+        )
+        for kind, name in (("student", SEATS), ("teacher", ROSTER))
+        if name in staged
+    ]
+    return select(*union_all(*selects).subquery().c)
+
+
+def _list_demographics(staged: Staged, feed: str) -> Select[Any]:
+    """The demographics of students with a gender or a day of birth."""
+    students = staged[STUDENT]
+    sexes = [(students["Gender"] == word, to_literal(sex)) for word, sex in SEXES.items()]
+    cells: dict[str, Any] = {header: null() for header in SDS.find_file("sds_demographics").headers}
+    cells |= {
+        "userSourcedId": make_id(feed, "student", students[KEY]),
+        "sex": case(*sexes),
+        "birthDate": read_day(students["Birthdate"]),
+    }
+    filled = or_(students["Gender"].is_not(None), students["Birthdate"].is_not(None))
+    return select_first(students, *(cell.label(header) for header, cell in cells.items())).where(filled)
+
+
+def _list_relationships(staged: Staged, feed: str) -> Select[Any]:
+    relations = staged[RELATIONS]
+    return select(
+        make_id(feed, "student", relations[KEY]).label("userSourcedId"),
+        make_id(feed, "contact", relations["Email"]).label("relationshipUserSourcedId"),
+        relations["Role"].label("relationshipRole"),
+    )
+
+
+# File of version 2.1: (its rows, the files of which at least one must be there).
+DESCRIBED: dict[str, tuple[Callable[[Staged, str], Select[Any]], tuple[str, ...]]] = {
+    "sds_orgs": (_list_orgs, (SCHOOL,)),
+    "sds_academicSessions": (_list_sessions, (SECTION,)),
+    "sds_courses": (_list_courses, (SECTION,)),
+    "sds_classes": (_list_classes, (SECTION,)),
+    "sds_users": (_list_users, (STUDENT, TEACHER, USER)),
+    "sds_roles": (_list_roles, (STUDENT, TEACHER)),
+    "sds_enrollments": (_list_enrollments, (SEATS, ROSTER)),
+    "sds_demographics": (_list_demographics, (STUDENT,)),
+    "sds_relationships": (_list_relationships, (RELATIONS,)),
+}
+
+
+def _describe_as_v2_1(staged: Staged, feed: str) -> Staged:
+    """The rows of the staged files, as staged files of version 2.1."""
+    return {
+        name: StagedFile(SDS.find_file(name), list_rows(staged, feed).subquery(), ())
+        for name, (list_rows, files) in DESCRIBED.items()
+        if any(file in staged for file in files)
+    }
+
+
+# --- the conversion -----------------------------------------------------------------------------------------------
+
+
+def _retain_described(retain: RetainedRows) -> RetainedRows:
+    return lambda rejected, feed: retain(_describe_as_v2_1(rejected, feed), feed)
+
+
+def _retain_sessions(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
+    """The terms of the classes that rejected sections rows describe."""
+    terms = tables.class_terms
+    if SECTION in rejected:
+        classes = select(make_id(feed, "section", rejected[SECTION][KEY]))
+        yield select(terms.c.session_id.label("sourcedId")).where(terms.c.class_id.in_(classes))
+
+
+def _retain_demographics(rejected: Staged, feed: str) -> Iterator[Select[Any]]:
+    """The demographics of the students of rejected students rows."""
+    if STUDENT in rejected:
+        yield select(make_id(feed, "student", rejected[STUDENT][KEY]).label("sourcedId"))
+
+
+def _convert_to(
+    name: str, select_rows: Callable[[Staged, str], Select[Any]], retain: RetainedRows, *files: str
+) -> ConvertedFile:
+    file = loosen(ONEROSTER_1_2.find_file(name), "termSourcedIds", "username")
+    return ConvertedFile(file, files, lambda staged, feed: select_rows(_describe_as_v2_1(staged, feed), feed), retain)
+
+
+SDS_V1 = Format(
+    "sds v1",
+    FILES,
+    SDS.parts,
+    converted=(
+        _convert_to("orgs", rows.select_orgs, _retain_described(retained.retain_ids("sds_orgs")), SCHOOL),
+        _convert_to("academicSessions", rows.select_sessions, _retain_sessions, SECTION),
+        _convert_to("courses", rows.select_courses, _retain_described(retained.retain_courses), SECTION),
+        _convert_to("classes", rows.select_classes, _retain_described(retained.retain_ids("sds_classes")), SECTION),
+        _convert_to("users", rows.select_users, _retain_described(retained.retain_users), STUDENT, TEACHER),
+        _convert_to("roles", rows.select_roles, _retain_described(retained.retain_roles), STUDENT, TEACHER, SCHOOL),
+        _convert_to(
+            "enrollments", rows.select_enrollments, _retain_described(retained.retain_enrollments), SEATS, SECTION
+        ),
+        _convert_to("demographics", rows.select_demographics, _retain_demographics, STUDENT),
+    ),
+)
