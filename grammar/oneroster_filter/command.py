@@ -1,33 +1,52 @@
-"""The command `python -m oneroster_filter`: parse a filter, explain it, or run it on a CSV file."""
+"""The command `oneroster-filter`: parse a filter, explain it, or run it on a file of CSV or JSON lines."""
 
 import argparse
 import csv
 import json
+import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
-from oneroster_filter.check import TypedExpr, check
+from oneroster_filter.check import TypedClause, TypedExpr, check
 from oneroster_filter.errors import FilterError, RecordError
 from oneroster_filter.field_types import FieldType, FieldTypes, Kind
 from oneroster_filter.nodes import And, Expr, Or, clauses
 from oneroster_filter.operators import KIND_NAMES
 from oneroster_filter.parser import MAX_CLAUSES, parse
 from oneroster_filter.predicate import predicate
+from oneroster_filter.sources import Through
+from oneroster_filter.sql_templates import DEFAULT, SYNTAXES
+from oneroster_filter.sql_text import sql_text
 from oneroster_filter.text import to_text
 from oneroster_filter.values import Span
 
-DIALECTS = ("postgresql", "sqlite", "mysql")
-"""The names of `sql_explain.DIALECTS`, repeated because that module needs SQLAlchemy."""
+DATABASES = tuple(name for name in SYNTAXES if name != DEFAULT)
+"""The databases whose SQL the command can print."""
 
 REFUSED = 2
 """The exit code for a refused filter, file or record. argparse uses the same code for wrong arguments."""
 
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+
 
 class InputError(Exception):
     """A file that cannot be read or has unexpected contents; the message says why."""
+
+
+def run() -> NoReturn:
+    """Run the command with the arguments and streams of the process, and exit."""
+    try:
+        code = main(sys.argv[1:], sys.stdout, sys.stderr)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has closed the pipe (`| head`). Without this, Python would report the error again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)
 
 
 def main(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
@@ -36,7 +55,7 @@ def main(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
     Args:
         arguments: The arguments after the command's name.
         output: The stream for results.
-        errors: The stream for error messages and for the count of the rows.
+        errors: The stream for error messages and for the count of the records.
 
     Returns:
         The exit code: 0, or 2 where the filter, a file or a record was refused.
@@ -52,7 +71,7 @@ def main(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
 
 def _make_argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="oneroster_filter", description="Try a OneRoster filter, or run it on a CSV file."
+        prog="oneroster-filter", description="Try a OneRoster filter, or run it on a file of CSV or JSON lines."
     )
     parser.add_argument("filter", help="the filter: \"status='active' AND role='teacher'\"")
     parser.add_argument(
@@ -60,11 +79,12 @@ def _make_argument_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help='field types as JSON: {"grades": "texts", "roles.role": {"kind": "text", "many": true}}',
     )
-    parser.add_argument(
-        "--csv", metavar="FILE", help="print the rows of this file that match (- is the standard input)"
-    )
+    files = parser.add_mutually_exclusive_group()
+    files.add_argument("--csv", metavar="FILE", help="print the rows of this file that match (- is the standard input)")
+    files.add_argument("--jsonl", metavar="FILE", help="print the lines of this file, each a JSON object, that match")
     parser.add_argument("--explain", action="store_true", help="print the tree of the filter, and its SQL")
-    parser.add_argument("--dialect", choices=DIALECTS, default=DIALECTS[0], help="the SQL dialect to print")
+    parser.add_argument("--sql", action="store_true", help="print the SQL of the filter and its values")
+    parser.add_argument("--dialect", choices=DATABASES, default=DATABASES[0], help="the database of the SQL")
     parser.add_argument("--max-clauses", type=int, default=MAX_CLAUSES, help="the most clauses to accept")
     return parser
 
@@ -72,27 +92,24 @@ def _make_argument_parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace, output: TextIO, errors: TextIO) -> None:
     expr = parse(options.filter, max_clauses=options.max_clauses)
     types = read_types(options.types) if options.types else None
-    if options.explain:
-        typed = check(expr, make_text_types(clause.field for clause in clauses(expr)) if types is None else types)
-        output.writelines(f"{line}\n" for line in explain(typed, options.dialect))
-    if options.csv:
-        with open_input(options.csv) as file:
+    if options.explain or options.sql:
+        typed = check(expr, _make_named_types(expr) if types is None else types)
+        write_lines = explain if options.explain else format_sql
+        output.writelines(f"{line}\n" for line in write_lines(typed, options.dialect))
+    if options.csv or options.jsonl:
+        with open_input(options.csv or options.jsonl) as file:
+            print_matching = print_matching_rows if options.csv else print_matching_lines
             matched, seen = print_matching(expr, types, file, output)
-        errors.write(f"{matched} of {seen} rows\n")
-    if not options.explain and not options.csv:
+        errors.write(f"{matched} of {seen} {'rows' if options.csv else 'records'}\n")
+    elif not options.explain and not options.sql:
         output.write(f"{to_text(expr)}\n")
 
 
-def explain(typed: TypedExpr, dialect: str) -> Iterator[str]:
-    """Yield the lines of an explanation: the tree of the expression, then its SQL if SQLAlchemy is installed."""
+def explain(typed: TypedExpr, database: str) -> Iterator[str]:
+    """Yield the lines of an explanation: the tree of the expression, then its SQL."""
     yield from format_tree(typed, "")
-    try:
-        from oneroster_filter.sql_explain import format_sql
-    except ModuleNotFoundError:
-        yield "SQL: needs SQLAlchemy (pip install 'oneroster-filter[sqlalchemy]')"
-    else:
-        yield f"SQL ({dialect}):"
-        yield from format_sql(typed, dialect)
+    yield f"SQL ({database}):"
+    yield from (f"  {line}" for line in format_sql(typed, database))
 
 
 def format_tree(expr: TypedExpr, indent: str) -> Iterator[str]:
@@ -105,6 +122,37 @@ def format_tree(expr: TypedExpr, indent: str) -> Iterator[str]:
         kind = KIND_NAMES[expr.type.kind] + (", any of many" if expr.type.many else "")
         value = expr.value if isinstance(expr.value, Span) else repr(expr.value)
         yield f"{indent}{expr.field} {expr.operator.value} {value}  ({kind})"
+
+
+def format_sql(typed: TypedExpr, database: str) -> Iterator[str]:
+    """Yield the lines of the SQL: the condition, then its values. Each field is a column, and each list a table."""
+    columns = {clause.field: _make_source(clause, database) for clause in clauses(typed)}
+    condition = sql_text(typed, columns, database=database, paramstyle="numeric")
+    yield condition.text
+    yield from (f":{number} = {value}" for number, value in enumerate(map(_format_value, condition.values), start=1))
+
+
+def _format_value(value: object) -> str:
+    return repr(value) if isinstance(value, (str, bool, list)) else repr(str(value))
+
+
+def _make_source(clause: TypedClause, database: str) -> str | Through:
+    if not clause.type.many:
+        return _quote(clause.field, database)
+    above, _, name = clause.field.rpartition(".")
+    table = _quote(above or clause.field, database)
+    # The name of a field has no character that would end the quotes.
+    exists = f"EXISTS (SELECT 1 FROM {table} WHERE %s)"  # noqa: S608
+    return Through(f"{table}.{_quote(name, database)}", lambda condition: exists % condition)
+
+
+def _quote(name: str, database: str) -> str:
+    quote = "`" if database in ("mysql", "mariadb") else '"'
+    return name if _PLAIN_NAME.fullmatch(name) else f"{quote}{name}{quote}"
+
+
+def _make_named_types(expr: Expr) -> FieldTypes:
+    return make_text_types(clause.field for clause in clauses(expr))
 
 
 def make_text_types(names: Iterable[str]) -> FieldTypes:
@@ -138,7 +186,7 @@ def _read_type(entry: str | Mapping[str, Any]) -> FieldType:
     return FieldType(Kind(entry["kind"]), many=entry.get("many", False) is True)
 
 
-def print_matching(expr: Expr, types: FieldTypes | None, file: TextIO, output: TextIO) -> tuple[int, int]:
+def print_matching_rows(expr: Expr, types: FieldTypes | None, file: TextIO, output: TextIO) -> tuple[int, int]:
     """Print the rows of a CSV file that satisfy a filter, below the file's own header.
 
     Args:
@@ -183,6 +231,42 @@ def _read_cell(cell: str, is_list: bool) -> str | list[str] | None:
     if not is_list:
         return cell or None
     return [item.strip() for item in cell.split(",")] if cell else None
+
+
+def print_matching_lines(expr: Expr, types: FieldTypes | None, file: TextIO, output: TextIO) -> tuple[int, int]:
+    """Print the lines of a file of JSON lines that satisfy a filter, as they are written.
+
+    Args:
+        expr: The filter.
+        types: The types of the fields; None where every field is text.
+        file: The file, with a JSON object in each line that is not blank.
+        output: The stream for the lines.
+
+    Returns:
+        The number of matching records, and the number of all records.
+
+    Raises:
+        FilterError: The filter does not fit the types.
+        InputError: A line is no JSON object, or a value is not of its field's kind.
+    """
+    test = predicate(check(expr, _make_named_types(expr) if types is None else types))
+    matched = seen = 0
+    for number, line in enumerate(file, start=1):
+        if not line.strip():
+            continue
+        seen += 1
+        try:
+            record = json.loads(line)
+            if not isinstance(record, dict):
+                raise InputError(f"line {number}: not a JSON object")
+            if test(record):
+                matched += 1
+                output.write(line.rstrip("\r\n") + "\n")
+        except RecordError as error:
+            raise InputError(f"line {number}: {error}") from None
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"line {number}: not JSON: {error}") from None
+    return matched, seen
 
 
 @contextmanager
