@@ -114,7 +114,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     )
     if settings.metrics_token is not None:
         register_metrics_page(app, settings.metrics_token, counting)
-    register_docs(app)
+    register_docs(app, settings.public_url)
     register_start_page(app)
     register_health(app, partial(find_first_unmet, list_checks(engine, keys)))
     register_error_handlers(app)

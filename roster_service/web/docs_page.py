@@ -1,57 +1,81 @@
-"""`/docs`: a page to read and try the OpenAPI documents of the service. The service itself serves all assets."""
+"""`/docs`: the guides of both interfaces, and a reference to read and try the OpenAPI documents."""
 
 from __future__ import annotations
 
-import json
+from html import escape
 
-from flask import Flask, Response, send_from_directory
-from swagger_ui_bundle import swagger_ui_path
+from flask import Flask, Response, abort, request
 
 from roster_service.schemas.versions import VERSIONS
+from roster_service.web.guides import GUIDES, WRITTEN_ROOT, render_guide
+from roster_service.web.page_assets import register_assets
+from roster_service.web.pages import make_page
 
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>Roster Service: API</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="docs/assets/swagger-ui.css">
-</head>
-<body>
-<div id="ui"></div>
-<script src="docs/assets/swagger-ui-bundle.js"></script>
-<script src="docs/assets/swagger-ui-standalone-preset.js"></script>
-<script>
-SwaggerUIBundle({
-  dom_id: "#ui",
-  urls: %s,
-  presets: [SwaggerUIBundle.presets.apis, SwaggerUIStandalonePreset],
-  layout: "StandaloneLayout",
-  deepLinking: true,
-  validatorUrl: null
-});
-</script>
-</body>
-</html>
+# Name in the address -> (title, path of the document).
+DOCUMENTS = {
+    **{version.prefix: (version.title, f"{version.root}/openapi.json") for version in reversed(VERSIONS)},
+    "vendor": ("Vendor interface", "/v1/openapi.json"),
+}
+REFERENCE = "/docs/reference"
+
+
+def register_docs(app: Flask, public_url: str | None) -> None:
+    """Registers the pages and the files that they load. `public_url`: the address that clients use, None for the
+    address of each request."""
+
+    def show_index() -> Response:
+        return make_page("Documentation", INDEX)
+
+    def show_guide(name: str) -> Response:
+        if name not in GUIDES:
+            abort(404)
+        root = public_url or request.host_url.rstrip("/")
+        return make_page(GUIDES[name].title, render_guide(name).replace(WRITTEN_ROOT, escape(root)))
+
+    def show_reference(name: str) -> Response:
+        if name not in DOCUMENTS:
+            abort(404)
+        title, document = DOCUMENTS[name]
+        choices = "".join(_make_choice(each, name) for each in DOCUMENTS)
+        body = (
+            f"<h1>Reference: {title}</h1>\n"
+            f'<nav class="contents" aria-label="Documents"><ul>{choices}</ul></nav>\n'
+            f'<div id="reference" data-document="{document}"></div>'
+            f'<noscript><p>This page needs JavaScript; <a href="{document}">the document</a> does not.</p></noscript>'
+        )
+        return make_page(
+            f"Reference: {title}",
+            body,
+            styles=("swagger-ui.css", "reference.css"),
+            scripts=("swagger-ui-bundle.js", "reference.js"),
+            wide=True,
+        )
+
+    register_assets(app)
+    for path, name, view in (
+        ("/docs", "docs", show_index),
+        ("/docs/<name>", "guide", show_guide),
+        (REFERENCE, "reference", lambda: show_reference(next(iter(DOCUMENTS)))),
+        (f"{REFERENCE}/<name>", "reference_of", show_reference),
+    ):
+        app.add_url_rule(path, endpoint=name, view_func=view, methods=["GET"], strict_slashes=False)
+
+
+def _make_choice(name: str, shown: str) -> str:
+    title, document = DOCUMENTS[name]
+    current = ' aria-current="page"' if name == shown else ""
+    as_json = f'<a href="{document}" aria-label="{title} as JSON">JSON</a>'
+    return f'<li><a href="{REFERENCE}/{name}"{current}>{title}</a> ({as_json})</li>'
+
+
+REFERENCES = ", ".join(f'<a href="{REFERENCE}/{name}">{title}</a>' for name, (title, _) in DOCUMENTS.items())
+INDEX = f"""<h1>Documentation</h1>
+<p>This service gives roster data to programs: by OneRoster 1.1 and 1.2, and by an interface of two paths for vendors
+who need the students of a district alone.</p>
+<ul>
+<li><a href="/docs/rostering">Rostering guide</a>: the first call, tokens, scopes, paging, filters, deltas, errors</li>
+<li><a href="/docs/vendor">Vendor guide</a>: login, students, limits, errors</li>
+<li>Reference, to read and to try: {REFERENCES}</li>
+<li><a href="/docs/conformance">Conformance</a>: the requirements of OneRoster, with the test of each</li>
+</ul>
 """
-
-ASSETS = frozenset({"swagger-ui.css", "swagger-ui-bundle.js", "swagger-ui-standalone-preset.js"})
-# Relative addresses, so that the page works behind a path prefix too.
-DOCUMENTS = [
-    *({"name": version.title, "url": f".{version.root}/openapi.json"} for version in VERSIONS),
-    {"name": "Vendor interface", "url": "./v1/openapi.json"},
-]
-
-
-def register_docs(app: Flask) -> None:
-    """Registers the page and its assets."""
-
-    def show_page() -> Response:
-        return Response(PAGE % json.dumps(DOCUMENTS), mimetype="text/html")
-
-    def show_asset(name: str) -> Response:
-        # Only the three assets: "-" does not exist, so any other name is a 404.
-        return send_from_directory(swagger_ui_path, name if name in ASSETS else "-", max_age=86_400)
-
-    app.add_url_rule("/docs", endpoint="docs", view_func=show_page, methods=["GET"])
-    app.add_url_rule("/docs/assets/<name>", endpoint="docs_asset", view_func=show_asset, methods=["GET"])

@@ -23,7 +23,7 @@ from roster_service.rostering import blueprints as rostering
 from roster_service.vendor import responses as vendor
 from roster_service.web.json_responses import make_json
 from roster_service.web.request_facts import get_requesting_vendor, set_failure
-from roster_service.web.start_page import NOT_FOUND, make_page, prefers_html
+from roster_service.web.start_page import NOT_FOUND, prefers_html, show_text
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ def handle_http_error(error: HTTPException) -> Response | HTTPException:
     if vendor.is_vendor(request.path):
         return vendor.answer_http_error(error)
     if error.code == 404 and prefers_html():
-        return make_page(*NOT_FOUND, 404)
+        return show_text(*NOT_FOUND, 404)
     # RFC 6749 defines the code for a malformed request only; the other codes are the names of the statuses.
     word = "invalid_request" if error.code == 400 else error.name.lower().replace(" ", "_")
     response = make_json({"error": word, "error_description": error.description}, error.code)

@@ -9,22 +9,11 @@ from flask import Flask, Response, request
 from roster_service.access.scopes import TOKEN_PATH
 from roster_service.schemas.versions import VERSIONS
 from roster_service.web.json_responses import make_json
+from roster_service.web.pages import make_page
 
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Roster Service: {title}</title>
-<link rel="icon" href="data:,">
-</head>
-<body>
-<h1>{title}</h1>
+BODY = """<h1>{title}</h1>
 <p>{text}</p>
-<p><a href="/docs">Documentation of the interfaces</a></p>
-</body>
-</html>
-"""
+<p><a href="/docs">Documentation of the interfaces</a></p>"""
 START = ("Roster Service", "This service gives roster data to programs, by OneRoster 1.1 and 1.2.")
 NOT_FOUND = ("Not found", "There is no such page.")
 ADDRESSES: Mapping[str, str] = {
@@ -42,17 +31,15 @@ def prefers_html() -> bool:
     return bool(accepted["text/html"] > accepted["application/json"])
 
 
-def make_page(title: str, text: str, status: int) -> Response:
-    """Returns a page. `title` and `text`: without user values."""
-    response = Response(PAGE.format(title=title, text=text), status=status, mimetype="text/html")
-    response.headers["Cache-Control"] = "no-store"
-    return response
+def show_text(title: str, text: str, status: int) -> Response:
+    """Returns a page with one paragraph. `title` and `text`: without user values."""
+    return make_page(title, BODY.format(title=title, text=text), status)
 
 
 def register_start_page(app: Flask) -> None:
     """Registers the page at `/`."""
 
     def show_start() -> Response:
-        return make_page(*START, 200) if prefers_html() else make_json(ADDRESSES, 200)
+        return show_text(*START, 200) if prefers_html() else make_json(ADDRESSES, 200)
 
     app.add_url_rule("/", endpoint="root", view_func=show_start, methods=["GET"])

@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 
 # A copy, so that building leaves nothing behind; without what earlier builds left.
 mkdir "$work/source" "$work/empty"
-for part in grammar roster_service sync_scripts wsgi.py setup.cfg pyproject.toml README.md LICENSE; do
+for part in grammar roster_service sync_scripts docs wsgi.py setup.cfg pyproject.toml README.md LICENSE; do
     cp -R "$here/../../$part" "$work/source"
 done
 rm -rf "$work/source/grammar/build" "$work/source/grammar"/*.egg-info

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from roster_service.web import page_assets
 
 from .client import ROOTS, SCOPES, VERSIONS, RosterClient
 from .conftest import Served
@@ -18,7 +23,6 @@ from .paths import ENDPOINTS, Endpoint, each_path
 SCOPE_ROOT = "https://purl.imsglobal.org/spec/or"
 each_version = pytest.mark.parametrize("version", VERSIONS)
 DISCOVERY = ("onerosterv1p2rostersservice_openapi3_v1p0.json", "imsorv1p2_rostering_openapi3_v1p0.json")
-ASSETS = ("swagger-ui.css", "swagger-ui-bundle.js", "swagger-ui-standalone-preset.js")
 
 
 def model(client: RosterClient, version: str, path: str) -> dict[str, Any]:
@@ -264,36 +268,104 @@ def test_the_interfaces_answer_in_json_to_browsers_too(client: RosterClient, pat
     assert (answer.status, answer.headers["Content-Type"]) == (404, "application/json")
 
 
-def test_the_page_refers_to_this_service_alone(client: RosterClient) -> None:
-    """Nothing is fetched from another host: no address with a scheme or a host stands in the page."""
-    answer = client.fetch("/docs")
+PAGES = ("/docs", "/docs/rostering", "/docs/vendor", "/docs/conformance", "/docs/reference")
+
+
+def read_addresses(page: str, *attributes: str) -> list[str]:
+    """The values of attributes in a page."""
+    return re.findall(rf'(?:{"|".join(attributes)})="(?!data:)([^"]*)"', page)
+
+
+@pytest.mark.parametrize("path", [*PAGES, *(f"{path}/" for path in PAGES), "/docs/reference/v1p1"])
+def test_a_page_is_served_with_and_without_a_trailing_slash(client: RosterClient, path: str) -> None:
+    answer = client.fetch(path)
     assert (answer.status, answer.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
     page = answer.body.decode()
-    assert not re.search(r"""(https?:)?//[a-z]""", page)
-    assert "validatorUrl: null" in page
-    for address in re.findall(r'(?:src|href)="(?!data:)([^"]*)"', page):
-        assert client.fetch(f"/{address}").status == 200
+    assert page.count("<h1") == 1
+    assert re.search(r"<title>[^<]+ – Roster Service</title>", page)
+    assert 'name="viewport"' in page
 
 
-def test_the_page_shows_both_documents(client: RosterClient) -> None:
-    page = client.fetch("/docs").body.decode()
-    for version in VERSIONS:
-        assert f'"url": ".{ROOTS[version]}/openapi.json"' in page
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_loads_nothing_from_elsewhere_and_runs_no_inline_script(client: RosterClient, path: str) -> None:
+    answer = client.fetch(path)
+    page = answer.body.decode()
+    policy = dict(part.split(" ", 1) for part in answer.headers["Content-Security-Policy"].split("; "))
+    assert (policy["default-src"], policy["script-src"], policy["frame-ancestors"]) == ("'none'", "'self'", "'none'")
+    assert not re.search(r"<script(?![^>]* src=)| on[a-z]+=", page)
+    # Beside links in the text, which the reader follows.
+    loaded = [*read_addresses(page, "src"), *re.findall(r'<link rel="stylesheet" href="([^"]*)"', page)]
+    assert loaded
+    for address in loaded:
+        found = client.fetch(address)
+        assert found.status == 200
+        assert found.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+        assert found.headers["X-Content-Type-Options"] == "nosniff"
+        assert not re.search(rb"@import|url\(\s*['\"]?(https?:)?//", found.body)
 
 
-@pytest.mark.parametrize("name", ASSETS)
-def test_an_asset_is_served_and_fetches_nothing_itself(client: RosterClient, name: str) -> None:
-    answer = client.fetch(f"/docs/assets/{name}")
-    assert answer.status == 200
-    assert answer.headers["Content-Type"].startswith(("text/css", "text/javascript", "application/javascript"))
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    if name.endswith(".css"):
-        assert not re.search(rb"@import|url\(\s*['\"]?(https?:)?//", answer.body)
+@pytest.mark.parametrize("path", PAGES)
+def test_every_link_of_a_page_leads_somewhere(client: RosterClient, path: str) -> None:
+    page = client.fetch(path).body.decode()
+    for address in read_addresses(page, "href"):
+        if address.startswith("#"):
+            assert f'id="{address[1:]}"' in page, address
+        elif not address.startswith("https://"):
+            assert client.fetch(address).status == 200, address
+
+
+def test_a_guide_has_the_text_of_the_documentation_and_the_address_of_the_installation(client: RosterClient) -> None:
+    page = client.fetch("/docs/rostering", headers={"Host": "roster.district.example"}).body.decode()
+    for heading in ("Read all students", "Filters", "Deltas", "Scopes", "Errors"):
+        assert re.search(f"<h2 id=[^>]*>{heading}</h2>", page)
+    assert "http://roster.district.example" in page
+    assert "127.0.0.1" not in page
+
+
+@pytest.mark.parametrize("path", ["/docs/nothing", "/docs/reference/nothing", "/docs/vendors.md", "/docs/..%2Fx"])
+def test_there_is_no_other_page(client: RosterClient, path: str) -> None:
+    assert client.fetch(path).status == 404
+
+
+def test_the_reference_shows_each_document(client: RosterClient) -> None:
+    shown = {name: client.fetch(f"/docs/reference/{name}").body.decode() for name in ("v1p1", "v1p2", "vendor")}
+    documents = {name: re.findall('data-document="([^"]*)"', page) for name, page in shown.items()}
+    assert documents == {
+        **{version: [f"{ROOTS[version]}/openapi.json"] for version in VERSIONS},
+        "vendor": ["/v1/openapi.json"],
+    }
+
+
+# Of swagger-ui-dist 5.35.0.
+VENDORED = {
+    "swagger-ui.css": "5ed08757e53da3e026d6cbecc61fe5d43585c9560b302d534ad56692519a273d",
+    "swagger-ui-bundle.js": "e6a898692f2d768e807c3ba4626068a69a2c5dd960dd6c76f3e4d3a3de180af2",
+}
+
+
+@pytest.mark.parametrize("name", VENDORED)
+def test_swagger_ui_is_that_of_its_package(name: str) -> None:
+    folder = Path(page_assets.__file__).parent / "assets"
+    assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == VENDORED[name]
+    assert "Apache License" in (folder / "swagger-ui.LICENSE.txt").read_text()
+
+
+def test_a_large_file_is_compressed(client: RosterClient) -> None:
+    address = page_assets.find_address("swagger-ui-bundle.js")
+    plain, packed = client.fetch(address), client.fetch(address, headers={"Accept-Encoding": "gzip"})
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.body) == plain.body
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["index.html", "nothing.js", "..%2F__init__.py", "../docs", "%2e%2e/x", "swagger-ui.css/", "swagger-ui.css.map"],
+    "address",
+    [
+        "/docs/assets/0123456789abcdef/docs.css",
+        "/docs/assets/docs.css",
+        page_assets.find_address("docs.css") + "/",
+        page_assets.find_address("docs.css").replace("docs.css", "swagger-ui.LICENSE.txt"),
+        page_assets.find_address("docs.css").replace("docs.css", "..%2F__init__.py"),
+    ],
 )
-def test_nothing_else_of_the_package_is_reachable(client: RosterClient, name: str) -> None:
-    assert client.fetch(f"/docs/assets/{name}").status in (404, 308)
+def test_nothing_else_of_the_folder_is_reachable(client: RosterClient, address: str) -> None:
+    assert client.fetch(address).status == 404

@@ -9,7 +9,7 @@ from tests.contract.client import RosterClient
 PATHS = (
     "/",
     "/docs",
-    "/docs/assets/swagger-ui.css",
+    "/docs/rostering",
     "/livez",
     "/readyz",
     "/.well-known/jwks.json",

@@ -1,0 +1,95 @@
+"""The guides: pages of the documentation as HTML, from the Markdown files that the repository has in `docs`."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+# The root of the addresses in the Markdown files. A guide has the address of its installation instead.
+WRITTEN_ROOT = "http://127.0.0.1:8000"
+# The folder of a checkout, and that of an installation.
+FOLDERS = (Path(__file__).parents[2] / "docs", Path(sys.prefix) / "share" / "roster-service" / "docs")
+
+
+@dataclass(frozen=True)
+class Guide:
+    """A guide: a Markdown file, or one of its sections of the second level."""
+
+    title: str
+    file: str
+    section: str | None = None
+
+
+GUIDES = {
+    "rostering": Guide("Rostering guide", "vendors.md", "Rostering interface"),
+    "vendor": Guide("Vendor guide", "vendors.md", "Vendor interface"),
+    "conformance": Guide("Conformance", "conformance.md"),
+}
+
+
+@functools.cache
+def render_guide(name: str) -> str:
+    """Returns the HTML of a guide, with `WRITTEN_ROOT` as the root of its addresses. Raises FileNotFoundError if the
+    installation has no Markdown files."""
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = parser.parse(_read(GUIDES[name]))
+    headings = list(_number_headings(tokens))
+    anchors = {anchor for _, anchor, _ in headings}
+    for token in tokens:
+        token.children = None if token.children is None else list(_relink(token.children, anchors))
+    entries = (f'<li><a href="#{anchor}">{escape(text)}</a></li>' for tag, anchor, text in headings if tag != "h1")
+    contents = f'<nav class="contents" aria-label="On this page"><ul>{"".join(entries)}</ul></nav>'
+    html = str(parser.renderer.render(tokens, parser.options, {}))
+    return _make_scrollable(html).replace("</h1>", f"</h1>{contents}", 1)
+
+
+def _read(guide: Guide) -> str:
+    folder = next((folder for folder in FOLDERS if (folder / guide.file).is_file()), FOLDERS[-1])
+    text = (folder / guide.file).read_text(encoding="utf-8")
+    if guide.section is None:
+        return text
+    section = re.split(rf"(?m)^## {re.escape(guide.section)}$", text)[1]
+    section = re.split(r"(?m)^## ", section, maxsplit=1)[0]
+    # A level up: the section is a page of its own.
+    return f"# {guide.section}\n" + re.sub(r"(?m)^###", "##", section)
+
+
+def _number_headings(tokens: Sequence[Token]) -> Iterator[tuple[str, str, str]]:
+    """Yields (tag, anchor, text) of each heading, to which it gives the anchor as its id."""
+    for token, inline in itertools.pairwise(tokens):
+        if token.type == "heading_open":
+            text = re.sub(r"[`*]", "", inline.content)
+            anchor = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+            token.attrSet("id", anchor)
+            yield token.tag, anchor, text
+
+
+def _relink(children: Sequence[Token], anchors: set[str]) -> Iterator[Token]:
+    """Yields the parts of a text, without the links to pages that are not served."""
+    served = True
+    for child in children:
+        if child.type == "link_open":
+            address = str(child.attrGet("href"))
+            served = address.startswith("https:") or address.removeprefix("#") in anchors
+        if served or child.type not in ("link_open", "link_close"):
+            yield child
+
+
+def _make_scrollable(html: str) -> str:
+    """Lets the keyboard scroll wide tables and blocks of code."""
+    tables = html.count("<table>")
+    for number in range(1, tables + 1):
+        opened = f'<div class="scroll" role="region" aria-label="Table {number}" tabindex="0"><table >'
+        html = html.replace("<table>", opened, 1)
+    return (
+        html.replace("</table>", "</table></div>").replace("<table >", "<table>").replace("<pre>", '<pre tabindex="0">')
+    )
