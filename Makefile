@@ -18,7 +18,7 @@ help: ## List the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
 
 # What is installed follows from these files; the mark says that it was done.
-$(VENV)/.service: setup.cfg pyproject.toml grammar/setup.cfg grammar/pyproject.toml $(LOCKS)/embedded.txt
+$(VENV)/.service: setup.cfg pyproject.toml grammar/pyproject.toml $(LOCKS)/embedded.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another: make run PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -83,7 +83,7 @@ imports: $(VENV)/.test ## Check that imports only point down
 audit: $(VENV)/.test ## Ask the public list of vulnerabilities about every installed package; with CI set, each must be checked
 	@$(BIN)/python -m tests.audit
 
-alone: $(VENV)/.test ## Prove that the filter library and the service build, install in a clean environment and work there
+alone: $(VENV)/.test ## Prove that the filter library (the same bytes each time) and the service build, install in a clean environment and work there
 	@sh tests/grammar/alone.sh $(BIN)/python
 	@sh tests/cli/alone.sh $(BIN)/python
 

@@ -27,15 +27,15 @@ extras=$(sed -n '/^\[options.extras_require\]/,/^\[options\.[^e]/s/^\([a-z]*\) =
 lock test.txt "$@" << END
 ./grammar[marshmallow,sqlalchemy]
 .[$extras]
-setuptools>=61
+setuptools>=77
 END
 lock embedded.txt --constraint deploy/locks/test.txt << 'END'
 ./grammar[marshmallow,sqlalchemy]
 .[embedded,compression]
-setuptools>=61
+setuptools>=77
 END
 lock service.txt --constraint deploy/locks/test.txt << 'END'
 ./grammar[marshmallow,sqlalchemy]
 .[compression,redis]
-setuptools>=61
+setuptools>=77
 END

@@ -21,6 +21,8 @@ OUTER = {
     "grammar/docs/adaptors.md": "library-adaptors.md",
     "grammar/docs/examples.md": "library-examples.md",
     "grammar/docs/grammar.md": "library-grammar.md",
+    "grammar/CHANGELOG.md": "library-changelog.md",
+    "grammar/SECURITY.md": "library-security.md",
     "grammar/docs/grammar.svg": "grammar.svg",
     "SECURITY.md": "security.md",
     "CONTRIBUTING.md": "contributing.md",

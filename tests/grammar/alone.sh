@@ -1,6 +1,7 @@
 #!/bin/sh
-# Proves that the library stands alone: both distributions build, what they install is the library and lark, and it works
-# there. Takes the Python to use as its argument.
+# Proves that the library stands alone: both distributions build, twice with the same bytes, and could be published; on every
+# Python that is here, what they install is the library and lark, and it works; and the README works in an empty folder.
+# Takes the Python to build with as its argument.
 set -eu
 
 python=${1:-python3}
@@ -8,28 +9,44 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# A copy, so that building leaves nothing behind; without what earlier builds left.
-cp -R "$here/../../grammar" "$work/source"
-rm -rf "$work/source/build" "$work/source"/*.egg-info
-
 "$python" -m venv "$work/builder"
-"$work/builder/bin/pip" install --quiet --disable-pip-version-check build
-# The wheel is built from the source distribution, so what is missing from either is missing here.
-"$work/builder/bin/python" -m build --outdir "$work/dist" "$work/source" > "$work/build.log" 2>&1 || {
-    cat "$work/build.log"
+"$work/builder/bin/pip" install --quiet --disable-pip-version-check build twine
+for dist in dist again; do
+    # A copy, so that building leaves nothing behind; without what earlier builds left.
+    cp -R "$here/../../grammar" "$work/source-$dist"
+    rm -rf "$work/source-$dist/build" "$work/source-$dist"/*.egg-info
+    # The wheel is built from the source distribution, so what is missing from either is missing here.
+    "$work/builder/bin/python" "$work/source-$dist/release.py" "$work/$dist" > "$work/build.log" 2>&1 || {
+        cat "$work/build.log"
+        exit 1
+    }
+done
+diff -r "$work/dist" "$work/again"
+"$work/builder/bin/twine" check --strict "$work"/dist/* > "$work/twine.log" || {
+    cat "$work/twine.log"
     exit 1
 }
 
-"$python" -m venv "$work/alone"
-"$work/alone/bin/pip" install --quiet --disable-pip-version-check "$work"/dist/*.whl
-brought=$("$work/alone/bin/pip" list --disable-pip-version-check --format=freeze | grep -v -E '^(pip|setuptools)==' | cut -d= -f1 | sort | xargs)
-test "$brought" = "lark oneroster-filter" || {
-    echo "installed beside the library: $brought"
-    exit 1
-}
-
-cd "$work"
-"$work/alone/bin/python" -W error "$here/alone_check.py"
+mkdir "$work/empty"
+cd "$work/empty"
 printf 'status,grades\nactive,"09,10"\ntobedeleted,10\n' > users.csv
-test "$("$work/alone/bin/python" -m oneroster_filter "status='active'" --csv users.csv 2> /dev/null | wc -l)" -eq 2
-echo "alone: $(ls "$work/dist" | xargs) brought $brought, and works"
+tested=
+for each in "$python" python3.11 python3.12 python3.13 python3.14; do
+    version=$("$each" -c 'import platform; print(platform.python_version())' 2> /dev/null) || continue
+    case "$tested " in *" $version "*) continue ;; esac
+    rm -rf "$work/alone"
+    "$each" -m venv "$work/alone"
+    "$work/alone/bin/pip" install --quiet --disable-pip-version-check "$work"/dist/*.whl
+    brought=$("$work/alone/bin/pip" list --disable-pip-version-check --format=freeze | grep -v -E '^(pip|setuptools)==' | cut -d= -f1 | sort | xargs)
+    test "$brought" = "lark oneroster-filter" || {
+        echo "installed beside the library: $brought"
+        exit 1
+    }
+    "$work/alone/bin/python" -W error "$here/alone_check.py"
+    test "$("$work/alone/bin/oneroster-filter" "status='active'" --csv users.csv 2> /dev/null | wc -l)" -eq 2
+    tested="$tested $version"
+done
+
+"$work/alone/bin/pip" install --quiet --disable-pip-version-check "$(echo "$work"/dist/*.whl)[sqlalchemy]"
+"$work/alone/bin/python" -m doctest "$here/../../grammar/README.md"
+echo "alone: $(ls "$work/dist" | xargs) brought $brought, and works on$tested"

@@ -179,14 +179,13 @@ def make_picture(rules: dict[str, Part]) -> str:
         svg: list[str] = []
         diagram.writeSvg(svg.append)
         height = float(diagram.attrs["height"])
-        pieces.append(f'<text class="rule" x="10" y="{top + 18:g}">{name.lower().strip("_")}</text>')
+        pieces.append(f'<text style="text-anchor: start" x="10" y="{top + 18:g}">{name.lower().strip("_")}</text>')
         pieces.append(f'<svg y="{top + LABEL_HEIGHT:g}"{"".join(svg).strip().removeprefix("<svg")}')
         top += LABEL_HEIGHT + height
-    style = f"{railroad.DEFAULT_STYLE}\n\t.rule {{ font: bold 14px monospace; }}"
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="railroad-diagram" viewBox="0 0 {WIDTH} {top:g}">',
-            f"<style>{style}</style>",
+            f"<style>{railroad.DEFAULT_STYLE}</style>",
             *pieces,
             "</svg>",
             "",
