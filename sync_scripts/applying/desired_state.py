@@ -20,18 +20,14 @@ from sqlalchemy import (
     cast,
     delete,
     exists,
-    func,
-    literal,
     null,
     select,
     type_coerce,
     union,
     union_all,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, array
 
 from roster_service.db import tables
-from roster_service.db.tables import CText
 from sync_scripts.applying.current_records import select_current
 from sync_scripts.applying.enrollment_roles import add_enrollment_roles
 from sync_scripts.applying.feed_district import FeedDistrict
@@ -207,7 +203,7 @@ def _select_records(file: StagedFile, table: Table, computed: Mapping[str, Table
         for cell in file.file.cells
         if cell.column is not None
     }
-    columns["metadata"] = _to_metadata(file)
+    columns["metadata"] = file.metadata
     columns["fingerprint"] = file.line_hash
     for name, found in computed.items():
         columns[name] = _look_up(found, name, file["sourcedId"])
@@ -219,12 +215,3 @@ def _select_records(file: StagedFile, table: Table, computed: Mapping[str, Table
 
 def _look_up(found: Table, name: str, identifier: ColumnElement[str]) -> ColumnElement[Any]:
     return select(found.c[name]).where(found.c.sourced_id == identifier).scalar_subquery()
-
-
-def _to_metadata(file: StagedFile) -> ColumnElement[Any]:
-    if not file.metadata_keys:
-        return cast(null(), JSONB)
-    keys = literal(list(file.metadata_keys), ARRAY(CText))
-    values: ColumnElement[Any] = array(file.metadata_columns, type_=CText)
-    filled = func.jsonb_strip_nulls(func.jsonb_object(cast(keys, ARRAY(CText)), values), type_=JSONB)
-    return func.nullif(filled, cast(literal({}, JSONB), JSONB), type_=JSONB)

@@ -13,9 +13,9 @@ from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import is_blank
-from sync_scripts.formats.clever_rows import read_day, select_first, to_literal
+from sync_scripts.formats.clever_rows import NO_METADATA, read_day, select_first, to_literal
 from sync_scripts.formats.ids import make_id
-from sync_scripts.formats.model import LINE, Staged, StagedFile
+from sync_scripts.formats.model import LINE, METADATA, Staged, StagedFile
 
 # The columns of demographics for races, and the words of Clever for each, in lower case.
 RACES: Mapping[str, tuple[str, ...]] = {
@@ -130,6 +130,7 @@ def _select_people(
         "agentSourcedIds": nothing,
         "grades": file["Grade"] if "Grade" in file.file.headers else nothing,
         "primaryOrgSourcedId": make_id(feed, "school", file["School_id"]),
+        METADATA: file.metadata,
     }
     if kind == "student":
         agents = _join_agents(contacts, "student", "contact")
@@ -156,6 +157,7 @@ def _select_contacts(contacts: Subquery) -> Select[Any]:
         "agentSourcedIds": select(students.c.agents).where(students.c.owner == contacts.c.contact).scalar_subquery(),
         "grades": null(),
         "primaryOrgSourcedId": contacts.c.school,
+        METADATA: NO_METADATA,
     }
     labelled = (column.label(header) for header, column in columns.items())
     return select(*labelled).ext(distinct_on(contacts.c.contact)).order_by(contacts.c.contact, contacts.c.line)

@@ -9,17 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Subquery, case, cast, func, literal, null, select, union_all
-from sqlalchemy.dialects.postgresql import distinct_on
+from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import DAY, is_blank
 from sync_scripts.formats.ids import make_district, make_id
-from sync_scripts.formats.model import LINE, Staged, StagedFile
+from sync_scripts.formats.model import LINE, METADATA, Staged, StagedFile
 from sync_scripts.formats.tolerated import SQLText
 
 TEACHERS = ("Teacher_id", *(f"Teacher_{number}_id" for number in range(2, 11)))
 FIRST_MONTH_OF_SCHOOL = "07"
 HOMEROOM = "homeroom/advisory"
+# Of a record that no row of its own describes.
+NO_METADATA = cast(null(), JSONB).label(METADATA)
 
 
 def read_day(cell: SQLText) -> SQLText:
@@ -60,13 +62,15 @@ def _pick_first_filled(file: StagedFile, *headers: str) -> SQLText:
 def select_orgs(staged: Staged, feed: str) -> Select[Any]:
     """The rows of orgs.csv: the district and its schools."""
     schools, district = staged["schools"], make_district(feed)
-    top = select(*(cell.label(header) for header, cell in district.items()), null().label("parentSourcedId"))
+    parent = null().label("parentSourcedId")
+    top = select(*(cell.label(header) for header, cell in district.items()), parent, NO_METADATA)
     below = select(
         make_id(feed, "school", schools["School_id"]),
         schools["School_name"],
         to_literal("school"),
         schools["School_number"],
         district["sourcedId"],
+        schools.metadata,
     )
     rows = union_all(top, below).subquery()
     return select(*rows.c)
@@ -153,6 +157,7 @@ def select_classes(staged: Staged, feed: str) -> Select[Any]:
         terms.c.sourcedId.label("termSourcedIds"),
         sections["Subject"].label("subjects"),
         sections["Period"].label("periods"),
+        sections.metadata.label(METADATA),
     ).select_from(sections.table.outerjoin(terms, terms.c.line == sections.line))
 
 
@@ -168,6 +173,7 @@ def select_enrollments(staged: Staged, feed: str) -> Select[Any]:
             make_id(feed, "student", seats["Student_id"]).label("userSourcedId"),
             to_literal("student").label("role"),
             cast(null(), CText).label("primary"),
+            seats.metadata.label(METADATA),
         )
     ]
     for number, header in enumerate(TEACHERS):
@@ -179,6 +185,7 @@ def select_enrollments(staged: Staged, feed: str) -> Select[Any]:
                 make_id(feed, "teacher", sections[header]),
                 to_literal("teacher"),
                 to_literal("false" if number else "true"),
+                NO_METADATA,
             ).where(sections[header].is_not(None))
         )
     rows = union_all(*selects).subquery()

@@ -13,11 +13,28 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, ColumnElement, FromClause, Select, Table, cast, null, or_, true
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    FromClause,
+    Select,
+    Table,
+    cast,
+    func,
+    literal,
+    null,
+    or_,
+    true,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, array
 
+from roster_service.db.tables import CText
 from sync_scripts.formats.cells import Kind
 
 METADATA_PREFIX = "metadata."
+# The column of a converted file with the metadata of its records.
+METADATA = "metadata"
 # In front of the number of a staged column that the sync does not read. It drops the column after COPY.
 EXTRA_PREFIX = "extra."
 # The staged column with the number of the row's line in its file.
@@ -183,6 +200,18 @@ class StagedFile:
         """The columns of `metadata_keys`. Their names are numbers, because a key is untrusted text and must not become
         an identifier."""
         return [self.table.c[name_metadata_column(number)] for number in range(len(self.metadata_keys))]
+
+    @property
+    def metadata(self) -> ColumnElement[Any]:
+        """The metadata of a row as JSON; NULL for a row without any."""
+        if METADATA in self.table.c:
+            return self.table.c[METADATA]
+        if not self.metadata_keys:
+            return cast(null(), JSONB)
+        keys = literal(list(self.metadata_keys), ARRAY(CText))
+        values: ColumnElement[Any] = array(self.metadata_columns, type_=CText)
+        filled = func.jsonb_strip_nulls(func.jsonb_object(cast(keys, ARRAY(CText)), values), type_=JSONB)
+        return func.nullif(filled, cast(literal({}, JSONB), JSONB), type_=JSONB)
 
 
 Staged = Mapping[str, StagedFile]

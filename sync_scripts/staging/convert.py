@@ -27,9 +27,10 @@ from sqlalchemy import (
     null,
     select,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 from roster_service.db.tables import CText
-from sync_scripts.formats.model import LINE, ConvertedFile, Format, Staged, StagedFile
+from sync_scripts.formats.model import LINE, METADATA, ConvertedFile, Format, Staged, StagedFile
 from sync_scripts.formats.tolerated import Notice
 from sync_scripts.reading.rejections import Findings
 from sync_scripts.staging.quarantine import make_quarantine
@@ -61,14 +62,19 @@ def convert(connection: Connection, form: Format, source: Retention) -> Conversi
 
 def _convert_file(connection: Connection, converted: ConvertedFile, source: Retention) -> StagedFile:
     file = converted.file
-    columns: list[Column[Any]] = [Column(LINE, BigInteger), *(Column(header, CText) for header in file.headers)]
-    table = create_temporary(connection, f"converted_{file.name}", columns)
     rows = converted.rows(source.staged, source.feed_name).subquery()
+    columns: list[Column[Any]] = [
+        Column(LINE, BigInteger),
+        *(Column(header, CText) for header in file.headers),
+        Column(METADATA, JSONB),
+    ]
+    table = create_temporary(connection, f"converted_{file.name}", columns)
     read: list[ColumnElement[Any]] = [
         rows.c[header] if header in rows.c else cast(null(), CText).label(header) for header in file.headers
     ]
-    line = func.row_number().over()
-    connection.execute(table.insert().from_select([LINE, *file.headers], select(line, *read)))
+    metadata = rows.c[METADATA] if METADATA in rows.c else cast(null(), JSONB)
+    names = [LINE, *file.headers, METADATA]
+    connection.execute(table.insert().from_select(names, select(func.row_number().over(), *read, metadata)))
     analyze_temporary(connection, table)
     return StagedFile(file, table, ())
 

@@ -18,6 +18,7 @@ from sync_scripts.reading.rejections import RefusedExportError
 from tests.sync.conftest import describe, snapshot, state
 from tests.sync.export_changes import (
     Bend,
+    both,
     cell,
     column,
     header,
@@ -72,6 +73,7 @@ def test_orgs(engine: Engine, clever: Path) -> None:
         "name": "Shelbyville Elementary",
         "type": "school",
         "identifier": "0010",
+        "metadata": {"colour": "green"},
         "parent_id": district,
         "district_id": district,
     }
@@ -215,6 +217,26 @@ TAKEN: dict[str, Bend] = {
 def test_taken(engine: Engine, clever: Path, bend: Bend) -> None:
     bend(clever)
     assert load(engine, FEED, clever, family=CLEVER).counts["orgs"].added == 3
+
+
+def test_own_columns_become_metadata(engine: Engine, clever: Path) -> None:
+    load(engine, FEED, clever, family=CLEVER)
+    with_columns = {
+        "schools": tables.orgs, "students": tables.users, "teachers": tables.users, "sections": tables.classes,
+        "enrollments": tables.enrollments,
+    }  # fmt: skip
+    for file in with_columns:
+        both(column(file, "ext.bus route", f"of {file}"), column(file, "ext.empty", ""))(clever)
+    report = load(engine, FEED, clever, family=CLEVER)
+    assert (report.outcome, report.findings.total, report.counts["orgs"].changed) == ("done", 0, 2)
+    for file, table in with_columns.items():
+        stored = [row["metadata"] for row in snapshot(engine, table).values()]
+        assert {"bus route": f"of {file}"} in stored
+    for file in with_columns:
+        both(without_column(file, "ext.bus route"), without_column(file, "ext.empty"))(clever)
+    load(engine, FEED, clever, family=CLEVER)
+    for table in with_columns.values():
+        assert not any("bus route" in (row["metadata"] or {}) for row in snapshot(engine, table).values())
 
 
 def test_tolerated_deviations_are_loaded_and_counted(engine: Engine, clever: Path) -> None:
