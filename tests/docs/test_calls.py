@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from roster_service.cli.demo import STUDENTS
+from roster_service.cli.demo import FEED, STUDENTS
 from tests.cli.alone_check import find_free_port
 from tests.cli.test_serve import environment_of, serving
 from tests.docs.pages import read_section
 from tests.extent import long
+from tests.sync.conftest import EXPORTS, SPRINGFIELD
+from tests.sync.export_changes import zipped
 
 
 @dataclass(frozen=True)
@@ -61,20 +63,35 @@ def read_program(page: str, title: str) -> str:
     return str(program)
 
 
-@long
-@pytest.mark.parametrize("calls", CALLS, ids=lambda calls: calls.shell[1])
-def test_the_calls_work_as_printed(environment: dict[str, str], calls: Calls, tmp_path: Path) -> None:
-    # Only where things are differs from a clone that `make run` serves.
-    places = {"http://127.0.0.1:8000": f"http://127.0.0.1:{environment['ROSTER_PORT']}"}
-    places[".venv/bin/"] = f"{Path(sys.executable).parent}/"
-    program = read_program(*calls.python)
-    script = f"{read_shell_lines(*calls.shell)}\necho; echo CALLED; .venv/bin/python - <<'END'\n{program}END\n"
+def run_shell(script: str, environment: dict[str, str], folder: Path) -> str:
+    """What printed lines print. Only where things are differs from a clone that `make run` serves."""
+    places = {
+        "http://127.0.0.1:8000": f"http://127.0.0.1:{environment['ROSTER_PORT']}",
+        ".venv/bin/": f"{Path(sys.executable).parent}/",
+        "/exports/": f"{folder}/",
+    }
     for printed, here in places.items():
         script = script.replace(printed, here)
     done = subprocess.run(
-        ["sh", "-e"], input=script, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+        ["sh", "-e"], input=script, env=environment, cwd=folder, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    called, _, listed = done.stdout.partition("\nCALLED\n")
+    return done.stdout
+
+
+@long
+@pytest.mark.parametrize("calls", CALLS, ids=lambda calls: calls.shell[1])
+def test_the_calls_work_as_printed(environment: dict[str, str], calls: Calls, tmp_path: Path) -> None:
+    program = read_program(*calls.python)
+    script = f"{read_shell_lines(*calls.shell)}\necho; echo CALLED; .venv/bin/python - <<'END'\n{program}END\n"
+    called, _, listed = run_shell(script, environment, tmp_path).partition("\nCALLED\n")
     assert len(json.loads(called.splitlines()[-1])[calls.key]) == calls.count
     assert len(listed.splitlines()) == STUDENTS
+
+
+@long
+def test_an_own_export_is_loaded_as_printed(environment: dict[str, str], tmp_path: Path) -> None:
+    zipped(EXPORTS / SPRINGFIELD, tmp_path / "springfield.zip")
+    run_shell(read_shell_lines("README.md", "Your own export"), environment, tmp_path)
+    listed = run_shell(".venv/bin/roster district list --json", environment, tmp_path)
+    assert [it["feed"] for it in json.loads(listed) if it["feed"] != FEED] == ["springfield"]
