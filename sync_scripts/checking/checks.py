@@ -27,11 +27,9 @@ from sqlalchemy import (
     cast,
     delete,
     exists,
-    false,
     func,
     literal,
     null,
-    or_,
     select,
     true,
 )
@@ -130,12 +128,12 @@ def _check_fault(file: StagedFile) -> Check:
     return Check(file.file.key, select_rows(file, "sourcedId", fault, fault.is_not(None)))
 
 
-def _has_target(retention: Retention, name: ColumnElement[str], cell: Cell) -> ColumnElement[bool]:
-    """The condition that a name in a reference has a target."""
+def _list_cell_targets(retention: Retention, name: ColumnElement[str], cell: Cell) -> list[ColumnElement[bool]]:
+    """The conditions of which one holds if a name in a cell has a target; none for a reference to an absent file."""
     refers = cell.refers
     if refers is None or refers.file not in retention.staged:
-        return false()
-    return or_(*_list_targets(name, refers, retention))
+        return []
+    return list(_list_targets(name, refers, retention))
 
 
 def _refuse_export_of_another_feed(connection: Connection, retention: Retention) -> None:
@@ -166,7 +164,7 @@ def _run_first(
     rows."""
     staged = retention.staged
     failures.begin_round()
-    dropped.drop(connection, retention, partial(_has_target, retention), None)
+    dropped.drop(connection, retention, partial(_list_cell_targets, retention), None)
     failing = {
         name
         for name, file in follow(staged.items())
@@ -193,7 +191,7 @@ def _run_again(
     staged = retention.staged
     failures.begin_round()
     targets = {*failed, *(name for name, file in staged.items() if file.file.table in retention.orphans)}
-    dropped.drop(connection, retention, partial(_has_target, retention), targets)
+    dropped.drop(connection, retention, partial(_list_cell_targets, retention), targets)
     return [
         name
         for name, file in staged.items()

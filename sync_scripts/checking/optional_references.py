@@ -10,17 +10,33 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, exists, func, literal, null, or_, select, true, update
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Table,
+    exists,
+    func,
+    literal,
+    null,
+    select,
+    true,
+    update,
+)
 from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy.schema import DropTable
 
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import to_list
-from sync_scripts.formats.model import HASH, Cell, StagedFile
+from sync_scripts.formats.model import HASH, LINE, Cell, StagedFile
 from sync_scripts.formats.tolerated import NO_TARGET, Tolerated
 from sync_scripts.staging.retained import Retention
+from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
-# (a name, the reference's cell) -> the condition that the name has a target
-HasTarget = Callable[[ColumnElement[str], Cell], ColumnElement[bool]]
+# (a name, the reference's cell) -> the conditions of which one holds if the name has a target
+ListTargets = Callable[[ColumnElement[str], Cell], list[ColumnElement[bool]]]
 
 
 class DroppedReferences:
@@ -30,15 +46,15 @@ class DroppedReferences:
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def drop(
-        self, connection: Connection, retention: Retention, has_target: HasTarget, targets: Collection[str] | None
+        self, connection: Connection, retention: Retention, list_targets: ListTargets, failed: Collection[str] | None
     ) -> None:
         """Empties the optional references of the staged rows that have no target; of a list, the items without one.
-        `targets`: the names of the files whose rows may have gone; None: of any file, and of absent ones."""
+        `failed`: the names of the files whose rows may have gone; None: of any file, and of absent ones."""
         for file in retention.staged.values():
             for cell in file.file.cells:
                 refers = cell.refers
-                if refers is not None and is_optional(file, cell) and (targets is None or refers.file in targets):
-                    count = _drop(connection, file, cell, has_target)
+                if refers is not None and is_optional(file, cell) and (failed is None or refers.file in failed):
+                    count = _drop(connection, file, cell, list_targets)
                     self._counts[file.file.file_name, cell.header] += count
 
     def list_notices(self) -> Iterator[Tolerated]:
@@ -54,23 +70,36 @@ def is_optional(file: StagedFile, cell: Cell) -> bool:
     return cell.refers is not None and not cell.required and file.file.subject is None
 
 
-def _drop(connection: Connection, file: StagedFile, cell: Cell, has_target: HasTarget) -> int:
+def _drop(connection: Connection, file: StagedFile, cell: Cell, list_targets: ListTargets) -> int:
+    """Drops the references of one column. Returns the number of rows that had one."""
     column = file[cell.header]
-    filled = and_(file.live, column.is_not(None))
-    kept: ColumnElement[Any] = null()
-    lost: ColumnElement[bool]
-    if cell.many:
-        items = func.unnest(to_list(column)).table_valued("item", with_ordinality="number").render_derived()
-        lost = exists(select(items.c.item).where(items.c.item != "", ~has_target(items.c.item, cell)))
-        joined = func.string_agg(items.c.item, aggregate_order_by(literal(",", CText), items.c.number), type_=CText)
-        good = or_(items.c.item == "", has_target(items.c.item, cell))
-        kept = select(joined).select_from(items).where(good).scalar_subquery()
-    else:
-        lost = and_(column != "", ~has_target(column, cell))
-    if not connection.scalar(select(exists(select(true()).select_from(file.table).where(filled, lost)))):
+    items = func.unnest(to_list(column)).table_valued("item", with_ordinality="number").render_derived()
+    name: ColumnElement[str] = items.c.item if cell.many else column
+    rows: FromClause = file.table.join(items, true()) if cell.many else file.table
+    # Each condition stands alone, so that the planner makes an anti-join of it. The check of the cell rejects an empty
+    # item.
+    without_target = (~target for target in list_targets(name, cell))
+    lost = (
+        select(file.line, name.label("name"))
+        .select_from(rows)
+        .where(file.live, column.is_not(None), name != "", *without_target)
+    )
+    if not connection.scalar(select(exists(lost))):
         return 0
     table = cast(Table, file.table)
+    columns: list[Column[Any]] = [Column(LINE, BigInteger), Column("name", CText)]
+    found = create_temporary(connection, f"dropped_{table.name}_{cell.header}", columns)
+    connection.execute(found.insert().from_select([LINE, "name"], lost))
+    analyze_temporary(connection, found)
+    kept: ColumnElement[Any] = null()
+    if cell.many:
+        joined = func.string_agg(items.c.item, aggregate_order_by(literal(",", CText), items.c.number), type_=CText)
+        is_lost = exists().where(found.c[LINE] == file.line, found.c.name == items.c.item)
+        kept = select(joined).select_from(items).where(~is_lost).scalar_subquery()
     values: dict[str, Any] = {cell.header: kept}
     if HASH in table.c:
         values[HASH] = null()
-    return connection.execute(update(table).where(filled, lost).values(values)).rowcount
+    count = connection.execute(update(table).where(file.line.in_(select(found.c[LINE]))).values(values)).rowcount
+    # The next round may drop more references of the column.
+    connection.execute(DropTable(found))
+    return count
