@@ -23,8 +23,10 @@ from roster_service.errors import CommandError
 
 # Each format has a script `sync_scripts.load_NAME`. A test compares this list with the formats there.
 FORMATS = ("oneroster", "clever", "sds")
-# The value of `--marker` that removes it.
-NO_MARKER = "none"
+# The value of `--marker` and `--words` that removes it.
+NONE = "none"
+# A mapping of words has some dozens of short lines.
+MOST_WORDS_BYTES = 2**20
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class Feed:
     pause: str | None
     # Whether the sync refuses its exports for any deviation.
     strict: bool
+    # Whether it has a mapping of words.
+    words: bool
     last_run: str | None
     # The outcome of the latest run, which may still be running; None before the first.
     last_outcome: str | None
@@ -113,6 +117,11 @@ def feed_add(name: str, format_: str, path: Path | None, as_json: bool) -> None:
 )
 @click.option("--enable/--disable", "enabled", default=None, help="Whether it is loaded at night.")
 @click.option("--strict/--lenient", "strict", default=None, help="Whether its exports are refused for any deviation.")
+@click.option(
+    "--words",
+    metavar="FILE|none",
+    help="The CSV file that maps words of the SIS to words of OneRoster; `roster feed check` checks it.",
+)
 @as_json
 def feed_set(
     name: str,
@@ -123,6 +132,7 @@ def feed_set(
     marker: str | None,
     enabled: bool | None,
     strict: bool | None,
+    words: str | None,
     as_json: bool,
 ) -> None:
     """Change settings of the feed NAME. Settings without an option stay as they are."""
@@ -134,16 +144,17 @@ def feed_set(
         "marker": marker,
         "enabled": enabled,
         "strict": strict,
+        "words": words if words in (None, NONE) else _read_words(Path(str(words))),
     }
     values = {
-        column: None if value in (Percent.default_word, NO_MARKER) else value
+        column: None if value in (Percent.default_word, NONE) else value
         for column, value in wanted.items()
         if value is not None
     }
     if not values:
         raise CommandError("there is nothing to set; name an option, as --help lists them")
-    if strict:
-        # The next run reads everything: exports and lines that were loaded before may have deviations.
+    if strict or words is not None:
+        # The next run reads everything: lines that were loaded before may have deviations, or newly mapped words.
         values |= {"last_digest": None, "fingerprinted": False}
     with open_connection() as connection:
         connection.execute(update(feeds).where(feeds.c.id == find_feed(connection, name).id).values(values))
@@ -169,6 +180,18 @@ def feed_rename(name: str, new: str, as_json: bool) -> None:
         connection.execute(update(feeds).where(feeds.c.id == renamed.id).values(name=new))
         shown = _find_shown(connection, new)
     show(shown, as_json, lambda _: f"the feed {name} is called {new} now")
+
+
+def _read_words(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8") as file:
+            text = file.read(MOST_WORDS_BYTES + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is not UTF-8"
+        raise CommandError(f"{path} cannot be read: {reason}") from None
+    if len(text) > MOST_WORDS_BYTES or "\0" in text:
+        raise CommandError(f"{path} is no mapping of words")
+    return text
 
 
 def _find_shown(connection: Connection, name: str) -> Feed:
@@ -258,6 +281,7 @@ def list_feeds(connection: Connection) -> list[Feed]:
             row.marker,
             _describe_pause(make_pause(row.pause_from, row.pause_until, row.pause_reason)),
             row.strict,
+            row.words is not None,
             row.last_run and row.last_run.isoformat(timespec="seconds"),
             INTERRUPTED if row.last_outcome == RUNNING and row.last_id in interrupted else row.last_outcome,
             row.last_good_run and row.last_good_run.isoformat(timespec="seconds"),

@@ -14,6 +14,7 @@ from roster_service.cli.access_log import audit, usage
 from roster_service.cli.accounts import client, vendor
 from roster_service.cli.console import announce_cluster, as_json, open_connection, read_settings, show
 from roster_service.cli.demo import demo
+from roster_service.cli.feed_check import feed_check
 from roster_service.cli.feed_pauses import feed_pause, feed_resume
 from roster_service.cli.feed_removal import feed_remove
 from roster_service.cli.feeds import feed
@@ -106,7 +107,7 @@ AFTER_EXPORT = """the accounts are in {file}; load them into the new database, w
 then load the exports (`make sync`); keep ROSTER_SECRET_KEY, or the file `secret_key` of the data folder"""
 
 
-for command in (feed_pause, feed_resume, feed_remove):
+for command in (feed_check, feed_pause, feed_resume, feed_remove):
     feed.add_command(command)
 for group in (run, settings_list, demo, feed, sync, district, school, vendor, client, keys, usage, audit):
     main.add_command(group)

@@ -34,13 +34,19 @@ def sync_preview(path: Path, feed: str, format_: str | None, csv_path: Path | No
     """Show the run that would load the export at PATH, and change nothing: the records of each type, notices, the
     causes of rejected rows, and what would vanish by school and class."""
     with open_connection() as connection:
-        loader = f"load_{_choose_format(connection, feed, format_)}"
         changes = [] if csv_path is None else ["--changes", str(csv_path)]
-        done = run_script(connection, loader, "--feed", feed, "--dry-run", "--json", *changes, "--", path)
-    report = _read_report(done.stdout) or {}
+        report = preview_run(connection, _choose_format(connection, feed, format_), feed, path, *changes)
+    click.echo(json.dumps(report, ensure_ascii=False) if as_json else describe_report(report))
+
+
+def preview_run(connection: Connection, format_: str, feed: str, path: str | Path, *options: str) -> dict[str, Any]:
+    """Returns the report, as its loader prints it, of a dry run of the export at `path`. Raises CommandError with the
+    reasons if the export would not be loaded."""
+    done = run_script(connection, f"load_{format_}", "--feed", feed, "--dry-run", "--json", *options, "--", path)
+    report: dict[str, Any] = _read_report(done.stdout) or {}
     if report.get("dry_run") is None:
         raise CommandError(f"the export would not be loaded:\n{_describe_refusal(report) or done.stderr}")
-    click.echo(done.stdout.rstrip("\n") if as_json else describe_report(report))
+    return report
 
 
 def _choose_format(connection: Connection, feed: str, given: str | None) -> str:

@@ -62,6 +62,7 @@ from sync_scripts.staging.row_fingerprints import (
     renew_fingerprints,
 )
 from sync_scripts.staging.stage import DamagedFileError, find_damage
+from sync_scripts.staging.word_map import map_words
 
 # The notice about an export that the run skips.
 KNOWN = "every file is as it was when it was last loaded"
@@ -181,10 +182,12 @@ def _run_steps(
         if record is None
         else (record.feed_id, record.is_new)
     )
-    feed_is_strict = connection.scalar(select(feeds.c.strict).where(feeds.c.id == feed_id)) is True
-    strict = options.strict or feed_is_strict
+    feed = connection.execute(select(feeds.c.strict, feeds.c.words).where(feeds.c.id == feed_id)).one()
+    strict = options.strict or feed.strict
     # A strict run looks again at exports and lines of which a lenient one may have tolerated deviations.
-    skips_known = not strict or (feed_is_strict and not any(_list_deviations(contents.notices)))
+    skips_known = not strict or (feed.strict and not any(_list_deviations(contents.notices)))
+    if feed.words is not None:
+        form, contents = map_words(connection, feed.words, form, contents)
     held = None if options.approves is None else read_held_run(connection, feed_id, options.approves)
     with watch.step("digest"):
         if held is not None:

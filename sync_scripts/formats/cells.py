@@ -159,11 +159,15 @@ def _has_spelt_grade(cell: SQLText) -> ColumnElement[bool]:
     return or_(func.btrim(cell).in_(tuple(GRADE_SPELLINGS)), and_(cell.contains(","), cell.regexp_match(pattern)))
 
 
-def _read_grades(cell: SQLText) -> SQLText:
+def map_items(cell: SQLText, read: Callable[[SQLText], SQLText]) -> SQLText:
+    """The comma list of what `read` makes of each item of a list."""
     items = func.unnest(to_list(cell)).table_valued("item", with_ordinality="number").render_derived()
-    read = _read_word(items.c.item, GRADE_SPELLINGS)
-    joined = func.string_agg(read, aggregate_order_by(literal(",", CText), items.c.number), type_=CText)
+    joined = func.string_agg(read(items.c.item), aggregate_order_by(literal(",", CText), items.c.number), type_=CText)
     return select(joined).select_from(items).scalar_subquery()
+
+
+def _read_grades(cell: SQLText) -> SQLText:
+    return map_items(cell, lambda item: _read_word(item, GRADE_SPELLINGS))
 
 
 def _has_spaces_around(cell: SQLText) -> ColumnElement[bool]:
@@ -193,8 +197,7 @@ def _get_next_year(cell: SQLText) -> SQLText:
     return func.to_char(func.to_number(year, "9999") + 1, "FM9999", type_=CText)
 
 
-# Normalization corrects it first, and then looks for the other deviations of the cell.
-AROUND = Tolerance(CELL_SPACES, _has_spaces_around, _trim)
+AROUND = Tolerance(CELL_SPACES, _has_spaces_around, _trim, early=True)
 SPACED = (Tolerance(LIST_SPACES, _has_list_spaces),)
 
 UNREAD = Kind("anything", None, lambda cell: cell)
@@ -255,6 +258,11 @@ YEAR = Kind(
     tolerates=(Tolerance(SCHOOL_YEAR, _is_two_years, _get_next_year), AROUND),
     few_values=True,
 )
+
+
+def is_list(kind: Kind) -> bool:
+    """Whether the cells of a kind are comma lists of texts."""
+    return kind.convert is to_list and kind is not IDS
 
 
 def make_word_kind(

@@ -59,6 +59,7 @@ FLAG_SPELLING = Deviation(
     "write true or false",
 )
 WORD_CASE = Deviation("a word in another letter case", ("Scheduled", "scheduled"), "write it as the standard does")
+MAPPED_WORD = Deviation("a word of the mapping of the feed", ("pupil", "student"), "write the word of the standard")
 WORD_SPELLING = Deviation("a word in another spelling (M, F)", ("F", "female"), "write the word of the standard")
 GRADE_SPELLING = Deviation(
     "a grade in another spelling (9, K)", ("9,K", "09,KG"), "write grades as CEDS does: KG, 01 to 12"
@@ -137,6 +138,7 @@ NO_DISTRICT = Deviation(
 DEVIATIONS: tuple[Deviation, ...] = (
     FLAG_SPELLING,
     WORD_CASE,
+    MAPPED_WORD,
     WORD_SPELLING,
     GRADE_SPELLING,
     US_DAY,
@@ -216,8 +218,10 @@ HEADER_SPELLINGS: Mapping[str, str] = MappingProxyType(
 @dataclass(frozen=True)
 class Tolerance:
     """A tolerated deviation of the cells of one kind. `holds`: the condition that a cell has it; `read`: the corrected
-    text (None: the conversion of the kind reads the text as it is)."""
+    text (None: the conversion of the kind reads the text as it is). `early`: it is corrected before the others are
+    looked for, because a cell may have it and one of them."""
 
     deviation: Deviation
     holds: Callable[[SQLText], ColumnElement[bool]]
     read: Callable[[SQLText], SQLText] | None = None
+    early: bool = False

@@ -12,7 +12,6 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, case, func, select
 
-from sync_scripts.formats.cells import AROUND
 from sync_scripts.formats.model import Cell, Staged, StagedFile
 from sync_scripts.formats.tolerated import STATUS_IN_BULK, Notice, Tolerance, Tolerated
 from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary
@@ -39,22 +38,34 @@ def normalize(connection: Connection, staged: Staged, deltas: frozenset[str] = f
 
 def _normalize_file(connection: Connection, file: StagedFile, *, in_bulk: bool) -> tuple[StagedFile, list[Notice]]:
     tolerances = list(_list_tolerances(file, in_bulk=in_bulk))
+    found = _find_tolerated(connection, file, tolerances)
+    early = [it for it in found if it.tolerance.early]
+    if early:
+        file = _rewrite(connection, file, early, "prepared")
+        later = [(cell, tolerance) for cell, tolerance in tolerances if not tolerance.early]
+        found = _find_tolerated(connection, file, later)
+    if any(it.tolerance.read is not None for it in found):
+        file = _rewrite(connection, file, found, "normalized")
+    name = file.file.file_name
+    return file, [Tolerated(name, it.tolerance.deviation, it.cell.header, it.count) for it in (*early, *found)]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A deviation of the cells of a column, and the number of rows that have it."""
+
+    cell: Cell
+    tolerance: Tolerance
+    count: int
+
+
+def _find_tolerated(connection: Connection, file: StagedFile, tolerances: list[tuple[Cell, Tolerance]]) -> list[_Found]:
     if not tolerances:
-        return file, []
+        return []
     counts = connection.execute(
         select(*(func.count().filter(it.holds(file[cell.header])) for cell, it in tolerances)).select_from(file.table)
     ).one()
-    found = [(cell, it, count) for (cell, it), count in zip(tolerances, counts, strict=True) if count]
-    name = file.file.file_name
-    notices: list[Notice] = [Tolerated(name, it.deviation, cell.header, count) for cell, it, count in found]
-    around = [(cell, it) for cell, it, _ in found if it is AROUND]
-    if around:
-        again, more = _normalize_file(connection, _rewrite(connection, file, around, "trimmed"), in_bulk=in_bulk)
-        spaces = [notice for notice, (_, it, _) in zip(notices, found, strict=True) if it is AROUND]
-        return again, [*spaces, *more]
-    if any(it.read is not None for _, it, _ in found):
-        file = _rewrite(connection, file, [(cell, it) for cell, it, _ in found], "normalized")
-    return file, notices
+    return [_Found(cell, it, count) for (cell, it), count in zip(tolerances, counts, strict=True) if count]
 
 
 def _list_tolerances(file: StagedFile, *, in_bulk: bool) -> Iterator[tuple[Cell, Tolerance]]:
@@ -64,7 +75,7 @@ def _list_tolerances(file: StagedFile, *, in_bulk: bool) -> Iterator[tuple[Cell,
         yield from ((cell, tolerance) for tolerance in cell.kind.tolerates)
 
 
-def _rewrite(connection: Connection, file: StagedFile, found: list[tuple[Cell, Tolerance]], name: str) -> StagedFile:
+def _rewrite(connection: Connection, file: StagedFile, found: list[_Found], name: str) -> StagedFile:
     table = create_temporary(connection, f"{name}_{file.file.name}", copy_columns(file.columns))
     read = [_normalize_cell(column.name, column, found).label(column.name) for column in file.columns]
     connection.execute(table.insert().from_select([it.name for it in read], select(*read).select_from(file.table)))
@@ -72,6 +83,7 @@ def _rewrite(connection: Connection, file: StagedFile, found: list[tuple[Cell, T
     return replace(file, table=table)
 
 
-def _normalize_cell(name: str, column: ColumnElement[Any], found: list[tuple[Cell, Tolerance]]) -> ColumnElement[Any]:
-    whens = [(it.holds(column), it.read(column)) for cell, it in found if cell.header == name and it.read is not None]
+def _normalize_cell(name: str, column: ColumnElement[Any], found: list[_Found]) -> ColumnElement[Any]:
+    own = (it.tolerance for it in found if it.cell.header == name)
+    whens = [(it.holds(column), it.read(column)) for it in own if it.read is not None]
     return case(*whens, else_=column) if whens else column

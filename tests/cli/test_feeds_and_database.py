@@ -42,6 +42,7 @@ def test_a_feed_remembers_where_its_export_lies(answer: Answer, tmp_path: Path) 
         "marker": None,
         "pause": None,
         "strict": False,
+        "words": False,
         "last_run": None,
         "last_outcome": None,
         "last_good_run": None,

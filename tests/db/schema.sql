@@ -387,6 +387,7 @@ CREATE TABLE public.feeds (
     alerted text COLLATE pg_catalog."C",
     state text DEFAULT 'added'::text NOT NULL COLLATE pg_catalog."C",
     strict boolean DEFAULT false NOT NULL,
+    words text COLLATE pg_catalog."C",
     CONSTRAINT ck_feeds_state CHECK ((state = ANY (ARRAY['tried'::text, 'added'::text, 'removed'::text])))
 );
 

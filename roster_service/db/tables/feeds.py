@@ -44,6 +44,8 @@ feeds = Table(
     Column("alerted", CText),
     # Whether the sync refuses its exports for any deviation; if not, it accepts those of `tolerated.py`.
     Column("strict", Boolean, nullable=False, server_default=text("false")),
+    # The text of the file that maps words of the SIS to words of OneRoster; NULL: there is none.
+    Column("words", CText),
     # The digest of the export that was loaded last without a rejected row. The same export again changes nothing.
     Column("last_digest", LargeBinary),
     # Whether the next run may trust the fingerprints of the feed: the last run read every record of the feed in full.
