@@ -95,7 +95,7 @@ $(VENV)/.bench: $(VENV)/.test
 bench: $(VENV)/.bench ## Measure the service beside what bounds it, on a district of $STUDENTS (191,000); PLOT=FILE draws it too
 	@$(BIN)/python -m tests.bench.bench_service $(if $(PLOT),--plot $(PLOT))
 
-bench-filter: $(VENV)/.bench ## Measure the filter library beside odata-query
+bench-filter: $(VENV)/.bench ## Measure the filter library beside odata-query and scim2-filter-parser
 	@$(BIN)/python tests/bench/bench_filter.py
 
 bench-sync: $(VENV)/.test ## Measure the sync of a district of $STUDENTS (100,000) beside a plain COPY of its files

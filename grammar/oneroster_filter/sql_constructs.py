@@ -1,7 +1,7 @@
 """SQLAlchemy constructs of the templates in `sql_templates.py`: comparisons, folded text, and lists as bound values."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
@@ -9,70 +9,75 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.elements import Grouping
+from sqlalchemy.sql.elements import BinaryExpression, ClauseList, Grouping
 from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.sql.operators import OperatorType
 from sqlalchemy.types import TypeEngine
 
-from oneroster_filter.field_types import Kind
 from oneroster_filter.sql_templates import COMPARISONS, DEFAULT, SYNTAXES, Key, quote_name
 
 
-class DialectTemplate(FunctionElement[Any]):
-    """An expression made from its operands by a template, one for each database."""
-
-    # SQLAlchemy asks for the name with each operand. An attribute that is missing would take a third of all the time.
-    name = "oneroster_filter"
-    inherit_cache = True
-    templates: ClassVar[dict[str, str]]
-    """Templates by the name of the database."""
-    against: ClassVar[OperatorType] = operators.comma_op
-    """The operator beside the operands, which decides whether they need parentheses."""
-
-
-@compiles(DialectTemplate)
-def _compile_template(element: DialectTemplate, compiler: SQLCompiler, **options: Any) -> str:
+def _fill_template(compiler: SQLCompiler, templates: dict[str, str], operands: Iterable[Any], **options: Any) -> str:
     # The dialect of a connection to MariaDB may be named `mysql`.
     name = "mariadb" if getattr(compiler.dialect, "is_mariadb", False) else compiler.dialect.name
-    template = element.templates.get(name, element.templates[DEFAULT])
-    operands = (operand.self_group(against=element.against) for operand in element.clauses)
+    template = templates.get(name, templates[DEFAULT])
     return template.format(*(compiler.process(operand, **options) for operand in operands))
 
 
-class Comparison(DialectTemplate):
-    """A comparison of kind and operator. Its operands are the source of the field and the bound values."""
+class Comparison(BinaryExpression[bool]):
+    """A comparison of kind and operator: on the left the source of the field, on the right the bound values.
 
-    type = sa.Boolean()
+    Args:
+        source: The source of the field.
+        values: The values, and for `~` on text the collation.
+    """
+
     inherit_cache = True
+    templates: ClassVar[dict[str, str]]
+    """Templates by the name of the database."""
 
-    def self_group(self, against: OperatorType | None = None) -> sa.ColumnElement[Any]:  # type: ignore[override]
-        """Return the comparison in parentheses where an operator around it needs them, as of any comparison."""
-        return Grouping(self) if operators.is_precedent(operators.eq, against) else self
+    def __init__(self, source: sa.ColumnElement[Any], *values: sa.ColumnElement[Any]) -> None:
+        right: Any = values[0] if len(values) == 1 else ClauseList(*values, group=False)
+        # Any operator of comparison has the precedence of all of them.
+        super().__init__(source, right, operators.eq, type_=_BOOLEAN)
 
-    def __invert__(self) -> sa.ColumnElement[bool]:
+    def __invert__(self) -> sa.ColumnElement[bool]:  # type: ignore[override]
         return ~Grouping(self)
+
+
+_BOOLEAN = sa.Boolean()
+
+
+@compiles(Comparison)
+def _compile_comparison(element: Comparison, compiler: SQLCompiler, **options: Any) -> str:
+    right: Any = element.right
+    operands = right.clauses if isinstance(right, ClauseList) else (right,)
+    return _fill_template(compiler, element.templates, (element.left, *operands), **options)
 
 
 def _make_comparison(key: Key) -> type[Comparison]:
     kind, operator = key
     templates = {name: comparisons[key] for name, comparisons in COMPARISONS.items()}
     # One class for each comparison: SQLAlchemy's cache of compiled statements tells constructs by their class.
-    # In the other templates, the source is in parentheses or an argument.
-    against = operators.eq if kind in (Kind.FLAG, Kind.INSTANT, Kind.DAY) else operators.comma_op
-    members = {"inherit_cache": True, "templates": templates, "against": against}
-    return type(f"{kind.name}_{operator.name}", (Comparison,), members)
+    return type(f"{kind.name}_{operator.name}", (Comparison,), {"inherit_cache": True, "templates": templates})
 
 
 COMPARISON_CLASSES: dict[Key, type[Comparison]] = {key: _make_comparison(key) for key in COMPARISONS[DEFAULT]}
 """The construct of each comparison."""
 
 
-class Folded(DialectTemplate):
+class Folded(FunctionElement[str]):
     """A folded text (see `folding.py`). Its operands are the text and the quoted PostgreSQL collation."""
 
     type = sa.Text()
     inherit_cache = True
-    templates: ClassVar = {name: syntax.folded for name, syntax in SYNTAXES.items()}
+
+
+_FOLDED = {name: syntax.folded for name, syntax in SYNTAXES.items()}
+
+
+@compiles(Folded)
+def _compile_folded(element: Folded, compiler: SQLCompiler, **options: Any) -> str:
+    return _fill_template(compiler, _FOLDED, element.clauses, **options)
 
 
 class TextList(sa.TypeDecorator[Sequence[str]]):

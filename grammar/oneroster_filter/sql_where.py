@@ -4,6 +4,7 @@ Every value is bound, and expressions of the same shape give the same SQL.
 """
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import sqlalchemy as sa
@@ -61,13 +62,15 @@ def sqlalchemy_where(
 
     def compare(clause: TypedClause, operator: Operator, source: Any) -> Condition:
         key = (clause.type.kind, operator)
+        # An ORM attribute has its column inside.
+        source = source if isinstance(source, sa.ColumnElement) else source.__clause_element__()
         is_contains = key == (Kind.TEXT, Operator.CONTAINS)
         if is_contains and contains is not None:
             return contains(source, _bind(clause.value, sa.Text()))
         type_ = _find_type(clause.type.kind, source)
         operands: list[Any] = [_bind(_adapt(value, type_), type_) for value in list_bound_values(key, clause.value)]
         if is_contains:
-            operands.append(sa.literal_column(quote_name(collation)))
+            operands.append(_make_collation(collation))
         return COMPARISON_CLASSES[key](source, *operands)
 
     def compile_clause(clause: TypedClause) -> Condition:
@@ -92,6 +95,11 @@ _TYPES: dict[Kind, TypeEngine[Any]] = {
     Kind.TEXTS: TextList(),
 }
 _WITHOUT_ZONE = sa.DateTime()
+
+
+@lru_cache(maxsize=64)
+def _make_collation(name: str) -> sa.ColumnElement[Any]:
+    return sa.literal_column(quote_name(name))
 
 
 def _wrap(source: Through, condition: Condition) -> Condition:
