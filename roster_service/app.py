@@ -91,7 +91,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app.extensions["roster_ordering_engine"] = ordering
     round_trips = RoundTrips(engine)
     app.extensions["roster_round_trips"] = round_trips
-    reader = Reader(round_trips, Orderings(ordering, settings.ordering_megabytes))
+    reader = Reader(round_trips, Orderings(ordering, settings.ordering_megabytes), settings.pull_minutes)
     limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
     counting = make_counting_engine(urls[Role.COUNTERS])
     app.extensions["roster_counting_engine"] = counting

@@ -32,6 +32,7 @@ class Problem(enum.Enum):
     SELECTION_FIELD = "selection field"
     BLANK_SELECTION = "blank selection"
     UNKNOWN_RECORD = "unknown record"
+    PULL_ENDED = "pull ended"
     UNKNOWN_PATH = "unknown path"
     TOO_LARGE = "too large"
     API_KEY = "api key"

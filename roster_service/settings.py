@@ -211,6 +211,11 @@ class Settings:
     ordering_megabytes: int = declare_setting(
         1024, read_count(1, 10**6), "what orderings may take in the database, in megabytes"
     )
+    pull_minutes: int = declare_setting(
+        60,
+        read_count(1, 10_080),
+        "minutes that may pass between two pages of a pull, while syncs commit",
+    )
     rendition_megabytes: int = declare_setting(
         4096,
         read_count(0, 10**6),

@@ -33,11 +33,13 @@ KEPT_STATES = 8
 @dataclass(frozen=True)
 class RosterState:
     """The state of the roster: its revision, its newest `dateLastModified`, and the instant before which tombstones may
-    have been purged."""
+    have been purged. `later_revision`: the present one, for a page of a pull that began before it: the page has the
+    records of the former revision as they are in the later one."""
 
     revision: int
     as_of: datetime
     deletions_since: datetime
+    later_revision: int | None = None
 
 
 def read_state(connection: Connection) -> RosterState:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import logging
 import threading
+from enum import Enum
 
 from sqlalchemy import Connection, Engine, delete, func, select, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
 
+from roster_service.access.roster_state import RosterState
 from roster_service.cache.ordering_statements import make_ordering_statement
+from roster_service.cache.pulls import make_pull_row
 from roster_service.db.tables import ordering_chunks, orderings, roster_state
 from roster_service.db.visibility import read_visible_set, select_whole_districts
 from roster_service.errors import make_slot_refusal
@@ -28,6 +31,14 @@ UNCHECKED_BYTES = 2**20
 MAX_ORDERINGS = 10_000
 
 _log = logging.getLogger(__name__)
+
+
+class Made(Enum):
+    """The end of an attempt to make an ordering."""
+
+    STORED = "the ordering is stored, by this worker or another one"
+    OUTDATED = "a sync has committed meanwhile"
+    REFUSED = "the database refuses the writes"
 
 
 class Orderings:
@@ -53,11 +64,10 @@ class Orderings:
         except SQLAlchemyError as error:
             _report(error)
 
-    def make(self, request: AuthorizedRequest) -> bool:
+    def make(self, request: AuthorizedRequest) -> Made:
         """Makes the ordering of the request's collection, unless another worker has made it.
 
-        Returns whether the ordering is stored: False where the roster changed meanwhile, or where the database refused
-        the writes. Raises ThrottledRequestError where the vendor has too many requests at the same time.
+        Raises ThrottledRequestError where the vendor has too many requests at the same time.
         """
         try:
             with self._engine.connect() as connection, connection.begin() as transaction:
@@ -68,11 +78,29 @@ class Orderings:
                     raise make_slot_refusal()
                 if not self._make(connection, request):
                     transaction.rollback()
-                    return False
+                    return Made.OUTDATED
         except SQLAlchemyError as error:
             _report(error)
-            return False
-        return True
+            return Made.REFUSED
+        return Made.STORED
+
+    def keep(self, request: AuthorizedRequest, state: RosterState, pull_minutes: int) -> bool:
+        """Begins or prolongs the pull of the request, whose page was read from the ordering of `state`.
+
+        Returns whether that ordering is still stored; True, with a line in the log, if the database refuses the write:
+        then a later page may be of a later revision. Raises ThrottledRequestError as `make`.
+        """
+        try:
+            with self._engine.begin() as connection:
+                admitted = _admit(connection, request)
+                if admitted is None:
+                    raise make_slot_refusal()
+                # Without an admission, no ordering is visible. The next request finds out that the token has ended.
+                row = make_pull_row(request, state, pull_minutes)
+                return not admitted or connection.scalar(row) is not None
+        except SQLAlchemyError as error:
+            _report(error)
+            return True
 
     def _make(self, connection: Connection, request: AuthorizedRequest) -> bool:
         claim = _make_row(request, 0).on_conflict_do_update(

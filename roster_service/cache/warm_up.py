@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, select
 
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.scopes import CONTENT_SCOPES, ScopeName, make_content_rights, read_scopes
-from roster_service.cache.orderings import Orderings, evict_orderings
+from roster_service.cache.orderings import Made, Orderings, evict_orderings
 from roster_service.db.tables import oauth_clients, signing_keys, vendors
 from roster_service.query.params import Params
 from roster_service.query.path_filters import PathFilter
@@ -63,7 +63,7 @@ def make_orderings(
     orderings = Orderings(ordering_engine, megabytes)
     kept = 0
     for request in wanted.values():
-        if time.monotonic() >= end or not orderings.make(request):
+        if time.monotonic() >= end or orderings.make(request) is not Made.STORED:
             break
         kept += 1
     return WarmUp(kept, len(wanted) - kept)
@@ -129,4 +129,4 @@ def _list_tokens(connection: Connection) -> list[tuple[AccessToken, str]]:
 def _list_requests(token: AccessToken, listings: Iterable[Listing]) -> Iterator[AuthorizedRequest]:
     for listing in _list_allowed(token.version, token.scope_names, listings):
         plan = make_plan(_WHOLE_COLLECTION, listing.record, token.rights, listing.path_filter, {})
-        yield AuthorizedRequest(plan, token.vendor_id, token.admission, {})
+        yield AuthorizedRequest(plan, token.vendor_id, token.client_id, token.admission, {})

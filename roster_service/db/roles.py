@@ -17,7 +17,7 @@ from sqlalchemy import URL, Connection, Engine, Table, TextClause, make_url, sel
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db import tables
-from roster_service.db.tables import ordering_chunks, orderings, rendered_records, renditions
+from roster_service.db.tables import ordering_chunks, orderings, pulls, rendered_records, renditions
 from roster_service.errors import SchemaError
 
 # The longest name in PostgreSQL, in bytes.
@@ -37,7 +37,7 @@ class Role(Enum):
 
 # The tables that the serving role reads through row-level security.
 READABLE = (*tables.ROSTER_TABLES, *tables.PART_TABLES, rendered_records, tables.visible_orgs)
-WRITABLE = (orderings, ordering_chunks)
+WRITABLE = (orderings, ordering_chunks, pulls)
 
 
 def _join_names(joined: tuple[Table, ...]) -> str:

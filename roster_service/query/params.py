@@ -32,7 +32,7 @@ class Params:
     """The query parameters of a request, with defaults filled in.
 
     `limit` and `offset` count records. `fields`: the names as the caller wrote them, blank ones too, or None for all
-    fields.
+    fields. `revision`: of the pull that the page belongs to, or None.
     """
 
     limit: int
@@ -41,6 +41,7 @@ class Params:
     sort: str | None
     descending: bool
     fields: tuple[str, ...] | None
+    revision: int | None = None
 
 
 def refuse(name: str, reason: str) -> RefusedRequestError:
@@ -61,6 +62,10 @@ def _read_number(name: str, text: str, most: int) -> int:
 MAX_OFFSET = 2**63 - 1
 
 
+# The largest revision, likewise.
+MAX_REVISION = 2**63 - 1
+
+
 def _require_length(name: str, texts: Sequence[str], longest: int) -> None:
     """Raises RefusedRequestError where the texts together have more than `longest` characters."""
     length = sum(map(len, texts))
@@ -74,6 +79,10 @@ def _read_limit(texts: Sequence[str], limits: Limits) -> int:
 
 def _read_offset(texts: Sequence[str], _limits: Limits) -> int:
     return _read_number("offset", texts[0], MAX_OFFSET)
+
+
+def _read_revision(texts: Sequence[str], _limits: Limits) -> int:
+    return _read_number("revision", texts[0], MAX_REVISION)
 
 
 def _read_filter(texts: Sequence[str], limits: Limits) -> str | None:
@@ -154,8 +163,15 @@ FIELDS = Parameter(
     "blank names, with a warning.",
     repeatable=True,
 )
+REVISION = Parameter(
+    "revision",
+    _read_revision,
+    {"type": "integer", "minimum": 0, "maximum": MAX_REVISION},
+    "The revision of the roster (`X-Roster-Revision`) that the pages are of, as the URLs in `Link` name it. Without "
+    "it, a page belongs to the pull that the client began last.",
+)
 
-COLLECTION_PARAMETERS = (LIMIT, OFFSET, FILTER, SORT, ORDER_BY, FIELDS)
+COLLECTION_PARAMETERS = (LIMIT, OFFSET, FILTER, SORT, ORDER_BY, FIELDS, REVISION)
 SINGLE_PARAMETERS = (FIELDS,)
 
 
@@ -184,6 +200,7 @@ def read_params(pairs: Sequence[tuple[str, str]], parameters: Sequence[Parameter
         sort=values.get("sort"),
         descending=values.get("orderBy", False),
         fields=values.get("fields"),
+        revision=values.get("revision"),
     )
 
 

@@ -71,13 +71,15 @@ class QueryShape:
 
 @dataclass(frozen=True)
 class Plan:
-    """A checked request. `path_ids`: (name, id) pairs from the path. `limit` and `offset` count records."""
+    """A checked request. `path_ids`: (name, id) pairs from the path. `limit` and `offset` count records. `revision`: of
+    the pull that the page belongs to; None if the request names none."""
 
     shape: QueryShape
     path_ids: tuple[tuple[str, str], ...]
     filter: TypedExpr | None
     limit: int
     offset: int
+    revision: int | None
     notices: tuple[Notice, ...]
 
 
@@ -99,6 +101,8 @@ def make_plan(
         filter=None if params.filter is None else _check_filter(params.filter, view),
         limit=params.limit,
         offset=params.offset,
+        # A first page begins a pull, so it belongs to none yet.
+        revision=params.revision if params.offset else None,
         notices=sort_notices + field_notices,
     )
 

@@ -28,12 +28,14 @@ from roster_service.query.statements import (
 class AuthorizedRequest:
     """A plan together with the vendor on whose behalf it is read.
 
-    `admission`: the call that admits the vendor in the transaction of the read. `path_values`: bound values of the
-    plan's path filter, beside the ids of the path.
+    `caller`: the id of the vendor's client, or the prefix of its API key: each has pulls of its own. `admission`: the
+    call that admits the vendor in the transaction of the read. `path_values`: bound values of the plan's path filter,
+    beside the ids of the path.
     """
 
     plan: Plan
     vendor_id: int
+    caller: str
     admission: Call
     path_values: Mapping[str, Any]
 
@@ -49,6 +51,8 @@ class AuthorizedRequest:
             "page_limit": self.plan.limit,
             "page_offset": self.plan.offset,
             "query": self.query_hash,
+            "caller": self.caller,
+            "pull_revision": self.plan.revision,
         }
 
     @cached_property

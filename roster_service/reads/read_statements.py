@@ -7,12 +7,14 @@ nothing.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 
-from sqlalchemy import CTE, ColumnElement, FromClause, LargeBinary, Select, bindparam, case, exists, func, select, true
+from sqlalchemy import CTE, ColumnElement, FromClause, Select, case, exists, func, select, true
 
 from roster_service.cache.ordering_statements import select_page_ids
+from roster_service.cache.pulls import QUERY, choose_revision, make_pull_cte
 from roster_service.cache.rendered_records import TextSource, select_rendered_text, select_texts
 from roster_service.db.tables import orderings, roster_state
 from roster_service.db.visibility import read_refusal, read_visible_set, select_whole_districts
@@ -39,29 +41,39 @@ def _make_state_cte() -> CTE:
 STATE_STATEMENT = select(*_make_state_cte().c)
 
 
+@functools.cache
+def make_collection_state_statement() -> Select[*tuple[Any, ...]]:
+    """Returns the statement that reads the state of the roster (4) and the pull that a request belongs to (4)."""
+    state, pull = _make_state_cte(), make_pull_cte()
+    return select(*state.c, *pull.c).select_from(state.outerjoin(pull, true()))
+
+
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def make_ordered_page_statement(shape: QueryShape, source: TextSource) -> Select[*tuple[Any, ...]]:
     """Returns the statement that reads a page from the ordering whose hash is bound as `query`.
 
-    Columns: the state (4), total, bytes, whether the caller sees whole districts, JSON text, number of records in it.
-    There is one row for each text, in the order of the page. `bytes` is 0 where only the count is stored. `total` is
-    NULL where nothing is stored; only then does the next column have a value. `shape`: without its sort, which the
-    statement does not depend on.
+    Columns: the state (4), the pull (4), total, bytes, whether the caller sees whole districts, JSON text, number of
+    records in it. There is one row for each text, in the order of the page. `bytes` is 0 where only the count is
+    stored. `total` is NULL where nothing is stored; only then does the next column have a value. `shape`: without its
+    sort, which the statement does not depend on.
+
+    The path filter decides the ordering, and not the texts: a page of a pull also has the records that a sync has taken
+    out of the collection since.
     """
-    state = _make_state_cte()
+    state, pull = _make_state_cte(), make_pull_cte()
+    asked = state.outerjoin(pull, true())
     is_own = (
-        (orderings.c.query == bindparam("query", type_=LargeBinary))
+        (orderings.c.query == QUERY)
         & (orderings.c.visible_set == state.c.visible_set)
-        & (orderings.c.revision == state.c.revision)
+        & (orderings.c.revision == choose_revision(state, pull))
     )
-    found = select(orderings.c.id, orderings.c.total, orderings.c.bytes).select_from(state.join(orderings, is_own))
+    found = select(orderings.c.id, orderings.c.total, orderings.c.bytes).select_from(asked.join(orderings, is_own))
     ordering = found.cte("ordering")
     ids = select_page_ids(ordering, descending=shape.descending)
     sees_districts = case((ordering.c.id.is_(None), exists(select_whole_districts())))
-    head = (*state.c, ordering.c.total, ordering.c.bytes, sees_districts)
-    return _put_beside(
-        head, state.outerjoin(ordering, true()), select_texts(shape, ids, source, backwards=shape.descending)
-    )
+    head = (*state.c, *pull.c, ordering.c.total, ordering.c.bytes, sees_districts)
+    texts = select_texts(dataclasses.replace(shape, path_filter=everything), ids, source, backwards=shape.descending)
+    return _put_beside(head, asked.outerjoin(ordering, true()), texts)
 
 
 def make_found_page_statement(shape: QueryShape, found: CTE, source: TextSource) -> Select[*tuple[Any, ...]]:

@@ -1,8 +1,7 @@
 """Reads pages and records for authorized requests: one round trip admits the caller and reads.
 
-The reader reads a page from its ordering, where one is stored. Otherwise it finds a first page and the count in one
-pass and stores only the count, because many callers read no further page. The next request for the collection makes
-the ordering.
+The reader reads a page from the ordering of its pull, or else of the present roster, which it makes where none is
+stored. A first page that shows a whole narrow collection needs none; nor does a count.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from roster_service.access.roster_state import RosterState
-from roster_service.cache.orderings import Orderings
+from roster_service.cache.orderings import Made, Orderings
+from roster_service.cache.pulls import PROLONGED_PART, Pull, read_pull, refuse_ended
 from roster_service.cache.rendered_records import list_text_sources
 from roster_service.db.round_trip import Call, RoundTrips
 from roster_service.db.visibility import NO_SLOT
@@ -26,6 +26,7 @@ from roster_service.reads.first_page import make_first_page_query
 from roster_service.reads.page import Page
 from roster_service.reads.read_statements import (
     STATE_STATEMENT,
+    make_collection_state_statement,
     make_found_page_statement,
     make_ordered_page_statement,
     make_record_statement,
@@ -33,6 +34,8 @@ from roster_service.reads.read_statements import (
 )
 
 _STATE = Call(STATE_STATEMENT, {})
+# How often a page is read again because a sync has committed meanwhile, before it is read without an ordering.
+ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -51,12 +54,31 @@ class ReadRecord:
     text: str | None
 
 
+@dataclass(frozen=True)
+class CollectionState:
+    """`shown`: the state of the roster that a page is read from; `pull`: the one that the caller is remembered with, or
+    None."""
+
+    shown: RosterState
+    pull: Pull | None
+
+    def is_remembered(self, minutes: int) -> bool:
+        """Whether the caller is remembered with the state that is shown, for long enough. `minutes`: the time for which
+        a pull is remembered at first."""
+        pull = self.pull
+        if pull is None or pull.state.revision != self.shown.revision:
+            return False
+        return pull.seconds_left > minutes * 60 * (1 - 1 / PROLONGED_PART)
+
+
 class Reader:
     """Reads pages and records for the requests of one worker."""
 
-    def __init__(self, round_trips: RoundTrips, orderings: Orderings) -> None:
+    def __init__(self, round_trips: RoundTrips, orderings: Orderings, pull_minutes: int) -> None:
+        """`pull_minutes`: how long a pull is remembered after its last page."""
         self._round_trips = round_trips
         self._orderings = orderings
+        self.pull_minutes = pull_minutes
 
     def admit(self, admission: Call) -> RosterState:
         """Admits the caller and returns the state of the roster.
@@ -77,44 +99,81 @@ class Reader:
         TEXTS.labels(source.name).inc()
         return ReadRecord(_read_state(row), row[4])
 
+    def read_collection_state(self, request: AuthorizedRequest) -> CollectionState:
+        """Admits the caller and returns the state of the roster from which the page would be read. Raises as
+        `read_page`."""
+        (row,) = self._fetch(request, Call(make_collection_state_statement(), request.values))
+        return self._read_collection_state(request, row)
+
     def read_page(self, request: AuthorizedRequest) -> ReadPage:
-        """Reads the requested page. Raises as `admit`."""
+        """Reads the requested page. Raises as `admit`, and RefusedRequestError (PULL_ENDED) where the page belongs to a
+        pull that cannot go on."""
         plan = request.plan
-        if plan.offset == 0 and is_narrow(plan):
+        if plan.offset == 0 and (plan.limit == 0 or is_narrow(plan)):
+            found = self._read_first(request)
+            if plan.limit == 0 or found.page.records == found.page.total:
+                return found
+        found_by = "ordering"
+        for _ in range(ATTEMPTS):
+            stored = self._read_ordered(request)
+            if stored.page is not None and self._keep_pull(request, stored, stored.page):
+                PAGES.labels(found_by).inc()
+                return ReadPage(stored.state.shown, stored.page)
+            if stored.page is None:
+                found_by = "new ordering"
+                if self._orderings.make(request) is Made.REFUSED:
+                    break
+        # The database refuses writes, or the roster changes all the time.
+        return self._find_page(request, sees_districts=stored.sees_districts)
+
+    def _read_first(self, request: AuthorizedRequest) -> ReadPage:
+        """Reads a first page without making an ordering. Stores the count of a collection that is not narrow."""
+        if is_narrow(request.plan):
             # Finding few records costs less than looking for their ordering.
             return self._find_page(request, sees_districts=False)
         stored = self._read_ordered(request)
         if stored.page is not None:
-            PAGES.labels("ordering").inc()
-            return ReadPage(stored.state, stored.page)
-        if plan.offset == 0 and stored.total is None:
-            found = self._find_page(request, sees_districts=stored.sees_districts)
-            self._orderings.store_total(request, found.page.total)
-            return found
-        if self._orderings.make(request):
-            stored = self._read_ordered(request)
-            if stored.page is not None:
-                PAGES.labels("new ordering").inc()
-                return ReadPage(stored.state, stored.page)
-        # The database refuses writes, or the roster changes all the time.
-        return self._find_page(request, sees_districts=stored.sees_districts)
+            return ReadPage(stored.state.shown, stored.page)
+        found = self._find_page(request, sees_districts=stored.sees_districts)
+        self._orderings.store_total(request, found.page.total)
+        return found
+
+    def _keep_pull(self, request: AuthorizedRequest, stored: _StoredCollection, page: Page) -> bool:
+        """Remembers the pull if further pages follow. Returns whether its ordering is still stored."""
+        state, plan = stored.state, request.plan
+        is_last = plan.offset + page.records >= page.total
+        if plan.limit == 0 or is_last or state.is_remembered(self.pull_minutes):
+            return True
+        return self._orderings.keep(request, state.shown, self.pull_minutes)
 
     def _read_ordered(self, request: AuthorizedRequest) -> _StoredCollection:
+        """Reads the page from its ordering. Raises RefusedRequestError (PULL_ENDED) where that is not stored any more,
+        or has records that the caller does not see any more, and the roster is of a later revision."""
         plan = request.plan
         for source in list_text_sources(plan.shape):
             statement = make_ordered_page_statement(_remove_sort(plan.shape), source)
             rows = self._fetch(request, Call(statement, request.values))
-            state, (total, size, sees_districts) = _read_state(rows[0]), rows[0][4:7]
+            state = self._read_collection_state(request, rows[0])
+            total, size, sees_districts = rows[0][8:11]
             if total is None:
-                return _StoredCollection(state, None, None, sees_districts)
+                if state.shown.later_revision is not None:
+                    raise refuse_ended("what you may see has changed, or its first page was too long ago")
+                return _StoredCollection(state, None, sees_districts)
             expected = _count_expected(plan, total)
-            page = _join(rows, 7, total)
+            page = _join(rows, 11, total)
             if page.records == expected:
                 TEXTS.labels(source.name).inc()
-                return _StoredCollection(state, page, total, sees_districts=False)
+                return _StoredCollection(state, page, sees_districts=False)
             if not size:
                 break
-        return _StoredCollection(state, None, total, sees_districts=False)
+        if state.shown.later_revision is not None:
+            raise refuse_ended("records of this page were deleted, or you may not see them any more")
+        return _StoredCollection(state, None, sees_districts=False)
+
+    def _read_collection_state(self, request: AuthorizedRequest, row: tuple[Any, ...]) -> CollectionState:
+        present = _read_state(row)
+        pull = read_pull(row[4:8], request, present)
+        return CollectionState(present if pull is None or not request.plan.offset else pull.state, pull)
 
     def _find_page(self, request: AuthorizedRequest, *, sees_districts: bool) -> ReadPage:
         """Reads the page without an ordering."""
@@ -142,15 +201,11 @@ class Reader:
 
 @dataclass(frozen=True)
 class _StoredCollection:
-    """The stored facts of a collection.
+    """The stored facts of a collection. `page`: None where the order is not stored. `sees_districts`: whether the
+    caller sees whole districts; it is only set where nothing is stored."""
 
-    `total`: None where nothing is stored. `page`: None where the order is not stored. `sees_districts`: whether the
-    caller sees whole districts; it is only set where `total` is None.
-    """
-
-    state: RosterState
+    state: CollectionState
     page: Page | None
-    total: int | None
     sees_districts: bool
 
 

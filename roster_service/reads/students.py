@@ -74,7 +74,8 @@ def find_students(reader: Reader, engine: Engine, holder: KeyHolder, params: Stu
     path_values["requested_districts"] = _find_districts(
         engine, admission, {**path_values, "vendor_id": holder.vendor_id}
     )
-    return reader.read_page(AuthorizedRequest(make_students_plan(params), holder.vendor_id, admission, path_values))
+    plan = make_students_plan(params)
+    return reader.read_page(AuthorizedRequest(plan, holder.vendor_id, holder.key_prefix, admission, path_values))
 
 
 def _find_districts(engine: Engine, admission: Call, values: dict[str, Any]) -> list[str]:
@@ -106,7 +107,7 @@ def make_students_plan(params: StudentsParams) -> Plan:
     view = make_resource_view(make_student_record(included), rights)
     is_requested = _is_requested_student if params.modified_since is None else _make_since_filter(included)
     shape = QueryShape(view, is_requested, None, False, fields)
-    return Plan(shape, path_ids=(), filter=None, limit=params.limit, offset=params.offset, notices=())
+    return Plan(shape, path_ids=(), filter=None, limit=params.limit, offset=params.offset, revision=None, notices=())
 
 
 def _require_flags(holder: KeyHolder, params: StudentsParams) -> None:

@@ -23,16 +23,20 @@ def make_etag(token: AccessToken, state: RosterState, address: str) -> str:
     scopes = ",".join(sorted(token.scope_names))
     caller_facts = (str(token.vendor_id), str(token.grant_version), scopes)
     # Another version of the service may represent the same record differently.
-    facts = (__version__, *make_state_headers(state).values(), *caller_facts, address)
+    facts = (__version__, *make_state_headers(state).values(), str(state.later_revision), *caller_facts, address)
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]
 
 
-def make_links(address: str, pairs: Sequence[tuple[str, str]], limit: int, offset: int, total: int) -> str:
+def make_links(
+    address: str, pairs: Sequence[tuple[str, str]], limit: int, offset: int, total: int, revision: int
+) -> str:
     """Returns the `Link` header (RFC 8288): next, last, first, prev, as absolute URLs with all other parameters.
 
-    `address`: the absolute URL without its query. `pairs`: the query of the request. Commas inside a URL are
-    percent-encoded, because real clients split the header on commas. The result is empty where `limit` is 0. Where the
-    query is long, it has only the first link, or none: proxies answer 502 to headers larger than their buffers.
+    `address`: the absolute URL without its query. `pairs`: the query of the request. `revision`: of the pull; the links
+    name it, so that pulls of one client at the same time do not mix; the first page begins a new pull. Commas inside a
+    URL are percent-encoded, because real clients split the header on commas. The result is empty where `limit` is 0.
+    Where the query is long, it has only the first link, or none: proxies answer 502 to headers larger than their
+    buffers.
     """
     if limit == 0:
         return ""
@@ -45,7 +49,10 @@ def make_links(address: str, pairs: Sequence[tuple[str, str]], limit: int, offse
         del offsets["next"]
     if offset == 0:
         del offsets["prev"]
-    kept = [(name, text) for name, text in pairs if name not in ("limit", "offset")]
+    kept = [(name, text) for name, text in pairs if name not in ("limit", "offset", "revision")]
     others = urlencode(kept, quote_via=quote, safe="") + "&" if kept else ""
-    links = [f'<{address}?{others}limit={limit}&offset={start}>; rel="{rel}"' for rel, start in offsets.items()]
+    pull = {start: f"&revision={revision}" if start else "" for start in offsets.values()}
+    links = [
+        f'<{address}?{others}limit={limit}&offset={start}{pull[start]}>; rel="{rel}"' for rel, start in offsets.items()
+    ]
     return next((text for text in (", ".join(links), links[0]) if len(text) <= LINK_BYTES), "")

@@ -34,7 +34,10 @@ HEADERS: Mapping[str, Any] = {
     **RATE_HEADERS,
     COUNT: {"description": "Number of records on all pages; 1 for a single record", "schema": {"type": "integer"}},
     "Link": {"description": "next, last, first, prev (RFC 8288)", "schema": {"type": "string"}},
-    "X-Roster-Revision": {"description": "Changes when a sync changes the roster", "schema": {"type": "integer"}},
+    "X-Roster-Revision": {
+        "description": "The revision of the roster; all pages of a pull have the same",
+        "schema": {"type": "integer"},
+    },
     "X-Roster-As-Of": {
         "description": "The instant for the next `dateLastModified>`",
         "schema": {"type": "string", "format": "date-time"},
@@ -56,10 +59,13 @@ FAILURES = {
     401: ("Unauthorized", "No token, or one that is no longer valid"),
     403: ("Forbidden", "The token lacks the scope"),
     404: ("NotFound", "No such record, or the caller may not see it"),
+    410: ("Gone", "The pull that the page belongs to cannot go on: begin again with the first page"),
     429: ("TooManyRequests", "Too many requests of the vendor in the window, or at the same time"),
     500: ("InternalServerError", "The service failed"),
     503: ("ServiceUnavailable", "The database is busy or unavailable; try again"),
 }
+# The statuses that only one kind of path has.
+ONLY = {404: Cardinality.SINGLE, 410: Cardinality.COLLECTION}
 NOT_MODIFIED = "NotModified"
 TAG_END = "Management"
 EVERY_RIGHT = make_content_rights(frozenset(ScopeName))
@@ -132,7 +138,7 @@ def make_api(
         if parameter.name not in NAME_TABLES:
             components.parameter(parameter.name, "query", _describe_parameter(parameter, limits))
     for status, (name, reason) in FAILURES.items():
-        components.response(name, _describe_failure(status, reason, examples["refusals"][str(status)], profile))
+        components.response(name, _describe_failure(status, reason, examples["refusals"].get(str(status), {}), profile))
     components.response(
         NOT_MODIFIED,
         {
@@ -203,7 +209,7 @@ def describe_endpoint(endpoint: Endpoint, version: Version, profile: ErrorProfil
         "304": NOT_MODIFIED,
     }
     for status, (name, _) in FAILURES.items():
-        if status != 404 or not collection:
+        if ONLY.get(status, endpoint.cardinality) is endpoint.cardinality:
             responses[str(status)] = name
     # apispec makes references of the names of components.
     parameters: list[Any] = [_describe_path_id(name, endpoint, examples["ids"]) for name in endpoint.ids]

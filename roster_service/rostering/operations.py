@@ -79,7 +79,7 @@ class PlannedRequest:
     @property
     def authorized_request(self) -> AuthorizedRequest:
         """Returns the authorized request that the reader takes."""
-        return AuthorizedRequest(self.plan, self.token.vendor_id, self.admission, {})
+        return AuthorizedRequest(self.plan, self.token.vendor_id, self.token.client_id, self.admission, {})
 
     def make_tag(self, state: RosterState) -> str:
         """Returns the entity tag of the response for a roster in this state."""
@@ -161,11 +161,11 @@ def list_parameters(endpoint: Endpoint) -> tuple[Parameter, ...]:
     return COLLECTION_PARAMETERS if endpoint.cardinality is Cardinality.COLLECTION else SINGLE_PARAMETERS
 
 
-def show_page(planned: PlannedRequest, page: Page) -> AnswerBody:
-    """Returns the body and headers for a page of a collection."""
+def show_page(planned: PlannedRequest, page: Page, revision: int) -> AnswerBody:
+    """Returns the body and headers for a page of a collection. `revision`: of the roster that the page is of."""
     plan = planned.plan
     headers = {COUNT: str(page.total), **_make_warning_headers(planned)}
-    links = make_links(planned.address.plain, planned.pairs, plan.limit, plan.offset, page.total)
+    links = make_links(planned.address.plain, planned.pairs, plan.limit, plan.offset, page.total, revision)
     if links:
         headers["Link"] = links
     head = f'{{"{planned.operation.endpoint.resource.plural}":['

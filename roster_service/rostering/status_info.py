@@ -25,6 +25,7 @@ STATUS_INFO: dict[Problem, tuple[int, str]] = {
     Problem.SELECTION_FIELD: (200, "invalid_selection_field"),
     Problem.BLANK_SELECTION: (400, "invalid_blank_selection_field"),
     Problem.UNKNOWN_RECORD: (404, "unknownobject"),
+    Problem.PULL_ENDED: (410, "unknownobject"),
     Problem.UNKNOWN_PATH: (404, "unknownobject"),
     Problem.TOO_LARGE: (400, "invaliddata"),
     Problem.RATE: (429, "server_busy"),

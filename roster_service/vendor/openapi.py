@@ -23,6 +23,7 @@ REFUSALS = {
     401: "`unauthorized`, `invalid-token`: no permission token, a wrong login, or a token that is not valid any more",
     403: "`Forbidden`: the API key is missing or not valid; `no-privilege`: what is asked for is not granted",
     405: "`method-not-allowed`: this path takes POST",
+    410: "`pull-ended`: the page belongs to a pull that cannot go on; begin again with `offset` 0",
     429: "`rate-limited`: too many requests, or too many failed logins",
     500: "`internal`: a fault of the service",
     503: "`unavailable`: the database is busy or away; try again",
@@ -74,7 +75,7 @@ def document(
     refusals = load_examples()["vendor"]["refusals"]
     for status, reason in REFUSALS.items():
         headers = ({} if status in KEYLESS else RATE_HEADERS) | (RETRY_AFTER if status in (429, 503) else {})
-        examples = {name: {"value": body} for name, body in refusals[str(status)].items()}
+        examples = {name: {"value": body} for name, body in refusals.get(str(status), {}).items()}
         responses[str(status)] = {
             "description": reason,
             "headers": headers,

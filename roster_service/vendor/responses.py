@@ -22,6 +22,7 @@ FAILURES: dict[Problem, tuple[int, str]] = {
     Problem.CREDENTIALS: (401, "unauthorized"),
     Problem.PARAMETER: (400, "bad-request"),
     Problem.RATE: (429, "rate-limited"),
+    Problem.PULL_ENDED: (410, "pull-ended"),
     Problem.UNKNOWN_PATH: (404, "not-found"),
     Problem.METHOD: (405, "method-not-allowed"),
     Problem.BUSY: (503, "unavailable"),

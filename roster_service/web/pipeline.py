@@ -60,8 +60,8 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
         planned = operation.plan(token, admission, read_address(services), path_ids)
     set_shape(planned.describe_shape)
     if _has_tag():
-        state = services.reader.admit(token.admission)
-        if request.if_none_match.contains_weak(planned.make_tag(state)):
+        state = _read_state(services, planned)
+        if state is not None and request.if_none_match.contains_weak(planned.make_tag(state)):
             return _respond_unchanged(planned, state)
     state, records = _read(services, planned)
     response = _respond(planned, state, records)
@@ -97,16 +97,27 @@ def _has_tag() -> bool:
     return bool(request.if_none_match) and not request.if_none_match.star_tag
 
 
+def _read_state(services: Services, planned: PlannedRequest) -> RosterState | None:
+    """Returns the state of the roster from which the records would be read; None for a first page whose pull is not
+    remembered: reading the page begins it."""
+    if not planned.operation.is_collection:
+        return services.reader.admit(planned.token.admission)
+    state = services.reader.read_collection_state(planned.authorized_request)
+    is_begun = planned.plan.offset > 0 or state.is_remembered(services.reader.pull_minutes)
+    return state.shown if is_begun else None
+
+
 def _read(services: Services, planned: PlannedRequest) -> tuple[RosterState, AnswerBody]:
     if planned.operation.is_collection:
         page = services.reader.read_page(planned.authorized_request)
-        return page.state, show_page(planned, page.page)
+        return page.state, show_page(planned, page.page, page.state.revision)
     record = services.reader.read_record(planned.authorized_request)
     return record.state, show_record(planned, record.text)
 
 
 def _respond(planned: PlannedRequest, state: RosterState, records: AnswerBody) -> Response:
-    if request.if_none_match.star_tag:
+    none_match = request.if_none_match
+    if none_match.star_tag or none_match.contains_weak(planned.make_tag(state)):
         return _respond_unchanged(planned, state)
     response = Response(records.body, mimetype="application/json")
     response.headers.update({**records.headers, **planned.make_headers(state)})

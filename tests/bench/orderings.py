@@ -78,7 +78,7 @@ class Bench:
         reading = make_reading_engine(url, statement_seconds=600, pool_size=2, own_sessions=True)
         writing = make_ordering_engine(url, statement_seconds=600)
         self._reader, self._plain_reader = (
-            made(RoundTrips(reading), Orderings(writing, MEGABYTES)) for made in (Reader, PlainReader)
+            made(RoundTrips(reading), Orderings(writing, MEGABYTES), 60) for made in (Reader, PlainReader)
         )
         sizes = select(enrollments.c.school_id).group_by(enrollments.c.school_id).order_by(func.count().desc())
         with self._engine.connect() as connection:
@@ -90,7 +90,7 @@ class Bench:
         params = Params(limit, offset, more.get("filter"), more.get("sort"), descending=False, fields=None)
         path_ids = dict.fromkeys(endpoint.ids, self._school)
         plan = make_plan(params, V1P1.records[endpoint.resource], self._token.rights, endpoint.path_filter, path_ids)
-        return AuthorizedRequest(plan, self._token.vendor_id, self._token.admission, {})
+        return AuthorizedRequest(plan, self._token.vendor_id, self._token.client_id, self._token.admission, {})
 
     def ask(self, path: str, limit: int, offset: int, **more: Any) -> Page:
         """A page, out of its ordering where there is one."""

@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from roster_service.access import vendors
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.credentials.signing_keys import ensure_signing_key
+from roster_service.access.roster_state import read_state
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.cache.orderings import Orderings
 from roster_service.db import tables
@@ -37,6 +38,7 @@ from .plain_pages import Question
 PATHS = {endpoint.path: endpoint for endpoint in ENDPOINTS}
 FIRST_OF_NOVEMBER = 1793491200
 SECRET_KEY = "a secret key of the tests, long enough to be one"
+PULL_MINUTES = 60
 ONLY_IDS = ("sourcedId",)
 SCOPES = tuple(Scope("v1p2", name) for name in (ScopeName.FULL, ScopeName.GUARDIANS, ScopeName.ORGS_METADATA))
 
@@ -118,8 +120,8 @@ class Questioner:
         self.ordering = make_ordering_engine(serving, statement_seconds=60)
         self.round_trips = CountingRoundTrips(self.reading)
         kept = self.ordering if keeps_orderings else self.reading
-        self.workers = [Reader(self.round_trips, Orderings(kept, 1000)) for _ in range(workers)]
-        self._tokens: dict[frozenset[str], AccessToken] = {}
+        self.workers = [Reader(self.round_trips, Orderings(kept, 1000), PULL_MINUTES) for _ in range(workers)]
+        self.tokens: dict[frozenset[str], AccessToken] = {}
 
     def close(self) -> None:
         """Closes every connection."""
@@ -130,22 +132,32 @@ class Questioner:
     def find_token(self, question: Question) -> AccessToken:
         """A token of the vendor who asks the question."""
         orgs = frozenset((*question.districts, *question.schools))
-        if orgs not in self._tokens:
+        if orgs not in self.tokens:
             with self.owner.begin() as connection:
                 number = connection.execute(select(func.count()).select_from(tables.vendors)).scalar_one()
-                self._tokens[orgs] = add_vendor(connection, f"asks-{number}", sorted(orgs))
-        return self._tokens[orgs]
+                self.tokens[orgs] = add_vendor(connection, f"asks-{number}", sorted(orgs))
+        return self.tokens[orgs]
 
     def request(
-        self, question: Question, limit: int, offset: int, fields: tuple[str, ...] | None = ONLY_IDS
+        self,
+        question: Question,
+        limit: int,
+        offset: int,
+        fields: tuple[str, ...] | None = ONLY_IDS,
+        revision: int | None = None,
     ) -> AuthorizedRequest:
         """A question, with a page of it to read."""
-        return make_request(self.find_token(question), question, limit, offset, fields)
+        return make_request(self.find_token(question), question, limit, offset, fields, revision)
 
     def ask(self, question: Question, limit: int, offset: int, worker: int = 0) -> tuple[list[str], int]:
         """(ids of the page, count of all pages), as one worker answers."""
         page = self.workers[worker].read_page(self.request(question, limit, offset)).page
         return ids_of(page), page.total
+
+    def read_revision(self) -> int:
+        """The revision of the roster."""
+        with self.owner.connect() as connection:
+            return read_state(connection).revision
 
     def count_rows(self, table: Table, *conditions: Any) -> int:
         """How many rows a table has now."""
@@ -159,14 +171,19 @@ def ids_of(page: Page) -> list[str]:
 
 
 def make_request(
-    token: AccessToken, question: Question, limit: int, offset: int, fields: tuple[str, ...] | None = ONLY_IDS
+    token: AccessToken,
+    question: Question,
+    limit: int,
+    offset: int,
+    fields: tuple[str, ...] | None = ONLY_IDS,
+    revision: int | None = None,
 ) -> AuthorizedRequest:
-    """A question of the holder of a token, with a page of it to read."""
+    """A question of the holder of a token, with a page of it to read. `revision`: of the pull, as a link names it."""
     endpoint = PATHS[question.path]
-    params = Params(limit, offset, question.filter, question.sort, question.descending, fields)
+    params = Params(limit, offset, question.filter, question.sort, question.descending, fields, revision)
     path_ids = dict.fromkeys(endpoint.ids, question.school)
     plan = make_plan(params, V1P2.records[endpoint.resource], token.rights, endpoint.path_filter, path_ids)
-    return AuthorizedRequest(plan, token.vendor_id, token.admission, {})
+    return AuthorizedRequest(plan, token.vendor_id, token.client_id, token.admission, {})
 
 
 @pytest.fixture(scope="session")

@@ -106,10 +106,11 @@ def test_an_operation_documents_its_parameters_scopes_and_refusals(
     assert in_path == {"sourcedId" if name == "sourced" else f"{name}SourcedId" for name in ids}
     assert all(parameter["required"] for parameter in parameters if parameter["in"] == "path")
     in_query = {parameter["name"] for parameter in parameters if parameter["in"] == "query"}
-    assert in_query == ({"fields"} if endpoint.single else {"limit", "offset", "filter", "sort", "orderBy", "fields"})
+    of_pages = {"limit", "offset", "filter", "sort", "orderBy", "revision"}
+    assert in_query == {"fields"} | (set() if endpoint.single else of_pages)
     alternatives = [name for choice in operation["security"] for names in choice.values() for name in names]
     assert sorted(alternatives) == sorted(f"{SCOPE_ROOT}/{version}/scope/{scope}" for scope in endpoint.scopes)
-    statuses = {"200", "304", "400", "401", "403", "429", "500", "503"} | ({"404"} if endpoint.single else set())
+    statuses = {"200", "304", "400", "401", "403", "429", "500", "503"} | ({"404"} if endpoint.single else {"410"})
     assert set(operation["responses"]) == statuses
     assert operation["summary"]
 

@@ -101,12 +101,14 @@ BEGIN
     IF NOT pg_try_advisory_xact_lock(1869767785) THEN
         RETURN;
     END IF;
+    DELETE FROM pulls pull WHERE pull.ends_at <= now();
     WITH valid AS (
         -- With the number and the bytes of the newer orderings of the same vendor.
         SELECT made.id, made.made_at, made.bytes,
             row_number() OVER own - 1 AS own_newer, sum(made.bytes) OVER own - made.bytes AS own_bytes
         FROM orderings made
         WHERE made.revision >= (SELECT state.revision FROM roster_state state)
+            OR (made.query, made.revision) IN (SELECT pull.query, pull.revision FROM pulls pull)
         WINDOW own AS (PARTITION BY made.vendor_id ORDER BY made.made_at DESC, made.id DESC)
     ), ranked AS (
         -- The bounds are filled with the newest ordering of each vendor, then with the next one of each, and so on.
@@ -455,6 +457,16 @@ CREATE TABLE public.orgs (
     CONSTRAINT ck_orgs_status CHECK ((status = ANY (ARRAY['active'::text, 'tobedeleted'::text])))
 );
 
+CREATE TABLE public.pulls (
+    caller text NOT NULL COLLATE pg_catalog."C",
+    query bytea NOT NULL,
+    revision bigint NOT NULL,
+    as_of timestamp(3) with time zone NOT NULL,
+    deletions_since timestamp(3) with time zone NOT NULL,
+    begun_at timestamp with time zone NOT NULL,
+    ends_at timestamp with time zone NOT NULL
+);
+
 CREATE UNLOGGED TABLE public.rate_hits (
     key text NOT NULL COLLATE pg_catalog."C",
     slot integer NOT NULL,
@@ -711,6 +723,9 @@ ALTER TABLE ONLY public.ordering_chunks
 ALTER TABLE ONLY public.orderings
     ADD CONSTRAINT pk_orderings PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.pulls
+    ADD CONSTRAINT pk_pulls PRIMARY KEY (caller, query, revision);
+
 ALTER TABLE ONLY public.rate_hits
     ADD CONSTRAINT pk_rate_hits PRIMARY KEY (key, slot);
 
@@ -816,6 +831,8 @@ ALTER TABLE public.orderings ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.orgs ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.pulls ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.rendered_records ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.user_agents ENABLE ROW LEVEL SECURITY;
@@ -893,6 +910,9 @@ CASE
       WHERE (seen.org_id = orgs.sourced_id))) THEN 1
     ELSE 0
 END <> 0));
+
+CREATE POLICY visible ON public.pulls USING ((EXISTS ( SELECT
+   FROM public.visible_orgs)));
 
 CREATE POLICY visible ON public.rendered_records FOR SELECT USING ((
 CASE
@@ -988,6 +1008,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.ordering_chunks TO serving_rol
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.orderings TO serving_role;
 
 GRANT SELECT ON TABLE public.orgs TO serving_role;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.pulls TO serving_role;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.rate_hits TO counters_role;
 

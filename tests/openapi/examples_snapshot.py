@@ -23,6 +23,7 @@ from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName
 from roster_service.access.throttling.limits import RosteringAllowance
 from roster_service.app import create_app
+from roster_service.cache.pulls import refuse_ended
 from roster_service.cli import demo
 from roster_service.cli.vendor_access import create_login
 from roster_service.db.embedded_server import open_embedded
@@ -140,6 +141,7 @@ class ExampleReader:
             },
             "403": {"scope": refuse(403, "/demographics", core)},
             "404": {"record": refuse(404, "/users/unknown", full)},
+            "410": {"pull": refuse(410, "/users?limit=100&offset=100&revision=0", full)},
         }
         self.ask("GET", users, 200, headers=limited)
         found["429"] = {"rate": refuse(429, "/users", limited)}
@@ -212,6 +214,8 @@ class ExampleReader:
             },
             "405": {"method": refuse(405, None, headers)},
         }
+        with patch(STUDENTS_QUERY, side_effect=refuse_ended("records of this page were deleted")):
+            found["410"] = {"pull": refuse(410, body, headers)}
         self.ask("POST", "/v1/students", 401, json=body, headers=limited)
         found["429"] = {"rate": refuse(429, body, limited)}
         with patch(STUDENTS_QUERY, side_effect=FAULT):

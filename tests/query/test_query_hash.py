@@ -38,7 +38,7 @@ def hash_of(**changed: Any) -> bytes:
     made = make_plan(
         params(**facts["params"]), facts["record"], facts["rights"], facts["path_filter"], facts["path_ids"]
     )
-    return AuthorizedRequest(made, facts["vendor_id"], facts["admission"], facts["path_values"]).query_hash
+    return AuthorizedRequest(made, facts["vendor_id"], "client", facts["admission"], facts["path_values"]).query_hash
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,7 @@ CODES = {
     401: {"unauthorisedrequest"},
     403: {"forbidden"},
     404: {"unknownobject"},
+    410: {"unknownobject"},
     429: {"server_busy"},
     500: {"internal_server_error"},
     503: {"server_busy"},

@@ -32,6 +32,7 @@ def parse(header: str) -> dict[str, list[tuple[str, str]]]:
     return links
 
 
+REVISION = 7
 # limit, offset, total -> the offset of each link.
 LINKS = [
     (100, 0, 0, {"last": 0, "first": 0}),
@@ -56,23 +57,26 @@ LINKS = [
     ("limit", "offset", "total", "offsets"), [pytest.param(*row, id=f"{row[0]}-{row[1]}-of-{row[2]}") for row in LINKS]
 )
 def test_links_of_a_window(limit: int, offset: int, total: int, offsets: dict[str, int]) -> None:
-    links = parse(make_links(ADDRESS, [], limit, offset, total))
+    links = parse(make_links(ADDRESS, [("revision", "6")], limit, offset, total, REVISION))
     assert {relation: int(dict(pairs)["offset"]) for relation, pairs in links.items()} == offsets
     assert list(links) == [relation for relation in ("next", "last", "first", "prev") if relation in offsets]
     assert all(dict(pairs)["limit"] == str(limit) for pairs in links.values())
+    # A first page begins a new pull.
+    named = {relation: dict(pairs).get("revision") for relation, pairs in links.items()}
+    assert named == {relation: str(REVISION) if start else None for relation, start in offsets.items()}
 
 
 def test_links_keep_the_other_parameters_in_their_order() -> None:
     pairs = [("fields", "a,b"), ("limit", "1"), ("filter", "x='ü' OR y~'&=+%#'"), ("offset", "0"), ("fields", "c")]
-    link = parse(make_links(ADDRESS, pairs, 1, 0, 9))["next"]
-    assert link == [pairs[0], pairs[2], pairs[4], ("limit", "1"), ("offset", "1")]
+    link = parse(make_links(ADDRESS, pairs, 1, 0, 9, REVISION))["next"]
+    assert link == [pairs[0], pairs[2], pairs[4], ("limit", "1"), ("offset", "1"), ("revision", str(REVISION))]
 
 
 @settings(max_examples=200, deadline=None, derandomize=True, database=None)
 @given(text=st.text(), limit=st.integers(1, 50), offset=st.integers(0, 200), total=st.integers(0, 150))
 def test_links_survive_any_parameter_and_lead_where_they_say(text: str, limit: int, offset: int, total: int) -> None:
     """The header splits on commas; `next` goes on where this page ends, and `last` holds the last record."""
-    header = make_links(ADDRESS, [("filter", text)], limit, offset, total)
+    header = make_links(ADDRESS, [("filter", text)], limit, offset, total, REVISION)
     assert header.isascii()
     links = {relation: dict(pairs) for relation, pairs in parse(header).items()}
     assert header.count(",") == len(links) - 1
@@ -106,6 +110,7 @@ CHANGES = [
     pytest.param({}, {"as_of": STATE.deletions_since}, id="another-newest-stamp"),
     pytest.param({}, {"deletions_since": STATE.as_of}, id="another-purge"),
     pytest.param({"vendor_id": 17}, {"revision": 7}, id="17"),
+    pytest.param({}, {"later_revision": 8}, id="a-sync-within-a-pull"),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,10 +45,9 @@ class Served:
         return account
 
 
-@pytest.fixture(scope="session")
-def served(make_database: Callable[[], str]) -> Iterator[Served]:
-    """The application."""
-    url = make_database()
+@contextmanager
+def open_served(url: str) -> Iterator[Served]:
+    """An application on an empty database, with both small exports loaded."""
     engine = make_engine(url)
     for feed, folder in FEEDS.items():
         load(engine, feed, EXPORTS / folder)
@@ -55,6 +55,13 @@ def served(make_database: Callable[[], str]) -> Iterator[Served]:
     yield Served(app, VendorClient(app), engine, url)
     engine.dispose()
     close_app(app)
+
+
+@pytest.fixture(scope="session")
+def served(make_database: Callable[[], str]) -> Iterator[Served]:
+    """The application. No test changes its roster."""
+    with open_served(make_database()) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,8 @@
-"""The tables of orderings: the ids of a collection in their order, for one set of visible orgs and one revision.
+"""The tables of orderings, which are the ids of a collection in their order, for one set of visible orgs and one
+revision; and of the pulls that read them page by page.
 
-Both are UNLOGGED: after a crash, the next request for an ordering makes it again.
+Orderings are UNLOGGED: after a crash, the next request for an ordering makes it again. Pulls survive a crash, so that a
+pull whose ordering is lost is refused instead of going on in another one.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Column, Identity, Integer, LargeBinary, Table, UniqueConstraint, text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 
-from roster_service.db.tables.base import CText, CTexts, metadata
+from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
 
 orderings = Table(
     "orderings",
@@ -37,4 +39,22 @@ ordering_chunks = Table(
     Column("number", Integer, primary_key=True),
     Column("ids", CTexts, nullable=False),
     prefixes=["UNLOGGED"],
+)
+
+# A pull: the requests of one caller for the pages of a collection, all in the ordering of one revision.
+pulls = Table(
+    "pulls",
+    metadata,
+    # The id of an OAuth client, or the prefix of an API key.
+    Column("caller", CText, primary_key=True),
+    # As in orderings.
+    Column("query", LargeBinary, primary_key=True),
+    # The state of the roster at the first page.
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    Column("as_of", Stamp, nullable=False),
+    Column("deletions_since", Stamp, nullable=False),
+    # The last time at which the caller began this pull: of several, a request without a revision means the newest.
+    Column("begun_at", TIMESTAMP(timezone=True), nullable=False),
+    # When it ends, unless the caller asks for another page before.
+    Column("ends_at", TIMESTAMP(timezone=True), nullable=False),
 )

@@ -1,0 +1,134 @@
+"""Pulls over HTTP, with a sync between every two pages: every record of the first page's collection comes once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+
+from roster_service.db import tables
+from sync_scripts.engine.load import Options, load
+from tests.extent import examples
+from tests.sync.export_changes import both, column, without_rows
+
+from .client import VERSIONS, RosterClient
+from .conftest import EXPORTS, FEEDS, Served
+
+PULLS = examples(3, 20, 200)
+QUERY = {"limit": "5", "filter": "status='active'"}
+GONE = "spr-student-4"
+Sync = Callable[[], None]
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def own(make_served: Callable[..., Served]) -> Served:
+    """An application whose roster changes."""
+    return make_served()
+
+
+@pytest.fixture
+def sync(own: Served, tmp_path: Path) -> Sync:
+    """Loads in turn an export without a student and all that is theirs, and the whole one."""
+    folders = [Path(shutil.copytree(EXPORTS / FEEDS["springfield"], tmp_path / name)) for name in ("fewer", "whole")]
+    both(
+        without_rows("users", GONE),
+        without_rows("demographics", GONE),
+        without_rows("enrollments", "spr-enr-04"),
+        column("users", "phone", "1"),
+    )(folders[0])
+    turns = iter(folders * 10**6)
+
+    def load_next() -> None:
+        load(own.engine, "springfield", next(turns), options=Options(allow_mass_delete=True))
+
+    return load_next
+
+
+def read_by_offset(client: RosterClient, version: str, path: str, token: str, sync: Sync) -> Iterator[list[str]]:
+    """The ids of each page, as the loop of the documentation asks for them."""
+    offset, total = 0, 1
+    while offset < total:
+        answer = client.call(version, path, QUERY | {"offset": str(offset)}, bearer=token)
+        total = answer.total
+        yield answer.ids
+        offset += 5
+        sync()
+
+
+def read_by_link(client: RosterClient, version: str, path: str, token: str, sync: Sync) -> Iterator[list[str]]:
+    """The ids of each page, by `next`. Before each page, another consumer of the same client begins a pull."""
+    answer = client.call(version, path, QUERY, bearer=token)
+    yield answer.ids
+    while "next" in answer.links:
+        sync()
+        client.call(version, path, QUERY, bearer=token)
+        answer = client.follow(version, answer.links["next"], bearer=token)
+        yield answer.ids
+
+
+@pytest.mark.parametrize("read", [read_by_offset, read_by_link])
+def test_a_pull_has_every_record_once(
+    own: Served, sync: Sync, version: str, read: Callable[..., Iterator[list[str]]]
+) -> None:
+    token = own.client.token(version)
+    for number in range(PULLS):
+        path = ("/users", "/students", "/enrollments")[number % 3]
+        expected = own.client.call(version, path, QUERY | {"limit": "1000"}, bearer=token).ids
+        found = [identifier for page in read(own.client, version, path, token, sync) for identifier in page]
+        assert found == expected
+
+
+def test_a_pull_keeps_the_state_of_its_first_page(own: Served, sync: Sync, version: str) -> None:
+    """And shows its records as they are now."""
+    token = own.client.token(version)
+    state = ("X-Total-Count", "X-Roster-Revision", "X-Roster-As-Of", "X-Roster-Deletions-Since")
+    first = own.client.call(version, "/students", {"limit": "1"}, bearer=token)
+    sync()
+    pages = ({"limit": "1", "offset": str(offset)} for offset in range(1, first.total))
+    later = [own.client.call(version, "/students", page, bearer=token) for page in pages]
+    for page in later:
+        assert {name: page.headers[name] for name in state} == {name: first.headers[name] for name in state}
+    assert {page.records[0]["status"] for page in later} == {"active", "tobedeleted"}
+    begun = own.client.call(version, "/students", {"limit": "1"}, bearer=token)
+    assert begun.headers["X-Roster-Revision"] != first.headers["X-Roster-Revision"]
+
+
+def test_a_page_of_a_pull_has_another_entity_tag_after_a_sync(own: Served, sync: Sync, version: str) -> None:
+    token = own.client.token(version)
+    own.client.call(version, "/users", {"limit": "2"}, bearer=token)
+    page = {"limit": "2", "offset": "2"}
+    tag = own.client.call(version, "/users", page, bearer=token).headers["ETag"]
+    same = own.client.call(version, "/users", page, bearer=token, headers={"If-None-Match": tag})
+    assert same.status == 304
+    sync()
+    changed = own.client.call(version, "/users", page, bearer=token, headers={"If-None-Match": tag})
+    assert changed.status == 200
+
+
+def test_a_pull_that_cannot_go_on_is_refused(own: Served, sync: Sync, version: str) -> None:
+    """Its time is over, its ordering is lost, or a record of the page is."""
+    token = own.client.token(version)
+    for lost in ("its time", "its ordering", "a record"):
+        first = own.client.call(version, "/users", {"limit": "2", "sort": "sourcedId"}, bearer=token)
+        sync()
+        with own.engine.begin() as connection:
+            if lost == "its time":
+                connection.execute(tables.pulls.delete())
+            elif lost == "its ordering":
+                connection.execute(tables.orderings.delete())
+            else:
+                identifier = own.client.call(version, "/users", {"limit": "1"}, bearer=token).ids[0]
+                roles = update(tables.user_roles).where(tables.user_roles.c.user_id > identifier)
+                connection.execute(roles.values(org_id="nowhere"))
+                connection.execute(tables.rendered_records.delete())
+        answer = own.client.follow(version, first.links["next"], bearer=token)
+        assert (answer.status, answer.minor) == (410, "unknownobject"), lost
+        assert "begin again with the first page" in answer.description

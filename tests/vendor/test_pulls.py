@@ -1,0 +1,66 @@
+"""Pulls of students, with a sync between every two pages."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from roster_service.db import tables
+from sync_scripts.engine.load import Options, load
+from tests.contract.conftest import EXPORTS, FEEDS
+from tests.sync.export_changes import both, without_rows
+
+from .conftest import Served, open_served
+
+GONE = "spr-student-4"
+BODY = {"districtlea": "17-0042", "limit": 2}
+
+
+@pytest.fixture
+def own(make_database: Callable[[], str]) -> Iterator[Served]:
+    """An application whose roster changes."""
+    with open_served(make_database()) as made:
+        yield made
+
+
+@pytest.fixture
+def lose_a_student(own: Served, tmp_path: Path) -> Callable[[], None]:
+    """Loads an export without a student and all that is theirs."""
+    folder = Path(shutil.copytree(EXPORTS / FEEDS["springfield"], tmp_path / "fewer"))
+    both(without_rows("users", GONE), without_rows("demographics", GONE), without_rows("enrollments", "spr-enr-04"))(
+        folder
+    )
+
+    def load_fewer() -> None:
+        load(own.engine, "springfield", folder, options=Options(allow_mass_delete=True))
+
+    return load_fewer
+
+
+def test_a_pull_has_every_student_once(own: Served, lose_a_student: Callable[[], None]) -> None:
+    account = own.add(grants={"spr-district": ()})
+    token = own.client.token(account)
+    expected = own.client.students(account, token, BODY | {"limit": 100}).ids
+    page = own.client.students(account, token, BODY)
+    found, revision = page.ids, page.headers["X-Roster-Revision"]
+    lose_a_student()
+    while "nextOffset" in page.json:
+        page = own.client.students(account, token, BODY | {"offset": page.json["nextOffset"]})
+        assert (page.json["total"], page.headers["X-Roster-Revision"]) == (len(expected), revision)
+        found += page.ids
+    assert GONE in found
+    assert found == expected
+
+
+def test_a_pull_that_cannot_go_on_is_refused(own: Served, lose_a_student: Callable[[], None]) -> None:
+    account = own.add(grants={"spr-district": ()})
+    token = own.client.token(account)
+    page = own.client.students(account, token, BODY)
+    lose_a_student()
+    with own.engine.begin() as connection:
+        connection.execute(tables.orderings.delete())
+    refused = own.client.students(account, token, BODY | {"offset": page.json["nextOffset"]})
+    assert refused.outcome == (410, "pull-ended")
