@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from oneroster_filter import Expr, check, parse, to_text
+from oneroster_filter import Dialect, Expr, ExtraOperator, any_of, check, parse, to_text
 
 from tests.extent import examples
 
@@ -200,6 +200,17 @@ def test_means(request: pytest.FixtureRequest, back_end: str, cases: list[tuple[
     chosen = choose(PEOPLE, [check(parse(text), TYPES) for text, _ in cases])
 
     assert [(text, set(places)) for (text, _), places in zip(cases, chosen, strict=True)] == cases
+
+
+@pytest.mark.parametrize("back_end", ["by_model", *BACK_ENDS])
+def test_an_operator_that_stands_for_an_or_means_the_same_inside_an_and(
+    request: pytest.FixtureRequest, back_end: str
+) -> None:
+    choose: Choose = request.getfixturevalue(back_end)
+    is_in = ExtraOperator("in", lambda field, value: any_of(*(field == item for item in value.split(","))))
+    expr = Dialect(operators=[is_in]).parse("status in 'tobedeleted,active' AND grades='09'")
+
+    assert choose(PEOPLE, [check(expr, TYPES)]) == [[0]]
 
 
 @pytest.mark.parametrize("back_end", BACK_ENDS)
