@@ -93,8 +93,8 @@ def main() -> None:
         found: dict[str, object] = {}
         for scheme in ("light", "dark"):
             found |= look(browser, url, Path(folder), scheme)
-        for version, operation in (("v1p1", "getAllUsers"), ("v1p2", "getAllOrgs")):
-            page = browser.new_page()
+        for version, operation, scheme in (("v1p1", "getAllUsers", "light"), ("v1p2", "getAllOrgs", "dark")):
+            page = browser.new_context(color_scheme=scheme).new_page()
             page.goto(f"{url}/docs/reference/{version}", wait_until="networkidle")
             authorize(page, {"client_id_clientCredentials": client_id, "client_secret_clientCredentials": secret})
             tag = operation.removeprefix("getAll") + "Management"
