@@ -29,7 +29,7 @@ def ask(url: str, headers: dict[str, str], body: bytes | None = None) -> Any:
 
 
 def check(root: str, demo: dict[str, str]) -> None:
-    """Asks for a token and with it for the schools, and logs in as the vendor."""
+    """Asks for a token and with it for the schools, logs in as the vendor, and reads a guide and the reference."""
     login = b64encode(f"{demo['client_id']}:{demo['client_secret']}".encode()).decode()
     form = {"grant_type": "client_credentials", "scope": "v1p2/roster.readonly"}
     token = ask(f"{root}/oauth/token", {"Authorization": f"Basic {login}"}, urlencode(form).encode())["access_token"]
@@ -38,6 +38,9 @@ def check(root: str, demo: dict[str, str]) -> None:
     account = json.dumps({"email": demo["email"], "password": demo["password"]}).encode()
     headers = {"x-api-key": demo["api_key"], "Content-Type": "application/json"}
     assert ask(f"{root}/v1/login", headers, account)["token"]
+    for path in ("/docs/rostering", "/docs/reference"):
+        with urlopen(root + path) as page:
+            assert b"<h1" in page.read()
 
 
 def main(roster: str) -> None:
