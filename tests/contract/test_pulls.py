@@ -17,7 +17,7 @@ from tests.sync.export_changes import both, column, without_rows
 from .client import VERSIONS, RosterClient
 from .conftest import EXPORTS, FEEDS, Served
 
-PULLS = examples(3, 20, 200)
+PULLS = examples(2, 6, 200)
 QUERY = {"limit": "5", "filter": "status='active'"}
 GONE = "spr-student-4"
 Sync = Callable[[], None]

@@ -185,7 +185,7 @@ EDITS: dict[str, tuple[Bend, str]] = {
     "a row more": (with_row("demographics", sourcedId="spr-student-4"), "is not what was held"),
     "a broken row": (raw("users.csv", lambda data: data + b'"'), "is not what was held"),
     "another mode": (declared("demographics", "delta"), "is not what was held"),
-    "a file less": (without_file("demographics.csv"), "demographics.csv: is missing"),
+    "a file less": (without_file("demographics.csv"), "is not what was held"),
 }
 
 
