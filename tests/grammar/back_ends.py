@@ -53,8 +53,9 @@ TEXT_COLUMNS = {
 KEYS = {
     "sqlite": {name: f"json_extract(users.extra, '$.\"{name}\"')" for name in ("tier", "2nd-name")},
     "postgresql": {name: f"users.extra ->> '{name}'" for name in ("tier", "2nd-name")},
+    "mariadb": {name: f"JSON_VALUE(users.extra, '$.\"{name}\"')" for name in ("tier", "2nd-name")},
 }
-PARAMSTYLE = {"sqlite": "qmark", "postgresql": "format"}
+PARAMSTYLE = {"sqlite": "qmark", "postgresql": "format", "mariadb": "format"}
 
 
 def choose_by_text(connection: sa.Connection, collation: str) -> Choose:

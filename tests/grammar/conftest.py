@@ -6,6 +6,7 @@ import pytest
 import sqlalchemy as sa
 from oneroster_filter import add_sqlite_functions
 
+from .mariadb import open_mariadb, require_mariadb
 from .samples import METADATA
 
 
@@ -28,6 +29,15 @@ def postgresql(server_url: str) -> Iterator[sa.Connection]:
         METADATA.create_all(connection)
         yield connection
     engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[sa.Connection]:
+    """A connection to MariaDB, with empty tables."""
+    require_mariadb()
+    with open_mariadb() as engine, engine.connect() as connection:
+        METADATA.create_all(connection)
+        yield connection
 
 
 @pytest.fixture(scope="session")

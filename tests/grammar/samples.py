@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from hypothesis import strategies as st
 from oneroster_filter import OPERATORS, Clause, Expr, FieldType, FieldTypes, Kind, Operator, Through, all_of, any_of
-from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects import mysql, postgresql
 
 TYPES = FieldTypes(
     {
@@ -34,12 +34,12 @@ TEXT_LIST = sa.JSON().with_variant(postgresql.ARRAY(sa.Text()), "postgresql")
 USERS = sa.Table(
     "users",
     METADATA,
-    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("status", sa.Text),
     sa.Column("role", sa.Text),
     sa.Column("family_name", sa.Text),
     sa.Column("enabled", sa.Boolean),
-    sa.Column("modified", sa.DateTime(timezone=True)),
+    sa.Column("modified", sa.DateTime(timezone=True).with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")),
     sa.Column("born", sa.Date),
     sa.Column("grades", TEXT_LIST),
     sa.Column("class_id", sa.Text),

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oneroster_filter import Dialect, Expr, ExtraOperator, any_of, check, parse, to_text
 
-from tests.extent import examples
+from tests.extent import EXTENT, Extent, examples
 
 from . import back_ends, model
 from .back_ends import Choose
@@ -44,6 +44,16 @@ def by_text_on_sqlite(sqlite: sa.Connection) -> Choose:
 @pytest.fixture(scope="session")
 def by_text_on_postgresql(postgresql: sa.Connection, collation: str) -> Choose:
     return back_ends.choose_by_text(postgresql, collation)
+
+
+@pytest.fixture(scope="session")
+def by_sqlalchemy_on_mariadb(mariadb: sa.Connection) -> Choose:
+    return back_ends.choose_by_sqlalchemy(mariadb, "")
+
+
+@pytest.fixture(scope="session")
+def by_text_on_mariadb(mariadb: sa.Connection) -> Choose:
+    return back_ends.choose_by_text(mariadb, "")
 
 
 @pytest.fixture(scope="session")
@@ -87,6 +97,7 @@ BACK_ENDS = (
     "by_polars",
     "by_django_on_sqlite",
     "by_django_on_postgresql",
+    *(("by_sqlalchemy_on_mariadb", "by_text_on_mariadb") if EXTENT is Extent.ALL else ()),
 )
 
 
