@@ -154,7 +154,7 @@ def test_an_org_of_another_feed_in_a_delta_is_rejected_alone(
 def test_a_delta_into_an_empty_roster(engine: Engine, springfield: Path) -> None:
     """Nothing is there for its rows to name."""
     alone(only("enrollments", "spr-enr-01"), only("orgs", "spr-district"))(springfield)
-    report = load(engine, "feed", springfield)
+    report = load(engine, "feed", springfield, options=Options(allow_mass_delete=True))
     assert (report.counts["orgs"].added, report.counts["enrollments"].refused) == (1, 1)
     assert set(snapshot(engine, tables.enrollments)) == set()
 
