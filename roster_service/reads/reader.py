@@ -133,6 +133,7 @@ class Reader:
             return self._find_page(request, sees_districts=False)
         stored = self._read_ordered(request)
         if stored.page is not None:
+            PAGES.labels("ordering").inc()
             return ReadPage(stored.state.shown, stored.page)
         found = self._find_page(request, sees_districts=stored.sees_districts)
         self._orderings.store_total(request, found.page.total)

@@ -88,6 +88,8 @@ PAGES: list[Any] = [
     pytest.param("?limit=2&filter=email='nobody'", "no ordering", id="few-records"),
     pytest.param("?limit=2&filter=familyName!='a'", "new ordering", id="first-page"),
     pytest.param("?limit=2&filter=familyName!='a'&offset=2", "ordering", id="second-page"),
+    pytest.param("?limit=0", "no ordering", id="a-count"),
+    pytest.param("?limit=0", "ordering", id="the-same-count"),
 ]
 
 
