@@ -49,8 +49,8 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
 
     Raises RefusedRequestError for the token (401), the vendor's rate (429), the version of the token (400), its scopes
     (403), the parameters (400), the vendor's requests at the same time (429), and a record that does not exist (404),
-    in this order; another method than GET was refused before. One round trip admits the client and reads, in one
-    transaction, so a token that has ended reads nothing.
+    in this order; 410 where the pull of a page cannot go on. Another method than GET was refused before. One round trip
+    admits the client and reads, in one transaction, so a token that has ended reads nothing.
     """
     token = services.tokens.read(read_bearer(request.headers.get("Authorization", "")))
     set_requesting_vendor(token.vendor_id, token.client_id)
