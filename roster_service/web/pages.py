@@ -82,5 +82,5 @@ def make_page(
 
 
 def _link(path: str, text: str) -> str:
-    current = ' aria-current="page"' if request.path.rstrip("/").startswith(path) else ""
+    current = ' aria-current="page"' if f"{request.path}/".startswith(f"{path}/") else ""
     return f'<a href="{path}"{current}>{text}</a>'

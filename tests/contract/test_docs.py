@@ -328,6 +328,12 @@ def test_there_is_no_other_page(client: RosterClient, path: str) -> None:
     assert client.fetch(path).status == 404
 
 
+@pytest.mark.parametrize(("path", "current"), [("/docs/vendor/", ["/docs/vendor"]), ("/docs/vendors.md", [])])
+def test_the_navigation_marks_the_page_that_is_shown(client: RosterClient, path: str, current: list[str]) -> None:
+    page = client.fetch(path, headers={"Accept": "text/html"}).body.decode()
+    assert re.findall('href="([^"]*)" aria-current="page"', page) == current
+
+
 def test_the_reference_shows_each_document(client: RosterClient) -> None:
     shown = {name: client.fetch(f"/docs/reference/{name}").body.decode() for name in ("v1p1", "v1p2", "vendor")}
     documents = {name: re.findall('data-document="([^"]*)"', page) for name, page in shown.items()}
