@@ -12,6 +12,8 @@ from typing import Any
 from sqlalchemy import Connection, Text, case, func, literal_column, select, update
 
 from roster_service.db import tables
+from roster_service.db.actors import Actor
+from roster_service.db.changes import State, Subject, Verb, recorded
 from roster_service.db.sync_lock import try_sync_lock
 from roster_service.errors import CommandError
 
@@ -64,7 +66,7 @@ def _make_restore_step() -> int:
     return MIN_RESTORE_STEP + secrets.randbelow(RESTORE_STEPS_END - MIN_RESTORE_STEP)
 
 
-def advance_restored_state(connection: Connection) -> RosterState:
+def advance_restored_state(connection: Connection, actor: Actor) -> RosterState:
     """Gives a roster that was restored from a backup a revision that it never had, and returns the new state.
 
     Entity tags, caches of workers, orderings and rendered records belong to a revision, so none of the time before the
@@ -80,7 +82,12 @@ def advance_restored_state(connection: Connection) -> RosterState:
         revision=state.revision + _make_restore_step(), server=_SERVER, as_of=stamp, deletions_since=stamp
     )
     found = moved.returning(state.revision, state.as_of, state.deletions_since)
-    return RosterState(*connection.execute(found).one())
+
+    def read_revision() -> State:
+        return {"revision": connection.scalar(select(state.revision))}
+
+    with recorded(connection, actor, Verb.DB_RESTORED, Subject("service", "database"), read_revision):
+        return RosterState(*connection.execute(found).one())
 
 
 def format_instant(instant: datetime) -> str:

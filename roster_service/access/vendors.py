@@ -1,11 +1,13 @@
-"""Vendors, their grants and their OAuth clients, as the `roster` command adds, lists and changes them.
+"""Vendors, their grants and their OAuth clients, as operators add, list and change them.
 
-The functions work on a connection that the caller commits.
+The functions work on a connection that the caller commits. Each change needs an actor, and is one row of the change
+log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -13,12 +15,22 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from roster_service.access.credentials.api_keys import Allowance
-from roster_service.access.credentials.secrets import CLIENT_SECRET_PREFIX, hash_secret, make_client_id, make_secret
+from roster_service.access.credentials.api_keys import Allowance, IssuedKey, issue_key, rotate_key
+from roster_service.access.credentials.passwords import set_password
+from roster_service.access.credentials.secrets import (
+    CLIENT_SECRET_PREFIX,
+    hash_secret,
+    make_client_id,
+    make_password,
+    make_secret,
+)
+from roster_service.access.email_address import normalize_email, read_email
 from roster_service.access.org_list import DISTRICT, SCHOOL, find_org
 from roster_service.access.scopes import Scope, read_scopes
 from roster_service.access.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
-from roster_service.db.tables import oauth_clients, orgs, vendor_grants, vendors, visible_orgs
+from roster_service.db.actors import Actor
+from roster_service.db.changes import State, Subject, Verb, recorded
+from roster_service.db.tables import api_keys, oauth_clients, orgs, vendor_grants, vendors, visible_orgs
 from roster_service.db.visible_orgs import refresh_visible_orgs
 from roster_service.errors import CommandError
 from roster_service.schemas.flags import PermissionFlag
@@ -70,23 +82,59 @@ class Credentials:
     scopes: tuple[str, ...]
 
 
-def add_vendor(connection: Connection, email: str, name: str) -> Vendor:
-    """Adds a vendor without grants. Raises CommandError if the e-mail is not an address, or is taken."""
-    address = email.strip().lower()
-    if address.count("@") != 1 or any(part == "" for part in address.split("@")):
-        raise CommandError(f"{email!r} is no e-mail address")
-    added = connection.execute(
-        upsert(vendors).values(email=address, name=name).on_conflict_do_nothing().returning(vendors.c.id)
-    ).one_or_none()
-    if added is None:
-        raise CommandError(f"there is a vendor {address} already")
-    refresh_visible_orgs(connection, added.id)
-    return find_vendor(connection, address)
+@dataclass(frozen=True)
+class Login:
+    """A new API key, its prefix, and the password that was made; None if the operator has given the password."""
+
+    prefix: str
+    api_key: str
+    password: str | None
+
+
+def _recorded(connection: Connection, actor: Actor, verb: Verb, email: str) -> AbstractContextManager[None]:
+    """Records the change of a vendor that the block makes."""
+    address = normalize_email(email)
+    return recorded(connection, actor, verb, Subject.of_vendor(address), lambda: _read_state(connection, address))
+
+
+def _read_state(connection: Connection, email: str) -> State:
+    """Reads what the change log may tell of a vendor."""
+    found = next((vendor for vendor in list_vendors(connection) if vendor.email == email), None)
+    if found is None:
+        return None
+    keys = select(api_keys.c.prefix, api_keys.c.expires_at).where(api_keys.c.vendor_id == found.id)
+    return {
+        "name": found.name,
+        "enabled": found.enabled,
+        "grants": [[item.district_id, item.school_id] for item in found.grants],
+        "flags": list(found.flags),
+        "limits": asdict(found.allowance) | {f"rostering_{key}": it for key, it in asdict(found.rostering).items()},
+        "keys": {row.prefix: row.expires_at and row.expires_at.isoformat() for row in connection.execute(keys)},
+    }
+
+
+def add_vendor(connection: Connection, actor: Actor, email: str, name: str, password: str | None = None) -> Login:
+    """Adds a vendor without grants, with an API key and a password. `password`: None to make one.
+
+    Raises CommandError if the e-mail is not an address, or is taken, or the password is too short or too long.
+    """
+    address = read_email(email)
+    with _recorded(connection, actor, Verb.VENDOR_ADD, address):
+        added = connection.execute(
+            upsert(vendors).values(email=address, name=name).on_conflict_do_nothing().returning(vendors.c.id)
+        ).one_or_none()
+        if added is None:
+            raise CommandError(f"there is a vendor {address} already")
+        refresh_visible_orgs(connection, added.id)
+        made = make_password()
+        set_password(connection, added.id, made if password is None else password)
+        key = issue_key(connection, added.id)
+    return Login(key.prefix, key.api_key, made if password is None else None)
 
 
 def find_vendor(connection: Connection, email: str) -> Vendor:
     """Returns the vendor with this e-mail. Raises CommandError if there is none."""
-    found = [vendor for vendor in list_vendors(connection) if vendor.email == email.strip().lower()]
+    found = [vendor for vendor in list_vendors(connection) if vendor.email == normalize_email(email)]
     if not found:
         raise CommandError(f"there is no vendor {email}; `roster vendor list` shows all")
     return found[0]
@@ -120,29 +168,52 @@ def list_vendors(connection: Connection) -> list[Vendor]:
     ]
 
 
-def grant(connection: Connection, email: str, district: str, schools: Sequence[str]) -> Vendor:
-    """Grants a vendor a district, or only the schools `schools` of it. Older tokens of the vendor end.
+def grant(
+    connection: Connection,
+    actor: Actor,
+    email: str,
+    district: str | None,
+    schools: Sequence[str],
+    flags: Sequence[PermissionFlag] = (),
+) -> Vendor:
+    """Grants a vendor a district, or only the schools `schools` of it, and permission flags. `district`: None to grant
+    flags alone. Older tokens of the vendor end.
 
     `district` and `schools` are sourcedIds, identifiers or unique names. Raises CommandError for an unknown vendor,
     district or school, and for a school of another district.
     """
-    vendor = find_vendor(connection, email)
-    district_id = find_org(connection, district, DISTRICT, None)
-    wanted: list[str | None] = [find_org(connection, school, SCHOOL, district_id) for school in schools]
-    for school_id in wanted or [None]:
-        row = {"vendor_id": vendor.id, "district_id": district_id, "school_id": school_id}
-        connection.execute(upsert(vendor_grants).values(row).on_conflict_do_nothing())
-    invalidate_tokens(connection, vendor.id)
+    with _recorded(connection, actor, Verb.VENDOR_GRANT, email):
+        vendor = find_vendor(connection, email)
+        if district is not None:
+            district_id = find_org(connection, district, DISTRICT, None)
+            wanted: list[str | None] = [find_org(connection, school, SCHOOL, district_id) for school in schools]
+            for school_id in wanted or [None]:
+                row = {"vendor_id": vendor.id, "district_id": district_id, "school_id": school_id}
+                connection.execute(upsert(vendor_grants).values(row).on_conflict_do_nothing())
+        _set_flags(connection, vendor, {*vendor.flags, *flags})
+        invalidate_tokens(connection, vendor.id)
     return find_vendor(connection, email)
 
 
-def revoke(connection: Connection, email: str, district: str) -> Vendor:
-    """Revokes every grant of a district and its schools. Older tokens of the vendor end.
+def revoke(
+    connection: Connection, actor: Actor, email: str, district: str | None, flags: Sequence[PermissionFlag] = ()
+) -> Vendor:
+    """Revokes every grant of a district and its schools, and permission flags. `district`: None to revoke flags alone.
+    Older tokens of the vendor end.
 
     `district` is a sourcedId, an identifier or a unique name. Raises CommandError if the vendor has no grant of the
     district.
     """
-    vendor = find_vendor(connection, email)
+    with _recorded(connection, actor, Verb.VENDOR_REVOKE, email):
+        vendor = find_vendor(connection, email)
+        if district is not None:
+            _revoke_district(connection, vendor, district)
+        _set_flags(connection, vendor, {*vendor.flags} - {*flags})
+        invalidate_tokens(connection, vendor.id)
+    return find_vendor(connection, email)
+
+
+def _revoke_district(connection: Connection, vendor: Vendor, district: str) -> None:
     known = [item.district_id for item in vendor.grants]
     # The roster may no longer have the district.
     district_id = district if district in known else find_org(connection, district, DISTRICT, None)
@@ -150,57 +221,72 @@ def revoke(connection: Connection, email: str, district: str) -> Vendor:
         raise CommandError(f"{vendor.email} has no grant of district {district}")
     own = vendor_grants.c.vendor_id == vendor.id
     connection.execute(delete(vendor_grants).where(own, vendor_grants.c.district_id == district_id))
-    invalidate_tokens(connection, vendor.id)
-    return find_vendor(connection, email)
 
 
-def change_flags(
-    connection: Connection, email: str, *, add: Sequence[PermissionFlag] = (), remove: Sequence[PermissionFlag] = ()
+def _set_flags(connection: Connection, vendor: Vendor, flags: set[str]) -> None:
+    connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(flags=sorted(flags)))
+
+
+def change_allowance(
+    connection: Connection, actor: Actor, email: str, allowance: Allowance, rostering: RosteringAllowance
 ) -> Vendor:
-    """Adds permission flags to a vendor and removes others. Older tokens of the vendor end."""
-    vendor = find_vendor(connection, email)
-    kept = {*vendor.flags, *add} - {*remove}
-    connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(flags=sorted(kept)))
-    invalidate_tokens(connection, vendor.id)
-    return find_vendor(connection, email)
-
-
-def change_allowance(connection: Connection, email: str, allowance: Allowance, rostering: RosteringAllowance) -> Vendor:
     """Sets the limits of a vendor on the vendor and on the rostering interface; None means the default.
 
     Raises CommandError if a burst is not a multiple of the requests a second: the window of a burst is that quotient,
     in whole seconds.
     """
-    vendor = find_vendor(connection, email)
-    for rate, burst in (fill_allowance(allowance)[:2], fill_rostering_rate(rostering)):
-        if burst % rate:
-            raise CommandError(
-                f"the burst must be a multiple of the requests a second; {burst} is no multiple of {rate}"
-            )
-    values = {
-        **asdict(allowance),
-        "rostering_per_second": rostering.requests_per_second,
-        "rostering_burst": rostering.burst,
-        "rostering_at_once": rostering.at_once,
-    }
-    connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(values))
+    with _recorded(connection, actor, Verb.VENDOR_LIMITS, email):
+        vendor = find_vendor(connection, email)
+        for rate, burst in (fill_allowance(allowance)[:2], fill_rostering_rate(rostering)):
+            if burst % rate:
+                raise CommandError(
+                    f"the burst must be a multiple of the requests a second; {burst} is no multiple of {rate}"
+                )
+        values = {
+            **asdict(allowance),
+            "rostering_per_second": rostering.requests_per_second,
+            "rostering_burst": rostering.burst,
+            "rostering_at_once": rostering.at_once,
+        }
+        connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(values))
     return find_vendor(connection, email)
 
 
-def set_vendor_enabled(connection: Connection, email: str, enabled: bool) -> Vendor:
+def set_vendor_enabled(connection: Connection, actor: Actor, email: str, enabled: bool) -> Vendor:
     """Enables or disables a vendor, and with it all its clients. Older tokens of the vendor end."""
-    vendor = find_vendor(connection, email)
-    connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(enabled=enabled))
-    invalidate_tokens(connection, vendor.id)
+    with _recorded(connection, actor, Verb.VENDOR_ENABLE if enabled else Verb.VENDOR_DISABLE, email):
+        vendor = find_vendor(connection, email)
+        connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(enabled=enabled))
+        invalidate_tokens(connection, vendor.id)
     return find_vendor(connection, email)
 
 
-def remove_vendor(connection: Connection, email: str) -> None:
+def change_password(connection: Connection, actor: Actor, email: str, password: str | None) -> str | None:
+    """Replaces the password of a vendor, and ends its tokens. `password`: None to make one, which is returned.
+
+    Raises CommandError for an unknown vendor, and for a password that is too short or too long.
+    """
+    made = make_password()
+    with _recorded(connection, actor, Verb.VENDOR_SET_PASSWORD, email):
+        vendor = find_vendor(connection, email)
+        set_password(connection, vendor.id, made if password is None else password)
+        invalidate_tokens(connection, vendor.id)
+    return made if password is None else None
+
+
+def replace_key(connection: Connection, actor: Actor, email: str, grace: timedelta) -> IssuedKey:
+    """Gives a vendor a new API key; its other keys end after `grace`. Raises CommandError for an unknown vendor."""
+    with _recorded(connection, actor, Verb.VENDOR_ROTATE_KEY, email):
+        return rotate_key(connection, find_vendor(connection, email).id, grace)
+
+
+def remove_vendor(connection: Connection, actor: Actor, email: str) -> None:
     """Deletes a vendor with its grants, clients and API keys, and so ends its tokens. The access log stays. Raises
     CommandError for an unknown vendor."""
-    vendor = find_vendor(connection, email)
-    connection.execute(delete(visible_orgs).where(visible_orgs.c.vendor_id == vendor.id))
-    connection.execute(delete(vendors).where(vendors.c.id == vendor.id))
+    with _recorded(connection, actor, Verb.VENDOR_REMOVE, email):
+        vendor = find_vendor(connection, email)
+        connection.execute(delete(visible_orgs).where(visible_orgs.c.vendor_id == vendor.id))
+        connection.execute(delete(vendors).where(vendors.c.id == vendor.id))
 
 
 def invalidate_tokens(connection: Connection, vendor_id: int) -> None:
@@ -213,7 +299,7 @@ def invalidate_tokens(connection: Connection, vendor_id: int) -> None:
 # --- OAuth clients -----------------------------------------------------------------------------------------------
 
 
-def add_client(connection: Connection, email: str, name: str, scopes: Sequence[Scope]) -> Credentials:
+def add_client(connection: Connection, actor: Actor, email: str, name: str, scopes: Sequence[Scope]) -> Credentials:
     """Adds an OAuth client with these scopes and returns its credentials. Raises CommandError for an unknown vendor or
     an empty list of scopes.
 
@@ -221,18 +307,41 @@ def add_client(connection: Connection, email: str, name: str, scopes: Sequence[S
     """
     if not scopes:
         raise CommandError("a client needs at least one scope")
-    vendor = find_vendor(connection, email)
-    secret = make_secret(CLIENT_SECRET_PREFIX)
-    texts = tuple(dict.fromkeys(scope.short for scope in scopes))
-    row = {
-        "client_id": make_client_id(),
-        "vendor_id": vendor.id,
-        "name": name,
-        "secret_hash": hash_secret(secret),
-        "scopes": list(texts),
-    }
-    connection.execute(insert(oauth_clients).values(row))
-    return Credentials(str(row["client_id"]), secret, texts)
+    client_id = make_client_id()
+    with _recorded_client(connection, actor, Verb.CLIENT_ADD, client_id, normalize_email(email)):
+        vendor = find_vendor(connection, email)
+        secret = make_secret(CLIENT_SECRET_PREFIX)
+        texts = tuple(dict.fromkeys(scope.short for scope in scopes))
+        row = {
+            "client_id": client_id,
+            "vendor_id": vendor.id,
+            "name": name,
+            "secret_hash": hash_secret(secret),
+            "scopes": list(texts),
+        }
+        connection.execute(insert(oauth_clients).values(row))
+    return Credentials(client_id, secret, texts)
+
+
+def _recorded_client(
+    connection: Connection, actor: Actor, verb: Verb, client_id: str, vendor: str
+) -> AbstractContextManager[None]:
+    """Records the change of a client that the block makes. `vendor`: the e-mail of its vendor."""
+
+    def read_state() -> State:
+        row = connection.execute(select(oauth_clients).where(oauth_clients.c.client_id == client_id)).one_or_none()
+        return (
+            None
+            if row is None
+            else {
+                "name": row.name,
+                "scopes": row.scopes,
+                "enabled": row.enabled,
+                "previous_secret_ends_at": row.previous_secret_ends_at and row.previous_secret_ends_at.isoformat(),
+            }
+        )
+
+    return recorded(connection, actor, verb, Subject.of_client(client_id, vendor), read_state)
 
 
 def list_clients(connection: Connection) -> list[Client]:
@@ -243,7 +352,7 @@ def list_clients(connection: Connection) -> list[Client]:
     return [Client(row.client_id, row.email, row.name, tuple(row.scopes), row.enabled) for row in rows]
 
 
-def rotate_secret(connection: Connection, client_id: str, grace: timedelta) -> Credentials:
+def rotate_secret(connection: Connection, actor: Actor, client_id: str, grace: timedelta) -> Credentials:
     """Replaces a client's secret and returns the new one. Raises CommandError for an unknown client.
 
     The old secret stays valid for `grace`, and its tokens stay valid. With a grace of zero, the old secret and its
@@ -253,29 +362,30 @@ def rotate_secret(connection: Connection, client_id: str, grace: timedelta) -> C
     old: dict[str, Any] = {"previous_secret_hash": None, "previous_secret_ends_at": None, **_NEXT_VERSION}
     if grace:
         old = {"previous_secret_hash": oauth_clients.c.secret_hash, "previous_secret_ends_at": func.now() + grace}
-    scopes = _change_client(connection, client_id, {"secret_hash": hash_secret(secret), **old})
+    values = {"secret_hash": hash_secret(secret), **old}
+    scopes = _change_client(connection, actor, Verb.CLIENT_ROTATE_SECRET, client_id, values)
     return Credentials(client_id, secret, scopes)
 
 
-def disable_client(connection: Connection, client_id: str) -> None:
+def disable_client(connection: Connection, actor: Actor, client_id: str) -> None:
     """Disables a client and ends its tokens. Raises CommandError for an unknown client."""
-    _change_client(connection, client_id, {"enabled": False, **_NEXT_VERSION})
+    _change_client(connection, actor, Verb.CLIENT_DISABLE, client_id, {"enabled": False, **_NEXT_VERSION})
 
 
 # Tokens carry the client's version: a new version ends all of them.
 _NEXT_VERSION = {"version": oauth_clients.c.version + 1}
 
 
-def _change_client(connection: Connection, client_id: str, values: dict[str, Any]) -> tuple[str, ...]:
-    changed = connection.execute(
-        update(oauth_clients)
-        .where(oauth_clients.c.client_id == client_id)
-        .values(values)
-        .returning(oauth_clients.c.scopes)
-    ).one_or_none()
-    if changed is None:
+def _change_client(
+    connection: Connection, actor: Actor, verb: Verb, client_id: str, values: dict[str, Any]
+) -> tuple[str, ...]:
+    """Changes columns of a client. Returns its scopes. Raises CommandError for an unknown client."""
+    found = next((client for client in list_clients(connection) if client.client_id == client_id), None)
+    if found is None:
         raise CommandError(f"there is no client {client_id}; `roster client list` shows all")
-    return tuple(changed.scopes)
+    with _recorded_client(connection, actor, verb, client_id, found.vendor):
+        connection.execute(update(oauth_clients).where(oauth_clients.c.client_id == client_id).values(values))
+    return found.scopes
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,17 @@ import click
 from roster_service.access import vendors
 from roster_service.access.scopes import EXPLANATIONS, Scope, ScopeName, read_scope
 from roster_service.access.vendors import Client, Credentials, Vendor
-from roster_service.cli.console import as_json, make_table, open_connection, read_settings, show
+from roster_service.cli.console import (
+    as_json,
+    make_table,
+    open_change,
+    open_connection,
+    read_settings,
+    reason_option,
+    show,
+)
 from roster_service.cli.vendor_access import (
     COMMANDS,
-    create_login,
     describe_grant,
     describe_login,
     password_option,
@@ -42,13 +49,14 @@ def vendor() -> None:
 @click.argument("email")
 @click.option("--name", required=True, help="The vendor's name, for people.")
 @password_option
+@reason_option
 @as_json
 def vendor_add(email: str, name: str, password_stdin: bool, as_json: bool) -> None:
     """Add the vendor EMAIL, who sees nothing until districts are granted. Its API key is shown this once."""
     password = read_password(password_stdin)
-    with open_connection() as connection:
-        added = vendors.add_vendor(connection, email, name)
-        login = create_login(connection, added.id, password)
+    with open_change() as (connection, actor):
+        login = vendors.add_vendor(connection, actor, email, name, password)
+        added = vendors.find_vendor(connection, email)
     message = f"added the vendor {added.email}; grant it a district with `roster vendor grant`"
     shown = {**asdict(added), "api_key": login.api_key, "password": login.password}
     show(shown, as_json, lambda _: f"{message}\n{describe_login(login)}")
@@ -78,6 +86,7 @@ def _vendor_row(item: Vendor) -> dict[str, str]:
 @district_option
 @click.option("--school", "schools", multiple=True, help="Only this school of it; repeatable.")
 @flag_option
+@reason_option
 @as_json
 def vendor_grant(
     email: str, district: str | None, schools: tuple[str, ...], flags: tuple[str, ...], as_json: bool
@@ -89,10 +98,9 @@ def vendor_grant(
     _require_something(district, flags)
     if schools and district is None:
         raise click.UsageError("--school needs the --district that it lies in")
-    with open_connection() as connection:
-        if district is not None:
-            vendors.grant(connection, email, district, schools)
-        changed = vendors.change_flags(connection, email, add=[PermissionFlag(flag) for flag in flags])
+    with open_change() as (connection, actor):
+        named = [PermissionFlag(flag) for flag in flags]
+        changed = vendors.grant(connection, actor, email, district, schools, named)
     show(changed, as_json, _describe_grants)
 
 
@@ -105,14 +113,13 @@ def _require_something(district: str | None, flags: tuple[str, ...]) -> None:
 @click.argument("email")
 @district_option
 @flag_option
+@reason_option
 @as_json
 def vendor_revoke(email: str, district: str | None, flags: tuple[str, ...], as_json: bool) -> None:
     """Revoke a district with its schools, or flags, of the vendor EMAIL. Its older tokens stop working."""
     _require_something(district, flags)
-    with open_connection() as connection:
-        if district is not None:
-            vendors.revoke(connection, email, district)
-        changed = vendors.change_flags(connection, email, remove=[PermissionFlag(flag) for flag in flags])
+    with open_change() as (connection, actor):
+        changed = vendors.revoke(connection, actor, email, district, [PermissionFlag(flag) for flag in flags])
     show(changed, as_json, _describe_grants)
 
 
@@ -124,21 +131,23 @@ def _describe_grants(item: Vendor) -> str:
 
 @vendor.command("disable")
 @click.argument("email")
+@reason_option
 @as_json
 def vendor_disable(email: str, as_json: bool) -> None:
     """Disable the vendor EMAIL at once, with all its clients and tokens."""
-    with open_connection() as connection:
-        changed = vendors.set_vendor_enabled(connection, email, enabled=False)
+    with open_change() as (connection, actor):
+        changed = vendors.set_vendor_enabled(connection, actor, email, enabled=False)
     show(changed, as_json, lambda _: f"{changed.email} is disabled")
 
 
 @vendor.command("enable")
 @click.argument("email")
+@reason_option
 @as_json
 def vendor_enable(email: str, as_json: bool) -> None:
     """Enable the disabled vendor EMAIL again."""
-    with open_connection() as connection:
-        changed = vendors.set_vendor_enabled(connection, email, enabled=True)
+    with open_change() as (connection, actor):
+        changed = vendors.set_vendor_enabled(connection, actor, email, enabled=True)
     show(changed, as_json, lambda _: f"{changed.email} is enabled")
 
 
@@ -179,13 +188,14 @@ def read_scope_options(texts: tuple[str, ...]) -> tuple[Scope, ...]:
     required=True,
     help="A scope that it may ask for, `v1p1/roster.readonly`; without a version: both. Repeatable.",
 )
+@reason_option
 @as_json
 def client_add(email: str, name: str, scopes: tuple[str, ...], as_json: bool) -> None:
     """Add an OAuth client. Its secret is shown this once. The command renders the records that the client may read,
     which takes a while for a large roster and scopes that no client had."""
     registered = read_scope_options(scopes)
-    with open_connection() as connection:
-        made = vendors.add_client(connection, email, name, registered)
+    with open_change() as (connection, actor):
+        made = vendors.add_client(connection, actor, email, name, registered)
         if not render_for_clients(connection, read_settings()):
             click.echo("a sync is under way; the next one renders the records for this client", err=True)
     show(made, as_json, _describe_credentials)
@@ -226,21 +236,23 @@ def _client_row(item: Client) -> dict[str, str]:
     type=click.IntRange(0, 8760),
     help="How long the old secret stays valid; 0: it ends at once, with its tokens. By default: the setting.",
 )
+@reason_option
 @as_json
 def client_rotate_secret(client_id: str, grace_hours: int | None, as_json: bool) -> None:
     """Replace the secret of CLIENT_ID. The old one stays valid for a grace period, unless that is 0."""
     hours = read_settings().secret_grace_hours if grace_hours is None else grace_hours
-    with open_connection() as connection:
-        made = vendors.rotate_secret(connection, client_id, timedelta(hours=hours))
+    with open_change() as (connection, actor):
+        made = vendors.rotate_secret(connection, actor, client_id, timedelta(hours=hours))
     old = f"The old secret stays valid for {hours} hours." if hours else "The old secret and its tokens have ended."
     show(made, as_json, lambda _: f"{_describe_credentials(made)}\n{old}")
 
 
 @client.command("disable")
 @click.argument("client_id")
+@reason_option
 @as_json
 def client_disable(client_id: str, as_json: bool) -> None:
     """Disable CLIENT_ID at once, with its tokens."""
-    with open_connection() as connection:
-        vendors.disable_client(connection, client_id)
+    with open_change() as (connection, actor):
+        vendors.disable_client(connection, actor, client_id)
     show({"client_id": client_id, "enabled": False}, as_json, lambda _: f"{client_id} is disabled")

@@ -15,8 +15,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
+from roster_service.db.actors import Actor, find_system_user
 from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.upgrades import require_current
@@ -34,6 +35,20 @@ csv_option = click.option(
     help="Write all as CSV into FILE, which only its owner can read, or print it.",
 )
 
+_REASON = "roster.reason"
+
+
+def remember_reason(context: click.Context, _parameter: click.Parameter, reason: str | None) -> str | None:
+    """Keeps the value of an option as the reason of the changes of this command."""
+    context.meta[_REASON] = reason
+    return reason
+
+
+# The option of every command that changes something; the change log shows the reason.
+reason_option = click.option(
+    "--reason", callback=remember_reason, expose_value=False, help="Why; `roster changes` shows it."
+)
+
 
 def read_settings() -> Settings:
     """Reads the settings from the environment. Raises SettingError."""
@@ -47,8 +62,28 @@ def announce_cluster(cluster: Path) -> None:
 
 @contextlib.contextmanager
 def open_connection() -> Iterator[Connection]:
-    """Yields a connection to the migrated database, as the owner of the tables. It commits if the block ends without an
-    error. Raises DatabaseUnavailableError if the database does not answer or is not migrated."""
+    """Yields a connection to the migrated database, as the owner of the tables, that can change nothing. Raises
+    DatabaseUnavailableError if the database does not answer or is not migrated."""
+    with _begin() as connection:
+        connection.execute(text("SET TRANSACTION READ ONLY"))
+        yield connection
+
+
+@contextlib.contextmanager
+def open_change() -> Iterator[tuple[Connection, Actor]]:
+    """Yields a connection like that of `open_connection` that may change the database, and the actor of the change: the
+    system user, with the reason of `reason_option`. It commits if the block ends without an error."""
+    with _begin() as connection:
+        yield connection, find_actor()
+
+
+def find_actor() -> Actor:
+    """Returns the actor of this command: the system user, with the reason of `reason_option`."""
+    return find_system_user(click.get_current_context().meta.get(_REASON))
+
+
+@contextlib.contextmanager
+def _begin() -> Iterator[Connection]:
     with open_database(read_settings()) as url:
         engine = make_engine(url)
         try:

@@ -15,10 +15,10 @@ import click
 from sqlalchemy import Connection, Engine, and_, exists, select
 
 from roster_service.access import vendors
+from roster_service.access.feeds import remove_feed
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.cli.console import as_json, open_connection, read_settings, show
-from roster_service.cli.feed_removal import remove_feed
-from roster_service.cli.vendor_access import create_login
+from roster_service.cli.console import as_json, open_change, read_settings, reason_option, show
+from roster_service.db.actors import Actor, find_system_user
 from roster_service.db.feed_states import REMOVAL
 from roster_service.db.tables import feeds, orgs, sync_runs
 from roster_service.errors import CommandError
@@ -62,7 +62,7 @@ def prepare_demo(engine: Engine, url: str, settings: Settings) -> DemoAccount | 
         click.echo(f"Making a district of {STUDENTS:,} students ...", err=True)
         load_demo(url)
         with engine.begin() as connection:
-            account = add_demo_account(connection)
+            account = add_demo_account(connection, find_system_user("the demo"))
             render_for_clients(connection, settings)
         settings.home.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
@@ -76,16 +76,17 @@ def demo() -> None:
 
 
 @demo.command("remove")
+@reason_option
 @as_json
 def demo_remove(as_json: bool) -> None:
     """Delete the demo at once: its feed with all records, and its vendor with the client and the API key."""
     path = read_settings().home / CREDENTIALS_FILE
     if not path.exists():
         raise CommandError(f"there is no demo: {path} does not exist")
-    with open_connection() as connection:
+    with open_change() as (connection, actor):
         _require_made_up(connection)
-        report = remove_feed(connection, FEED, now=True)
-        vendors.remove_vendor(connection, EMAIL)
+        report = remove_feed(connection, actor, FEED, now=True)
+        vendors.remove_vendor(connection, actor, EMAIL)
     path.unlink()
     removed = {"feed": FEED, "vendor": EMAIL, "records": sum(it["purged"] for it in report["counts"].values())}
     show(removed, as_json, lambda it: f"removed the demo: {it['records']:,} records, and the vendor {EMAIL}")
@@ -118,16 +119,14 @@ def load_demo(url: str) -> None:
                 raise CommandError(f"the demo district could not be made ({step[0]}):\n{done.stderr or done.stdout}")
 
 
-def add_demo_account(connection: Connection) -> DemoAccount:
+def add_demo_account(connection: Connection, actor: Actor) -> DemoAccount:
     """Adds a vendor with grants of all districts, all permission flags, and a client with all scopes."""
-    added = vendors.add_vendor(connection, EMAIL, "Demo vendor")
+    login = vendors.add_vendor(connection, actor, EMAIL, "Demo vendor")
     districts = connection.execute(select(orgs).where(orgs.c.type == "district").order_by(orgs.c.sourced_id)).all()
     for district in districts:
-        vendors.grant(connection, EMAIL, district.sourced_id, ())
-    vendors.change_flags(connection, EMAIL, add=tuple(PermissionFlag))
+        vendors.grant(connection, actor, EMAIL, district.sourced_id, (), tuple(PermissionFlag))
     scopes = [Scope(version.prefix, name) for version in VERSIONS for name in ScopeName]
-    made = vendors.add_client(connection, EMAIL, "demo", scopes)
-    login = create_login(connection, added.id, None)
+    made = vendors.add_client(connection, actor, EMAIL, "demo", scopes)
     return DemoAccount(
         **dataclasses.asdict(made),
         email=EMAIL,

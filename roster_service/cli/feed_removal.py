@@ -6,11 +6,10 @@ import json
 from typing import Any
 
 import click
-from sqlalchemy import Connection
 
-from roster_service.cli.console import as_json, open_connection, read_settings
+from roster_service.access.feeds import remove_feed
+from roster_service.cli.console import as_json, find_actor, open_connection, read_settings, reason_option
 from roster_service.cli.run_report import describe_report
-from roster_service.cli.scripts import run_script
 from roster_service.errors import CommandError
 
 
@@ -19,6 +18,7 @@ from roster_service.errors import CommandError
 @click.option("--now", is_flag=True, help="Delete its records at once, after you have typed its name.")
 @click.option("--yes", is_flag=True, help="Do not ask for the name, for scripts.")
 @click.option("--dry-run", is_flag=True, help="Show what would vanish, and change nothing.")
+@reason_option
 @as_json
 def feed_remove(name: str, now: bool, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Remove the feed NAME, with its held runs. Its records are marked as deleted, and the purge deletes them after
@@ -28,17 +28,8 @@ def feed_remove(name: str, now: bool, yes: bool, dry_run: bool, as_json: bool) -
         if typed != name:
             raise CommandError(f"this is not the name of the feed; {name} was not removed")
     with open_connection() as connection:
-        report = remove_feed(connection, name, now=now, dry_run=dry_run)
+        report = remove_feed(connection, find_actor(), name, now=now, dry_run=dry_run)
     click.echo(json.dumps(report, ensure_ascii=False) if as_json else _describe(report))
-
-
-def remove_feed(connection: Connection, name: str, *, now: bool, dry_run: bool = False) -> Any:
-    """Removes a feed by the script of the sync. Returns the report of the run, as JSON has it. Raises CommandError."""
-    options = [option for option, is_set in (("--now", now), ("--dry-run", dry_run)) if is_set]
-    done = run_script(connection, "remove_feed", *options, "--", name)
-    if done.returncode != 0:
-        raise CommandError(done.stderr.strip() or done.stdout.strip())
-    return json.loads(done.stdout)
 
 
 def _describe(report: Any) -> str:

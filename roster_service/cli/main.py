@@ -12,13 +12,23 @@ from roster_service import __version__
 from roster_service.access.roster_state import advance_restored_state, format_instant
 from roster_service.cli.access_log import audit, usage
 from roster_service.cli.accounts import client, vendor
-from roster_service.cli.console import announce_cluster, as_json, open_connection, read_settings, show
+from roster_service.cli.changes import changes
+from roster_service.cli.console import (
+    announce_cluster,
+    as_json,
+    open_change,
+    open_connection,
+    read_settings,
+    reason_option,
+    show,
+)
 from roster_service.cli.demo import demo
 from roster_service.cli.feed_check import feed_check
 from roster_service.cli.feed_pauses import feed_pause, feed_resume
 from roster_service.cli.feed_removal import feed_remove
 from roster_service.cli.feeds import feed
 from roster_service.cli.keys import keys
+from roster_service.cli.operators import operator
 from roster_service.cli.orgs import district, school
 from roster_service.cli.server import run
 from roster_service.cli.setting_list import settings_list
@@ -74,11 +84,12 @@ Do again what was done after the backup was made:
 
 
 @db.command("restored")
+@reason_option
 @as_json
 def db_restored(as_json: bool) -> None:
     """Register that the database was restored from a backup, so that clients read the whole roster again."""
-    with open_connection() as connection:
-        state = advance_restored_state(connection)
+    with open_change() as (connection, actor):
+        state = advance_restored_state(connection, actor)
     restored = {"revision": state.revision, "as_of": format_instant(state.as_of)}
     show(restored, as_json, lambda _: AFTER_RESTORE.format(revision=state.revision))
 
@@ -87,7 +98,7 @@ def db_restored(as_json: bool) -> None:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @as_json
 def db_export_accounts(file: Path, as_json: bool) -> None:
-    """Write vendors, clients, keys, feeds and the access log to FILE, as SQL for another database.
+    """Write vendors, clients, keys, operators, feeds, the access log and the change log to FILE, as SQL.
 
     FILE has mode 0600, because it holds hashes of secrets.
     """
@@ -109,5 +120,20 @@ then load the exports (`make sync`); keep ROSTER_SECRET_KEY, or the file `secret
 
 for command in (feed_check, feed_pause, feed_resume, feed_remove):
     feed.add_command(command)
-for group in (run, settings_list, demo, feed, sync, district, school, vendor, client, keys, usage, audit):
+for group in (
+    run,
+    settings_list,
+    demo,
+    feed,
+    sync,
+    district,
+    school,
+    vendor,
+    client,
+    keys,
+    operator,
+    usage,
+    audit,
+    changes,
+):
     main.add_command(group)

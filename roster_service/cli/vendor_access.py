@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import sys
 from datetime import timedelta
 
 import click
-from sqlalchemy import Connection
 
 from roster_service.access import vendors
-from roster_service.access.credentials.api_keys import Allowance, IssuedKey, issue_key, rotate_key
-from roster_service.access.credentials.passwords import set_password
-from roster_service.access.credentials.secrets import make_password
+from roster_service.access.credentials.api_keys import Allowance, IssuedKey
 from roster_service.access.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
-from roster_service.access.vendors import Grant, Vendor
-from roster_service.cli.console import as_json, open_connection, show
+from roster_service.access.vendors import Grant, Login, Vendor
+from roster_service.cli.console import as_json, open_change, open_connection, reason_option, show
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _DURATION = re.compile(r"(?P<count>\d{1,4})(?P<unit>[smhd])", re.ASCII)
@@ -34,27 +30,9 @@ def read_duration(text: str) -> timedelta:
     return timedelta(**{_UNITS[matched["unit"]]: int(matched["count"])})
 
 
-@dataclasses.dataclass(frozen=True)
-class Login:
-    """A new API key, its prefix, and the password that was made; None if the operator has given the password."""
-
-    prefix: str
-    api_key: str
-    password: str | None
-
-
 def read_password(from_stdin: bool) -> str | None:
     """Returns the first line of standard input; None without `from_stdin`, so that a password is made."""
     return sys.stdin.readline().rstrip("\r\n") if from_stdin else None
-
-
-def create_login(connection: Connection, vendor_id: int, password: str | None) -> Login:
-    """Makes an API key for a vendor and sets its password. `password`: None to make one. Raises CommandError for a
-    password that is too short or too long."""
-    made = make_password()
-    set_password(connection, vendor_id, made if password is None else password)
-    key = issue_key(connection, vendor_id)
-    return Login(key.prefix, key.api_key, made if password is None else None)
 
 
 def describe_login(login: Login) -> str:
@@ -68,15 +46,14 @@ def describe_login(login: Login) -> str:
 @click.command("set-password")
 @click.argument("email")
 @password_option
+@reason_option
 @as_json
 def vendor_set_password(email: str, password_stdin: bool, as_json: bool) -> None:
     """Replace the password of the vendor EMAIL. Its older tokens stop working."""
     given = read_password(password_stdin)
-    made = make_password() if given is None else None
-    with open_connection() as connection:
+    with open_change() as (connection, actor):
+        made = vendors.change_password(connection, actor, email, given)
         found = vendors.find_vendor(connection, email)
-        set_password(connection, found.id, made or given or "")
-        vendors.invalidate_tokens(connection, found.id)
     message = (
         f"password  {made}\nIt is not stored in clear; keep it now." if made else f"{found.email} has a new password"
     )
@@ -88,11 +65,12 @@ def vendor_set_password(email: str, password_stdin: bool, as_json: bool) -> None
 @click.option(
     "--grace", type=read_duration, default="0s", help="How long the old key keeps working, such as 24h; 0 by default."
 )
+@reason_option
 @as_json
 def vendor_rotate_key(email: str, grace: timedelta, as_json: bool) -> None:
     """Give the vendor EMAIL a new API key, shown this once. The old one stops working."""
-    with open_connection() as connection:
-        made = rotate_key(connection, vendors.find_vendor(connection, email).id, grace)
+    with open_change() as (connection, actor):
+        made = vendors.replace_key(connection, actor, email, grace)
     show(made, as_json, lambda _: _describe_key(made, grace))
 
 
@@ -158,6 +136,7 @@ def describe_rostering(allowance: RosteringAllowance) -> str:
 @click.option("--rostering-per-second", type=click.IntRange(1, 100_000), help="Requests a second on OneRoster paths.")
 @click.option("--rostering-burst", type=click.IntRange(1, 1_000_000), help="As --burst, on OneRoster paths.")
 @click.option("--rostering-at-once", type=click.IntRange(1, 1000), help="Their requests that run at the same time.")
+@reason_option
 @as_json
 def vendor_limits(
     email: str,
@@ -172,8 +151,8 @@ def vendor_limits(
     """Set the limits of the vendor EMAIL. A limit without an option becomes the default again."""
     allowance = Allowance(per_second, burst, per_day)
     rostering = RosteringAllowance(rostering_per_second, rostering_burst, rostering_at_once)
-    with open_connection() as connection:
-        changed = vendors.change_allowance(connection, email, allowance, rostering)
+    with open_change() as (connection, actor):
+        changed = vendors.change_allowance(connection, actor, email, allowance, rostering)
     show(changed, as_json, _describe_all_limits)
 
 

@@ -1,4 +1,4 @@
-"""The export of accounts: SQL that brings vendors, clients, keys, feeds and the access log to another database.
+"""The export of accounts: SQL that brings vendors, clients, keys, operators, feeds and both logs to another database.
 
 It has neither records of the roster, which the next sync loads there, nor anything that follows from them. It is plain
 SQL with the rows as COPY takes them, so any `psql` loads it into any PostgreSQL that the service supports: a dump of a
@@ -17,8 +17,10 @@ from roster_service.db.roles import quote_name
 from roster_service.db.tables import (
     api_keys,
     audit,
+    changes,
     feeds,
     oauth_clients,
+    operators,
     signing_keys,
     usage,
     vendor_grants,
@@ -26,7 +28,7 @@ from roster_service.db.tables import (
 )
 
 # In the order of their references.
-EXPORTED = (feeds, vendors, vendor_grants, api_keys, oauth_clients, signing_keys, usage, audit)
+EXPORTED = (feeds, vendors, vendor_grants, api_keys, oauth_clients, signing_keys, operators, usage, audit, changes)
 # What follows from the roster: the next sync sets it.
 _DERIVED = frozenset({feeds.c.last_digest, feeds.c.fingerprinted, vendors.c.visible_set})
 

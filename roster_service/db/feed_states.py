@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, func, select
 
 from roster_service.db.tables import feeds
 from roster_service.errors import CommandError
@@ -32,6 +32,32 @@ def find_listed_feed(connection: Connection, name: str) -> Row[Any]:
     if found is None:
         raise CommandError(f"there is no feed {name}; `roster feed list` shows all")
     return found
+
+
+# The settings of a feed as the change log has them.
+_SETTINGS = (
+    feeds.c.format,
+    feeds.c.path,
+    feeds.c.enabled,
+    feeds.c.state,
+    feeds.c.hold_tombstones_percent,
+    feeds.c.hold_changes_percent,
+    feeds.c.hold_rejected_percent,
+    feeds.c.marker,
+    feeds.c.strict,
+    # A mapping has hundreds of lines: its hash says whether it is another one.
+    func.md5(feeds.c.words).label("words_md5"),
+    func.to_char(feeds.c.pause_from, "YYYY-MM-DD").label("pause_from"),
+    func.to_char(feeds.c.pause_until, "YYYY-MM-DD").label("pause_until"),
+    feeds.c.pause_reason,
+)
+
+
+def read_feed_settings(connection: Connection, name: str) -> dict[str, Any] | None:
+    """Reads the settings of a feed, also of a removed one, for the change log; None if there is none."""
+    wanted = select(*_SETTINGS).where(feeds.c.name == name, feeds.c.state != FeedState.TRIED)
+    found = connection.execute(wanted).mappings().one_or_none()
+    return None if found is None else dict(found)
 
 
 def find_feed(connection: Connection, name: str) -> Row[Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, update
+from sqlalchemy import ColumnElement, Connection, select, update
 
 from roster_service.db.tables import sync_runs
 from roster_service.errors import StorageError
@@ -49,3 +50,9 @@ def close_held(connection: Connection, which: ColumnElement[bool], outcome: str,
         .returning(before.c.kept_export)
     )
     return [str(path) for path in connection.scalars(closed)]
+
+
+def read_outcome(connection: Connection, run: int) -> dict[str, Any] | None:
+    """Reads the outcome of a run for the change log; None if there is no such run."""
+    outcome = connection.scalar(select(sync_runs.c.outcome).where(sync_runs.c.id == run))
+    return None if outcome is None else {"outcome": outcome}

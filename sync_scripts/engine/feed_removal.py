@@ -11,7 +11,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, delete, func, select, update
 
-from roster_service.db.feed_states import REMOVAL, FeedState, find_listed_feed
+from roster_service.db.actors import Actor
+from roster_service.db.changes import Subject, Verb, recorded
+from roster_service.db.feed_states import REMOVAL, FeedState, find_listed_feed, read_feed_settings
 from roster_service.db.held_runs import drop_export
 from roster_service.db.run_history import TYPES
 from roster_service.db.tables import ROSTER_TABLES, feeds, sync_changes, sync_refusals, sync_runs
@@ -31,13 +33,15 @@ from sync_scripts.reading.rejections import NO_FINDINGS
 NOTHING = DesiredState({}, {})
 
 
-def remove_feed(engine: Engine, name: str, settings: Settings, *, at_once: bool, dry_run: bool = False) -> Report:
+def remove_feed(
+    engine: Engine, actor: Actor, name: str, settings: Settings, *, at_once: bool, dry_run: bool = False
+) -> Report:
     """Removes a feed, with its held runs and the digest of its last export. Its records become tombstones, which the
     purge deletes after the retention; `at_once` deletes them now, with the rejected rows and changes of its runs.
 
-    Returns the report of the run; with `dry_run`, nothing is changed, and the report has a preview. Raises CommandError
-    for an unknown feed, and for a removed one unless `at_once`; LockedError while another run is under way;
-    DatabaseUnavailableError if the database fails.
+    The change log gets a row with the actor. Returns the report of the run; with `dry_run`, nothing is changed, and the
+    report has a preview. Raises CommandError for an unknown feed, and for a removed one unless `at_once`; LockedError
+    while another run is under way; DatabaseUnavailableError if the database fails.
     """
     with translate_database_errors(), engine.connect() as connection, hold_lock(connection, name):
         with connection.begin():
@@ -51,17 +55,28 @@ def remove_feed(engine: Engine, name: str, settings: Settings, *, at_once: bool,
         with engine.begin() as other:
             number = begin_run(other, feed.id, feed.format, REMOVAL)
         with record_errors(engine, number), translate_database_errors(), connection.begin():
-            report, differences = _compare(connection, feed, at_once=at_once)
-            if any(report.purged.values()) or any(it.counts.any for it in differences):
-                report = _write(connection, feed.id, number, report, differences, settings)
-            end_run(connection, number, NO_FINDINGS, **report.to_row())
-            kept = supersede(connection, feed.id, number)
-            connection.execute(update(sync_runs).where(sync_runs.c.feed_id == feed.id).values(kept_digest=None))
-            removed = {"state": FeedState.REMOVED, "last_digest": None, "fingerprinted": False}
-            connection.execute(update(feeds).where(feeds.c.id == feed.id).values(removed))
+            subject = Subject.of_feed(name)
+            with recorded(
+                connection, actor, Verb.FEED_REMOVE, subject, lambda: _read_state(connection, name, at_once=at_once)
+            ):
+                report, differences = _compare(connection, feed, at_once=at_once)
+                if any(report.purged.values()) or any(it.counts.any for it in differences):
+                    report = _write(connection, feed.id, number, report, differences, settings)
+                end_run(connection, number, NO_FINDINGS, **report.to_row())
+                kept = supersede(connection, feed.id, number)
+                connection.execute(update(sync_runs).where(sync_runs.c.feed_id == feed.id).values(kept_digest=None))
+                removed = {"state": FeedState.REMOVED, "last_digest": None, "fingerprinted": False}
+                connection.execute(update(feeds).where(feeds.c.id == feed.id).values(removed))
     for export in kept:
         drop_export(export)
     return dataclasses.replace(report, run=number)
+
+
+def _read_state(connection: Connection, name: str, *, at_once: bool) -> dict[str, Any]:
+    """The settings of the feed, and the number of its records if they are deleted."""
+    feed = find_listed_feed(connection, name)
+    records = {"records": sum(_count_records(connection, feed.id).values())} if at_once else {}
+    return (read_feed_settings(connection, name) or {}) | records
 
 
 def _compare(connection: Connection, feed: Row[Any], *, at_once: bool) -> tuple[Report, list[Difference]]:

@@ -36,6 +36,7 @@ from sync_scripts.engine.hold_policy import HeldRun, Limits, find_excess, read_h
 from sync_scripts.engine.notices import list_notices
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.run_record import (
+    Approval,
     HeldExport,
     RunRecord,
     record_end,
@@ -97,8 +98,8 @@ class Options:
     changes: TextIO | None = None
     # Refuse the export for any tolerated deviation.
     strict: bool = False
-    # The number of the held run whose export this is. The operator approves the changes that its report showed.
-    approves: int | None = None
+    # The approval of the held run whose export this is.
+    approval: Approval | None = None
     # The engine calls it with the progress of each step.
     notify: Observer = _notify_nobody
 
@@ -157,7 +158,7 @@ def _load_package(connection: Connection, run: _LoadRequest, record: RunRecord |
                 if take_snapshot(run.path) != snapshot:
                     raise refuse_changed(run.path)
                 if record is not None and report.outcome != HELD:
-                    return record_end(connection, record, report, run.options.approves)
+                    return record_end(connection, record, report, run.options.approval)
                 transaction.rollback()
         except DamagedFileError as error:
             raise find_damage(contents.package, contents.files, error) from None
@@ -188,7 +189,7 @@ def _run_steps(
     skips_known = not strict or (feed.strict and not any(_list_deviations(contents.notices)))
     if feed.words is not None:
         form, contents = map_words(connection, feed.words, form, contents)
-    held = None if options.approves is None else read_held_run(connection, feed_id, options.approves)
+    held = None if options.approval is None else read_held_run(connection, feed_id, options.approval.run)
     with watch.step("digest"):
         if held is not None:
             held.require_digest(read_digest(contents, form))

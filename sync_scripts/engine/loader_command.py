@@ -15,6 +15,7 @@ import click
 from rich.console import Console
 from sqlalchemy import Engine
 
+from roster_service.db.actors import Actor, find_system_user
 from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.upgrades import require_current
@@ -25,12 +26,18 @@ from sync_scripts.engine.output import survive_lost_output
 from sync_scripts.engine.package_log import write_package_log
 from sync_scripts.engine.progress import Notify, notify_steps, show_load_steps
 from sync_scripts.engine.report import Report
+from sync_scripts.engine.run_record import Approval
 from sync_scripts.reading.completeness import CompletenessRule, IncompleteExportError
 from sync_scripts.reading.registry import Family
 from sync_scripts.reading.rejections import Findings, RefusedExportError, write_rejects
 
 # Characters per line of a report that does not go to a terminal.
 WIDTH = 120
+
+
+def read_actor(text: str | None) -> Actor:
+    """Returns the actor that a command handed down as the text of `Actor.to_text`; without it, the system user."""
+    return find_system_user(None) if text is None else Actor.read(text)
 
 
 @contextlib.contextmanager
@@ -79,6 +86,7 @@ def make_command(family: Family) -> click.Command:
     )
     @click.option("--now", is_flag=True, help="Load the export even if somebody wrote to it some minutes ago.")
     @click.option("--approves", type=int, hidden=True)
+    @click.option("--actor", "actor_text", hidden=True)
     # `roster sync preview` shows the report, and has options for these.
     @click.option("--changes", type=click.File("w", encoding="utf-8", lazy=False), hidden=True)
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -92,6 +100,7 @@ def make_command(family: Family) -> click.Command:
         log_file: TextIO | None,
         now: bool,
         approves: int | None,
+        actor_text: str | None,
         changes: TextIO | None,
         as_json: bool,
         path: Path,
@@ -112,7 +121,7 @@ def make_command(family: Family) -> click.Command:
                     allow_mass_delete,
                     changes,
                     strict,
-                    approves,
+                    None if approves is None else Approval(approves, read_actor(actor_text)),
                     notify_steps(notify, feed_name),
                 )
                 # A dry run of an incomplete export shows what it is missing.

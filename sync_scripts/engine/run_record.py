@@ -12,8 +12,10 @@ import psycopg2
 from sqlalchemy import Connection, Engine, update
 from sqlalchemy.exc import DBAPIError
 
+from roster_service.db.actors import Actor
+from roster_service.db.changes import Subject, Verb, recorded
 from roster_service.db.feed_states import FeedState
-from roster_service.db.held_runs import drop_export, keep_export
+from roster_service.db.held_runs import drop_export, keep_export, read_outcome
 from roster_service.db.tables import feeds
 from roster_service.errors import CommandError, DatabaseUnavailableError, RosterServiceError, name_fault
 from sync_scripts.engine.report import Report
@@ -35,6 +37,14 @@ class RunRecord:
     number: int
     feed_id: int
     is_new: bool
+
+
+@dataclass(frozen=True)
+class Approval:
+    """An operator's approval of a held run: of the changes that the report of the run `run` showed."""
+
+    run: int
+    actor: Actor
 
 
 @contextlib.contextmanager
@@ -88,16 +98,24 @@ def _record_error(connection: Connection, number: int, error: BaseException) -> 
 
 
 def record_end(
-    connection: Connection, run: RunRecord, report: Report, approves: int | None
+    connection: Connection, run: RunRecord, report: Report, approval: Approval | None
 ) -> tuple[Report, list[str]]:
     """Records the end of a successful run, in the run's own transaction. Returns its report, and the kept exports of
     held runs that are no longer needed."""
-    approved = [] if approves is None else approve(connection, run.feed_id, approves)
+    approved = [] if approval is None else _approve(connection, run, report, approval)
     end_run(connection, run.number, report.findings, **report.to_row())
     if run.is_new:
         connection.execute(update(feeds).where(feeds.c.id == run.feed_id).values(state=FeedState.ADDED))
     superseded = supersede(connection, run.feed_id, run.number)
     return dataclasses.replace(report, run=run.number), approved + superseded
+
+
+def _approve(connection: Connection, run: RunRecord, report: Report, approval: Approval) -> list[str]:
+    subject = Subject.of_run(approval.run, report.feed)
+    with recorded(
+        connection, approval.actor, Verb.SYNC_APPROVE, subject, lambda: read_outcome(connection, approval.run)
+    ):
+        return approve(connection, run.feed_id, approval.run)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from roster_service.db.engine import make_engine
 from roster_service.db.tables import oauth_clients
 from roster_service.errors import CommandError
 from sync_scripts.engine.load import load
+from tests.actors import TESTER
 
 EXPORTS = Path(__file__).parent.parent / "exports"
 EMAIL = "vendor@example.org"
@@ -40,7 +41,7 @@ def roster(make_database: Callable[[], str]) -> Iterator[Engine]:
 def connection(roster: Engine) -> Iterator[Connection]:
     """A connection to that roster, with one vendor; what a test does there is rolled back."""
     with roster.connect() as opened:
-        vendors.add_vendor(opened, EMAIL, "A vendor")
+        vendors.add_vendor(opened, TESTER, EMAIL, "A vendor")
         yield opened
 
 
@@ -52,13 +53,13 @@ def test_a_vendor_begins_with_nothing(connection: Connection) -> None:
 def test_an_e_mail_is_known_in_any_case_and_only_once(connection: Connection) -> None:
     assert vendors.find_vendor(connection, "  Vendor@Example.ORG ").email == EMAIL
     with pytest.raises(CommandError, match="already"):
-        vendors.add_vendor(connection, "VENDOR@example.org", "Another")
+        vendors.add_vendor(connection, TESTER, "VENDOR@example.org", "Another")
 
 
 @pytest.mark.parametrize("email", ["", "vendor", "@example.org", "vendor@", "a@b@c", " @ "])
 def test_what_is_no_e_mail_is_refused(connection: Connection, email: str) -> None:
     with pytest.raises(CommandError, match="no e-mail"):
-        vendors.add_vendor(connection, email, "Nobody")
+        vendors.add_vendor(connection, TESTER, email, "Nobody")
 
 
 GRANTED = [
@@ -79,7 +80,7 @@ GRANTED = [
 @pytest.mark.parametrize(("district", "schools", "grants"), GRANTED)
 def test_a_grant_is_added_once(connection: Connection, district: str, schools: list[str], grants: list[Grant]) -> None:
     for _ in range(2):
-        assert list(vendors.grant(connection, EMAIL, district, schools).grants) == grants
+        assert list(vendors.grant(connection, TESTER, EMAIL, district, schools).grants) == grants
 
 
 REFUSED = [
@@ -99,29 +100,29 @@ def test_a_grant_of_what_is_not_there_changes_nothing(
 ) -> None:
     before = vendors.find_vendor(connection, EMAIL)
     with pytest.raises(CommandError, match=said):
-        vendors.grant(connection, EMAIL, district, schools)
+        vendors.grant(connection, TESTER, EMAIL, district, schools)
     assert vendors.find_vendor(connection, EMAIL) == before
 
 
 def test_revoking_a_district_takes_its_schools_too(connection: Connection) -> None:
-    vendors.grant(connection, EMAIL, "spr-district", [])
-    vendors.grant(connection, EMAIL, "spr-district", ["spr-high"])
-    vendors.grant(connection, EMAIL, "shv-district", ["shv-north"])
-    assert vendors.revoke(connection, EMAIL, "17-0042").grants == (Grant("shv-district", "shv-north"),)
+    vendors.grant(connection, TESTER, EMAIL, "spr-district", [])
+    vendors.grant(connection, TESTER, EMAIL, "spr-district", ["spr-high"])
+    vendors.grant(connection, TESTER, EMAIL, "shv-district", ["shv-north"])
+    assert vendors.revoke(connection, TESTER, EMAIL, "17-0042").grants == (Grant("shv-district", "shv-north"),)
     with pytest.raises(CommandError, match="no grant"):
-        vendors.revoke(connection, EMAIL, "spr-district")
+        vendors.revoke(connection, TESTER, EMAIL, "spr-district")
 
 
 def test_a_district_that_left_the_roster_can_still_be_revoked(connection: Connection) -> None:
-    vendors.grant(connection, EMAIL, "spr-district", [])
+    vendors.grant(connection, TESTER, EMAIL, "spr-district", [])
     connection.exec_driver_sql("DELETE FROM orgs WHERE sourced_id = 'spr-district'")
-    assert vendors.revoke(connection, EMAIL, "spr-district").grants == ()
+    assert vendors.revoke(connection, TESTER, EMAIL, "spr-district").grants == ()
 
 
 CHANGES = [
-    pytest.param(lambda on: vendors.grant(on, EMAIL, "spr-district", []), id="grant"),
-    pytest.param(lambda on: vendors.set_vendor_enabled(on, EMAIL, enabled=False), id="disable"),
-    pytest.param(lambda on: vendors.set_vendor_enabled(on, EMAIL, enabled=True), id="enable"),
+    pytest.param(lambda on: vendors.grant(on, TESTER, EMAIL, "spr-district", []), id="grant"),
+    pytest.param(lambda on: vendors.set_vendor_enabled(on, TESTER, EMAIL, enabled=False), id="disable"),
+    pytest.param(lambda on: vendors.set_vendor_enabled(on, TESTER, EMAIL, enabled=True), id="enable"),
 ]
 
 
@@ -134,12 +135,12 @@ def test_every_change_makes_a_new_grant_version(connection: Connection, change: 
 
 UNKNOWN = [
     pytest.param(lambda on: vendors.find_vendor(on, "nobody@example.org"), id="find"),
-    pytest.param(lambda on: vendors.grant(on, "nobody@example.org", "spr-district", []), id="grant"),
-    pytest.param(lambda on: vendors.revoke(on, "nobody@example.org", "spr-district"), id="revoke"),
-    pytest.param(lambda on: vendors.set_vendor_enabled(on, "nobody@example.org", enabled=False), id="disable"),
-    pytest.param(lambda on: vendors.add_client(on, "nobody@example.org", "x", SCOPES), id="client"),
-    pytest.param(lambda on: vendors.rotate_secret(on, "client-nobody", timedelta()), id="rotate"),
-    pytest.param(lambda on: vendors.disable_client(on, "client-nobody"), id="disable-client"),
+    pytest.param(lambda on: vendors.grant(on, TESTER, "nobody@example.org", "spr-district", []), id="grant"),
+    pytest.param(lambda on: vendors.revoke(on, TESTER, "nobody@example.org", "spr-district"), id="revoke"),
+    pytest.param(lambda on: vendors.set_vendor_enabled(on, TESTER, "nobody@example.org", enabled=False), id="disable"),
+    pytest.param(lambda on: vendors.add_client(on, TESTER, "nobody@example.org", "x", SCOPES), id="client"),
+    pytest.param(lambda on: vendors.rotate_secret(on, TESTER, "client-nobody", timedelta()), id="rotate"),
+    pytest.param(lambda on: vendors.disable_client(on, TESTER, "client-nobody"), id="disable-client"),
 ]
 
 
@@ -163,7 +164,7 @@ def test_a_password_is_stored_as_argon2id(connection: Connection) -> None:
 
 
 def test_a_client_s_secret_is_shown_once_and_stored_as_its_hash(connection: Connection) -> None:
-    made = vendors.add_client(connection, EMAIL, "nightly", [*SCOPES, SCOPES[0]])
+    made = vendors.add_client(connection, TESTER, EMAIL, "nightly", [*SCOPES, SCOPES[0]])
     assert made.scopes == ("v1p2/roster-core.readonly", "v1p1/roster.readonly")
     (stored,) = connection.execute(select(oauth_clients)).mappings()
     assert made.client_secret not in str(dict(stored))
@@ -175,13 +176,13 @@ def test_a_client_s_secret_is_shown_once_and_stored_as_its_hash(connection: Conn
 
 def test_a_client_without_scopes_is_refused(connection: Connection) -> None:
     with pytest.raises(CommandError, match="scope"):
-        vendors.add_client(connection, EMAIL, "none", [])
+        vendors.add_client(connection, TESTER, EMAIL, "none", [])
 
 
 def test_a_new_secret_replaces_the_old_one_and_ends_its_tokens(connection: Connection) -> None:
-    made = vendors.add_client(connection, EMAIL, "nightly", SCOPES)
+    made = vendors.add_client(connection, TESTER, EMAIL, "nightly", SCOPES)
     before = vendors.find_client(connection, made.client_id)
-    again = vendors.rotate_secret(connection, made.client_id, timedelta())
+    again = vendors.rotate_secret(connection, TESTER, made.client_id, timedelta())
     after = vendors.find_client(connection, made.client_id)
     assert before is not None
     assert after is not None
@@ -193,12 +194,12 @@ def test_a_new_secret_replaces_the_old_one_and_ends_its_tokens(connection: Conne
 
 
 def test_a_disabled_client_or_vendor_has_no_client(connection: Connection) -> None:
-    first = vendors.add_client(connection, EMAIL, "first", SCOPES)
-    second = vendors.add_client(connection, EMAIL, "second", SCOPES)
-    vendors.disable_client(connection, first.client_id)
+    first = vendors.add_client(connection, TESTER, EMAIL, "first", SCOPES)
+    second = vendors.add_client(connection, TESTER, EMAIL, "second", SCOPES)
+    vendors.disable_client(connection, TESTER, first.client_id)
     assert vendors.find_client(connection, first.client_id) is None
     assert vendors.find_client(connection, second.client_id) is not None
-    vendors.set_vendor_enabled(connection, EMAIL, enabled=False)
+    vendors.set_vendor_enabled(connection, TESTER, EMAIL, enabled=False)
     assert vendors.find_client(connection, second.client_id) is None
     assert [client.enabled for client in vendors.list_clients(connection)] == [False, True]
 

@@ -30,6 +30,7 @@ from roster_service.db.upgrades import upgrade
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
 from sync_scripts.generate_district import main as generate
+from tests.actors import TESTER
 
 STUDENTS = int(os.environ.get("STUDENTS", "20000"))
 ROUNDS = 9
@@ -82,10 +83,10 @@ def fill(url: str, folder: Path) -> tuple[str, str]:
         load(engine, f"feed-{number}", export)
     with engine.begin() as connection:
         district = connection.scalars(select(orgs.c.sourced_id).where(orgs.c.name == "D1")).one()
-        vendors.add_vendor(connection, "bench@example.org", "bench")
-        vendors.grant(connection, "bench@example.org", district, ())
+        vendors.add_vendor(connection, TESTER, "bench@example.org", "bench")
+        vendors.grant(connection, TESTER, "bench@example.org", district, ())
         scopes = [Scope("v1p2", name) for name in ScopeName]
-        made = vendors.add_client(connection, "bench@example.org", "bench", scopes)
+        made = vendors.add_client(connection, TESTER, "bench@example.org", "bench", scopes)
     engine.dispose()
     return made.client_id, made.client_secret
 

@@ -29,6 +29,7 @@ from roster_service.db.engine import make_engine
 from roster_service.db.upgrades import upgrade
 from sync_scripts.engine.load import Options, load
 from sync_scripts.generate_district import main as generate
+from tests.actors import TESTER
 
 STUDENTS = int(os.environ.get("STUDENTS", "100000"))
 # Generated last names and the like are made of the seed: another one is another district.
@@ -111,13 +112,13 @@ def time_loads(engine: Engine, url: str, home: Path) -> list[Figure]:
 def measure_reading(engine: Engine, url: str, home: Path) -> float:
     """The share of its requests that a reader keeps while another district is loaded."""
     with engine.begin() as connection:
-        vendors.add_vendor(connection, "bench@vendors.example", "bench")
+        vendors.add_vendor(connection, TESTER, "bench@vendors.example", "bench")
         district = connection.exec_driver_sql(
             "SELECT sourced_id FROM orgs WHERE type = 'district' LIMIT 1"
         ).scalar_one()
-        vendors.grant(connection, "bench@vendors.example", district, ())
+        vendors.grant(connection, TESTER, "bench@vendors.example", district, ())
         scopes = [Scope("v1p2", ScopeName("roster.readonly"))]
-        client = vendors.add_client(connection, "bench@vendors.example", "bench", scopes)
+        client = vendors.add_client(connection, TESTER, "bench@vendors.example", "bench", scopes)
     other = apart(make_export, home / "other", OTHER_SEED, "--name", "Another District")
     command = [sys.executable, "-m", "tests.bench.reader", url, client.client_id, client.client_secret, SECRET_KEY]
     with subprocess.Popen([*command, str(READING_SECONDS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reader:

@@ -28,6 +28,7 @@ from roster_service.access import vendors
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.access.throttling.limits import RosteringAllowance
+from tests.actors import TESTER
 from tests.bench import place as places
 from tests.bench.load import HOST
 from tests.bench.place import Place, Server, find_port, open_place, serve
@@ -68,13 +69,13 @@ def add_client(place: Place, server: Server, name: str) -> dict[str, str]:
     """The header of a vendor of its own, who sees everything that the account of the place sees."""
     with place.engine.begin() as connection:
         email = f"{name}-{time.time_ns()}@vendors.example"
-        vendors.add_vendor(connection, email, name)
+        vendors.add_vendor(connection, TESTER, email, name)
         for grant in next(vendor for vendor in vendors.list_vendors(connection) if vendor.grants).grants:
-            vendors.grant(connection, email, grant.district_id, [grant.school_id] if grant.school_id else [])
+            vendors.grant(connection, TESTER, email, grant.district_id, [grant.school_id] if grant.school_id else [])
         if AT_ONCE and name == "greedy":
             own = RosteringAllowance(None, None, int(AT_ONCE))
-            vendors.change_allowance(connection, email, Allowance(None, None, None), own)
-        client = vendors.add_client(connection, email, "bench", [Scope("v1p1", ScopeName.FULL)])
+            vendors.change_allowance(connection, TESTER, email, Allowance(None, None, None), own)
+        client = vendors.add_client(connection, TESTER, email, "bench", [Scope("v1p1", ScopeName.FULL)])
     pair = base64.b64encode(f"{client.client_id}:{client.client_secret}".encode()).decode()
     headers = {"Authorization": f"Basic {pair}", "Content-Type": "application/x-www-form-urlencoded"}
     answer = server.fetch("/oauth/token", headers, "grant_type=client_credentials")

@@ -30,6 +30,7 @@ from roster_service.server.gunicorn_process import make_options, start, stop
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
 from sync_scripts.generate_district import main as generate
+from tests.actors import TESTER
 from tests.bench.limits import URL_VARIABLE
 from tests.bench.load import HOST
 
@@ -164,7 +165,7 @@ def fill(engine: Engine, folder: Path, students: int) -> DemoAccount:
     with engine.begin() as connection:
         connection.execute(text(CHANGE_SOME))
         connection.execute(text(MOVE_ON))
-        account = add_demo_account(connection)
+        account = add_demo_account(connection, TESTER)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("VACUUM ANALYZE"))
     return account

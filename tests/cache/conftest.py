@@ -31,6 +31,7 @@ from roster_service.rostering.endpoints import ENDPOINTS
 from roster_service.schemas.versions import V1P2
 from sync_scripts.engine.load import load
 from sync_scripts.generate_district import generate
+from tests.actors import TESTER
 from tests.postgres.databases import copy_database, drop_databases
 
 from .plain_pages import Question
@@ -51,9 +52,9 @@ def list_scopes(version: str) -> tuple[Scope, ...]:
 def add_vendor(connection: Connection, name: str, orgs: Iterable[str], scopes: Sequence[Scope] = SCOPES) -> AccessToken:
     """A vendor who was granted these districts and schools, with a client that has these scopes; a token for it."""
     email = f"{name}@vendors.example"
-    vendors.add_vendor(connection, email, name)
+    vendors.add_vendor(connection, TESTER, email, name)
     grant(connection, name, orgs)
-    return make_token(connection, vendors.add_client(connection, email, "tests", scopes).client_id)
+    return make_token(connection, vendors.add_client(connection, TESTER, email, "tests", scopes).client_id)
 
 
 def grant(connection: Connection, name: str, orgs: Iterable[str]) -> None:
@@ -64,7 +65,7 @@ def grant(connection: Connection, name: str, orgs: Iterable[str]) -> None:
             select(known.type, known.district_id).where(known.sourced_id == org_id)
         ).one()
         schools = [] if kind == "district" else [org_id]
-        vendors.grant(connection, f"{name}@vendors.example", district, schools)
+        vendors.grant(connection, TESTER, f"{name}@vendors.example", district, schools)
 
 
 def make_token(connection: Connection, client_id: str) -> AccessToken:

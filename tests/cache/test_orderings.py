@@ -20,6 +20,7 @@ from roster_service.cache.orderings import Orderings, evict_orderings
 from roster_service.db import tables
 from roster_service.db.tables import ordering_chunks, orderings, pulls
 from roster_service.errors import Problem, RefusedRequestError
+from tests.actors import TESTER
 from tests.extent import examples
 
 from .conftest import Questioner, add_vendor, find_orgs, grant, ids_of, make_request
@@ -320,7 +321,7 @@ def test_a_token_of_before_a_change_of_grants_reads_nothing(questioner: Question
     for offset in (0, 30):
         assert read_as(questioner, token, question, 30, offset) == read_plainly(questioner, question, 30, offset)
     with questioner.owner.begin() as connection:
-        vendors.revoke(connection, "moves@vendors.example", first)
+        vendors.revoke(connection, TESTER, "moves@vendors.example", first)
         grant(connection, "moves", [second])
         renewed = vendors.find_client(connection, token.client_id)
     assert renewed is not None

@@ -34,6 +34,7 @@ from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.runs import hold_lock
 from sync_scripts.purge import purge
+from tests.actors import TESTER
 from tests.extent import every_other
 from tests.postgres.databases import copy_database, drop_databases
 from tests.renditions import MUCH, every_view, render_all
@@ -403,7 +404,7 @@ def narrow(roster: Engine) -> Engine:
     """The roster, where one vendor has one client with the core scope of 1.2."""
     with roster.begin() as connection:
         connection.execute(delete(tables.oauth_clients))
-        vendors.add_client(connection, "everything@vendors.example", "core", [CORE])
+        vendors.add_client(connection, TESTER, "everything@vendors.example", "core", [CORE])
         publish(connection, MEGABYTES)
     assert len(assert_renditions_are_right(roster)) == 3
     return roster
@@ -412,7 +413,9 @@ def narrow(roster: Engine) -> Engine:
 def test_a_client_with_other_scopes_has_them_rendered_beside_the_others(narrow: Engine) -> None:
     with narrow.begin() as connection:
         before = list_versions(connection)
-        vendors.add_client(connection, "everything@vendors.example", "more", [CORE, Scope("v1p2", ScopeName.GUARDIANS)])
+        vendors.add_client(
+            connection, TESTER, "everything@vendors.example", "more", [CORE, Scope("v1p2", ScopeName.GUARDIANS)]
+        )
         assert render_for_clients(connection, Settings())
     assert len(assert_renditions_are_right(narrow)) == 4
     with narrow.connect() as connection:
@@ -423,7 +426,7 @@ def test_a_client_with_other_scopes_has_them_rendered_beside_the_others(narrow: 
 def test_while_a_sync_is_under_way_nothing_is_rendered_for_a_client(narrow: Engine) -> None:
     with narrow.connect() as other, hold_lock(other, "feed"), narrow.begin() as connection:
         before = list_versions(connection)
-        vendors.add_client(connection, "everything@vendors.example", "more", list_scopes("v1p2"))
+        vendors.add_client(connection, TESTER, "everything@vendors.example", "more", list_scopes("v1p2"))
         assert not render_for_clients(connection, Settings())
         assert list_versions(connection) == before
     with narrow.begin() as connection:

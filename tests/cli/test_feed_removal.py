@@ -18,6 +18,7 @@ from roster_service.cli import main
 from roster_service.cli.demo import CREDENTIALS_FILE, EMAIL, FEED, FOLDER
 from roster_service.schemas.versions import V1P2
 from sync_scripts.engine.load import load
+from tests.actors import TESTER
 from tests.cli.conftest import Roster, make_environment
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD
 
@@ -67,9 +68,9 @@ def demo(engine: Engine, roster: Roster, tmp_path: Path) -> Path:
     export = Path(shutil.copytree(EXPORTS / SPRINGFIELD, tmp_path / f"{FOLDER}x" / "demo"))
     load(engine, FEED, export)
     with engine.begin() as connection:
-        vendors.add_vendor(connection, EMAIL, "Demo vendor")
-        vendors.grant(connection, EMAIL, "17-0042", ())
-        vendors.add_client(connection, EMAIL, "demo", [Scope(V1P2.prefix, ScopeName.CORE)])
+        vendors.add_vendor(connection, TESTER, EMAIL, "Demo vendor")
+        vendors.grant(connection, TESTER, EMAIL, "17-0042", ())
+        vendors.add_client(connection, TESTER, EMAIL, "demo", [Scope(V1P2.prefix, ScopeName.CORE)])
     (tmp_path / CREDENTIALS_FILE).write_text("{}")
     load(engine, "shelbyville", EXPORTS / SHELBYVILLE)
     roster("vendor", "add", OTHER, "--name", "Reading")

@@ -22,6 +22,7 @@ from roster_service.app import create_app
 from roster_service.db.engine import make_engine
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
+from tests.actors import TESTER
 from tests.conftest import close_app
 from tests.postgres.databases import copy_database, drop_databases
 
@@ -104,11 +105,11 @@ def roster(make_database: Callable[[], str]) -> Roster:
 def add_vendor(connection: Connection, name: str, grants: Iterable[tuple[str, tuple[str, ...]]]) -> tuple[str, str]:
     """A vendor with these grants; the id and the secret of its client, which has every scope."""
     email = f"{name}@vendors.example"
-    vendors.add_vendor(connection, email, name)
+    vendors.add_vendor(connection, TESTER, email, name)
     for district, schools in grants:
-        vendors.grant(connection, email, district, schools)
+        vendors.grant(connection, TESTER, email, district, schools)
     scopes = [Scope(version, scope) for version in VERSIONS for scope in ScopeName]
-    added = vendors.add_client(connection, email, "tests", scopes)
+    added = vendors.add_client(connection, TESTER, email, "tests", scopes)
     return added.client_id, added.client_secret
 
 

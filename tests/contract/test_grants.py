@@ -14,6 +14,7 @@ from roster_service.access import vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.app import create_app
 from roster_service.settings import Settings
+from tests.actors import TESTER
 from tests.conftest import close_app
 
 from .client import VERSIONS, Answer, RosterClient
@@ -51,9 +52,9 @@ def account(changing: Served) -> Account:
     with changing.engine.begin() as connection:
         for name in ("own", "other"):
             email = f"{name}-{number}@vendors.example"
-            vendors.add_vendor(connection, email, name)
-            vendors.grant(connection, email, "spr-district", [])
-            added = vendors.add_client(connection, email, "tests", scopes)
+            vendors.add_vendor(connection, TESTER, email, name)
+            vendors.grant(connection, TESTER, email, "spr-district", [])
+            added = vendors.add_client(connection, TESTER, email, "tests", scopes)
             credentials[name] = (added.client_id, added.client_secret)
     client = RosterClient(changing.app, credentials, changing.client.documents)
     return Account(changing, client, f"own-{number}@vendors.example")
@@ -96,11 +97,15 @@ def switch_off_client(connection: Connection, account: Account) -> None:
 
 
 CHANGES = [
-    pytest.param(lambda on, own: vendors.grant(on, own.email, "shv-district", []), True, id="a-grant-more"),
-    pytest.param(lambda on, own: vendors.revoke(on, own.email, "spr-district"), True, id="a-grant-less"),
-    pytest.param(lambda on, own: vendors.rotate_secret(on, own.client_id, timedelta()), False, id="another-secret"),
-    pytest.param(lambda on, own: vendors.disable_client(on, own.client_id), False, id="client-disabled"),
-    pytest.param(lambda on, own: vendors.set_vendor_enabled(on, own.email, enabled=False), False, id="vendor-disabled"),
+    pytest.param(lambda on, own: vendors.grant(on, TESTER, own.email, "shv-district", []), True, id="a-grant-more"),
+    pytest.param(lambda on, own: vendors.revoke(on, TESTER, own.email, "spr-district"), True, id="a-grant-less"),
+    pytest.param(
+        lambda on, own: vendors.rotate_secret(on, TESTER, own.client_id, timedelta()), False, id="another-secret"
+    ),
+    pytest.param(lambda on, own: vendors.disable_client(on, TESTER, own.client_id), False, id="client-disabled"),
+    pytest.param(
+        lambda on, own: vendors.set_vendor_enabled(on, TESTER, own.email, enabled=False), False, id="vendor-disabled"
+    ),
     pytest.param(switch_off_vendor, False, id="vendor-disabled-by-hand"),
     pytest.param(switch_off_client, False, id="client-disabled-by-hand"),
     pytest.param(remove_client, False, id="client-removed"),
@@ -130,19 +135,19 @@ def test_the_next_token_sees_what_is_granted_now(account: Account) -> None:
         return [account.client.call("v1p1", path, bearer=token).total for path in ("/orgs", "/users", "/enrollments")]
 
     assert totals() == [4, 12, 17]
-    change(account, lambda on, own: vendors.grant(on, own.email, "shv-district", ["shv-south"]))
+    change(account, lambda on, own: vendors.grant(on, TESTER, own.email, "shv-district", ["shv-south"]))
     assert totals() == [6, 16, 21]
-    change(account, lambda on, own: vendors.revoke(on, own.email, "spr-district"))
+    change(account, lambda on, own: vendors.revoke(on, TESTER, own.email, "spr-district"))
     assert totals() == [2, 4, 4]
-    change(account, lambda on, own: vendors.revoke(on, own.email, "shv-district"))
+    change(account, lambda on, own: vendors.revoke(on, TESTER, own.email, "shv-district"))
     assert totals() == [0, 0, 0]
 
 
 def test_a_vendor_that_is_enabled_again_needs_a_new_token(account: Account) -> None:
     """The old one stays ended: it was made before the change."""
     old = account.client.token("v1p1", vendor="own")
-    change(account, lambda on, own: vendors.set_vendor_enabled(on, own.email, enabled=False))
-    change(account, lambda on, own: vendors.set_vendor_enabled(on, own.email, enabled=True))
+    change(account, lambda on, own: vendors.set_vendor_enabled(on, TESTER, own.email, enabled=False))
+    change(account, lambda on, own: vendors.set_vendor_enabled(on, TESTER, own.email, enabled=True))
     assert_ended(account.client.call("v1p1", "/orgs", bearer=old))
     new = account.client.ask_token(account.client.form("own")).json["access_token"]
     assert account.client.call("v1p1", "/orgs", bearer=new).total == 4
@@ -151,7 +156,7 @@ def test_a_vendor_that_is_enabled_again_needs_a_new_token(account: Account) -> N
 def test_the_new_secret_works_and_the_old_one_does_not(account: Account) -> None:
     form = account.client.form("own")
     with account.served.engine.begin() as connection:
-        made = vendors.rotate_secret(connection, account.client_id, timedelta())
+        made = vendors.rotate_secret(connection, TESTER, account.client_id, timedelta())
     assert account.client.ask_token(form).status == 401
     assert account.client.ask_token(form | {"client_secret": made.client_secret}).status == 200
 
@@ -163,7 +168,9 @@ def test_in_its_grace_the_old_secret_works_beside_the_new_one(account: Account) 
     secrets = [first["client_secret"]]
     for _ in range(2):
         with account.served.engine.begin() as connection:
-            secrets.append(vendors.rotate_secret(connection, account.client_id, timedelta(hours=1)).client_secret)
+            secrets.append(
+                vendors.rotate_secret(connection, TESTER, account.client_id, timedelta(hours=1)).client_secret
+            )
         statuses = [account.client.ask_token(first | {"client_secret": secret}).status for secret in secrets]
         assert statuses == [401] * (len(secrets) - 2) + [200, 200]
     assert account.client.call("v1p1", "/orgs", bearer=token).status == 200
@@ -177,7 +184,7 @@ def test_in_its_grace_the_old_secret_works_beside_the_new_one(account: Account) 
 def test_a_client_gets_no_more_than_it_is_registered_for(account: Account) -> None:
     with account.served.engine.begin() as connection:
         scopes = [Scope("v1p2", ScopeName.CORE), Scope("v1p1", ScopeName.FULL), Scope("v1p2", ScopeName.GUARDIANS)]
-        added = vendors.add_client(connection, account.email, "narrow", scopes)
+        added = vendors.add_client(connection, TESTER, account.email, "narrow", scopes)
     form = {"grant_type": "client_credentials", "client_id": added.client_id, "client_secret": added.client_secret}
 
     def granted(asked: str | None) -> list[str] | None:

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from roster_service.access.credentials.signing_keys import rotate_signing_key
+from tests.actors import TESTER
 
 from .client import VERSIONS, RosterClient
 from .conftest import SECRET_KEY, Served
@@ -25,7 +26,7 @@ def workers(make_served: Callable[..., Served]) -> tuple[Served, Served]:
 def rotate(served: Served, lasting: timedelta) -> str:
     """A new key."""
     with served.engine.begin() as connection:
-        return rotate_signing_key(connection, SECRET_KEY, lasting, is_lost=False)
+        return rotate_signing_key(connection, TESTER, SECRET_KEY, lasting, is_lost=False)
 
 
 def ask(client: RosterClient, version: str, token: str) -> int:

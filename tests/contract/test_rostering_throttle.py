@@ -12,6 +12,7 @@ from sqlalchemy import Connection, text
 from roster_service.access import vendors
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.throttling.limits import ROSTERING_DEFAULTS, RosteringAllowance
+from tests.actors import TESTER
 from tests.faults.services import wait_for
 
 from .client import VERSIONS, Answer
@@ -25,7 +26,7 @@ VENDOR_DEFAULTS = Allowance(None, None, None)
 
 def limit(served: Served, vendor: str, allowance: RosteringAllowance) -> None:
     with served.engine.begin() as connection:
-        vendors.change_allowance(connection, EMAIL.format(vendor), VENDOR_DEFAULTS, allowance)
+        vendors.change_allowance(connection, TESTER, EMAIL.format(vendor), VENDOR_DEFAULTS, allowance)
 
 
 def assert_throttled(answer: Answer) -> None:

@@ -22,6 +22,7 @@ from roster_service.db.tables import visible_orgs
 from roster_service.db.visibility import RENDERER
 from roster_service.db.visible_orgs import refresh_renderer
 from roster_service.publication import publish
+from tests.actors import TESTER
 
 # An org: (its type, the district that it lies in). Schools of a school are schools of its district.
 Org = tuple[str, str | None]
@@ -98,7 +99,7 @@ def prepare(engine: Engine) -> None:
         connection.execute(insert(tables.feeds), [{"name": name, "format": "oneroster"} for name in FEEDS])
         write_orgs(connection, BASE)
         for vendor in VENDORS:
-            vendors.add_vendor(connection, email_of(vendor), vendor)
+            vendors.add_vendor(connection, TESTER, email_of(vendor), vendor)
 
 
 @pytest.fixture(scope="module")
@@ -116,17 +117,17 @@ def grant_if_there(connection: Connection, model: Model, vendor: str, org: str) 
     """Grants a district or a school; of what is not there, nothing."""
     kind, district = model.orgs.get(org, ("", None))
     if (kind, org) == ("district", district):
-        vendors.grant(connection, email_of(vendor), org, ())
+        vendors.grant(connection, TESTER, email_of(vendor), org, ())
         model.grants[vendor].add((org, None))
     elif kind == "school" and district in model.orgs:
-        vendors.grant(connection, email_of(vendor), district, [org])
+        vendors.grant(connection, TESTER, email_of(vendor), district, [org])
         model.grants[vendor].add((district, org))
 
 
 def revoke_if_granted(connection: Connection, model: Model, vendor: str, district: str) -> None:
     """Takes back what was granted of a district, if anything was."""
     if any(granted == district for granted, _ in model.grants[vendor]):
-        vendors.revoke(connection, email_of(vendor), district)
+        vendors.revoke(connection, TESTER, email_of(vendor), district)
         model.grants[vendor] = {it for it in model.grants[vendor] if it[0] != district}
 
 
@@ -208,13 +209,13 @@ def orgs(engine: Engine) -> Engine:
 def test_what_a_grant_opens(orgs: Engine, grants: list[tuple[str, tuple[str, ...]]], rows: set[Row]) -> None:
     with orgs.begin() as connection:
         for district, schools in grants:
-            vendors.grant(connection, email_of("one"), district, schools)
+            vendors.grant(connection, TESTER, email_of("one"), district, schools)
     with orgs.connect() as connection:
         assert read_rows(connection, "one") == rows
         assert read_rows(connection, "two") == set()
     with orgs.begin() as connection:
         for district in dict(grants):
-            vendors.revoke(connection, email_of("one"), district)
+            vendors.revoke(connection, TESTER, email_of("one"), district)
     with orgs.connect() as connection:
         assert read_rows(connection, "one") == set()
 
@@ -223,10 +224,10 @@ def test_every_change_of_a_vendor_gives_its_rows_another_key(orgs: Engine) -> No
     """What a token of before carries opens nothing."""
     keys = []
     changes: list[Callable[[Connection], object]] = [
-        lambda connection: vendors.grant(connection, email_of("one"), "d1", ()),
-        lambda connection: vendors.grant(connection, email_of("one"), "d1", ()),
-        lambda connection: vendors.set_vendor_enabled(connection, email_of("one"), enabled=False),
-        lambda connection: vendors.change_flags(connection, email_of("one")),
+        lambda connection: vendors.grant(connection, TESTER, email_of("one"), "d1", ()),
+        lambda connection: vendors.grant(connection, TESTER, email_of("one"), "d1", ()),
+        lambda connection: vendors.set_vendor_enabled(connection, TESTER, email_of("one"), enabled=False),
+        lambda connection: vendors.revoke(connection, TESTER, email_of("one"), None),
     ]
     for change in changes:
         with orgs.begin() as connection:
@@ -241,7 +242,7 @@ def test_the_hash_of_visible_orgs_is_salted(orgs: Engine) -> None:
     found = []
     for _ in range(2):
         with orgs.begin() as connection:
-            vendors.grant(connection, email_of("one"), "d1", ())
+            vendors.grant(connection, TESTER, email_of("one"), "d1", ())
             found.append((read_rows(connection, "one"), read_hash(connection, "one")))
             connection.execute(update(tables.roster_state).values(salt=func.gen_random_uuid()))
     (rows, one), (same_rows, other) = found
@@ -327,9 +328,13 @@ def others(engine: Engine) -> Iterator[Engine]:
 
 
 CHANGES: list[Any] = [
-    pytest.param(lambda c: vendors.revoke(c, email_of("two"), "d1"), set(), id="revoke"),
-    pytest.param(lambda c: vendors.grant(c, email_of("two"), "d2", ()), {("d1", None), ("d2", None)}, id="grant"),
-    pytest.param(lambda c: vendors.set_vendor_enabled(c, email_of("two"), enabled=False), {("d1", None)}, id="disable"),
+    pytest.param(lambda c: vendors.revoke(c, TESTER, email_of("two"), "d1"), set(), id="revoke"),
+    pytest.param(
+        lambda c: vendors.grant(c, TESTER, email_of("two"), "d2", ()), {("d1", None), ("d2", None)}, id="grant"
+    ),
+    pytest.param(
+        lambda c: vendors.set_vendor_enabled(c, TESTER, email_of("two"), enabled=False), {("d1", None)}, id="disable"
+    ),
 ]
 
 
@@ -338,7 +343,7 @@ def granted(orgs: Engine) -> Engine:
     """Each vendor was granted a district."""
     with orgs.begin() as connection:
         for vendor in VENDORS:
-            vendors.grant(connection, email_of(vendor), "d1", ())
+            vendors.grant(connection, TESTER, email_of(vendor), "d1", ())
     return orgs
 
 
@@ -403,7 +408,7 @@ def test_a_change_of_grants_while_a_sync_renders_stops_neither(
 ) -> None:
     """A sync has written the rows of the renderer, and the rows of vendors not yet."""
     with granted.begin() as connection:
-        vendors.add_client(connection, email_of("one"), "tests", [Scope("v1p2", ScopeName.CORE)])
+        vendors.add_client(connection, TESTER, email_of("one"), "tests", [Scope("v1p2", ScopeName.CORE)])
     render = publication.refresh_renditions
 
     def render_beside(*given: Any) -> None:

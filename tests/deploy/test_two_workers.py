@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 from roster_service.access import vendors
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.throttling.limits import RosteringAllowance
+from tests.actors import TESTER
 from tests.faults.services import Service, add_credentials, fill, serving
 
 pytestmark = pytest.mark.long_with()
@@ -31,7 +32,7 @@ def test_two_workers_let_as_many_requests_through_as_the_burst(engine: Engine, t
     credentials = fill(engine)
     with engine.begin() as connection:
         limited = RosteringAllowance(requests_per_second=1, burst=90, at_once=None)
-        vendors.change_allowance(connection, credentials.account.email, VENDOR_DEFAULTS, limited)
+        vendors.change_allowance(connection, TESTER, credentials.account.email, VENDOR_DEFAULTS, limited)
     with serving(url, credentials, tmp_path) as service:
         service.get_tokens()
         began = time.monotonic()

@@ -29,6 +29,7 @@ from roster_service.schemas.versions import VERSIONS
 from roster_service.server import gunicorn_process
 from roster_service.settings import PREFIX, Settings
 from sync_scripts.engine.load import load
+from tests.actors import TESTER
 from tests.contract.client import ROOTS
 from tests.contract.conftest import EXPORTS, FEEDS, SECRET_KEY
 from tests.vendor.client import Account, add_account
@@ -69,8 +70,10 @@ def add_credentials(engine: Engine, name: str) -> Credentials:
     scopes = [Scope(version.prefix, name) for version in VERSIONS for name in ScopeName]
     with engine.begin() as connection:
         # The tests ask as fast as they can: no throttle may answer in the place of an outage.
-        vendors.change_allowance(connection, account.email, Allowance(10_000, 20_000, 1_000_000), ROSTERING_DEFAULTS)
-        added = vendors.add_client(connection, account.email, "tests", scopes)
+        vendors.change_allowance(
+            connection, TESTER, account.email, Allowance(10_000, 20_000, 1_000_000), ROSTERING_DEFAULTS
+        )
+        added = vendors.add_client(connection, TESTER, account.email, "tests", scopes)
     return Credentials((added.client_id, added.client_secret), account)
 
 

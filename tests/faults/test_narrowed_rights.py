@@ -18,6 +18,7 @@ from roster_service.access import vendors
 from roster_service.access.credentials import signing_keys
 from roster_service.access.credentials.api_keys import Allowance, rotate_key
 from roster_service.access.throttling.limits import ROSTERING_DEFAULTS
+from tests.actors import TESTER
 from tests.contract.conftest import SECRET_KEY
 
 from .services import Credentials, Service, fill, serving, wait_for
@@ -77,7 +78,7 @@ def service(engine: Engine, credentials: Credentials, tmp_path: Path) -> Iterato
     url = engine.url.render_as_string(hide_password=False)
     with engine.begin() as connection:
         vendors.change_allowance(
-            connection, credentials.account.email, Allowance(10_000, 10_000, 10**9), ROSTERING_DEFAULTS
+            connection, TESTER, credentials.account.email, Allowance(10_000, 10_000, 10**9), ROSTERING_DEFAULTS
         )
     with serving(url, credentials, tmp_path) as running:
         running.get_tokens()
@@ -86,18 +87,26 @@ def service(engine: Engine, credentials: Credentials, tmp_path: Path) -> Iterato
 
 # What an operator's command does, and whether it ends the access of the rostering interface, of the vendor interface.
 CHANGES: dict[str, tuple[Callable[[Connection, Credentials], object], bool, bool]] = {
-    "a revoked grant": (lambda it, who: vendors.revoke(it, who.account.email, "spr-district"), True, True),
-    "a wider grant": (lambda it, who: vendors.grant(it, who.account.email, "spr-district", ["spr-high"]), True, True),
-    "a disabled vendor": (lambda it, who: vendors.set_vendor_enabled(it, who.account.email, False), True, True),
-    "a disabled client": (lambda it, who: vendors.disable_client(it, who.client[0]), True, False),
-    "a secret replaced at once": (lambda it, who: vendors.rotate_secret(it, who.client[0], timedelta(0)), True, False),
+    "a revoked grant": (lambda it, who: vendors.revoke(it, TESTER, who.account.email, "spr-district"), True, True),
+    "a wider grant": (
+        lambda it, who: vendors.grant(it, TESTER, who.account.email, "spr-district", ["spr-high"]),
+        True,
+        True,
+    ),
+    "a disabled vendor": (lambda it, who: vendors.set_vendor_enabled(it, TESTER, who.account.email, False), True, True),
+    "a disabled client": (lambda it, who: vendors.disable_client(it, TESTER, who.client[0]), True, False),
+    "a secret replaced at once": (
+        lambda it, who: vendors.rotate_secret(it, TESTER, who.client[0], timedelta(0)),
+        True,
+        False,
+    ),
     "an API key replaced at once": (
         lambda it, who: rotate_key(it, vendors.find_vendor(it, who.account.email).id, timedelta(0)),
         False,
         True,
     ),
     "a signing key replaced at once": (
-        lambda it, _who: signing_keys.rotate_signing_key(it, SECRET_KEY, timedelta(0), is_lost=False),
+        lambda it, _who: signing_keys.rotate_signing_key(it, TESTER, SECRET_KEY, timedelta(0), is_lost=False),
         True,
         True,
     ),
@@ -134,5 +143,5 @@ def test_a_tag_of_before_the_change_gets_no_304(engine: Engine, service: Service
     tag = service.ask("v1p2").headers["ETag"]
     assert {service.ask("v1p2", more={"If-None-Match": tag}).status for _ in range(ANSWERS)} == {304}
     with engine.begin() as connection:
-        vendors.revoke(connection, credentials.account.email, "spr-district")
+        vendors.revoke(connection, TESTER, credentials.account.email, "spr-district")
     assert {service.ask("v1p2", more={"If-None-Match": tag}).status for _ in range(ANSWERS)} == {401}

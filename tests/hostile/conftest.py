@@ -12,6 +12,7 @@ from roster_service.access import vendors
 from roster_service.access.throttling.limits import ROSTERING_DEFAULTS
 from roster_service.db import tables
 from roster_service.schemas.flags import PermissionFlag
+from tests.actors import TESTER
 from tests.contract.conftest import Served, client, make_served, roster, served
 from tests.contract.test_bearer import sign
 from tests.vendor.client import Account, VendorClient, add_account
@@ -30,7 +31,7 @@ def account(served: Served, request: pytest.FixtureRequest) -> Account:
         tuple(PermissionFlag),
     )
     with served.engine.begin() as connection:
-        vendors.change_allowance(connection, made.email, PLENTY, ROSTERING_DEFAULTS)
+        vendors.change_allowance(connection, TESTER, made.email, PLENTY, ROSTERING_DEFAULTS)
     return made
 
 

@@ -25,7 +25,6 @@ from roster_service.access.throttling.limits import RosteringAllowance
 from roster_service.app import create_app
 from roster_service.cache.pulls import refuse_ended
 from roster_service.cli import demo
-from roster_service.cli.vendor_access import create_login
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.db.upgrades import upgrade
@@ -35,6 +34,7 @@ from roster_service.schemas.versions import VERSIONS, Version
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
 from sync_scripts.generate_district import generate
+from tests.actors import TESTER
 from tests.conftest import close_app
 
 SNAPSHOT = Path(roster_service.schemas.__file__).with_name(FILE)
@@ -256,11 +256,10 @@ def choose(records: list[Body]) -> list[Body]:
 
 def add_limited_vendor(connection: Connection) -> dict[str, Any]:
     """A vendor that may ask `BURST` times in a minute; its client and its API key."""
-    added = vendors.add_vendor(connection, LIMITED, "Limited vendor")
+    login = vendors.add_vendor(connection, TESTER, LIMITED, "Limited vendor")
     scopes = [Scope(version.prefix, ScopeName.FULL) for version in VERSIONS]
-    client = vendors.add_client(connection, LIMITED, "demo", scopes)
-    login = create_login(connection, added.id, None)
-    vendors.change_allowance(connection, LIMITED, Allowance(1, BURST, None), RosteringAllowance(1, BURST, None))
+    client = vendors.add_client(connection, TESTER, LIMITED, "demo", scopes)
+    vendors.change_allowance(connection, TESTER, LIMITED, Allowance(1, BURST, None), RosteringAllowance(1, BURST, None))
     return {"client": (client.client_id, client.client_secret), "api_key": login.api_key}
 
 
@@ -274,7 +273,7 @@ def ask_examples(url: str) -> dict[str, Any]:
     with engine.begin() as connection:
         for table in STAMPED:
             connection.execute(text(f"UPDATE {table} SET date_last_modified = :stamp"), {"stamp": STAMP})
-        account = demo.add_demo_account(connection)
+        account = demo.add_demo_account(connection, TESTER)
         limited = add_limited_vendor(connection)
     settings = Settings(secret_key="of a database that is thrown away", public_url=EXAMPLE_ROOT, rendition_megabytes=0)
     app = create_app(settings, url)

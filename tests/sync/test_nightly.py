@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from sqlalchemy import Connection, Engine, insert, update
 
 import sync_scripts
-from roster_service.cli.feeds import FORMATS
+from roster_service.access.feeds import FORMATS
 from roster_service.db import tables
 from roster_service.db.run_history import STEPS
 from sync_scripts.applying.feed_district import FeedDistrict, add_district

@@ -22,8 +22,10 @@ from roster_service.settings import Settings
 from sync_scripts.applying.changes import Counts
 from sync_scripts.engine.feed_removal import remove_feed
 from sync_scripts.engine.load import Options, load
+from sync_scripts.engine.run_record import Approval
 from sync_scripts.purge import purge
 from sync_scripts.reading.rejections import RefusedExportError
+from tests.actors import TESTER
 from tests.extent import examples
 
 from .conftest import empty_roster
@@ -181,7 +183,7 @@ class Sequence:
         assert kept is not None
         if approve:
             self.runs += 1
-            options = Options(self.settings, approves=number)
+            options = Options(self.settings, approval=Approval(number, TESTER))
             self._load(feed, Path(kept), export, options)
         else:
             assert closed == [kept]
@@ -193,9 +195,9 @@ class Sequence:
         wanted = self.model.remove(feed, self.runs, at_once=at_once)
         if wanted is None:
             with pytest.raises(CommandError, match="there is no feed"):
-                remove_feed(self.engine, feed, self.settings, at_once=at_once)
+                remove_feed(self.engine, TESTER, feed, self.settings, at_once=at_once)
             return
-        report = remove_feed(self.engine, feed, self.settings, at_once=at_once)
+        report = remove_feed(self.engine, TESTER, feed, self.settings, at_once=at_once)
         event(f"a feed that is {'deleted' if at_once else 'removed'} with {min(len(wanted), 1)} or more types")
         tombstoned = {name: count.tombstoned for name, count in report.counts.items()}
         found = report.purged if at_once else tombstoned

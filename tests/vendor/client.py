@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator
 from sqlalchemy import Engine
 
 from roster_service.access import vendors
-from roster_service.cli.vendor_access import create_login
 from roster_service.schemas.flags import PermissionFlag
+from tests.actors import TESTER
 from tests.contract.document import FORMATS, read_json
 
 RATE_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
@@ -41,14 +41,14 @@ def add_account(
     """A vendor with these grants and flags."""
     email = f"{name}@vendors.example"
     with engine.begin() as connection:
-        added = vendors.add_vendor(connection, email, name)
+        login = vendors.add_vendor(connection, TESTER, email, name)
         for district, schools in (grants or {}).items():
-            vendors.grant(connection, email, district, schools)
+            vendors.grant(connection, TESTER, email, district, schools)
         if flags:
-            vendors.change_flags(connection, email, add=flags)
-        login = create_login(connection, added.id, None)
+            vendors.grant(connection, TESTER, email, None, (), flags)
+        vendor_id = vendors.find_vendor(connection, email).id
     assert login.password is not None
-    return Account(added.id, email, login.api_key, login.password)
+    return Account(vendor_id, email, login.api_key, login.password)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from roster_service.app import create_app
 from roster_service.db.engine import make_engine
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
+from tests.actors import TESTER
 from tests.conftest import close_app
 from tests.contract.conftest import EXPORTS, FEEDS, SECRET_KEY, expected_faults, no_faults  # noqa: F401  (fixtures)
 from tests.vendor.client import Account, VendorClient, add_account
@@ -41,7 +42,7 @@ class Served:
         """A vendor of a test's own."""
         account = add_account(self.engine, f"{name}-{next(NUMBERS)}", **options)
         with self.engine.begin() as connection:
-            vendors.change_allowance(connection, account.email, allowance, ROSTERING_DEFAULTS)
+            vendors.change_allowance(connection, TESTER, account.email, allowance, ROSTERING_DEFAULTS)
         return account
 
 

@@ -15,6 +15,7 @@ from roster_service.access.access_log.writer import AccessLog, Disclosure, Entry
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db.tables import audit
 from roster_service.schemas.flags import PermissionFlag
+from tests.actors import TESTER
 from tests.vendor.client import Account, VendorClient
 from tests.vendor.conftest import Served
 
@@ -56,7 +57,7 @@ def usage_of(served: Served) -> Callable[[Account], dict[Any, Any]]:
 def ask_rostering(served: Served, account: Account, *addresses: str) -> None:
     """Calls of the other interface."""
     with served.engine.begin() as connection:
-        made = vendors.add_client(connection, account.email, "tests", [Scope("v1p1", ScopeName.FULL)])
+        made = vendors.add_client(connection, TESTER, account.email, "tests", [Scope("v1p1", ScopeName.FULL)])
     http = served.app.test_client()
     form = {"grant_type": "client_credentials", "client_id": made.client_id, "client_secret": made.client_secret}
     token = http.post("/oauth/token", data=form).json["access_token"]

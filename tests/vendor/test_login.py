@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 from roster_service.access import vendors
 from roster_service.access.credentials.api_keys import rotate_key
 from roster_service.schemas.flags import PermissionFlag
+from tests.actors import TESTER
 from tests.vendor.client import Account, VendorClient
 from tests.vendor.conftest import Served
 
@@ -109,7 +110,7 @@ def test_a_wrong_pair_has_one_answer(
 
 def test_a_disabled_vendor_cannot_log_in(served: Served, client: VendorClient, account: Account) -> None:
     with served.engine.begin() as connection:
-        vendors.set_vendor_enabled(connection, account.email, enabled=False)
+        vendors.set_vendor_enabled(connection, TESTER, account.email, enabled=False)
     assert client.login(account).outcome == (401, "unauthorized")
 
 

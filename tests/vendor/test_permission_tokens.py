@@ -21,6 +21,7 @@ from roster_service.access.credentials.passwords import set_password
 from roster_service.access.credentials.signing_keys import KeyRing, add_signing_key
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.schemas.flags import PermissionFlag
+from tests.actors import TESTER
 from tests.contract.conftest import SECRET_KEY
 from tests.vendor.client import Account, VendorClient
 from tests.vendor.conftest import Served
@@ -182,10 +183,14 @@ def test_a_token_with_another_vendor_s_key(served: Served, client: VendorClient,
 
 
 CHANGES: list[Any] = [
-    pytest.param(lambda on, own: vendors.grant(on, own.email, "shv-district", []), True, id="a grant more"),
-    pytest.param(lambda on, own: vendors.revoke(on, own.email, "spr-district"), True, id="a grant less"),
-    pytest.param(lambda on, own: vendors.change_flags(on, own.email, add=[PermissionFlag.CONTACTS]), True, id="a flag"),
-    pytest.param(lambda on, own: vendors.set_vendor_enabled(on, own.email, enabled=False), False, id="disabled"),
+    pytest.param(lambda on, own: vendors.grant(on, TESTER, own.email, "shv-district", []), True, id="a grant more"),
+    pytest.param(lambda on, own: vendors.revoke(on, TESTER, own.email, "spr-district"), True, id="a grant less"),
+    pytest.param(
+        lambda on, own: vendors.grant(on, TESTER, own.email, None, (), [PermissionFlag.CONTACTS]), True, id="a flag"
+    ),
+    pytest.param(
+        lambda on, own: vendors.set_vendor_enabled(on, TESTER, own.email, enabled=False), False, id="disabled"
+    ),
 ]
 
 
@@ -222,7 +227,7 @@ def test_a_retired_signing_key_ends_its_tokens_at_once(served: Served, client: V
 
 def test_no_token_opens_the_other_interface(served: Served, client: VendorClient, account: Account) -> None:
     with served.engine.begin() as connection:
-        made = vendors.add_client(connection, account.email, "tests", [Scope("v1p1", ScopeName.FULL)])
+        made = vendors.add_client(connection, TESTER, account.email, "tests", [Scope("v1p1", ScopeName.FULL)])
     http = served.app.test_client()
     form = {"grant_type": "client_credentials", "client_id": made.client_id, "client_secret": made.client_secret}
     access_token = http.post("/oauth/token", data=form).json["access_token"]

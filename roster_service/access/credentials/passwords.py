@@ -1,4 +1,4 @@
-"""Vendors' passwords: stored as argon2id, and checked with the same work whether the vendor exists or not."""
+"""Passwords: stored as argon2id, and checked with the same work whether the account exists or not."""
 
 from __future__ import annotations
 
@@ -23,11 +23,26 @@ def _make_decoy_hash() -> str:
     return _HASHER.hash("nobody has this password")
 
 
-def set_password(connection: Connection, vendor_id: int, password: str) -> None:
-    """Sets a vendor's password. Raises CommandError if it is too short or too long."""
+def hash_password(password: str) -> str:
+    """Returns the argon2id hash of a password. Raises CommandError if it is too short or too long."""
     if not MIN_CHARACTERS <= len(password) <= MAX_CHARACTERS:
         raise CommandError(f"a password has {MIN_CHARACTERS} to {MAX_CHARACTERS} characters")
-    hashed = _HASHER.hash(password)
+    return _HASHER.hash(password)
+
+
+def matches_password(stored: str | None, password: str) -> bool:
+    """Returns whether `stored` is the hash of a password. None takes the same time as a hash: the time tells a caller
+    nothing about the account."""
+    try:
+        _HASHER.verify(stored or _make_decoy_hash(), password)
+    except (VerifyMismatchError, InvalidHashError):
+        return False
+    return stored is not None
+
+
+def set_password(connection: Connection, vendor_id: int, password: str) -> None:
+    """Sets a vendor's password. Raises CommandError if it is too short or too long."""
+    hashed = hash_password(password)
     connection.execute(update(vendors).where(vendors.c.id == vendor_id).values(password_hash=hashed))
 
 
@@ -42,8 +57,4 @@ def verify_password(connection: Connection, vendor_id: int, email: str, password
             vendors.c.id == vendor_id, vendors.c.email == email.strip().lower(), vendors.c.enabled
         )
     ).scalar_one_or_none()
-    try:
-        _HASHER.verify(stored or _make_decoy_hash(), password)
-    except (VerifyMismatchError, InvalidHashError):
-        return False
-    return stored is not None
+    return matches_password(stored, password)

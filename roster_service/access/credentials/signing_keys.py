@@ -20,6 +20,8 @@ from cryptography.fernet import Fernet, InvalidToken
 from joserfc.jwk import KeySet, RSAKey
 from sqlalchemy import ColumnElement, Connection, Engine, func, insert, or_, select, text, update
 
+from roster_service.db.actors import Actor
+from roster_service.db.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import signing_keys
 from roster_service.errors import SettingError
 
@@ -118,19 +120,26 @@ def add_signing_key(connection: Connection, secret_key: str) -> str:
     return str(key.kid)
 
 
-def rotate_signing_key(connection: Connection, secret_key: str, lasting: timedelta, *, is_lost: bool) -> str:
+def rotate_signing_key(
+    connection: Connection, actor: Actor, secret_key: str, lasting: timedelta, *, is_lost: bool
+) -> str:
     """Makes a key that signs from now on, and returns its id. Older keys verify for `lasting`, or shorter if they
     already have an earlier end: to verify takes no secret key.
 
     `is_lost`: whether the secret key that sealed the present key is lost. Otherwise `secret_key` must be that one, or
     the service could not open the new key; raises SettingError.
     """
-    if not is_lost:
-        ensure_signing_key(connection, secret_key)
-    ends = func.now() + lasting
-    longer = or_(signing_keys.c.retired_at.is_(None), signing_keys.c.retired_at > ends)
-    connection.execute(update(signing_keys).where(longer).values(retired_at=ends))
-    return add_signing_key(connection, secret_key)
+
+    def read_state() -> State:
+        return {key.key_id: key.retired_at for key in list_signing_keys(connection)}
+
+    with recorded(connection, actor, Verb.KEYS_ROTATE, Subject("service", "signing keys"), read_state):
+        if not is_lost:
+            ensure_signing_key(connection, secret_key)
+        ends = func.now() + lasting
+        longer = or_(signing_keys.c.retired_at.is_(None), signing_keys.c.retired_at > ends)
+        connection.execute(update(signing_keys).where(longer).values(retired_at=ends))
+        return add_signing_key(connection, secret_key)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from roster_service.db.tables.access import Moment, api_keys, audit, rate_hits, 
 from roster_service.db.tables.accounts import oauth_clients, signing_keys, vendor_grants, vendors
 from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
 from roster_service.db.tables.feeds import feeds, sync_changes, sync_refusals, sync_runs
+from roster_service.db.tables.operators import changes, operators
 from roster_service.db.tables.orderings import ordering_chunks, orderings, pulls
 from roster_service.db.tables.renditions import rendered_records, renditions
 from roster_service.db.tables.roster import (
@@ -33,6 +34,7 @@ __all__ = [
     "academic_sessions",
     "api_keys",
     "audit",
+    "changes",
     "class_terms",
     "classes",
     "courses",
@@ -41,6 +43,7 @@ __all__ = [
     "feeds",
     "metadata",
     "oauth_clients",
+    "operators",
     "ordering_chunks",
     "orderings",
     "orgs",

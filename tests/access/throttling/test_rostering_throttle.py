@@ -15,6 +15,7 @@ from roster_service.access.throttling.limits import LOTS, ROSTERING_DEFAULTS, Ro
 from roster_service.access.throttling.rostering_throttle import LOT_SECONDS, RosteringThrottle
 from roster_service.access.throttling.storage import PostgresStorage
 from roster_service.db.engine import make_counting_engine
+from tests.actors import TESTER
 
 EMAIL = "vendor@vendors.example"
 WORKERS = 3
@@ -45,9 +46,8 @@ def workers(engine: Engine, storage: AskedStorage) -> list[RosteringThrottle]:
 
 def add_vendor(engine: Engine, allowance: RosteringAllowance) -> int:
     with engine.begin() as connection:
-        added = vendors.add_vendor(connection, EMAIL, "vendor")
-        vendors.change_allowance(connection, EMAIL, Allowance(None, None, None), allowance)
-    return added.id
+        vendors.add_vendor(connection, TESTER, EMAIL, "vendor")
+        return vendors.change_allowance(connection, TESTER, EMAIL, Allowance(None, None, None), allowance).id
 
 
 def admit(worker: RosteringThrottle, vendor_id: int) -> bool:
@@ -98,7 +98,7 @@ def test_a_limit_that_an_operator_changes_counts_within_seconds(
     assert workers[0].find_slots(vendor_id) is None
     with engine.begin() as connection:
         changed = RosteringAllowance(1, 1, at_once=4)
-        vendors.change_allowance(connection, EMAIL, Allowance(None, None, None), changed)
+        vendors.change_allowance(connection, TESTER, EMAIL, Allowance(None, None, None), changed)
     now[0] += LOT_SECONDS
     assert [admit(workers[0], vendor_id) for _ in range(2)] == [True, False]
     assert workers[0].find_slots(vendor_id) == 4

@@ -24,6 +24,7 @@ from sync_scripts.engine.feed_removal import remove_feed
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.nightly_feeds import list_nightly_feeds
 from sync_scripts.purge import purge
+from tests.actors import TESTER
 from tests.sync.conftest import SHELBYVILLE, SPRINGFIELD, read_state, state
 from tests.sync.export_changes import cell_of, without_rows
 
@@ -54,7 +55,7 @@ def find_latest_run(engine: Engine) -> RunDetails:
 
 def test_the_records_of_a_removed_feed_become_tombstones_in_one_run(engine: Engine, loaded: Path) -> None:
     others, before = list_others(engine), read_state(engine)
-    report = remove_feed(engine, "springfield", SETTINGS, at_once=False)
+    report = remove_feed(engine, TESTER, "springfield", SETTINGS, at_once=False)
     for table in ROSTER_TABLES:
         mine = [row for key, row in state(engine)[table].items() if "spr-" in str(key)]
         assert {(row["status"], row["date_last_modified"]) for row in mine} == {("tobedeleted", report.stamp)}
@@ -75,7 +76,7 @@ def test_the_records_of_a_removed_feed_become_tombstones_in_one_run(engine: Engi
 
 
 def test_the_purge_deletes_the_records_after_the_retention(engine: Engine, loaded: Path) -> None:
-    remove_feed(engine, "springfield", SETTINGS, at_once=False)
+    remove_feed(engine, TESTER, "springfield", SETTINGS, at_once=False)
     assert not any(purge(engine, 7).values())
     purge(engine, -1)
     assert not [key for rows in state(engine).values() for key in rows if "spr-" in str(key)]
@@ -86,7 +87,7 @@ def test_at_once_nothing_stays_of_the_records(engine: Engine, loaded: Path) -> N
     cell_of("users", "spr-student-2", "givenName", "Other")(loaded)
     load(engine, "springfield", loaded, options=Options(allow_mass_delete=True))
     others = list_others(engine)
-    report = remove_feed(engine, "springfield", SETTINGS, at_once=True)
+    report = remove_feed(engine, TESTER, "springfield", SETTINGS, at_once=True)
     assert state(engine) == others
     assert report.purged["users"] == find_latest_run(engine).counts["users"]["purged"] == 15
     assert read_state(engine).deletions_since == read_state(engine).as_of == report.stamp
@@ -96,16 +97,16 @@ def test_at_once_nothing_stays_of_the_records(engine: Engine, loaded: Path) -> N
 
 
 def test_the_tombstones_of_a_removed_feed_can_be_deleted_at_once(engine: Engine, loaded: Path) -> None:
-    remove_feed(engine, "springfield", SETTINGS, at_once=False)
+    remove_feed(engine, TESTER, "springfield", SETTINGS, at_once=False)
     with pytest.raises(CommandError, match="was removed already"):
-        remove_feed(engine, "springfield", SETTINGS, at_once=False)
-    assert remove_feed(engine, "springfield", SETTINGS, at_once=True).purged["users"] == 15
+        remove_feed(engine, TESTER, "springfield", SETTINGS, at_once=False)
+    assert remove_feed(engine, TESTER, "springfield", SETTINGS, at_once=True).purged["users"] == 15
 
 
 @pytest.mark.parametrize("at_once", [False, True])
 def test_a_dry_run_counts_and_changes_nothing(engine: Engine, loaded: Path, at_once: bool) -> None:
     before = state(engine), read_state(engine), find_latest_run(engine)
-    report = remove_feed(engine, "springfield", SETTINGS, at_once=at_once, dry_run=True)
+    report = remove_feed(engine, TESTER, "springfield", SETTINGS, at_once=at_once, dry_run=True)
     assert (report.counts["users"].tombstoned, report.purged.get("users")) == (15, 15 if at_once else None)
     assert report.preview is not None
     [high] = [it for it in report.preview["schools"] if it["sourcedId"] == "spr-high"]
@@ -117,7 +118,7 @@ def test_the_held_runs_and_the_digest_of_a_removed_feed_go(engine: Engine, loade
     without_rows("enrollments", "spr-enr-01", "spr-enr-02", "spr-enr-03")(loaded)
     settings = Settings(home=tmp_path / "home", hold_least_records=3)
     assert load(engine, "springfield", loaded, options=Options(settings)).outcome == "held"
-    remove_feed(engine, "springfield", settings, at_once=False)
+    remove_feed(engine, TESTER, "springfield", settings, at_once=False)
     assert not list((tmp_path / "home").rglob("*.csv"))
     with engine.connect() as connection:
         kept = select(sync_runs.c.outcome, sync_runs.c.kept_digest).where(sync_runs.c.id == 3)
@@ -128,7 +129,7 @@ def test_the_held_runs_and_the_digest_of_a_removed_feed_go(engine: Engine, loade
 def test_no_loader_brings_a_removed_feed_back(engine: Engine, loaded: Path) -> None:
     with engine.begin() as connection:
         connection.execute(update(feeds).values(path=str(loaded)))
-    remove_feed(engine, "springfield", SETTINGS, at_once=False)
+    remove_feed(engine, TESTER, "springfield", SETTINGS, at_once=False)
     assert [feed.name for feed in list_nightly_feeds(engine)] == ["shelbyville"]
     with pytest.raises(CommandError, match="`roster feed add springfield` takes it back"):
         load(engine, "springfield", loaded)
@@ -141,14 +142,14 @@ def test_no_loader_brings_a_removed_feed_back(engine: Engine, loaded: Path) -> N
 
 def test_an_unknown_feed_is_not_removed(engine: Engine, loaded: Path) -> None:
     with pytest.raises(CommandError, match="there is no feed nobody"):
-        remove_feed(engine, "nobody", SETTINGS, at_once=True)
+        remove_feed(engine, TESTER, "nobody", SETTINGS, at_once=True)
 
 
 def test_a_feed_without_records_is_removed(engine: Engine) -> None:
     with engine.begin() as connection:
         connection.execute(feeds.insert().values(name="empty", format="oneroster"))
     before = read_state(engine)
-    assert remove_feed(engine, "empty", SETTINGS, at_once=False).stamp is None
+    assert remove_feed(engine, TESTER, "empty", SETTINGS, at_once=False).stamp is None
     assert read_state(engine) == before
     with engine.connect() as connection:
         assert connection.scalar(select(feeds.c.state)) == "removed"

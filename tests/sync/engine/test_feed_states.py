@@ -7,15 +7,17 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from roster_service.cli.feeds import list_feeds
+from roster_service.access.feeds import list_feeds
 from roster_service.db.held_runs import HELD
 from roster_service.db.pauses import store_pause
 from roster_service.db.run_history import list_runs
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
+from sync_scripts.engine.run_record import Approval
 from sync_scripts.reading.registry import FAMILIES
 from sync_scripts.reading.rejections import RefusedExportError
+from tests.actors import TESTER
 from tests.sync.conftest import EXPORTS
 from tests.sync.export_changes import cell_of, header
 
@@ -52,7 +54,7 @@ def test_a_held_first_run_adds_the_feed_when_it_is_approved(engine: Engine, spri
     held = load(engine, "feed", springfield, options=Options(settings))
     assert (held.outcome, list_names(engine)) == (HELD, [])
     [kept] = (tmp_path / "home").glob("held/*/*")
-    assert load(engine, "feed", kept, options=Options(settings, approves=held.run)).outcome == "done"
+    assert load(engine, "feed", kept, options=Options(settings, approval=Approval(held.run, TESTER))).outcome == "done"
     assert list_names(engine) == ["feed"]
 
 

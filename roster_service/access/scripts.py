@@ -1,4 +1,4 @@
-"""Running the scripts of the sync, which this package does not import, on the database of the command."""
+"""Running the scripts of the sync, which this package does not import, on the database of a connection."""
 
 from __future__ import annotations
 

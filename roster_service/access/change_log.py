@@ -1,0 +1,72 @@
+"""The change log as operators read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from roster_service.access.email_address import normalize_email
+from roster_service.access.roster_state import format_instant
+from roster_service.db.tables import changes
+
+
+@dataclass(frozen=True)
+class Change:
+    """A row of the change log. `at`: ISO 8601, UTC; `actor`: an operator's e-mail, or `user@host` of the command line;
+    `verb`: the words of the command; `before`, `after`: the values that differ, None where the subject was or is not
+    there."""
+
+    id: int
+    at: str
+    actor_kind: str
+    actor: str
+    verb: str
+    kind: str
+    subject: str
+    vendor: str | None
+    feed: str | None
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    reason: str | None
+
+
+def list_changes(
+    connection: Connection,
+    *,
+    vendor: str | None,
+    feed: str | None,
+    operator: str | None,
+    since: datetime | None,
+) -> list[Change]:
+    """Lists changes in their order. Each argument but None leaves only those of a vendor (its e-mail), a feed (its
+    name), an actor (as `Change.actor`), and those at or after an instant; removed ones have their changes too."""
+    conditions = []
+    if vendor is not None:
+        conditions.append(changes.c.vendor == normalize_email(vendor))
+    if feed is not None:
+        conditions.append(changes.c.feed == feed)
+    if operator is not None:
+        conditions.append(changes.c.actor == operator)
+    if since is not None:
+        conditions.append(changes.c.at >= since)
+    rows = connection.execute(select(changes).where(*conditions).order_by(changes.c.at, changes.c.id))
+    return [
+        Change(
+            row.id,
+            format_instant(row.at),
+            row.actor_kind,
+            row.actor,
+            row.verb,
+            row.kind,
+            row.subject,
+            row.vendor,
+            row.feed,
+            row.before,
+            row.after,
+            row.reason,
+        )
+        for row in rows
+    ]

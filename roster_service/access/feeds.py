@@ -1,0 +1,201 @@
+"""Feeds, the export sources of the roster: as operators add, list and change them.
+
+Each change needs an actor, and is one row of the change log. The removal of a feed is a run of the sync
+(`sync_scripts/engine/feed_removal.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, exists, func, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from roster_service.access.scripts import run_script
+from roster_service.db.actors import Actor
+from roster_service.db.changes import State, Subject, Verb, recorded
+from roster_service.db.feed_names import require_feed_name
+from roster_service.db.feed_states import FeedState, find_feed, read_feed_settings
+from roster_service.db.figures import GOOD_OUTCOMES
+from roster_service.db.held_runs import HELD
+from roster_service.db.pauses import Pause, find_today, make_pause, store_pause
+from roster_service.db.run_history import TYPES
+from roster_service.db.sync_lock import INTERRUPTED, RUNNING, find_interrupted, try_sync_lock
+from roster_service.db.tables import ROSTER_TABLES, feeds, sync_runs
+from roster_service.errors import CommandError
+
+# Each format has a script `sync_scripts.load_NAME`. A test compares this list with the formats there.
+FORMATS = ("oneroster", "clever", "sds")
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A feed, and its latest runs."""
+
+    name: str
+    format: str
+    path: str | None
+    enabled: bool
+    # `added` or `removed`.
+    state: str
+    # The limits beyond which a run is held, in percent of the records of a type; None: the service's settings.
+    hold_tombstones_percent: int | None
+    hold_changes_percent: int | None
+    hold_rejected_percent: int | None
+    marker: str | None
+    # The days and the reason of a pause, also of one to come.
+    pause: str | None
+    # Whether the sync refuses its exports for any deviation.
+    strict: bool
+    # Whether it has a mapping of words.
+    words: bool
+    last_run: str | None
+    # The outcome of the latest run, which may still be running; None before the first.
+    last_outcome: str | None
+    # The end of the last run after which the roster was that of the export, and the seconds since.
+    last_good_run: str | None
+    age_seconds: int | None
+    # The number of the run that waits for a decision.
+    held_run: int | None
+
+
+def _recorded(connection: Connection, actor: Actor, verb: Verb, name: str) -> AbstractContextManager[None]:
+    """Records the change of a feed that the block makes."""
+    return recorded(connection, actor, verb, Subject.of_feed(name), lambda: read_feed_settings(connection, name))
+
+
+def add_feed(connection: Connection, actor: Actor, name: str, format_: str, path: Path | None) -> Feed:
+    """Adds a feed. This takes a removed feed back, with the records that are not purged yet. `format_`: of `FORMATS`.
+    Raises CommandError for a bad name, and for one that is taken."""
+    require_feed_name(name)
+    row = {"format": format_, "path": None if path is None else str(path.resolve())}
+    anew = row | {"state": FeedState.ADDED, "enabled": True}
+    added = upsert(feeds).values(name=name, **anew)
+    # The row of a removed feed, and of one that a loader has tried, is taken.
+    taken = added.on_conflict_do_update(
+        index_elements=[feeds.c.name], set_=anew, where=feeds.c.state != FeedState.ADDED
+    )
+    with _recorded(connection, actor, Verb.FEED_ADD, name):
+        if connection.execute(taken.returning(feeds.c.id)).one_or_none() is None:
+            raise CommandError(f"there is a feed {name} already")
+    return find_listed(connection, name)
+
+
+def change_feed(connection: Connection, actor: Actor, name: str, values: Mapping[str, Any]) -> Feed:
+    """Sets columns of a feed. Raises CommandError for an unknown or a removed feed."""
+    renewed: dict[str, Any] = {}
+    if values.get("strict") or "words" in values:
+        # The next run reads everything: lines that were loaded before may have deviations, or newly mapped words.
+        renewed = {"last_digest": None, "fingerprinted": False}
+    with _recorded(connection, actor, Verb.FEED_SET, name):
+        own = feeds.c.id == find_feed(connection, name).id
+        connection.execute(update(feeds).where(own).values({**values, **renewed}))
+    return find_listed(connection, name)
+
+
+def rename_feed(connection: Connection, actor: Actor, name: str, new: str) -> Feed:
+    """Gives a feed another name. Raises CommandError if the name is taken or bad, if ids of its records have its name,
+    and while a sync is under way."""
+    require_feed_name(new)
+    if not try_sync_lock(connection):
+        raise CommandError("a sync is under way; rename the feed when it has ended")
+    renamed = find_feed(connection, name)
+
+    def read_name() -> State:
+        return {"name": connection.scalar(select(feeds.c.name).where(feeds.c.id == renamed.id))}
+
+    with recorded(connection, actor, Verb.FEED_RENAME, Subject.of_feed(name), read_name):
+        if connection.scalar(select(exists().where(feeds.c.name == new))):
+            raise CommandError(f"there is a feed {new} already, or a run of one")
+        _refuse_named_ids(connection, renamed.id, name)
+        connection.execute(update(feeds).where(feeds.c.id == renamed.id).values(name=new))
+    return find_listed(connection, new)
+
+
+def pause_feed(connection: Connection, actor: Actor, name: str, pause: Pause) -> None:
+    """Sets the pause of a feed. Raises CommandError if there is no such feed, or the pause is over or never begins."""
+    if pause.last < max(pause.first, find_today()):
+        raise CommandError("the last day of a pause is neither before its first day nor before today")
+    with _recorded(connection, actor, Verb.FEED_PAUSE, name):
+        store_pause(connection, name, pause)
+
+
+def resume_feed(connection: Connection, actor: Actor, name: str) -> None:
+    """Ends the pause of a feed, also one to come. Raises CommandError if there is no such feed."""
+    with _recorded(connection, actor, Verb.FEED_RESUME, name):
+        store_pause(connection, name, None)
+
+
+def remove_feed(connection: Connection, actor: Actor, name: str, *, now: bool, dry_run: bool = False) -> Any:
+    """Removes a feed by the script of the sync, which records it. `now`: delete its records at once. Returns the report
+    of the run, as JSON has it. Raises CommandError."""
+    options = [option for option, is_set in (("--now", now), ("--dry-run", dry_run)) if is_set]
+    done = run_script(connection, "remove_feed", "--actor", actor.to_text(), *options, "--", name)
+    if done.returncode != 0:
+        raise CommandError(done.stderr.strip() or done.stdout.strip())
+    return json.loads(done.stdout)
+
+
+def find_listed(connection: Connection, name: str) -> Feed:
+    """Returns the feed with this name, also a removed one, as `list_feeds` does."""
+    return next(item for item in list_feeds(connection) if item.name == name)
+
+
+def _refuse_named_ids(connection: Connection, feed_id: int, name: str) -> None:
+    """Raises CommandError if ids of records begin with the name of their feed (sync_scripts/formats/ids.py): under
+    another name the next run would mark these records as deleted and add all of them anew."""
+    for table in ROSTER_TABLES:
+        named = table.c.sourced_id.startswith(f"{name}:", autoescape=True)
+        if connection.scalar(select(exists().where(table.c.feed_id == feed_id, named))):
+            raise CommandError(f"the feed {name} keeps its name, because the ids of its {TYPES[table.name]} have it")
+
+
+def _describe_pause(pause: Pause | None) -> str | None:
+    return None if pause is None or pause.last < find_today() else pause.describe()
+
+
+def list_feeds(connection: Connection) -> list[Feed]:
+    """Lists all feeds, also removed ones, ordered by name."""
+    interrupted = find_interrupted(connection)
+    of_feed = select(func.max(sync_runs.c.finished_at)).where(sync_runs.c.feed_id == feeds.c.id)
+    good = of_feed.where(sync_runs.c.outcome.in_(GOOD_OUTCOMES)).scalar_subquery()
+    newest = of_feed.with_only_columns(func.max(sync_runs.c.id))
+    last = sync_runs.alias()
+    columns = (
+        of_feed.scalar_subquery().label("last_run"),
+        last.c.id.label("last_id"),
+        last.c.outcome.label("last_outcome"),
+        good.label("last_good_run"),
+        func.extract("epoch", func.now() - good).label("age"),
+        newest.where(sync_runs.c.outcome == HELD).scalar_subquery().label("held_run"),
+    )
+    both = feeds.outerjoin(last, last.c.id == newest.scalar_subquery())
+    listed = select(feeds, *columns).select_from(both).where(feeds.c.state != FeedState.TRIED)
+    rows = connection.execute(listed.order_by(feeds.c.name))
+    return [
+        Feed(
+            row.name,
+            row.format,
+            row.path,
+            row.enabled,
+            row.state,
+            row.hold_tombstones_percent,
+            row.hold_changes_percent,
+            row.hold_rejected_percent,
+            row.marker,
+            _describe_pause(make_pause(row.pause_from, row.pause_until, row.pause_reason)),
+            row.strict,
+            row.words is not None,
+            row.last_run and row.last_run.isoformat(timespec="seconds"),
+            INTERRUPTED if row.last_outcome == RUNNING and row.last_id in interrupted else row.last_outcome,
+            row.last_good_run and row.last_good_run.isoformat(timespec="seconds"),
+            None if row.age is None else int(row.age),
+            row.held_run,
+        )
+        for row in rows
+    ]

@@ -1,0 +1,184 @@
+"""The accounts of operators, the people who run the service: as owners add, list and change them.
+
+The functions work on a connection that the caller commits. Each change needs an actor, and is one row of the change
+log. Every change waits for others of operators, so there is always an owner left, whatever two owners do at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import Connection, delete, exists, insert, select, text, update
+
+from roster_service.access.credentials.operator_link import OperatorLink, read_link, sign_link
+from roster_service.access.credentials.passwords import hash_password, matches_password
+from roster_service.access.email_address import normalize_email, read_email
+from roster_service.db.actors import Actor, ActorKind, OperatorRole
+from roster_service.db.changes import State, Subject, Verb, recorded
+from roster_service.db.tables import operators
+from roster_service.errors import CommandError
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator's account. `has_password`: whether the operator has used a link; `has_link`: whether one is open."""
+
+    email: str
+    name: str
+    role: OperatorRole
+    enabled: bool
+    has_password: bool
+    has_link: bool
+
+
+def list_operators(connection: Connection) -> list[Operator]:
+    """Lists all operators, ordered by e-mail."""
+    return [
+        Operator(
+            email=row.email,
+            name=row.name,
+            role=OperatorRole(row.role),
+            enabled=row.enabled,
+            has_password=row.password_hash is not None,
+            has_link=row.link is not None,
+        )
+        for row in connection.execute(select(operators).order_by(operators.c.email))
+    ]
+
+
+def find_operator(connection: Connection, email: str) -> Operator:
+    """Returns the operator with this e-mail. Raises CommandError if there is none."""
+    found = _find(connection, email)
+    if found is None:
+        raise CommandError(f"there is no operator {email}; `roster operator list` shows all")
+    return found
+
+
+def _find(connection: Connection, email: str) -> Operator | None:
+    address = normalize_email(email)
+    return next((item for item in list_operators(connection) if item.email == address), None)
+
+
+def add_operator(
+    connection: Connection, actor: Actor, email: str, name: str, role: OperatorRole, secret_key: str
+) -> str:
+    """Adds an operator, who sets a password with a link. Returns the token of the link. Raises CommandError if the
+    e-mail is not an address, or is taken."""
+    address = read_email(email)
+    with _recorded(connection, actor, Verb.OPERATOR_ADD, address):
+        if _find(connection, address) is not None:
+            raise CommandError(f"there is an operator {address} already")
+        connection.execute(insert(operators).values(email=address, name=name, role=role))
+        return _make_link(connection, address, secret_key)
+
+
+def set_role(connection: Connection, actor: Actor, email: str, role: OperatorRole) -> Operator:
+    """Gives an operator another role. Raises CommandError for an unknown operator and for the last owner."""
+    return _change(connection, actor, Verb.OPERATOR_SET_ROLE, email, {"role": role})
+
+
+def set_operator_enabled(connection: Connection, actor: Actor, email: str, enabled: bool) -> Operator:
+    """Enables or disables an operator, and ends an open link. Raises CommandError for an unknown operator and for the
+    last owner."""
+    verb = Verb.OPERATOR_ENABLE if enabled else Verb.OPERATOR_DISABLE
+    return _change(connection, actor, verb, email, {"enabled": enabled, "link": None})
+
+
+def reset_password(connection: Connection, actor: Actor, email: str, secret_key: str) -> str:
+    """Ends the password of an operator and its open link, and returns the token of a new link. Raises CommandError for
+    an unknown operator."""
+    with _recorded(connection, actor, Verb.OPERATOR_RESET, email):
+        found = find_operator(connection, email)
+        connection.execute(update(operators).where(operators.c.email == found.email).values(password_hash=None))
+        return _make_link(connection, found.email, secret_key)
+
+
+def remove_operator(connection: Connection, actor: Actor, email: str) -> None:
+    """Deletes an operator; the change log keeps what the operator did. Raises CommandError for an unknown operator and
+    for the last owner."""
+    with _recorded(connection, actor, Verb.OPERATOR_REMOVE, email), _keeping_an_owner(connection):
+        found = find_operator(connection, email)
+        connection.execute(delete(operators).where(operators.c.email == found.email))
+
+
+def use_link(connection: Connection, token: str, password: str, secret_key: str) -> Operator:
+    """Sets the password of the operator whose link this is, and ends the link. The operator is the actor.
+
+    Raises CommandError for a token that is forged, damaged or older than 48 hours, for a link that was used or
+    replaced, for a disabled or removed operator, and for a password that is too short or too long.
+    """
+    said = read_link(token, secret_key)
+    hashed = hash_password(password)
+    _lock(connection)
+    own = operators.c.id == said.operator_id, operators.c.link == said.link, operators.c.enabled
+    email = connection.scalar(select(operators.c.email).where(*own))
+    if email is None:
+        raise CommandError("the link was used or replaced; an owner can make a new one")
+    with _recorded(connection, Actor(ActorKind.OPERATOR, email, None), Verb.OPERATOR_SET_PASSWORD, email):
+        connection.execute(update(operators).where(*own).values(password_hash=hashed, link=None))
+    return find_operator(connection, email)
+
+
+def verify_operator(connection: Connection, email: str, password: str) -> Operator | None:
+    """Returns the enabled operator with this e-mail and this password; None if there is none. An unknown e-mail takes
+    the same time as a wrong password."""
+    address = normalize_email(email)
+    stored = select(operators.c.password_hash).where(operators.c.email == address, operators.c.enabled)
+    if not matches_password(connection.scalar(stored), password):
+        return None
+    return _find(connection, address)
+
+
+def _make_link(connection: Connection, email: str, secret_key: str) -> str:
+    """Gives an operator a new link, which ends the one before it. Returns its token."""
+    link = uuid4()
+    own = update(operators).where(operators.c.email == email).values(link=link)
+    return sign_link(OperatorLink(connection.execute(own.returning(operators.c.id)).scalar_one(), link), secret_key)
+
+
+def _change(connection: Connection, actor: Actor, verb: Verb, email: str, values: dict[str, Any]) -> Operator:
+    with _recorded(connection, actor, verb, email), _keeping_an_owner(connection):
+        found = find_operator(connection, email)
+        connection.execute(update(operators).where(operators.c.email == found.email).values(values))
+    return find_operator(connection, email)
+
+
+@contextmanager
+def _recorded(connection: Connection, actor: Actor, verb: Verb, email: str) -> Iterator[None]:
+    """Records the change of an operator that the block makes."""
+    address = normalize_email(email)
+
+    def read_state() -> State:
+        found = _find(connection, address)
+        if found is None:
+            return None
+        return {
+            "name": found.name,
+            "role": found.role,
+            "enabled": found.enabled,
+            "has_password": found.has_password,
+            "has_link": found.has_link,
+        }
+
+    _lock(connection)
+    with recorded(connection, actor, verb, Subject.of_operator(address), read_state):
+        yield
+
+
+def _lock(connection: Connection) -> None:
+    """Waits for other changes of operators. It precedes the check of the actor's role, which may just be changing."""
+    connection.execute(text("LOCK TABLE operators IN SHARE ROW EXCLUSIVE MODE"))
+
+
+@contextmanager
+def _keeping_an_owner(connection: Connection) -> Iterator[None]:
+    """Raises CommandError if the block leaves no enabled owner where there was one."""
+    owners = select(exists().where(operators.c.role == OperatorRole.OWNER, operators.c.enabled))
+    had_owner = connection.scalar(owners)
+    yield
+    if had_owner and not connection.scalar(owners):
+        raise CommandError("this is the last owner; make another operator an owner first")

@@ -1,0 +1,140 @@
+"""`roster operator`: the accounts of the people who run the service."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import click
+
+from roster_service.access import operators
+from roster_service.access.credentials.operator_link import LINK_PATH, LINK_SECONDS
+from roster_service.access.operators import Operator
+from roster_service.cli.console import (
+    as_json,
+    make_table,
+    open_change,
+    open_connection,
+    read_settings,
+    reason_option,
+    show,
+)
+from roster_service.db.actors import OperatorRole
+from roster_service.settings import Settings
+
+ROLES = click.Choice([role.value for role in OperatorRole])
+
+
+@dataclasses.dataclass(frozen=True)
+class Invitation:
+    """The link with which an operator sets a password, once, within `hours`."""
+
+    email: str
+    link: str
+    hours: int
+
+
+@click.group()
+def operator() -> None:
+    """The people who run the service, and what each may change."""
+
+
+@operator.command("add")
+@click.argument("email")
+@click.option("--name", required=True, help="The operator's name, for people.")
+@click.option("--role", type=ROLES, required=True, help="What the operator may change; an owner also operators.")
+@reason_option
+@as_json
+def operator_add(email: str, name: str, role: str, as_json: bool) -> None:
+    """Add the operator EMAIL, and print the link with which the operator sets a password."""
+    settings = read_settings()
+    with open_change() as (connection, actor):
+        token = operators.add_operator(connection, actor, email, name, OperatorRole(role), settings.read_secret_key())
+        added = operators.find_operator(connection, email)
+    show(_invite(settings, added, token), as_json, _describe_invitation)
+
+
+def _invite(settings: Settings, added: Operator, token: str) -> Invitation:
+    root = settings.public_url or f"http://{settings.host_and_port}"
+    return Invitation(added.email, f"{root}{LINK_PATH}?link={token}", LINK_SECONDS // 3600)
+
+
+def _describe_invitation(made: Invitation) -> str:
+    return f"{made.link}\nWith this link {made.email} sets a password, once, within {made.hours} hours."
+
+
+@operator.command("list")
+@as_json
+def operator_list(as_json: bool) -> None:
+    """List the operators and their roles."""
+    with open_connection() as connection:
+        found = operators.list_operators(connection)
+    show(found, as_json, lambda _: make_table([_to_row(item) for item in found], "there are no operators"))
+
+
+def _to_row(item: Operator) -> dict[str, str]:
+    return {
+        "e-mail": item.email,
+        "name": item.name,
+        "role": item.role,
+        "enabled": "yes" if item.enabled else "no",
+        "password": "yes" if item.has_password else "no",
+        "open link": "yes" if item.has_link else "no",
+    }
+
+
+@operator.command("set-role")
+@click.argument("email")
+@click.argument("role", type=ROLES)
+@reason_option
+@as_json
+def operator_set_role(email: str, role: str, as_json: bool) -> None:
+    """Give the operator EMAIL the role ROLE. The last owner stays one."""
+    with open_change() as (connection, actor):
+        changed = operators.set_role(connection, actor, email, OperatorRole(role))
+    show(changed, as_json, lambda it: f"the role of {it.email} is {it.role}")
+
+
+@operator.command("disable")
+@click.argument("email")
+@reason_option
+@as_json
+def operator_disable(email: str, as_json: bool) -> None:
+    """Disable the operator EMAIL, and end an open link. The last owner cannot be disabled."""
+    with open_change() as (connection, actor):
+        changed = operators.set_operator_enabled(connection, actor, email, enabled=False)
+    show(changed, as_json, lambda it: f"{it.email} is disabled")
+
+
+@operator.command("enable")
+@click.argument("email")
+@reason_option
+@as_json
+def operator_enable(email: str, as_json: bool) -> None:
+    """Enable the disabled operator EMAIL again."""
+    with open_change() as (connection, actor):
+        changed = operators.set_operator_enabled(connection, actor, email, enabled=True)
+    show(changed, as_json, lambda it: f"{it.email} is enabled")
+
+
+@operator.command("remove")
+@click.argument("email")
+@reason_option
+@as_json
+def operator_remove(email: str, as_json: bool) -> None:
+    """Remove the operator EMAIL; `roster changes` keeps what the operator did. The last owner cannot be removed."""
+    with open_change() as (connection, actor):
+        operators.remove_operator(connection, actor, email)
+    show({"email": email}, as_json, lambda _: f"removed the operator {email}")
+
+
+@operator.command("reset")
+@click.argument("email")
+@reason_option
+@as_json
+def operator_reset(email: str, as_json: bool) -> None:
+    """End the password of the operator EMAIL, and print a new link, which ends the one before it."""
+    settings = read_settings()
+    with open_change() as (connection, actor):
+        token = operators.reset_password(connection, actor, email, settings.read_secret_key())
+        found = operators.find_operator(connection, email)
+    show(_invite(settings, found, token), as_json, _describe_invitation)

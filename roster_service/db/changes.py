@@ -1,0 +1,142 @@
+"""The change log: a row for each change by a command or an operator, in the transaction of the change.
+
+Every verb changes what it changes inside `recorded`, which checks the role of the actor and writes the row. The values
+before and after are those that one function reads twice, so no verb describes its own change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Connection, insert
+
+from roster_service.db.actors import Actor, OperatorRole, require_role
+from roster_service.db.tables import changes
+
+# What can be told of a subject: plain JSON without secrets. None: the subject does not exist.
+State = Mapping[str, Any] | None
+
+
+class Verb(StrEnum):
+    """What an actor does: the words of the `roster` command that does it."""
+
+    VENDOR_ADD = "vendor add"
+    VENDOR_GRANT = "vendor grant"
+    VENDOR_REVOKE = "vendor revoke"
+    VENDOR_DISABLE = "vendor disable"
+    VENDOR_ENABLE = "vendor enable"
+    VENDOR_REMOVE = "vendor remove"
+    VENDOR_LIMITS = "vendor limits"
+    VENDOR_SET_PASSWORD = "vendor set-password"  # noqa: S105  (a verb)
+    VENDOR_ROTATE_KEY = "vendor rotate-key"
+    CLIENT_ADD = "client add"
+    CLIENT_DISABLE = "client disable"
+    CLIENT_ROTATE_SECRET = "client rotate-secret"  # noqa: S105
+    FEED_ADD = "feed add"
+    FEED_SET = "feed set"
+    FEED_RENAME = "feed rename"
+    FEED_PAUSE = "feed pause"
+    FEED_RESUME = "feed resume"
+    FEED_REMOVE = "feed remove"
+    SYNC_APPROVE = "sync approve"
+    SYNC_DISCARD = "sync discard"
+    KEYS_ROTATE = "keys rotate"
+    DB_RESTORED = "db restored"
+    OPERATOR_ADD = "operator add"
+    OPERATOR_SET_ROLE = "operator set-role"
+    OPERATOR_DISABLE = "operator disable"
+    OPERATOR_ENABLE = "operator enable"
+    OPERATOR_REMOVE = "operator remove"
+    OPERATOR_RESET = "operator reset"
+    # By a link, so there is no command.
+    OPERATOR_SET_PASSWORD = "operator set-password"  # noqa: S105
+
+    @property
+    def least_role(self) -> OperatorRole:
+        """The role that an operator needs for it."""
+        return _LEAST_ROLES.get(self, OperatorRole.EDITOR)
+
+
+_LEAST_ROLES: Mapping[Verb, OperatorRole] = {
+    Verb.KEYS_ROTATE: OperatorRole.OWNER,
+    Verb.DB_RESTORED: OperatorRole.OWNER,
+    Verb.OPERATOR_ADD: OperatorRole.OWNER,
+    Verb.OPERATOR_SET_ROLE: OperatorRole.OWNER,
+    Verb.OPERATOR_DISABLE: OperatorRole.OWNER,
+    Verb.OPERATOR_ENABLE: OperatorRole.OWNER,
+    Verb.OPERATOR_REMOVE: OperatorRole.OWNER,
+    Verb.OPERATOR_RESET: OperatorRole.OWNER,
+    Verb.OPERATOR_SET_PASSWORD: OperatorRole.VIEWER,
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is changed. `name`: what people call it; `vendor`, `feed`: the e-mail and the name of those that it is or
+    belongs to."""
+
+    kind: str
+    name: str
+    vendor: str | None = None
+    feed: str | None = None
+
+    @staticmethod
+    def of_vendor(email: str) -> Subject:
+        """Returns a vendor as the subject."""
+        return Subject("vendor", email, vendor=email)
+
+    @staticmethod
+    def of_client(client_id: str, vendor: str) -> Subject:
+        """Returns an OAuth client of the vendor with the e-mail `vendor` as the subject."""
+        return Subject("client", client_id, vendor=vendor)
+
+    @staticmethod
+    def of_feed(name: str) -> Subject:
+        """Returns a feed as the subject."""
+        return Subject("feed", name, feed=name)
+
+    @staticmethod
+    def of_run(number: int, feed: str) -> Subject:
+        """Returns a run of a feed as the subject."""
+        return Subject("run", str(number), feed=feed)
+
+    @staticmethod
+    def of_operator(email: str) -> Subject:
+        """Returns an operator as the subject."""
+        return Subject("operator", email)
+
+
+@contextmanager
+def recorded(
+    connection: Connection, actor: Actor, verb: Verb, subject: Subject, read_state: Callable[[], State]
+) -> Iterator[None]:
+    """Records the change that the block makes, as one row of the change log. `read_state`: reads what can be told of
+    the subject, before the block and after it.
+
+    Raises CommandError, before the block, if the role of the actor does not suffice. If the block raises, nothing is
+    recorded, and the caller rolls the change back.
+    """
+    require_role(connection, actor, verb.least_role, verb)
+    before = read_state()
+    yield
+    after = read_state()
+    if before is not None and after is not None:
+        differing = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+        before, after = ({name: state.get(name) for name in differing} for state in (before, after))
+    row = {
+        "actor_kind": actor.kind,
+        "actor": actor.name,
+        "verb": verb,
+        "kind": subject.kind,
+        "subject": subject.name,
+        "vendor": subject.vendor,
+        "feed": subject.feed,
+        "before": before,
+        "after": after,
+        "reason": actor.reason,
+    }
+    connection.execute(insert(changes).values(row))

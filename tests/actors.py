@@ -1,0 +1,7 @@
+"""The actor of changes that tests make."""
+
+from __future__ import annotations
+
+from roster_service.db.actors import Actor, ActorKind
+
+TESTER = Actor(ActorKind.SYSTEM_USER, "tester@tests", None)
