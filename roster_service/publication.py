@@ -6,9 +6,10 @@ Of the service, the sync imports this module, `db`, the settings and the errors,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, select
 
 from roster_service.access.roster_state import advance_state
 from roster_service.cache.renditions import add_renditions, refresh_renditions
@@ -16,6 +17,7 @@ from roster_service.cache.warm_up import WarmUp, list_resource_views, make_order
 from roster_service.db.engine import make_ordering_engine
 from roster_service.db.roles import Role, make_role_urls
 from roster_service.db.sync_lock import try_sync_lock
+from roster_service.db.tables import feeds
 from roster_service.db.visible_orgs import refresh_all_visible_orgs, refresh_renderer
 from roster_service.rostering.endpoints import list_listings
 from roster_service.settings import Settings
@@ -31,11 +33,13 @@ def publish(connection: Connection, rendered_megabytes: int, **state: Any) -> in
 
     Call it as the last step of the transaction, because changes of grants wait for the end of the transaction.
     """
-    revision = advance_state(connection, **state)
     views = list_resource_views(connection, LISTINGS)
+    feed_ids = _list_feeds(connection)
     if views:
-        refresh_renderer(connection)
-    refresh_renditions(connection, views, rendered_megabytes * 10**6)
+        refresh_renderer(connection, feed_ids)
+    refresh_renditions(connection, views, feed_ids, rendered_megabytes * 10**6, state.get("as_of"))
+    # The row of the state stays locked until the transaction ends, so the records are rendered before.
+    revision = advance_state(connection, **state)
     refresh_all_visible_orgs(connection)
     return revision
 
@@ -49,9 +53,13 @@ def render_for_clients(connection: Connection, settings: Settings) -> bool:
     """
     if not try_sync_lock(connection):
         return False
-    refresh_renderer(connection)
+    refresh_renderer(connection, _list_feeds(connection))
     add_renditions(connection, list_resource_views(connection, LISTINGS), settings.rendition_megabytes * 10**6)
     return True
+
+
+def _list_feeds(connection: Connection) -> Sequence[int]:
+    return connection.scalars(select(feeds.c.id)).all()
 
 
 def warm_up(engine: Engine, settings: Settings) -> WarmUp:

@@ -13,14 +13,26 @@ import hashlib
 from enum import Enum
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Integer, Select, column, func, select, true, type_coerce
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    FromClause,
+    Integer,
+    Select,
+    column,
+    func,
+    literal_column,
+    select,
+    true,
+    type_coerce,
+)
 from sqlalchemy import cast as sql_cast
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from roster_service.cache.required_orgs import find_required_orgs, has_rendered_records
 from roster_service.db import json_text
 from roster_service.db.prepared_statements import prepare
-from roster_service.db.tables import CText, CTexts, rendered_records, renditions
+from roster_service.db.tables import CText, CTexts, rendered_records
 from roster_service.db.visibility import rendered_record_is_visible
 from roster_service.query.plan import QueryShape, ResourceView
 from roster_service.query.statements import (
@@ -34,6 +46,8 @@ from roster_service.schemas.versions import VERSIONS
 
 # The database joins this many texts into one row: fewer rows to transfer, and no row is large.
 BATCH_SIZE = 100
+# Of the hash that is the id of a rendition: enough that two renditions never get one id, and it fits into a bigint.
+RENDITION_ID_BYTES = 7
 # The records of the rostering interface. The students of the vendor interface are never rendered in advance.
 _RECORDS = frozenset(record for version in VERSIONS for record in version.records.values())
 
@@ -62,15 +76,16 @@ def make_full_json(view: ResourceView) -> ColumnElement[str]:
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
-def make_rendition_key(view: ResourceView) -> str:
-    """Returns the key of a view's rendition: a hash of the SQL that renders its records.
+def make_rendition_id(view: ResourceView) -> int:
+    """Returns the id of a view's rendition: a hash of the SQL that renders its records.
 
-    The SQL contains everything that changes a text, so nothing can be missing from the key. Views with the same SQL
+    The SQL contains everything that changes a text, so nothing can be missing from the id. Views with the same SQL
     share a rendition.
     """
     required = find_required_orgs(view.record.table, view.rights)
     made = select(make_full_json(view), required.orgs, required.guardians, required.condition)
-    return hashlib.sha256(prepare(made).text.encode()).hexdigest()
+    digest = hashlib.sha256(prepare(made).text.encode()).digest()
+    return int.from_bytes(digest[:RENDITION_ID_BYTES], "big")
 
 
 def select_texts(
@@ -122,5 +137,6 @@ def select_rendered_text(view: ResourceView, sourced_id: ColumnElement[str]) -> 
 
 
 def _is_visible(view: ResourceView) -> ColumnElement[bool]:
-    rendition = select(renditions.c.id).where(renditions.c.key == make_rendition_key(view)).scalar_subquery()
+    # A constant, so that PostgreSQL plans with the size of this rendition.
+    rendition = literal_column(str(make_rendition_id(view)), BigInteger)
     return (rendered_records.c.rendition_id == rendition) & rendered_record_is_visible(view.rights)

@@ -68,30 +68,32 @@ def has_rendered_records(table: Table) -> bool:
     return table in _REQUIRED
 
 
-def select_changed_ids(table: Table, since: ColumnElement[Any]) -> CompoundSelect[str]:
-    """Returns the SELECT of the ids of records whose text or required orgs may have changed since the instant `since`.
+def select_changed_ids(table: Table, feed_id: ColumnElement[int], since: ColumnElement[Any]) -> CompoundSelect[str]:
+    """Returns the SELECT of the ids of those records of a feed whose text or required orgs may have changed since the
+    instant `since`.
 
     It compares `dateLastModified` of all records that a text depends on, except orgs and sessions: for these,
-    `read_dependency_hash` detects changes.
+    `read_dependency_hash` detects changes. All of them are of the same feed, because no record refers to a record of
+    another feed.
     """
-    return union(*(found(since) for found in _CHANGED[table]))
+    return union(*(found(feed_id, since) for found in _CHANGED[table]))
 
 
-# Dependencies of a text that no `dateLastModified` shows: the orgs that exist, their feeds and districts, and the feed
-# of each session.
+# Dependencies of a text that no `dateLastModified` shows: the orgs of the feed, their districts, and its sessions.
 _DEPENDENCIES = text("""
     SELECT md5(concat(
-        (SELECT string_agg(jsonb_build_array(sourced_id, feed_id, district_id)::text, ' ' ORDER BY sourced_id)
-         FROM orgs), ' ',
-        (SELECT string_agg(jsonb_build_array(sourced_id, feed_id)::text, ' ' ORDER BY sourced_id)
-         FROM academic_sessions)
+        (SELECT string_agg(jsonb_build_array(sourced_id, district_id)::text, ' ' ORDER BY sourced_id)
+         FROM orgs WHERE feed_id = :feed_id), ' ',
+        (SELECT string_agg(to_jsonb(sourced_id)::text, ' ' ORDER BY sourced_id)
+         FROM academic_sessions WHERE feed_id = :feed_id)
     ))
 """)
 
 
-def read_dependency_hash(connection: Connection) -> str:
-    """Returns the hash of those dependencies of rendered records whose changes no `dateLastModified` shows."""
-    return str(connection.execute(_DEPENDENCIES).scalar_one())
+def read_dependency_hash(connection: Connection, feed_id: int) -> str:
+    """Returns the hash of those dependencies of the feed's rendered records whose changes no `dateLastModified`
+    shows."""
+    return str(connection.execute(_DEPENDENCIES, {"feed_id": feed_id}).scalar_one())
 
 
 # --- the records -------------------------------------------------------------------------------------------------
@@ -210,12 +212,15 @@ _REQUIRED: Mapping[Table, Callable[[ContentRights], RequiredOrgs]] = {
 
 # --- what changed ------------------------------------------------------------------------------------------------
 
-_Changed = Callable[[ColumnElement[Any]], Select[str]]
+# Takes (id of the feed, instant).
+_Changed = Callable[[ColumnElement[int], ColumnElement[Any]], Select[str]]
 
 
 def _select_changed(table: Table) -> _Changed:
     """Selects the records that changed themselves. A change of a record's parts also changes the record's stamp."""
-    return lambda since: select(table.c.sourced_id).where(table.c.date_last_modified > since)
+    return lambda feed_id, since: select(table.c.sourced_id).where(
+        table.c.feed_id == feed_id, table.c.date_last_modified > since
+    )
 
 
 def _select_referring_to_changed(named: Column[str], other: Table) -> _Changed:
@@ -225,8 +230,10 @@ def _select_referring_to_changed(named: Column[str], other: Table) -> _Changed:
     """
     table = named.table
     owner = next(iter(table.c))
-    return lambda since: select(owner).join_from(
-        table, other, (other.c.sourced_id == named) & (other.c.date_last_modified > since)
+    return lambda feed_id, since: select(owner).join_from(
+        table,
+        other,
+        and_(other.c.sourced_id == named, other.c.feed_id == feed_id, other.c.date_last_modified > since),
     )
 
 

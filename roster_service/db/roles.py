@@ -17,7 +17,7 @@ from sqlalchemy import URL, Connection, Engine, Table, TextClause, make_url, sel
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db import tables
-from roster_service.db.tables import ordering_chunks, orderings, pulls, rendered_records, renditions
+from roster_service.db.tables import ordering_chunks, orderings, pulls, rendered_records
 from roster_service.errors import SchemaError
 
 # The longest name in PostgreSQL, in bytes.
@@ -48,9 +48,8 @@ _COUNTERS = (tables.rate_windows, tables.rate_hits)
 RIGHTS: Mapping[Role, tuple[str, ...]] = {
     Role.SERVING: (
         f"SELECT ON {_join_names(READABLE)}",
-        # The state of the roster and the list of renditions are the same for all callers, and hold no personal data.
+        # The state of the roster is the same for all callers, and holds no personal data.
         "SELECT (revision, as_of, deletions_since) ON roster_state",
-        f"SELECT (id, key) ON {renditions.name}",
         f"SELECT, INSERT, UPDATE, DELETE ON {_join_names(WRITABLE)}",
         "EXECUTE ON FUNCTION admit_client(text, numeric, numeric, numeric, uuid, text, boolean, integer), "
         "admit_key_holder(bytea, boolean), evict_orderings(bigint, bigint)",

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlalchemy import Connection, func, select, text
 
 from roster_service.db.tables import vendors
 from roster_service.db.visibility import RENDERER
+
+# Rows of one feed never wait for a load of another feed.
+_FORGET_OF_RENDERER = text("""
+    DELETE FROM visible_orgs known WHERE known.vendor_id = :renderer AND known.feed_id = ANY (:feed_ids)
+        AND NOT EXISTS (SELECT FROM orgs org WHERE org.sourced_id = known.org_id AND org.feed_id = known.feed_id)
+""")
+# No admission has these keys.
+_OPEN_TO_RENDERER = text("""
+    INSERT INTO visible_orgs AS known (vendor_id, org_id, feed_id, granted, whole_district, key)
+    SELECT :renderer, org.sourced_id, org.feed_id, true, org.type = 'district', gen_random_uuid()
+    FROM orgs org WHERE org.feed_id = ANY (:feed_ids)
+    ON CONFLICT (vendor_id, org_id) DO UPDATE SET feed_id = excluded.feed_id, whole_district = excluded.whole_district
+    WHERE (known.feed_id, known.whole_district) IS DISTINCT FROM (excluded.feed_id, excluded.whole_district)
+""")
 
 
 def refresh_visible_orgs(connection: Connection, *vendor_ids: int) -> None:
@@ -16,18 +32,25 @@ def refresh_visible_orgs(connection: Connection, *vendor_ids: int) -> None:
     """
     for vendor_id in sorted(vendor_ids):
         connection.execute(select(func.refresh_visible_orgs(vendor_id)))
-    # Without statistics, PostgreSQL does not know how few orgs a vendor sees, and plans that need few rows begin with
-    # all visible ones. SKIP_LOCKED, because another transaction that has analyzed the table keeps its lock until it
-    # ends, and may wait for a vendor of this transaction.
-    connection.execute(text("ANALYZE (SKIP_LOCKED) visible_orgs"))
+    _analyze(connection)
 
 
-def refresh_renderer(connection: Connection) -> None:
-    """Updates the rows of vendor 0, with which records are rendered: they open every org of the roster."""
-    refresh_visible_orgs(connection, RENDERER)
+def refresh_renderer(connection: Connection, feed_ids: Iterable[int]) -> None:
+    """Updates the rows of vendor 0, with which records are rendered: they open every org of these feeds."""
+    values = {"renderer": RENDERER, "feed_ids": list(feed_ids)}
+    connection.execute(_FORGET_OF_RENDERER, values)
+    connection.execute(_OPEN_TO_RENDERER, values)
+    _analyze(connection)
 
 
 def refresh_all_visible_orgs(connection: Connection) -> None:
     """Updates the rows of all vendors. Call it as the last step of a transaction, because changes of grants wait for
     its end."""
     refresh_visible_orgs(connection, *connection.scalars(select(vendors.c.id)))
+
+
+def _analyze(connection: Connection) -> None:
+    # Without statistics, PostgreSQL does not know how few orgs a vendor sees, and plans that need few rows begin with
+    # all visible ones. SKIP_LOCKED, because another transaction that has analyzed the table keeps its lock until it
+    # ends, and may wait for a vendor of this transaction.
+    connection.execute(text("ANALYZE (SKIP_LOCKED) visible_orgs"))

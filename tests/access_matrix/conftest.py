@@ -14,7 +14,7 @@ from sqlalchemy import Engine, insert
 from roster_service.access.credentials.signing_keys import KeyRing
 from roster_service.access.scopes import ScopeName, make_content_rights
 from roster_service.app import create_app
-from roster_service.cache.rendered_records import has_rendition, make_rendition_key
+from roster_service.cache.rendered_records import has_rendition, make_rendition_id
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.query.plan import make_resource_view
@@ -69,7 +69,7 @@ def world(make_database: Callable[[], str]) -> Iterator[World]:
         if has_rendition(view := make_resource_view(record, rights))
     ]
     render_all(engine, views)
-    yield World(url, engine, credentials, {(view.record, view.rights): make_rendition_key(view) for view in views})
+    yield World(url, engine, credentials, {(view.record, view.rights): make_rendition_id(view) for view in views})
     engine.dispose()
 
 

@@ -59,7 +59,7 @@ def take_away(patch: pytest.MonkeyPatch, layers: Layers, keys: Keys) -> None:
     Renditions are found by their `keys`, the same as with both layers: what is taken away would be part of another one,
     and no rendered record would be read.
     """
-    patch.setattr(rendered_records, "make_rendition_key", lambda view: keys[view.record, view.rights])
+    patch.setattr(rendered_records, "make_rendition_id", lambda view: keys[view.record, view.rights])
     if not layers.has_query_filter:
         open_query_filter(patch)
     if not layers.has_policies:

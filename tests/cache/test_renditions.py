@@ -17,7 +17,7 @@ from roster_service.access import vendors
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.cache import renditions as rendering
-from roster_service.cache.rendered_records import has_rendition, make_full_json, make_rendition_key
+from roster_service.cache.rendered_records import has_rendition, make_full_json, make_rendition_id
 from roster_service.cache.renditions import refresh_renditions
 from roster_service.cache.required_orgs import find_required_orgs, select_common_district
 from roster_service.cache.warm_up import list_resource_views
@@ -61,15 +61,17 @@ class Rendered:
 
 def read_rendered(connection: Connection, view: ResourceView) -> dict[str, Rendered] | None:
     """The rendered records of a view by their ids; None where it has no rendition, or one that is not kept."""
-    known = select(renditions).where(renditions.c.key == make_rendition_key(view))
-    rendition = connection.execute(known).one_or_none()
-    own = select(rendered_records).where(rendered_records.c.rendition_id == (rendition.id if rendition else None))
-    rows = connection.execute(own).all()
-    if rendition is None or not rendition.is_kept:
+    number = make_rendition_id(view)
+    parts = connection.execute(select(renditions).where(renditions.c.id == number)).all()
+    rows = connection.execute(select(rendered_records).where(rendered_records.c.rendition_id == number)).all()
+    if not all(part.is_kept for part in parts) or not parts:
         assert not rows
         return None
-    size = sum(len(row.body.encode()) + rendering.ROW_BYTES for row in rows)
-    assert rendition.bytes == size
+    of_feeds = connection.execute(select(view.record.table.c.sourced_id, view.record.table.c.feed_id)).all()
+    assert {(row.sourced_id, row.feed_id) for row in rows} <= {(row[0], row[1]) for row in of_feeds}
+    for part in parts:
+        own = [row for row in rows if row.feed_id == part.feed_id]
+        assert part.bytes == sum(len(row.body.encode()) + rendering.ROW_BYTES for row in own)
     return {
         row.sourced_id: Rendered(row.body, frozenset(row.required_orgs), row.district_id, row.requires_guardians)
         for row in rows
@@ -114,16 +116,16 @@ def read_live(connection: Connection, view: ResourceView) -> dict[str, str]:
     return {row[0]: row[1] for row in rows}
 
 
-def assert_renditions_are_right(engine: Engine) -> dict[str, dict[str, Rendered]]:
+def assert_renditions_are_right(engine: Engine) -> dict[int, dict[str, Rendered]]:
     """For every view that a registered client can ask for: each rendered record is what is made now and what is live,
-    and what is live is rendered. The records by the keys of their renditions."""
-    found: dict[str, dict[str, Rendered]] = {}
+    and what is live is rendered. The records by the ids of their renditions."""
+    found: dict[int, dict[str, Rendered]] = {}
     with engine.connect() as connection:
         views = {
-            make_rendition_key(view): view for view in list_resource_views(connection, LISTINGS) if has_rendition(view)
+            make_rendition_id(view): view for view in list_resource_views(connection, LISTINGS) if has_rendition(view)
         }
-        assert set(connection.scalars(select(renditions.c.key))) == set(views)
-        for key, view in views.items():
+        assert set(connection.scalars(select(renditions.c.id))) == set(views)
+        for number, view in views.items():
             rendered, live = read_rendered(connection, view), read_live(connection, view)
             assert rendered is not None
             assert rendered == make_rendered(connection, view)
@@ -133,7 +135,7 @@ def assert_renditions_are_right(engine: Engine) -> dict[str, dict[str, Rendered]
             assert all(rendered[sourced_id].guardians for sourced_id in rendered.keys() - live.keys())
             # A class with a session of another feed is made live.
             assert live.keys() <= rendered.keys() or view.record.table is tables.classes
-            found[key] = rendered
+            found[number] = rendered
     return found
 
 
@@ -308,7 +310,7 @@ def list_versions(connection: Connection) -> dict[tuple[int, str], str]:
 
 
 def list_renditions(connection: Connection) -> list[Any]:
-    return list(connection.execute(select(renditions).order_by(renditions.c.id)))
+    return list(connection.execute(select(renditions).order_by(renditions.c.id, renditions.c.feed_id)))
 
 
 @pytest.mark.parametrize(
@@ -462,18 +464,22 @@ VIEWS = [
 ]
 
 
-def refresh(engine: Engine, most_bytes: int, views: list[ResourceView]) -> dict[str, tuple[bool, int, int]]:
-    """As a sync does. (Whether it is kept, its bytes, its rendered records) by the key of the rendition."""
-    counted = select(func.count()).where(rendered_records.c.rendition_id == renditions.c.id).scalar_subquery()
+def refresh(engine: Engine, feed: str, most_bytes: int) -> dict[int, tuple[bool, int, int]]:
+    """As a sync of the feed does. (Whether it is kept, its bytes, its rendered records) by the id of the rendition."""
+    of_part = (rendered_records.c.rendition_id == renditions.c.id, rendered_records.c.feed_id == renditions.c.feed_id)
+    counted = select(func.count()).where(*of_part).scalar_subquery()
     with engine.begin() as connection:
-        refresh_renditions(connection, views, most_bytes)
-        rows = connection.execute(select(renditions.c.key, renditions.c.is_kept, renditions.c.bytes, counted)).all()
+        feed_id = connection.execute(select(tables.feeds.c.id).where(tables.feeds.c.name == feed)).scalar_one()
+        refresh_renditions(connection, VIEWS, [feed_id], most_bytes)
+        parts = select(renditions.c.id, renditions.c.is_kept, renditions.c.bytes, counted)
+        rows = connection.execute(parts.where(renditions.c.feed_id == feed_id)).all()
     return {row[0]: (row[1], row[2], row[3]) for row in rows}
 
 
-def test_what_does_not_fit_is_not_kept_until_there_is_room(roster: Engine) -> None:
-    users, enrollments = map(make_rendition_key, VIEWS)
-    whole = refresh(roster, MUCH, VIEWS)
+def test_what_does_not_fit_beside_other_feeds_is_not_kept_until_there_is_room(roster: Engine) -> None:
+    users, enrollments = map(make_rendition_id, VIEWS)
+    taken = sum(size for _, size, _ in refresh(roster, "shv", MUCH).values())
+    whole = refresh(roster, "spr", MUCH)
     assert all(is_kept and size and records for is_kept, size, records in whole.values())
     room = whole[users][1] + whole[enrollments][1]
     for most, kept in (
@@ -484,7 +490,7 @@ def test_what_does_not_fit_is_not_kept_until_there_is_room(roster: Engine) -> No
         (whole[users][1] - 1, {enrollments} if whole[enrollments][1] < whole[users][1] else set()),
         (room, {users, enrollments}),
     ):
-        found = refresh(roster, most, VIEWS)
+        found = refresh(roster, "spr", taken + most)
         assert {key for key, (is_kept, _, _) in found.items() if is_kept} == kept
         for key, (is_kept, size, records) in found.items():
             assert (size, records) == (whole[key][1:] if is_kept else (size, 0))

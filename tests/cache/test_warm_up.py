@@ -9,7 +9,7 @@ from sqlalchemy import Engine, Table, insert, update
 
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.scopes import CONTENT_SCOPES, Scope, ScopeName, make_content_rights
-from roster_service.cache.rendered_records import has_rendition, make_rendition_key
+from roster_service.cache.rendered_records import has_rendition, make_rendition_id
 from roster_service.cache.warm_up import WarmUp, list_resource_views, make_orderings
 from roster_service.db import tables
 from roster_service.db.tables import ordering_chunks, orderings
@@ -109,7 +109,7 @@ def list_keys(writing: Engine) -> list[str]:
     with writing.connect() as connection:
         return list(
             dict.fromkeys(
-                make_rendition_key(view) for view in list_resource_views(connection, LISTINGS) if has_rendition(view)
+                make_rendition_id(view) for view in list_resource_views(connection, LISTINGS) if has_rendition(view)
             )
         )
 

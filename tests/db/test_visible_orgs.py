@@ -255,7 +255,7 @@ def test_records_are_rendered_with_every_org(orgs: Engine) -> None:
         for change in (None, delete(tables.orgs).where(tables.orgs.c.sourced_id == "d2")):
             if change is not None:
                 connection.execute(change)
-            refresh_renderer(connection)
+            refresh_renderer(connection, connection.scalars(select(tables.orgs.c.feed_id)).all())
             own = select(visible_orgs.c.org_id, visible_orgs.c.granted, visible_orgs.c.whole_district)
             found = connection.execute(own.where(visible_orgs.c.vendor_id == RENDERER)).all()
             known = connection.execute(select(tables.orgs.c.sourced_id, tables.orgs.c.type)).all()

@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql import ClauseElement
 
 from roster_service.cache.ordering_statements import make_ordering_statement, select_positions
-from roster_service.cache.rendered_records import TextSource, list_text_sources
+from roster_service.cache.rendered_records import TextSource, list_text_sources, make_rendition_id
 from roster_service.db.visibility import ContentRights, MetadataOf
 from roster_service.query.params import Params
 from roster_service.query.path_filters import everything
@@ -173,7 +173,7 @@ def test_a_rendered_record_is_limited_to_the_vendor_by_what_it_requires(record: 
         for statement in (make_record_statement, make_ordered_page_statement):
             sql, _ = compile_sql(statement(shape, TextSource.RENDERED))
             assert "rendered_records.required_orgs <@ array((SELECT visible_orgs" in sql
-            assert sql.count("rendered_records.rendition_id = (SELECT renditions.id") == 1
+            assert sql.count(f"rendered_records.rendition_id = {make_rendition_id(shape.view)}") == 1
             assert ("AND NOT rendered_records.requires_guardians" in sql) is (rights is NOTHING)
 
 

@@ -45,6 +45,8 @@ def _roster_table(name: str, *items: SchemaItem) -> Table:
         CheckConstraint("status IN ('active', 'tobedeleted')", name="status"),
         # Deltas: filter=dateLastModified>'...'
         Index(None, "date_last_modified"),
+        # A load reads the records of its feed, and renders those that changed.
+        Index(None, "feed_id", "date_last_modified"),
     )
 
 
