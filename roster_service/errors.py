@@ -24,6 +24,7 @@ class Problem(enum.Enum):
     METHOD = "method"
     NO_TOKEN = "token missing"  # noqa: S105  (a reason, not a secret)
     BAD_TOKEN = "token refused"  # noqa: S105
+    BAD_SIGNATURE = "signature refused"
     VERSION = "version"
     SCOPE = "scope"
     PARAMETER = "parameter"

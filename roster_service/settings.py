@@ -162,10 +162,20 @@ class Settings:
         "the address of each request",
     )
     secret_key: str | None = declare_setting(
-        None, read_secret, "seals the signing keys at rest; made and kept in the data folder when absent", hide_secret
+        None,
+        read_secret,
+        "seals the signing keys at rest, and gives clients with `--oauth1` their secrets; made and kept in the data "
+        "folder when absent",
+        hide_secret,
     )
     token_seconds: int = declare_setting(
         3600, read_count(60, 86400), "validity of a rostering access token, in seconds"
+    )
+    oauth1: bool = declare_setting(
+        False,
+        read_switch,
+        "`true`: OneRoster 1.1 also takes requests that are signed with OAuth 1.0a, of clients that were added with "
+        "`--oauth1`",
     )
     token_client_per_minute: int = declare_setting(
         60, read_count(1, 1_000_000), "tokens that a client may get in a minute; more is answered 429"

@@ -19,9 +19,11 @@ from roster_service.access.credentials.api_keys import Allowance, IssuedKey, iss
 from roster_service.access.credentials.passwords import set_password
 from roster_service.access.credentials.secrets import (
     CLIENT_SECRET_PREFIX,
+    derive_secret,
     hash_secret,
     make_client_id,
     make_password,
+    make_salt,
     make_secret,
 )
 from roster_service.access.email_address import normalize_email, read_email
@@ -34,6 +36,7 @@ from roster_service.db.tables import api_keys, oauth_clients, orgs, vendor_grant
 from roster_service.db.visible_orgs import refresh_visible_orgs
 from roster_service.errors import CommandError
 from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.versions import VERSIONS
 
 
 @dataclass(frozen=True)
@@ -64,13 +67,15 @@ class Vendor:
 
 @dataclass(frozen=True)
 class Client:
-    """An OAuth client of a vendor, without its secret. `vendor`: the vendor's e-mail; `scopes`: in short spelling."""
+    """An OAuth client of a vendor, without its secret. `vendor`: the vendor's e-mail; `scopes`: in short spelling;
+    `oauth1`: whether it may sign requests."""
 
     client_id: str
     vendor: str
     name: str
     scopes: tuple[str, ...]
     enabled: bool
+    oauth1: bool
 
 
 @dataclass(frozen=True)
@@ -299,28 +304,36 @@ def invalidate_tokens(connection: Connection, vendor_id: int) -> None:
 # --- OAuth clients -----------------------------------------------------------------------------------------------
 
 
-def add_client(connection: Connection, actor: Actor, email: str, name: str, scopes: Sequence[Scope]) -> Credentials:
-    """Adds an OAuth client with these scopes and returns its credentials. Raises CommandError for an unknown vendor or
-    an empty list of scopes.
+def add_client(
+    connection: Connection,
+    actor: Actor,
+    email: str,
+    name: str,
+    scopes: Sequence[Scope],
+    *,
+    secret_key: str | None = None,
+) -> Credentials:
+    """Adds an OAuth client with these scopes and returns its credentials. `secret_key`: of the service, for a client
+    that may sign requests (OAuth 1.0a); its secret is derived from it.
+
+    Raises CommandError for an unknown vendor, an empty list of scopes, and for a client that may sign requests and has
+    no scope of a version that allows them.
 
     The order of the scopes matters: a token request that names no scope gets the scopes of the first one's version.
     """
     if not scopes:
         raise CommandError("a client needs at least one scope")
+    allowing = {version.prefix: version.title for version in VERSIONS if version.allows_signatures}
+    if secret_key is not None and not any(scope.version in allowing for scope in scopes):
+        raise CommandError(f"a client that signs its requests needs a scope of {' or '.join(allowing.values())}")
     client_id = make_client_id()
+    made = _make_client_secret(client_id, secret_key)
+    texts = tuple(dict.fromkeys(scope.short for scope in scopes))
     with _recorded_client(connection, actor, Verb.CLIENT_ADD, client_id, normalize_email(email)):
         vendor = find_vendor(connection, email)
-        secret = make_secret(CLIENT_SECRET_PREFIX)
-        texts = tuple(dict.fromkeys(scope.short for scope in scopes))
-        row = {
-            "client_id": client_id,
-            "vendor_id": vendor.id,
-            "name": name,
-            "secret_hash": hash_secret(secret),
-            "scopes": list(texts),
-        }
+        row = {"client_id": client_id, "vendor_id": vendor.id, "name": name, "scopes": list(texts), **made.stored}
         connection.execute(insert(oauth_clients).values(row))
-    return Credentials(client_id, secret, texts)
+    return Credentials(client_id, made.secret, texts)
 
 
 def _recorded_client(
@@ -337,6 +350,7 @@ def _recorded_client(
                 "name": row.name,
                 "scopes": row.scopes,
                 "enabled": row.enabled,
+                "oauth1": row.secret_salt is not None,
                 "previous_secret_ends_at": row.previous_secret_ends_at and row.previous_secret_ends_at.isoformat(),
             }
         )
@@ -344,27 +358,66 @@ def _recorded_client(
     return recorded(connection, actor, verb, Subject.of_client(client_id, vendor), read_state)
 
 
+@dataclass(frozen=True)
+class _ClientSecret:
+    """A new secret in clear text, and the columns that the database stores of it."""
+
+    secret: str
+    stored: dict[str, Any]
+
+
+def _make_client_secret(client_id: str, secret_key: str | None) -> _ClientSecret:
+    if secret_key is None:
+        secret = make_secret(CLIENT_SECRET_PREFIX)
+        return _ClientSecret(secret, {"secret_hash": hash_secret(secret)})
+    salt = make_salt()
+    secret = derive_secret(secret_key, client_id, salt)
+    return _ClientSecret(secret, {"secret_hash": hash_secret(secret), "secret_salt": salt})
+
+
 def list_clients(connection: Connection) -> list[Client]:
     """Lists all clients, ordered by vendor and name."""
     columns = (vendors.c.email, oauth_clients)
     order = (vendors.c.email, oauth_clients.c.name, oauth_clients.c.client_id)
     rows = connection.execute(select(*columns).select_from(oauth_clients.join(vendors)).order_by(*order))
-    return [Client(row.client_id, row.email, row.name, tuple(row.scopes), row.enabled) for row in rows]
+    return [
+        Client(row.client_id, row.email, row.name, tuple(row.scopes), row.enabled, row.secret_salt is not None)
+        for row in rows
+    ]
 
 
-def rotate_secret(connection: Connection, actor: Actor, client_id: str, grace: timedelta) -> Credentials:
-    """Replaces a client's secret and returns the new one. Raises CommandError for an unknown client.
+def may_sign(connection: Connection, client_id: str) -> bool:
+    """Returns whether a client may sign requests; False for an unknown one."""
+    found = select(oauth_clients.c.secret_salt).where(oauth_clients.c.client_id == client_id)
+    return connection.scalar(found) is not None
+
+
+def rotate_secret(
+    connection: Connection, actor: Actor, client_id: str, grace: timedelta, *, secret_key: str | None = None
+) -> Credentials:
+    """Replaces a client's secret and returns the new one. `secret_key`: of the service; a client that may sign requests
+    needs it. Raises CommandError for an unknown client.
 
     The old secret stays valid for `grace`, and its tokens stay valid. With a grace of zero, the old secret and its
     tokens end at once. A secret that an earlier call has replaced ends in any case.
     """
-    secret = make_secret(CLIENT_SECRET_PREFIX)
-    old: dict[str, Any] = {"previous_secret_hash": None, "previous_secret_ends_at": None, **_NEXT_VERSION}
+    if secret_key is None and may_sign(connection, client_id):
+        raise ValueError("the secret of a client that may sign requests is derived from the secret key")
+    made = _make_client_secret(client_id, secret_key)
+    old: dict[str, Any] = {
+        "previous_secret_hash": None,
+        "previous_secret_salt": None,
+        "previous_secret_ends_at": None,
+        **_NEXT_VERSION,
+    }
     if grace:
-        old = {"previous_secret_hash": oauth_clients.c.secret_hash, "previous_secret_ends_at": func.now() + grace}
-    values = {"secret_hash": hash_secret(secret), **old}
-    scopes = _change_client(connection, actor, Verb.CLIENT_ROTATE_SECRET, client_id, values)
-    return Credentials(client_id, secret, scopes)
+        old = {
+            "previous_secret_hash": oauth_clients.c.secret_hash,
+            "previous_secret_salt": oauth_clients.c.secret_salt,
+            "previous_secret_ends_at": func.now() + grace,
+        }
+    scopes = _change_client(connection, actor, Verb.CLIENT_ROTATE_SECRET, client_id, {**made.stored, **old})
+    return Credentials(client_id, made.secret, scopes)
 
 
 def disable_client(connection: Connection, actor: Actor, client_id: str) -> None:
@@ -390,11 +443,13 @@ def _change_client(
 
 @dataclass(frozen=True)
 class RegisteredClient:
-    """A client with all that the token endpoint needs of it and of its vendor."""
+    """A client with all that the check of its credentials needs of it and of its vendor."""
 
     client_id: str
     # The hash of its secret, and of the previous secret during its grace.
     secret_hashes: tuple[bytes, ...]
+    # What the same secrets are derived from; none for a client that may not sign requests.
+    salts: tuple[bytes, ...]
     scopes: tuple[Scope, ...]
     client_version: int
     vendor_id: int
@@ -412,10 +467,14 @@ def find_client(connection: Connection, client_id: str) -> RegisteredClient | No
     ).one_or_none()
     if row is None:
         return None
-    stored = (row.secret_hash, row.previous_secret_hash) if row.in_grace else (row.secret_hash,)
+    hashes, salts = [row.secret_hash], [row.secret_salt]
+    if row.in_grace:
+        hashes.append(row.previous_secret_hash)
+        salts.append(row.previous_secret_salt)
     return RegisteredClient(
         client_id=row.client_id,
-        secret_hashes=tuple(map(bytes, stored)),
+        secret_hashes=tuple(map(bytes, hashes)),
+        salts=tuple(bytes(salt) for salt in salts if salt is not None),
         scopes=read_scopes(row.scopes),
         client_version=row.version,
         vendor_id=row.vendor_id,

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, select
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.scopes import CONTENT_SCOPES, ScopeName, make_content_rights, read_scopes
 from roster_service.cache.orderings import Made, Orderings, evict_orderings
-from roster_service.db.tables import oauth_clients, signing_keys, vendors
+from roster_service.db.tables import oauth_clients, vendors
 from roster_service.query.params import Params
 from roster_service.query.path_filters import PathFilter
 from roster_service.query.plan import ResourceView, make_plan, make_resource_view
@@ -101,7 +101,6 @@ def _list_allowed(version: str, names: frozenset[ScopeName], listings: Iterable[
 
 def _list_tokens(connection: Connection) -> list[tuple[AccessToken, str]]:
     """Returns (token, hash of its visible orgs) for each enabled client and version, with all its scopes."""
-    key_id = connection.scalar(select(signing_keys.c.key_id).where(signing_keys.c.retired_at.is_(None)).limit(1))
     found = (
         select(oauth_clients, vendors.c.grant_version, vendors.c.visibility_key, vendors.c.visible_set)
         .select_from(oauth_clients.join(vendors))
@@ -119,7 +118,7 @@ def _list_tokens(connection: Connection) -> list[tuple[AccessToken, str]]:
                 client_version=client.version,
                 visibility_key=str(client.visibility_key),
                 scopes=tuple(scope for scope in scopes if scope.version == version),
-                key_id=str(key_id),
+                key_id=None,
                 expires_at=0,
             )
             tokens.append((token, client.visible_set))

@@ -6,8 +6,10 @@ from dataclasses import asdict
 from datetime import timedelta
 
 import click
+from sqlalchemy import Connection
 
 from roster_service.access import vendors
+from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import EXPLANATIONS, Scope, ScopeName, read_scope
 from roster_service.access.vendors import Client, Credentials, Vendor
 from roster_service.cli.console import (
@@ -188,17 +190,33 @@ def read_scope_options(texts: tuple[str, ...]) -> tuple[Scope, ...]:
     required=True,
     help="A scope that it may ask for, `v1p1/roster.readonly`; without a version: both. Repeatable.",
 )
+@click.option(
+    "--oauth1",
+    is_flag=True,
+    help="It may sign requests of OneRoster 1.1 with OAuth 1.0a, if ROSTER_OAUTH1 is true.",
+)
 @reason_option
 @as_json
-def client_add(email: str, name: str, scopes: tuple[str, ...], as_json: bool) -> None:
+def client_add(email: str, name: str, scopes: tuple[str, ...], oauth1: bool, as_json: bool) -> None:
     """Add an OAuth client. Its secret is shown this once. The command renders the records that the client may read,
     which takes a while for a large roster and scopes that no client had."""
     registered = read_scope_options(scopes)
     with open_change() as (connection, actor):
-        made = vendors.add_client(connection, actor, email, name, registered)
+        secret_key = _read_secret_key(connection) if oauth1 else None
+        made = vendors.add_client(connection, actor, email, name, registered, secret_key=secret_key)
         if not render_for_clients(connection, read_settings()):
             click.echo("a sync is under way; the next one renders the records for this client", err=True)
+    if oauth1 and not read_settings().oauth1:
+        click.echo("signed requests are refused until ROSTER_OAUTH1 is true for the service", err=True)
     show(made, as_json, _describe_credentials)
+
+
+def _read_secret_key(connection: Connection) -> str:
+    """Returns the secret key of the service. Raises SettingError if it is not the one that sealed the signing key: the
+    service could not derive the secret of a client from it."""
+    secret_key = read_settings().read_secret_key()
+    ensure_signing_key(connection, secret_key)
+    return secret_key
 
 
 def _describe_credentials(made: Credentials) -> str:
@@ -225,6 +243,7 @@ def _client_row(item: Client) -> dict[str, str]:
         "vendor": item.vendor,
         "name": item.name,
         "enabled": "yes" if item.enabled else "no",
+        "oauth1": "yes" if item.oauth1 else "no",
         "scopes": " ".join(item.scopes),
     }
 
@@ -242,7 +261,8 @@ def client_rotate_secret(client_id: str, grace_hours: int | None, as_json: bool)
     """Replace the secret of CLIENT_ID. The old one stays valid for a grace period, unless that is 0."""
     hours = read_settings().secret_grace_hours if grace_hours is None else grace_hours
     with open_change() as (connection, actor):
-        made = vendors.rotate_secret(connection, actor, client_id, timedelta(hours=hours))
+        secret_key = _read_secret_key(connection) if vendors.may_sign(connection, client_id) else None
+        made = vendors.rotate_secret(connection, actor, client_id, timedelta(hours=hours), secret_key=secret_key)
     old = f"The old secret stays valid for {hours} hours." if hours else "The old secret and its tokens have ended."
     show(made, as_json, lambda _: f"{_describe_credentials(made)}\n{old}")
 

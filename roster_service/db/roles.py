@@ -31,7 +31,7 @@ class Role(Enum):
     SERVING = "serving"
     # Checks the credentials of vendors and clients, and signs tokens.
     ACCOUNTS = "accounts"
-    # Counts requests, writes the access log, and reads the health of the feeds.
+    # Counts requests, stores nonces, writes the access log, and reads the health of the feeds.
     COUNTERS = "counters"
 
 
@@ -57,6 +57,7 @@ RIGHTS: Mapping[Role, tuple[str, ...]] = {
     Role.ACCOUNTS: (f"SELECT ON {_join_names((tables.vendors, tables.oauth_clients, tables.signing_keys))}",),
     Role.COUNTERS: (
         f"SELECT, INSERT, UPDATE, DELETE ON {_join_names(_COUNTERS)}",
+        f"INSERT, DELETE, SELECT (stamp) ON {tables.oauth1_nonces.name}",
         f"SELECT, INSERT, UPDATE ON {tables.usage.name}",
         f"INSERT, DELETE, SELECT (at) ON {tables.audit.name}",
         # The health of the feeds, for monitoring.

@@ -24,11 +24,11 @@ from werkzeug.exceptions import BadRequest, TooManyRequests
 from roster_service.access.credentials.access_token import make_access_token_audience
 from roster_service.access.credentials.secrets import verify_secret
 from roster_service.access.credentials.signing_keys import ALGORITHM, KeyRing
+from roster_service.access.credentials.transport import is_secure
 from roster_service.access.scope_grants import grant_scopes
 from roster_service.access.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName, read_scopes
 from roster_service.access.throttling.token_throttle import TokenThrottle
 from roster_service.access.vendors import RegisteredClient, find_client
-from roster_service.oauth.transport import is_secure
 from roster_service.schemas.versions import VERSIONS
 
 GRANT_TYPE = "client_credentials"
@@ -37,7 +37,7 @@ NO_GRANT_TYPE = (
     "application/x-www-form-urlencoded"
 )
 # Stands in for an unknown client. No secret has this hash.
-UNKNOWN_CLIENT = RegisteredClient("", (b"",), (), client_version=0, vendor_id=0, grant_version=0, visibility_key="")
+UNKNOWN_CLIENT = RegisteredClient("", (b"",), (), (), client_version=0, vendor_id=0, grant_version=0, visibility_key="")
 INSECURE = (
     "the service issues tokens over https only, and this request came over http; behind a proxy that terminates TLS, "
     "set ROSTER_PUBLIC_URL or ROSTER_TRUSTED_PROXIES"

@@ -29,6 +29,7 @@ PROFILES = "roster_error_profiles"
 CHALLENGES = {
     Problem.NO_TOKEN: 'Bearer realm="roster"',
     Problem.BAD_TOKEN: 'Bearer realm="roster", error="invalid_token"',
+    Problem.BAD_SIGNATURE: 'OAuth realm="roster"',
     Problem.SCOPE: 'Bearer realm="roster", error="insufficient_scope"',
 }
 
@@ -50,15 +51,16 @@ def register_rostering(app: Flask, services: Services) -> None:
     for version in VERSIONS:
         blueprint = Blueprint(version.prefix, __name__, url_prefix=version.root)
         profile = app.extensions[PROFILES][version]
+        signed = services.signed_requests is not None and version.allows_signatures
         for endpoint in ENDPOINTS:
-            view = blueprint.doc(**describe_endpoint(endpoint, version, profile))(
+            view = blueprint.doc(**describe_endpoint(endpoint, version, profile, signed=signed))(
                 make_rostering_view(Operation(endpoint, version, services.limits, profile), services)
             )
             rule = endpoint.path.replace("{", "<id:").replace("}", ">")
             # The service accepts a trailing slash without a redirect.
             blueprint.add_url_rule(rule, endpoint=endpoint.name, view_func=view, methods=["GET"], strict_slashes=False)
         blueprint.after_request(add_rate_headers)
-        api = make_api(app, version, services.limits, profile, services.public_url)
+        api = make_api(app, version, services.limits, profile, services.public_url, signed=signed)
         api.register_blueprint(blueprint)
         for path in DISCOVERY_PATHS.get(version, ()):
             app.add_url_rule(version.root + path, endpoint=path, view_func=api.show_document)

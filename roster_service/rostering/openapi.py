@@ -12,6 +12,7 @@ from oneroster_filter import OPERATORS, FieldType
 
 from roster_service import __version__
 from roster_service.access.scopes import EXPLANATIONS, TOKEN_PATH, Scope, ScopeName, make_content_rights
+from roster_service.access.signed_requests import METHODS
 from roster_service.access.throttling.rate_state import describe_headers
 from roster_service.errors import ErrorProfile
 from roster_service.query.params import FIELDS, FILTER, LIMIT, SORT, Limits, Parameter
@@ -26,6 +27,7 @@ from roster_service.web.openapi import DocumentApi, make_body, refer
 
 # The names of the standard.
 SECURITY_SCHEME = "OAuth2CC"
+SIGNATURE_SCHEME = "OAuth1"
 PATH_NAMES = {name: re.sub("Id$", "SourcedId", name) for row in ENDPOINTS for name in row.ids if name != "sourcedId"}
 STANDARD_VERSIONS = {"v1p1": "1.1", "v1p2": "1.2"}
 
@@ -80,12 +82,12 @@ A record that left the SIS is `tobedeleted` for about 7 days. For a delta, ask f
 
 
 def make_api(
-    app: Flask, version: Version, limits: Limits, profile: ErrorProfile, public_url: str | None
+    app: Flask, version: Version, limits: Limits, profile: ErrorProfile, public_url: str | None, *, signed: bool
 ) -> DocumentApi:
     """Returns the API of a version, which serves its document at `<root>/openapi.json`.
 
     `profile`: the form of errors and warnings; `public_url`: the address that clients use, None for the address of each
-    request.
+    request; `signed`: whether the service takes signed requests of this version.
     """
     examples = load_examples()[version.prefix]
     described: list[tuple[Schema, Any]] = [
@@ -107,19 +109,7 @@ def make_api(
         path_names=PATH_NAMES,
     )
     components = api.spec.components
-    components.security_scheme(
-        SECURITY_SCHEME,
-        {
-            "type": "oauth2",
-            "description": f"A token for client credentials. `{version.prefix}/NAME` is the short spelling of a scope.",
-            "flows": {
-                "clientCredentials": {
-                    "tokenUrl": EXAMPLE_ROOT + TOKEN_PATH,
-                    "scopes": {str(Scope(version.prefix, name)): text for name, text in EXPLANATIONS.items()},
-                }
-            },
-        },
-    )
+    _add_security_schemes(api, version, signed=signed)
     for name, header in HEADERS.items():
         if name != WARNING_HEADER or profile is not ErrorProfile.SPECIFICATION:
             components.header(name, header)
@@ -148,6 +138,27 @@ def make_api(
     )
     add_token_operations(api, version.prefix)
     return api
+
+
+def _add_security_schemes(api: DocumentApi, version: Version, *, signed: bool) -> None:
+    token = {
+        "type": "oauth2",
+        "description": f"A token for client credentials. `{version.prefix}/NAME` is the short spelling of a scope.",
+        "flows": {
+            "clientCredentials": {
+                "tokenUrl": EXAMPLE_ROOT + TOKEN_PATH,
+                "scopes": {str(Scope(version.prefix, name)): text for name, text in EXPLANATIONS.items()},
+            }
+        },
+    }
+    signature = {
+        "type": "http",
+        "scheme": "OAuth",
+        "description": f"A request signed with OAuth 1.0a (RFC 5849), two-legged, by {' or '.join(METHODS)}",
+    }
+    api.spec.components.security_scheme(SECURITY_SCHEME, token)
+    if signed:
+        api.spec.components.security_scheme(SIGNATURE_SCHEME, signature)
 
 
 def _add_resource(api: DocumentApi, resource: Resource, record: type[Schema], profile: ErrorProfile) -> None:
@@ -186,8 +197,9 @@ def _describe_failure(
     }
 
 
-def describe_endpoint(endpoint: Endpoint, version: Version, profile: ErrorProfile) -> dict[str, Any]:
-    """Returns the OpenAPI operation object of an endpoint. `profile`: the form of errors and warnings."""
+def describe_endpoint(endpoint: Endpoint, version: Version, profile: ErrorProfile, *, signed: bool) -> dict[str, Any]:
+    """Returns the OpenAPI operation object of an endpoint. `profile`: the form of errors and warnings; `signed`:
+    whether the service takes signed requests of the version."""
     collection = endpoint.cardinality is Cardinality.COLLECTION
     headers = (*RECORD_HEADERS, "Link") if collection else RECORD_HEADERS
     if profile is not ErrorProfile.SPECIFICATION:
@@ -214,11 +226,14 @@ def describe_endpoint(endpoint: Endpoint, version: Version, profile: ErrorProfil
     # apispec makes references of the names of components.
     parameters: list[Any] = [_describe_path_id(name, endpoint, examples["ids"]) for name in endpoint.ids]
     parameters += [_name_parameter(item, endpoint.resource) for item in list_parameters(endpoint)]
+    security: list[dict[str, list[str]]] = [
+        {SECURITY_SCHEME: [str(Scope(version.prefix, name))]} for name in endpoint.access.value
+    ]
     return {
         "summary": endpoint.summary,
         "operationId": endpoint.name,
         "tags": [make_tag(endpoint)],
-        "security": [{SECURITY_SCHEME: [str(Scope(version.prefix, name))]} for name in endpoint.access.value],
+        "security": [*security, {SIGNATURE_SCHEME: []}] if signed else security,
         "parameters": parameters,
         "responses": responses,
     }

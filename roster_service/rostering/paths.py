@@ -56,7 +56,12 @@ class IdConverter(BaseConverter):
 
 def read_raw_path(environ: WSGIEnvironment) -> str:
     """Returns the path of a request as responses contain it. The middleware must have run."""
-    return format_raw_path(str(environ[RAW_PATH]))
+    return format_raw_path(read_sent_path(environ))
+
+
+def read_sent_path(environ: WSGIEnvironment) -> str:
+    """Returns the path of a request as the client sent it, percent-encoded. The middleware must have run."""
+    return str(environ[RAW_PATH])
 
 
 def format_raw_path(sent: str) -> str:

@@ -28,11 +28,13 @@ DEMOGRAPHICS = Resource("demographics", "demographics")
 
 @dataclass(frozen=True, eq=False)
 class Version:
-    """A version: the prefix of its scopes, its display name, the root of its paths, and its record types."""
+    """A version: the prefix of its scopes, its display name, the root of its paths, whether the standard allows signed
+    requests (OAuth 1.0a) beside access tokens, and its record types."""
 
     prefix: str
     title: str
     root: str
+    allows_signatures: bool
     records: Mapping[Resource, type[Record]]
 
 
@@ -40,6 +42,7 @@ V1P1 = Version(
     "v1p1",
     "OneRoster 1.1",
     "/ims/oneroster/v1p1",
+    True,
     {
         ORGS: v1p1.Org,
         ACADEMIC_SESSIONS: v1p1.AcademicSession,
@@ -54,6 +57,7 @@ V1P2 = Version(
     "v1p2",
     "OneRoster 1.2",
     "/ims/oneroster/rostering/v1p2",
+    False,
     {
         ORGS: v1p2.Org,
         ACADEMIC_SESSIONS: v1p2.AcademicSession,

@@ -13,6 +13,7 @@ from roster_service.access.access_log.writer import mask_filter
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.credentials.token_cache import TokenReader
 from roster_service.access.roster_state import RosterState
+from roster_service.access.signed_requests import SentRequest, SignedRequests
 from roster_service.access.throttling.rostering_throttle import RosteringThrottle
 from roster_service.errors import RefusedRequestError
 from roster_service.query.params import Limits
@@ -27,17 +28,19 @@ from roster_service.rostering.operations import (
     show_page,
     show_record,
 )
-from roster_service.rostering.paths import read_raw_path
+from roster_service.rostering.paths import read_raw_path, read_sent_path
+from roster_service.schemas.versions import Version
 from roster_service.web.request_facts import require_rate, set_disclosure, set_requesting_vendor, set_shape
 
 
 @dataclass(frozen=True)
 class Services:
-    """The services that a rostering request needs. `limits`: of its parameters; `public_url`: the address that clients
-    use, None for the address of each request."""
+    """The services that a rostering request needs. `signed_requests`: None if the service takes none; `limits`: of its
+    parameters; `public_url`: the address that clients use, None for the address of each request."""
 
     reader: Reader
     tokens: TokenReader
+    signed_requests: SignedRequests | None
     throttle: RosteringThrottle
     limits: Limits
     public_url: str | None
@@ -47,12 +50,12 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
     """Answers Flask's current request. The stages: authenticate, throttle, parse and plan, condition, read, respond,
     record.
 
-    Raises RefusedRequestError for the token (401), the vendor's rate (429), the version of the token (400), its scopes
-    (403), the parameters (400), the vendor's requests at the same time (429), and a record that does not exist (404),
-    in this order; 410 where the pull of a page cannot go on. Another method than GET was refused before. One round trip
-    admits the client and reads, in one transaction, so a token that has ended reads nothing.
+    Raises RefusedRequestError for the token or signature (401), the vendor's rate (429), the token's version (400), its
+    scopes (403), the parameters (400), the vendor's requests at the same time (429), and a record that does not exist
+    (404), in this order; 410 where the pull of a page cannot go on. Another method than GET was refused before. One
+    round trip admits the client and reads, in one transaction, so a token that has ended reads nothing.
     """
-    token = services.tokens.read(read_bearer(request.headers.get("Authorization", "")))
+    token = authenticate(operation.version, services)
     set_requesting_vendor(token.vendor_id, token.client_id)
     require_rate(services.throttle.count(token.vendor_id))
     admission = token.admit(services.throttle.find_slots(token.vendor_id))
@@ -69,6 +72,21 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
     return response
 
 
+def authenticate(version: Version, services: Services) -> AccessToken:
+    """Returns the access token of the request. A signed request gives the same value, with the scopes of its client.
+
+    Raises RefusedRequestError for the token or the signature. Where the service takes no signatures, a signed request
+    is one without a token.
+    """
+    authorization = request.headers.get("Authorization", "")
+    if services.signed_requests is not None and version.allows_signatures:
+        root, path = find_root_url(services), read_sent_path(request.environ)
+        sent = SentRequest(request.method, root, path, read_query_string(), authorization, request.remote_addr)
+        if sent.is_signed:
+            return services.signed_requests.read(sent, version.prefix)
+    return services.tokens.read(read_bearer(authorization))
+
+
 @contextmanager
 def _refuse_token_first(services: Services, token: AccessToken) -> Iterator[None]:
     """If the block refuses the request, asks the database whether the token is still valid: a token that is not, is
@@ -82,8 +100,12 @@ def _refuse_token_first(services: Services, token: AccessToken) -> Iterator[None
 
 def read_address(services: Services) -> Address:
     """Returns the address of the request, on the public URL if there is one, else on the URL of the request."""
-    root = services.public_url or request.host_url.rstrip("/")
-    return Address(root, read_raw_path(request.environ), read_query_string())
+    return Address(find_root_url(services), read_raw_path(request.environ), read_query_string())
+
+
+def find_root_url(services: Services) -> str:
+    """Returns the scheme and host that the client uses."""
+    return services.public_url or request.host_url.rstrip("/")
 
 
 def read_query_string() -> str:

@@ -12,7 +12,13 @@ from sqlalchemy import Connection, Engine, select
 
 from roster_service.access import vendors
 from roster_service.access.credentials.passwords import set_password
-from roster_service.access.credentials.secrets import hash_secret, make_client_id, make_secret, verify_secret
+from roster_service.access.credentials.secrets import (
+    derive_secret,
+    hash_secret,
+    make_client_id,
+    make_secret,
+    verify_secret,
+)
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.access.vendors import Grant
 from roster_service.db import tables
@@ -25,6 +31,7 @@ from tests.actors import TESTER
 EXPORTS = Path(__file__).parent.parent / "exports"
 EMAIL = "vendor@example.org"
 SCOPES = [Scope("v1p2", ScopeName.CORE), Scope("v1p1", ScopeName.FULL)]
+SECRET_KEY = "a secret key of the tests, long enough to be one"
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +198,33 @@ def test_a_new_secret_replaces_the_old_one_and_ends_its_tokens(connection: Conne
     assert verify_secret(again.client_secret, stored)
     assert not verify_secret(made.client_secret, stored)
     assert again.scopes == made.scopes
+
+
+def test_the_secret_of_a_client_that_signs_follows_from_the_secret_key_alone(connection: Connection) -> None:
+    """Not from the row of the database: with another key, or for another client, the same salt gives another secret."""
+    made = vendors.add_client(connection, TESTER, EMAIL, "signs", SCOPES, secret_key=SECRET_KEY)
+    (stored,) = connection.execute(select(oauth_clients)).mappings()
+    assert made.client_secret not in str(dict(stored))
+    assert verify_secret(made.client_secret, bytes(stored["secret_hash"]))
+    salt = bytes(stored["secret_salt"])
+    assert derive_secret(SECRET_KEY, made.client_id, salt) == made.client_secret
+    own = (SECRET_KEY, made.client_id, salt)
+    others = [("another " + SECRET_KEY, *own[1:]), (SECRET_KEY, "client-0", salt), (*own[:2], b"another")]
+    assert [derive_secret(*one) == made.client_secret for one in (own, *others)] == [True, False, False, False]
+    again = vendors.rotate_secret(connection, TESTER, made.client_id, timedelta(hours=1), secret_key=SECRET_KEY)
+    found = vendors.find_client(connection, made.client_id)
+    assert found is not None
+    assert [derive_secret(SECRET_KEY, made.client_id, one) for one in found.salts] == [
+        again.client_secret,
+        made.client_secret,
+    ]
+    with pytest.raises(ValueError, match="derived"):
+        vendors.rotate_secret(connection, TESTER, made.client_id, timedelta())
+
+
+def test_a_client_that_signs_needs_a_scope_of_a_version_that_allows_it(connection: Connection) -> None:
+    with pytest.raises(CommandError, match=r"OneRoster 1\.1"):
+        vendors.add_client(connection, TESTER, EMAIL, "signs", SCOPES[:1], secret_key=SECRET_KEY)
 
 
 def test_a_disabled_client_or_vendor_has_no_client(connection: Connection) -> None:

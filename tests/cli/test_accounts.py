@@ -119,6 +119,18 @@ def test_a_client_has_the_scopes_it_was_given_in_the_first_ones_version_first(an
     assert made["client_secret"] not in str(listed)
 
 
+def test_a_client_may_sign_requests_where_it_was_added_for_it(answer: Answer, roster: Roster) -> None:
+    answer("vendor", "add", EMAIL, "--name", "Reading App")
+    adding = ("client", "add", "--vendor", EMAIL, "--name", "x", "--scope", "v1p1/roster.readonly")
+    answer(*adding)
+    assert "ROSTER_OAUTH1" in roster(*adding, "--oauth1").stderr
+    assert [client["oauth1"] for client in answer("client", "list")].count(True) == 1
+    [client] = [client for client in answer("client", "list") if client["oauth1"]]
+    first, second = (answer("client", "rotate-secret", client["client_id"]) for _ in range(2))
+    assert first["client_secret"] != second["client_secret"]
+    assert [client["oauth1"] for client in answer("client", "list")].count(True) == 1
+
+
 def test_an_unknown_scope_is_wrong_usage(answer: Answer, roster: Roster) -> None:
     answer("vendor", "add", EMAIL, "--name", "Reading App")
     done = roster("client", "add", "--vendor", EMAIL, "--name", "x", "--scope", "v1p1/gradebook.readonly")

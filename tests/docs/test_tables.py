@@ -109,7 +109,7 @@ def test_options_of_commands() -> None:
                 break
             found = found.commands[word]
         known = {option for parameter in found.params for option in parameter.opts + parameter.secondary_opts}
-        assert set(re.findall(r"--[a-z-]+", command)) <= known, command
+        assert set(re.findall(r"--[a-z0-9-]+", command)) <= known, command
 
 
 def test_scopes() -> None:

@@ -20,6 +20,7 @@ from sqlalchemy import JSON, Connection, Engine, Text, bindparam, cast, column, 
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 
+from roster_service.access.credentials.nonces import delete_old_nonces
 from roster_service.access.throttling.storage import delete_old_windows
 from roster_service.db.deadline import limit_time
 from roster_service.db.tables import audit, usage
@@ -124,6 +125,7 @@ class AccessLog:
             self._purged_at = now
             connection.execute(delete(audit).where(audit.c.at < func.now() - timedelta(days=self._audit_days)))
             delete_old_windows(connection)
+            delete_old_nonces(connection)
 
 
 def write_entries(connection: Connection, entries: Sequence[Entry]) -> None:

@@ -25,7 +25,8 @@ LEEWAY_SECONDS = 60
 
 @dataclass(frozen=True)
 class AccessToken:
-    """The claims of an access token whose signature, times, issuer and audience were verified."""
+    """The claims of an access token whose signature, times, issuer and audience were verified; or what a token of the
+    client would say, for a signed request."""
 
     client_id: str
     vendor_id: int
@@ -34,8 +35,8 @@ class AccessToken:
     # The vendor's random key for this version of its grants; row-level security compares it.
     visibility_key: str
     scopes: tuple[Scope, ...]
-    # The id of the key that signed the token.
-    key_id: str
+    # The id of the key that signed the token; None for a client that was admitted without one: by a signed request.
+    key_id: str | None
     # Seconds since 1970.
     expires_at: float
 

@@ -63,7 +63,7 @@ class KeyRing:
         jwk = self._public.get(key_id)
         return None if jwk is None else RSAKey.import_key(jwk)
 
-    def has_public(self, key_id: str) -> bool:
+    def has_public(self, key_id: str | None) -> bool:
         """Returns whether the public key with this id is in the cache. It reads nothing."""
         return key_id in self._public
 

@@ -1,6 +1,15 @@
 """Every table, in SQLAlchemy Core: `tables.users`, wherever it is declared."""
 
-from roster_service.db.tables.access import Moment, api_keys, audit, rate_hits, rate_windows, usage, visible_orgs
+from roster_service.db.tables.access import (
+    Moment,
+    api_keys,
+    audit,
+    oauth1_nonces,
+    rate_hits,
+    rate_windows,
+    usage,
+    visible_orgs,
+)
 from roster_service.db.tables.accounts import oauth_clients, signing_keys, vendor_grants, vendors
 from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
 from roster_service.db.tables.feeds import feeds, sync_changes, sync_refusals, sync_runs
@@ -42,6 +51,7 @@ __all__ = [
     "enrollments",
     "feeds",
     "metadata",
+    "oauth1_nonces",
     "oauth_clients",
     "operators",
     "ordering_chunks",

@@ -1,4 +1,4 @@
-"""The tables of access: API keys, throttle counters, usage counters, the access log, and visible orgs.
+"""The tables of access: API keys, throttle counters, nonces, usage counters, the access log, and visible orgs.
 
 The throttle counters are UNLOGGED, because they change with every request and may be lost in a crash.
 """
@@ -45,6 +45,16 @@ rate_hits = Table(
     Column("slot", Integer, primary_key=True),
     Column("hit_at", Moment, nullable=False),
     prefixes=["UNLOGGED"],
+)
+
+# The nonces of signed requests (OAuth 1.0a). A crash of the database keeps them, so that it opens no way for a replay.
+oauth1_nonces = Table(
+    "oauth1_nonces",
+    metadata,
+    # Seconds since 1970. The first column, because old nonces are deleted by it.
+    Column("stamp", BigInteger, primary_key=True, autoincrement=False),
+    Column("client_id", CText, primary_key=True),
+    Column("nonce", CText, primary_key=True),
 )
 
 usage = Table(

@@ -1,9 +1,10 @@
--- Admits the client of an access token for the rest of the transaction: it sets the key that the policies compare, the
--- hash of the client's visible orgs, and whether guardians are visible. It returns false, and admits nobody, if the
--- token is no longer valid. With `slots`, the transaction takes one of so many slots of the vendor, and gives it back
--- when it ends, however it ends; while all of them are taken, the function returns NULL, admits nobody, and sets
--- `roster.refusal`. The arguments include the vendor's random key, which the token carries, so a session cannot be
--- admitted with made-up arguments. It runs as the owner of the tables, because the serving role cannot read accounts.
+-- Admits the client of an access token or of a signed request for the rest of the transaction: it sets the key that the
+-- policies compare, the hash of the client's visible orgs, and whether guardians are visible. It returns false, and
+-- admits nobody, if the token is no longer valid; `signed_by` is the key that signed it, NULL for a signed request. With
+-- `slots`, the transaction takes one of so many slots of the vendor, and gives it back when it ends, however it ends;
+-- while all of them are taken, the function returns NULL, admits nobody, and sets `roster.refusal`. The arguments include
+-- the vendor's random key, so a session cannot be admitted with made-up arguments. It runs as the owner of the tables,
+-- because the serving role cannot read accounts.
 CREATE OR REPLACE FUNCTION admit_client(
     client text, vendor numeric, client_version numeric, grant_version numeric, visibility_key uuid,
     signed_by text, guardians boolean, slots integer DEFAULT NULL
@@ -19,10 +20,10 @@ BEGIN
     WHERE asking.client_id = client AND asking.enabled AND asking.version = client_version
         AND found.id = vendor AND found.enabled AND found.grant_version = admit_client.grant_version
         AND found.visibility_key = admit_client.visibility_key
-        AND EXISTS (
+        AND (signed_by IS NULL OR EXISTS (
             SELECT FROM signing_keys known
             WHERE known.key_id = signed_by AND (known.retired_at IS NULL OR known.retired_at > now())
-        );
+        ));
     is_valid := admitted.id IS NOT NULL;
     IF is_valid AND slots IS NOT NULL THEN
         -- Locks of two numbers: all others of this service have one. EXISTS ends with the first slot that is free.

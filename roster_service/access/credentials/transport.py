@@ -1,4 +1,4 @@
-"""The rule that a token request must not travel in clear text: RFC 6749, section 3.2, requires TLS."""
+"""The rule that no credentials and no records travel in clear text: RFC 6749, section 3.2, requires TLS."""
 
 from __future__ import annotations
 
