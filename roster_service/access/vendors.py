@@ -321,19 +321,25 @@ def add_client(
 
     The order of the scopes matters: a token request that names no scope gets the scopes of the first one's version.
     """
-    if not scopes:
-        raise CommandError("a client needs at least one scope")
-    allowing = {version.prefix: version.title for version in VERSIONS if version.allows_signatures}
-    if secret_key is not None and not any(scope.version in allowing for scope in scopes):
-        raise CommandError(f"a client that signs its requests needs a scope of {' or '.join(allowing.values())}")
+    texts = _list_texts(scopes, signs=secret_key is not None)
     client_id = make_client_id()
     made = _make_client_secret(client_id, secret_key)
-    texts = tuple(dict.fromkeys(scope.short for scope in scopes))
     with _recorded_client(connection, actor, Verb.CLIENT_ADD, client_id, normalize_email(email)):
         vendor = find_vendor(connection, email)
         row = {"client_id": client_id, "vendor_id": vendor.id, "name": name, "scopes": list(texts), **made.stored}
         connection.execute(insert(oauth_clients).values(row))
     return Credentials(client_id, made.secret, texts)
+
+
+def _list_texts(scopes: Sequence[Scope], *, signs: bool) -> tuple[str, ...]:
+    """Returns the scopes as a client has them. `signs`: whether it may sign requests. Raises CommandError if there is
+    none, or none with which it may sign."""
+    if not scopes:
+        raise CommandError("a client needs at least one scope")
+    allowing = {version.prefix: version.title for version in VERSIONS if version.allows_signatures}
+    if signs and not any(scope.version in allowing for scope in scopes):
+        raise CommandError(f"a client that signs its requests needs a scope of {' or '.join(allowing.values())}")
+    return tuple(dict.fromkeys(scope.short for scope in scopes))
 
 
 def _recorded_client(
@@ -386,6 +392,14 @@ def list_clients(connection: Connection) -> list[Client]:
     ]
 
 
+def find_listed_client(connection: Connection, client_id: str) -> Client:
+    """Returns the client with this id, also a disabled one. Raises CommandError if there is none."""
+    found = next((client for client in list_clients(connection) if client.client_id == client_id), None)
+    if found is None:
+        raise CommandError(f"there is no client {client_id}; `roster client list` shows all")
+    return found
+
+
 def may_sign(connection: Connection, client_id: str) -> bool:
     """Returns whether a client may sign requests; False for an unknown one."""
     found = select(oauth_clients.c.secret_salt).where(oauth_clients.c.client_id == client_id)
@@ -425,6 +439,25 @@ def disable_client(connection: Connection, actor: Actor, client_id: str) -> None
     _change_client(connection, actor, Verb.CLIENT_DISABLE, client_id, {"enabled": False, **_NEXT_VERSION})
 
 
+def enable_client(connection: Connection, actor: Actor, client_id: str) -> None:
+    """Enables a disabled client. Its older tokens stay ended. Raises CommandError for an unknown client."""
+    _change_client(connection, actor, Verb.CLIENT_ENABLE, client_id, {"enabled": True, **_NEXT_VERSION})
+
+
+def change_scopes(connection: Connection, actor: Actor, client_id: str, scopes: Sequence[Scope]) -> None:
+    """Replaces the scopes of a client and ends its tokens; their order matters, as for `add_client`. Raises
+    CommandError for an unknown client or an empty list of scopes."""
+    texts = _list_texts(scopes, signs=may_sign(connection, client_id))
+    _change_client(connection, actor, Verb.CLIENT_SET_SCOPES, client_id, {"scopes": list(texts), **_NEXT_VERSION})
+
+
+def remove_client(connection: Connection, actor: Actor, client_id: str) -> None:
+    """Deletes a client, and so ends its tokens. The access log stays. Raises CommandError for an unknown client."""
+    found = find_listed_client(connection, client_id)
+    with _recorded_client(connection, actor, Verb.CLIENT_REMOVE, client_id, found.vendor):
+        connection.execute(delete(oauth_clients).where(oauth_clients.c.client_id == client_id))
+
+
 # Tokens carry the client's version: a new version ends all of them.
 _NEXT_VERSION = {"version": oauth_clients.c.version + 1}
 
@@ -433,9 +466,7 @@ def _change_client(
     connection: Connection, actor: Actor, verb: Verb, client_id: str, values: dict[str, Any]
 ) -> tuple[str, ...]:
     """Changes columns of a client. Returns its scopes. Raises CommandError for an unknown client."""
-    found = next((client for client in list_clients(connection) if client.client_id == client_id), None)
-    if found is None:
-        raise CommandError(f"there is no client {client_id}; `roster client list` shows all")
+    found = find_listed_client(connection, client_id)
     with _recorded_client(connection, actor, verb, client_id, found.vendor):
         connection.execute(update(oauth_clients).where(oauth_clients.c.client_id == client_id).values(values))
     return found.scopes

@@ -14,12 +14,15 @@ from roster_service.access.scopes import EXPLANATIONS, Scope, ScopeName, read_sc
 from roster_service.access.vendors import Client, Credentials, Vendor
 from roster_service.cli.console import (
     as_json,
+    confirm,
+    dry_run_option,
     make_table,
     open_change,
     open_connection,
     read_settings,
     reason_option,
     show,
+    yes_option,
 )
 from roster_service.cli.vendor_access import (
     COMMANDS,
@@ -39,6 +42,13 @@ flag_option = click.option(
     multiple=True,
     type=click.Choice([flag.value for flag in PermissionFlag]),
     help="What `include` may name at /v1/students; repeatable.",
+)
+scope_option = click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    required=True,
+    help="A scope that it may ask for, `v1p1/roster.readonly`; without a version: both. Repeatable.",
 )
 
 
@@ -153,6 +163,25 @@ def vendor_enable(email: str, as_json: bool) -> None:
     show(changed, as_json, lambda _: f"{changed.email} is enabled")
 
 
+@vendor.command("remove")
+@click.argument("email")
+@yes_option
+@dry_run_option
+@reason_option
+@as_json
+def vendor_remove(email: str, yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Remove the vendor EMAIL at once, with its grants, clients, keys and tokens. The access log and the usage
+    counters keep its rows."""
+    confirm(f"This removes the vendor {email}, its clients and its keys.", email, is_confirmed=yes or dry_run)
+    with open_change(dry_run=dry_run) as (connection, actor):
+        found = vendors.find_vendor(connection, email)
+        clients = [item.client_id for item in vendors.list_clients(connection) if item.vendor == found.email]
+        vendors.remove_vendor(connection, actor, email)
+    shown = {"email": found.email, "grants": len(found.grants), "clients": clients, "dry_run": dry_run}
+    words = f"the vendor {found.email}, {len(found.grants)} grants and {len(clients)} clients"
+    show(shown, as_json, lambda _: f"would remove {words}" if dry_run else f"removed {words}")
+
+
 for command in COMMANDS:
     vendor.add_command(command)
 
@@ -183,13 +212,7 @@ def read_scope_options(texts: tuple[str, ...]) -> tuple[Scope, ...]:
 @client.command("add")
 @click.option("--vendor", "email", required=True, help="The e-mail of the vendor that it belongs to.")
 @click.option("--name", required=True, help="The client's name, for people.")
-@click.option(
-    "--scope",
-    "scopes",
-    multiple=True,
-    required=True,
-    help="A scope that it may ask for, `v1p1/roster.readonly`; without a version: both. Repeatable.",
-)
+@scope_option
 @click.option(
     "--oauth1",
     is_flag=True,
@@ -204,8 +227,7 @@ def client_add(email: str, name: str, scopes: tuple[str, ...], oauth1: bool, as_
     with open_change() as (connection, actor):
         secret_key = _read_secret_key(connection) if oauth1 else None
         made = vendors.add_client(connection, actor, email, name, registered, secret_key=secret_key)
-        if not render_for_clients(connection, read_settings()):
-            click.echo("a sync is under way; the next one renders the records for this client", err=True)
+        _render(connection)
     if oauth1 and not read_settings().oauth1:
         click.echo("signed requests are refused until ROSTER_OAUTH1 is true for the service", err=True)
     show(made, as_json, _describe_credentials)
@@ -217,6 +239,11 @@ def _read_secret_key(connection: Connection) -> str:
     secret_key = read_settings().read_secret_key()
     ensure_signing_key(connection, secret_key)
     return secret_key
+
+
+def _render(connection: Connection) -> None:
+    if not render_for_clients(connection, read_settings()):
+        click.echo("a sync is under way; the next one renders the records for this client", err=True)
 
 
 def _describe_credentials(made: Credentials) -> str:
@@ -276,3 +303,57 @@ def client_disable(client_id: str, as_json: bool) -> None:
     with open_change() as (connection, actor):
         vendors.disable_client(connection, actor, client_id)
     show({"client_id": client_id, "enabled": False}, as_json, lambda _: f"{client_id} is disabled")
+
+
+@client.command("enable")
+@click.argument("client_id")
+@yes_option
+@dry_run_option
+@reason_option
+@as_json
+def client_enable(client_id: str, yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Enable the disabled CLIENT_ID again."""
+    confirm(f"This lets {client_id} read again.", client_id, is_confirmed=yes or dry_run)
+    with open_change(dry_run=dry_run) as (connection, actor):
+        vendors.enable_client(connection, actor, client_id)
+        changed = vendors.find_listed_client(connection, client_id)
+    _show_client(changed, "would be enabled" if dry_run else "is enabled", dry_run=dry_run, as_json=as_json)
+
+
+@client.command("set-scopes")
+@click.argument("client_id")
+@scope_option
+@yes_option
+@dry_run_option
+@reason_option
+@as_json
+def client_set_scopes(client_id: str, scopes: tuple[str, ...], yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Replace the scopes of CLIENT_ID, and end its tokens. Renders records as `roster client add` does."""
+    registered = read_scope_options(scopes)
+    confirm(f"This replaces the scopes of {client_id}.", client_id, is_confirmed=yes or dry_run)
+    with open_change(dry_run=dry_run) as (connection, actor):
+        vendors.change_scopes(connection, actor, client_id, registered)
+        changed = vendors.find_listed_client(connection, client_id)
+        if not dry_run:
+            _render(connection)
+    words = f"{'would have' if dry_run else 'has'} the scopes {' '.join(changed.scopes)}"
+    _show_client(changed, words, dry_run=dry_run, as_json=as_json)
+
+
+@client.command("remove")
+@click.argument("client_id")
+@yes_option
+@dry_run_option
+@reason_option
+@as_json
+def client_remove(client_id: str, yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Remove CLIENT_ID at once, with its tokens. The access log keeps its rows."""
+    confirm(f"This removes {client_id}.", client_id, is_confirmed=yes or dry_run)
+    with open_change(dry_run=dry_run) as (connection, actor):
+        removed = vendors.find_listed_client(connection, client_id)
+        vendors.remove_client(connection, actor, client_id)
+    _show_client(removed, "would be removed" if dry_run else "is removed", dry_run=dry_run, as_json=as_json)
+
+
+def _show_client(item: Client, words: str, *, dry_run: bool, as_json: bool) -> None:
+    show({**asdict(item), "dry_run": dry_run}, as_json, lambda _: f"{item.client_id} {words}")

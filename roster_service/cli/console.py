@@ -21,6 +21,7 @@ from roster_service.db.actors import Actor, find_system_user
 from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.upgrades import require_current
+from roster_service.errors import CommandError
 from roster_service.settings import Settings
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON value.")
@@ -49,6 +50,18 @@ reason_option = click.option(
     "--reason", callback=remember_reason, expose_value=False, help="Why; `roster changes` shows it."
 )
 
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for a confirmation, for scripts.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+
+
+def confirm(question: str, name: str, *, is_confirmed: bool) -> None:
+    """Asks a person to type `name`, unless `is_confirmed`. `question`: the effect, as a sentence. Raises CommandError
+    for any other text."""
+    if is_confirmed:
+        return
+    if click.prompt(f"{question} Type {name} to go on", err=True) != name:
+        raise CommandError(f"this is not {name}; nothing was changed")
+
 
 def read_settings() -> Settings:
     """Reads the settings from the environment. Raises SettingError."""
@@ -70,11 +83,14 @@ def open_connection() -> Iterator[Connection]:
 
 
 @contextlib.contextmanager
-def open_change() -> Iterator[tuple[Connection, Actor]]:
+def open_change(*, dry_run: bool = False) -> Iterator[tuple[Connection, Actor]]:
     """Yields a connection like that of `open_connection` that may change the database, and the actor of the change: the
-    system user, with the reason of `reason_option`. It commits if the block ends without an error."""
+    system user, with the reason of `reason_option`. It commits if the block ends without an error, and never with
+    `dry_run`."""
     with _begin() as connection:
         yield connection, find_actor()
+        if dry_run:
+            connection.rollback()
 
 
 def find_actor() -> Actor:

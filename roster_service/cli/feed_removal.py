@@ -8,25 +8,30 @@ from typing import Any
 import click
 
 from roster_service.access.feeds import remove_feed
-from roster_service.cli.console import as_json, find_actor, open_connection, read_settings, reason_option
+from roster_service.cli.console import (
+    as_json,
+    confirm,
+    dry_run_option,
+    find_actor,
+    open_connection,
+    read_settings,
+    reason_option,
+    yes_option,
+)
 from roster_service.cli.run_report import describe_report
-from roster_service.errors import CommandError
 
 
 @click.command("remove")
 @click.argument("name")
 @click.option("--now", is_flag=True, help="Delete its records at once, after you have typed its name.")
-@click.option("--yes", is_flag=True, help="Do not ask for the name, for scripts.")
-@click.option("--dry-run", is_flag=True, help="Show what would vanish, and change nothing.")
+@yes_option
+@dry_run_option
 @reason_option
 @as_json
 def feed_remove(name: str, now: bool, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Remove the feed NAME, with its held runs. Its records are marked as deleted, and the purge deletes them after
     ROSTER_RETENTION_DAYS; until then, `roster feed add` and a load bring them back."""
-    if now and not (yes or dry_run):
-        typed = click.prompt(f"This deletes all records of {name} for good. Type the name of the feed", err=True)
-        if typed != name:
-            raise CommandError(f"this is not the name of the feed; {name} was not removed")
+    confirm(f"This deletes all records of {name} for good.", name, is_confirmed=yes or dry_run or not now)
     with open_connection() as connection:
         report = remove_feed(connection, find_actor(), name, now=now, dry_run=dry_run)
     click.echo(json.dumps(report, ensure_ascii=False) if as_json else _describe(report))

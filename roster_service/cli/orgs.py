@@ -1,11 +1,27 @@
-"""`roster district` and `roster school`: the orgs that can be granted."""
+"""`roster district` and `roster school`: the orgs that can be granted, and the end of a district."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 
+from roster_service.access.districts import EndedDistrict, end_district
+from roster_service.access.feeds import remove_feed
 from roster_service.access.org_list import DISTRICT, ListedOrg, find_org, list_districts, list_schools
-from roster_service.cli.console import as_json, make_table, open_connection, show, to_texts
+from roster_service.cli.console import (
+    as_json,
+    confirm,
+    dry_run_option,
+    find_actor,
+    make_table,
+    open_change,
+    open_connection,
+    reason_option,
+    show,
+    to_texts,
+    yes_option,
+)
 
 
 @click.group()
@@ -26,6 +42,34 @@ def district_list(as_json: bool) -> None:
         found = list_districts(connection)
     rows = [_to_row(item, "schools", "classes", "users", "enrollments") for item in found]
     show(found, as_json, lambda _: make_table(rows, "there are no districts"))
+
+
+@district.command("remove")
+@click.argument("name", metavar="DISTRICT")
+@yes_option
+@dry_run_option
+@reason_option
+@as_json
+def district_remove(name: str, yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Remove DISTRICT, whose contract ended: all grants of it end at once, then its feeds are removed with all their
+    records, rejected rows, changes and held exports. A feed that brings other districts too is refused."""
+    confirm(f"This deletes all records of {name} for good.", name, is_confirmed=yes or dry_run)
+    with open_change(dry_run=dry_run) as (connection, actor):
+        ended = end_district(connection, actor, name)
+    # The removal of a feed publishes a roster, for which it waits for the grants of the transaction above.
+    with open_connection() as connection:
+        reports = [remove_feed(connection, find_actor(), it, now=True, dry_run=dry_run) for it in ended.feeds]
+    records = sum(count["purged"] for report in reports for count in report["counts"].values())
+    shown = {**asdict(ended), "records": records, "dry_run": dry_run}
+    show(shown, as_json, lambda _: _describe_end(ended, records, dry_run=dry_run))
+
+
+def _describe_end(ended: EndedDistrict, records: int, *, dry_run: bool) -> str:
+    would = "would be " if dry_run else ""
+    feeds = ", ".join(ended.feeds)
+    vendors = ", ".join(ended.vendors) or "no vendor"
+    deleted = f"{records:,} records {would}deleted, feeds {would}removed: {feeds}"
+    return f"{ended.name}: {deleted}; grants {would}ended: {vendors}"
 
 
 @school.command("list")

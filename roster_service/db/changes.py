@@ -35,6 +35,9 @@ class Verb(StrEnum):
     VENDOR_ROTATE_KEY = "vendor rotate-key"
     CLIENT_ADD = "client add"
     CLIENT_DISABLE = "client disable"
+    CLIENT_ENABLE = "client enable"
+    CLIENT_SET_SCOPES = "client set-scopes"
+    CLIENT_REMOVE = "client remove"
     CLIENT_ROTATE_SECRET = "client rotate-secret"  # noqa: S105
     FEED_ADD = "feed add"
     FEED_SET = "feed set"
@@ -42,6 +45,7 @@ class Verb(StrEnum):
     FEED_PAUSE = "feed pause"
     FEED_RESUME = "feed resume"
     FEED_REMOVE = "feed remove"
+    DISTRICT_REMOVE = "district remove"
     SYNC_APPROVE = "sync approve"
     SYNC_DISCARD = "sync discard"
     KEYS_ROTATE = "keys rotate"
@@ -62,6 +66,7 @@ class Verb(StrEnum):
 
 
 _LEAST_ROLES: Mapping[Verb, OperatorRole] = {
+    Verb.DISTRICT_REMOVE: OperatorRole.OWNER,
     Verb.KEYS_ROTATE: OperatorRole.OWNER,
     Verb.DB_RESTORED: OperatorRole.OWNER,
     Verb.OPERATOR_ADD: OperatorRole.OWNER,

@@ -72,7 +72,7 @@ def hold(engine: Engine, export: Path, home: Path) -> str:
 
 
 def test_each_command_that_changes_something_leaves_one_row(
-    answer: Answer, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    answer: Answer, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scripts_in_process: None
 ) -> None:
     monkeypatch.setenv("ROSTER_HOLD_LEAST_RECORDS", "5")
     change = Changer(answer, engine)
@@ -90,6 +90,9 @@ def test_each_command_that_changes_something_leaves_one_row(
     client = change("client add", "--vendor", VENDOR, "--name", "app", "--scope", "roster.readonly")["client_id"]
     change("client rotate-secret", client)
     change("client disable", client)
+    change("client enable", client, "--yes")
+    change("client set-scopes", client, "--scope", "roster-core.readonly", "--yes")
+    change("client remove", client, "--yes")
     change("keys rotate")
     without_rows("demographics", "spr-student-4")(export)
     change("sync discard", hold(engine, export, tmp_path))
@@ -99,6 +102,7 @@ def test_each_command_that_changes_something_leaves_one_row(
     change("feed resume", "springfield")
     change("feed rename", "springfield", "spring")
     change("feed remove", "spring")
+    change("district remove", "17-0042", "--yes", leaves=("district remove", "feed remove"))
     change("operator add", OPERATOR, "--name", "Ann", "--role", "owner")
     change("operator add", "bob@district.example", "--name", "Bob", "--role", "owner")
     change("operator set-role", OPERATOR, "viewer")
@@ -106,6 +110,7 @@ def test_each_command_that_changes_something_leaves_one_row(
     change("operator enable", OPERATOR)
     change("operator reset", OPERATOR)
     change("operator remove", OPERATOR)
+    change("vendor remove", VENDOR, "--yes")
     change("db restored")
     load(engine, "demo", Path(shutil.copytree(EXPORTS / "shelbyville-1.2", tmp_path / f"{FOLDER}x" / "demo")))
     change("vendor add", EMAIL, "--name", "Demo")
