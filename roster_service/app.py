@@ -29,13 +29,15 @@ from roster_service.db.engine import (
     require_reachable,
     require_reading,
 )
-from roster_service.db.roles import Role, make_role_urls, require_role
+from roster_service.db.roles import Role, make_role_url, make_role_urls, require_role
 from roster_service.db.round_trip import RoundTrips
 from roster_service.db.upgrades import require_servable
 from roster_service.metrics import CONNECTIONS
 from roster_service.oauth.token_endpoint import register_oauth
 from roster_service.query.params import Limits
 from roster_service.reads.reader import Reader
+from roster_service.reads.standby import Standby
+from roster_service.reads.standby_reader import StandbyReader
 from roster_service.rostering import blueprints as rostering
 from roster_service.rostering.paths import EncodedIds, IdConverter
 from roster_service.settings import Settings
@@ -92,7 +94,14 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app.extensions["roster_ordering_engine"] = ordering
     round_trips = RoundTrips(engine)
     app.extensions["roster_round_trips"] = round_trips
-    reader = Reader(round_trips, Orderings(ordering, settings.ordering_megabytes), settings.pull_minutes)
+    standby = open_standby(engine, settings)
+    app.extensions["roster_standby"] = standby
+    orderings = Orderings(ordering, settings.ordering_megabytes)
+    reader = (
+        Reader(round_trips, orderings, settings.pull_minutes)
+        if standby is None
+        else StandbyReader(round_trips, orderings, settings.pull_minutes, standby)
+    )
     limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
     counting = make_counting_engine(urls[Role.COUNTERS])
     app.extensions["roster_counting_engine"] = counting
@@ -115,10 +124,10 @@ def create_app(settings: Settings, database_url: str) -> Flask:
         app, accounts, keys, tokens, issuer=issuer, public_url=settings.public_url, seconds=settings.token_seconds
     )
     if settings.metrics_token is not None:
-        register_metrics_page(app, settings.metrics_token, counting)
+        register_metrics_page(app, settings.metrics_token, counting, standby)
     register_docs(app, settings.public_url)
     register_start_page(app)
-    register_health(app, partial(find_first_unmet, list_checks(engine, keys)))
+    register_health(app, partial(find_first_unmet, list_checks(engine, keys)), standby)
     register_error_handlers(app)
     access_log = AccessLog(make_engine(urls[Role.COUNTERS]), settings.audit_days)
     app.extensions["roster_access_log"] = access_log
@@ -169,18 +178,35 @@ def make_serving_engine(url: str, settings: Settings) -> Engine:
 
     Raises SettingError if the sessions of the database ignore the settings that the engine asks for.
     """
-    engine = make_reading_engine(
-        url,
-        statement_seconds=settings.request_seconds,
-        pool_size=POOL_SIZE,
-        own_sessions=settings.prepared_statements,
-    )
+    engine = _make_roster_engine(url, settings)
     try:
         require_reading(engine)
     finally:
         # Forked workers must not share a connection.
         engine.dispose()
     return engine
+
+
+def _make_roster_engine(url: str, settings: Settings) -> Engine:
+    return make_reading_engine(
+        url,
+        statement_seconds=settings.request_seconds,
+        pool_size=POOL_SIZE,
+        own_sessions=settings.prepared_statements,
+    )
+
+
+def open_standby(serving: Engine, settings: Settings) -> Standby | None:
+    """Opens the standby that the settings name; None if they name none. It may be away. `serving`: of the primary.
+
+    Raises SettingError as `make_serving_engine`.
+    """
+    if settings.read_database_url is None:
+        return None
+    url = make_role_url(settings.read_database_url, str(serving.url.username), settings.role_password)
+    standby = Standby(serving, _make_roster_engine(url, settings))
+    standby.start()
+    return standby
 
 
 def count_connections(engine: Engine, role: Role) -> None:

@@ -28,6 +28,9 @@ PAGES = Counter(
 TEXTS = Counter(
     "roster_texts", "Pages and records by the source of their texts: rendered records, or the tables.", ["source"]
 )
+READS = Counter(
+    "roster_reads", "Pages and records by the server that they were read from: the standby, or the primary.", ["server"]
+)
 CONNECTIONS = Gauge(
     "roster_database_connections", "Open connections to the database.", ["role"], multiprocess_mode="livesum"
 )

@@ -144,6 +144,13 @@ class Settings:
         "PostgreSQL 15 or newer, as `postgresql://user:password@host/name`; none: the embedded server",
         hide_passwords,
     )
+    read_database_url: str | None = declare_setting(
+        None,
+        read_text,
+        "hot standby that rosters are read from, with the user and password of ROSTER_DATABASE_URL; several as "
+        "`host=one,two`; none: rosters are read from that database, too",
+        hide_passwords,
+    )
     role_password: str | None = declare_setting(
         None,
         read_text,

@@ -146,6 +146,8 @@ def close_app(app: Flask) -> None:
     """Closes every connection of an application, once its journal is written."""
     app.extensions["roster_access_log"].close()
     app.extensions["roster_round_trips"].close()
+    if app.extensions["roster_standby"] is not None:
+        app.extensions["roster_standby"].close()
     for extension in app.extensions.values():
         if isinstance(extension, Engine):
             extension.dispose()

@@ -39,28 +39,41 @@ ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
+class Admitted:
+    """An admitted caller. `state`: of the present roster; `visible_set`: the hash of the orgs that the caller sees, and
+    of whether it sees guardians."""
+
+    state: RosterState
+    visible_set: str
+
+
+@dataclass(frozen=True)
 class ReadPage:
-    """A page, and the state of the roster from which it was read."""
+    """A page, and the state of the roster from which it was read. `visible_set`: as in `Admitted`."""
 
     state: RosterState
     page: Page
+    visible_set: str
 
 
 @dataclass(frozen=True)
 class ReadRecord:
-    """The JSON text of a record (None where no visible record has the id), and the state of the roster."""
+    """The JSON text of a record (None where no visible record has the id), and the state of the roster.
+    `visible_set`: as in `Admitted`."""
 
     state: RosterState
     text: str | None
+    visible_set: str
 
 
 @dataclass(frozen=True)
 class CollectionState:
     """`shown`: the state of the roster that a page is read from; `pull`: the one that the caller is remembered with, or
-    None."""
+    None. `visible_set`: as in `Admitted`."""
 
     shown: RosterState
     pull: Pull | None
+    visible_set: str
 
     def is_remembered(self, minutes: int) -> bool:
         """Whether the caller is remembered with the state that is shown, for long enough. `minutes`: the time for which
@@ -86,8 +99,12 @@ class Reader:
         Raises RefusedRequestError (BAD_TOKEN) where the database does not admit the caller, and ThrottledRequestError
         where the vendor has too many requests at the same time.
         """
+        return self.read_admitted(admission).state
+
+    def read_admitted(self, admission: Call) -> Admitted:
+        """Admits the caller. Raises as `admit`."""
         (row,) = self._round_trips.fetch_last(admission, _STATE)
-        return _read_state(row)
+        return Admitted(_read_state(row), row[0])
 
     def read_record(self, request: AuthorizedRequest) -> ReadRecord:
         """Reads the record that the path of the request names. Raises as `admit`."""
@@ -97,7 +114,7 @@ class Reader:
             if row[4] is not None:
                 break
         TEXTS.labels(source.name).inc()
-        return ReadRecord(_read_state(row), row[4])
+        return ReadRecord(_read_state(row), row[4], row[0])
 
     def read_collection_state(self, request: AuthorizedRequest) -> CollectionState:
         """Admits the caller and returns the state of the roster from which the page would be read. Raises as
@@ -116,15 +133,25 @@ class Reader:
         found_by = "ordering"
         for _ in range(ATTEMPTS):
             stored = self._read_ordered(request)
-            if stored.page is not None and self._keep_pull(request, stored, stored.page):
+            if stored.page is not None and self._keep_pull(request, stored.state, stored.page):
                 PAGES.labels(found_by).inc()
-                return ReadPage(stored.state.shown, stored.page)
+                return stored.make_page(stored.page)
             if stored.page is None:
                 found_by = "new ordering"
                 if self._orderings.make(request) is Made.REFUSED:
                     break
         # The database refuses writes, or the roster changes all the time.
         return self._find_page(request, sees_districts=stored.sees_districts)
+
+    def read_present_page(self, request: AuthorizedRequest) -> ReadPage | None:
+        """Reads the page if that needs no write: None where its ordering, or its count, is not stored. It begins and
+        prolongs no pull. Raises as `read_page`."""
+        if request.plan.offset == 0 and is_narrow(request.plan):
+            found = self._find_page(request, sees_districts=False)
+            if request.plan.limit == 0 or found.page.records == found.page.total:
+                return found
+        stored = self._read_ordered(request)
+        return None if stored.page is None else stored.make_page(stored.page)
 
     def _read_first(self, request: AuthorizedRequest) -> ReadPage:
         """Reads a first page without making an ordering. Stores the count of a collection that is not narrow."""
@@ -134,14 +161,14 @@ class Reader:
         stored = self._read_ordered(request)
         if stored.page is not None:
             PAGES.labels("ordering").inc()
-            return ReadPage(stored.state.shown, stored.page)
+            return stored.make_page(stored.page)
         found = self._find_page(request, sees_districts=stored.sees_districts)
         self._orderings.store_total(request, found.page.total)
         return found
 
-    def _keep_pull(self, request: AuthorizedRequest, stored: _StoredCollection, page: Page) -> bool:
+    def _keep_pull(self, request: AuthorizedRequest, state: CollectionState, page: Page) -> bool:
         """Remembers the pull if further pages follow. Returns whether its ordering is still stored."""
-        state, plan = stored.state, request.plan
+        plan = request.plan
         is_last = plan.offset + page.records >= page.total
         if plan.limit == 0 or is_last or state.is_remembered(self.pull_minutes):
             return True
@@ -174,7 +201,7 @@ class Reader:
     def _read_collection_state(self, request: AuthorizedRequest, row: tuple[Any, ...]) -> CollectionState:
         present = _read_state(row)
         pull = read_pull(row[4:8], request, present)
-        return CollectionState(present if pull is None or not request.plan.offset else pull.state, pull)
+        return CollectionState(present if pull is None or not request.plan.offset else pull.state, pull, row[0])
 
     def _find_page(self, request: AuthorizedRequest, *, sees_districts: bool) -> ReadPage:
         """Reads the page without an ordering."""
@@ -194,7 +221,7 @@ class Reader:
                 break
         PAGES.labels("no ordering").inc()
         TEXTS.labels(source.name).inc()
-        return ReadPage(state, page)
+        return ReadPage(state, page, rows[0][0])
 
     def _fetch(self, request: AuthorizedRequest, call: Call) -> Sequence[tuple[Any, ...]]:
         return self._round_trips.fetch_last(request.admission, call)
@@ -208,6 +235,10 @@ class _StoredCollection:
     state: CollectionState
     page: Page | None
     sees_districts: bool
+
+    def make_page(self, page: Page) -> ReadPage:
+        """Returns the page as it was read from this collection."""
+        return ReadPage(self.state.shown, page, self.state.visible_set)
 
 
 def _remove_sort(shape: QueryShape) -> QueryShape:

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from flask import Flask, Response
 
+from roster_service.reads.standby import Standby
 from roster_service.web.json_responses import make_json
 from roster_service.web.request_facts import LIVE_PATH, READY_PATH
 from roster_service.web.stop_notice import is_draining
@@ -38,8 +39,9 @@ REASONS: Mapping[Need, str] = {
 }
 
 
-def register_health(app: Flask, find_unmet: Callable[[], Need | None]) -> None:
-    """Registers both paths. `find_unmet`: returns a need that is not met; None if the service is ready."""
+def register_health(app: Flask, find_unmet: Callable[[], Need | None], standby: Standby | None = None) -> None:
+    """Registers both paths. `find_unmet`: returns a need that is not met; None if the service is ready. `standby`: a
+    service without it is ready all the same."""
 
     def show_alive() -> Response:
         return make_json({"status": "alive"}, 200)
@@ -47,11 +49,19 @@ def register_health(app: Flask, find_unmet: Callable[[], Need | None]) -> None:
     def show_ready() -> Response:
         unmet = Need.RUNNING if is_draining() else find_unmet()
         if unmet is None:
-            return make_json({"status": "ready"}, 200)
+            return make_json({"status": "ready", **_describe(standby)}, 200)
         return make_json({"status": "not ready", "unmet": unmet, "reason": REASONS[unmet]}, 503)
 
     app.add_url_rule(LIVE_PATH, endpoint="livez", view_func=show_alive, methods=["GET"])
     app.add_url_rule(READY_PATH, endpoint="readyz", view_func=show_ready, methods=["GET"])
+
+
+def _describe(standby: Standby | None) -> Mapping[str, object]:
+    """Returns what the answer says of the standby; nothing if there is none."""
+    if standby is None:
+        return {}
+    lag = standby.read_lag()
+    return {"standby": {"answers": not standby.is_away, "lag_seconds": None if lag is None else round(lag, 1)}}
 
 
 def find_first_unmet(checks: Mapping[Need, Check]) -> Need | None:

@@ -22,6 +22,7 @@ from werkzeug.exceptions import Unauthorized
 
 from roster_service.db.figures import Figures, read_figures
 from roster_service.metrics import MULTIPROCESS_FOLDER, REQUESTS, SECONDS, VENDOR_REQUESTS
+from roster_service.reads.standby import Standby
 from roster_service.web.request_facts import METRICS_PATH, get_documented_path, get_requesting_vendor, read_clock
 
 # Any client may send any method; a label has only those that the service knows.
@@ -43,24 +44,25 @@ def register_request_metrics(app: Flask) -> None:
     app.after_request(count_response)
 
 
-def register_metrics_page(app: Flask, token: str, engine: Engine) -> None:
-    """Registers the path, which takes `token`. `engine`: of `make_counting_engine`."""
+def register_metrics_page(app: Flask, token: str, engine: Engine, standby: Standby | None) -> None:
+    """Registers the path, which takes `token`. `engine`: of `make_counting_engine`; `standby`: None if there is
+    none."""
 
     def show_metrics() -> Response:
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
             raise Unauthorized("this path takes the token of ROSTER_METRICS_TOKEN")
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        response = Response(encode(make_registry(engine)), content_type=content_type)
+        response = Response(encode(make_registry(engine, standby)), content_type=content_type)
         response.headers["Cache-Control"] = "no-store"
         return response
 
     app.add_url_rule(METRICS_PATH, endpoint="metrics", view_func=show_metrics, methods=["GET"])
 
 
-def make_registry(engine: Engine) -> CollectorRegistry:
+def make_registry(engine: Engine, standby: Standby | None) -> CollectorRegistry:
     """Returns a registry with the metrics of all workers, if they share a folder, else of this one; and with the
-    figures of the database."""
+    figures of the database, and of the standby if there is one."""
     registry = CollectorRegistry()
     folder = os.environ.get(MULTIPROCESS_FOLDER)
     if folder is not None:
@@ -69,6 +71,8 @@ def make_registry(engine: Engine) -> CollectorRegistry:
     else:
         registry.register(REGISTRY)
     registry.register(DatabaseCollector(engine))
+    if standby is not None:
+        registry.register(StandbyCollector(standby))
     return registry
 
 
@@ -96,6 +100,24 @@ class DatabaseCollector:
             yield GaugeMetricFamily("roster_database_up", "Whether the database answers.", 0)
             return
         yield from list_database_metrics(figures)
+
+
+class StandbyCollector:
+    """Asks the standby how far it lags when the figures are asked for."""
+
+    def __init__(self, standby: Standby) -> None:
+        self._standby = standby
+
+    def collect(self) -> Iterator[Metric]:
+        """Yields the metrics; without the lag if the standby does not answer."""
+        yield from list_standby_metrics(self._standby.read_lag())
+
+
+def list_standby_metrics(lag: float | None) -> Iterator[Metric]:
+    """Yields the metrics of a standby that is `lag` seconds behind; None: it does not answer."""
+    yield GaugeMetricFamily("roster_standby_up", "Whether the standby answers.", 0 if lag is None else 1)
+    if lag is not None:
+        yield GaugeMetricFamily("roster_standby_lag_seconds", "Seconds that the standby is behind.", lag)
 
 
 def list_database_metrics(figures: Figures) -> Iterator[Metric]:

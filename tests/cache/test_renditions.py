@@ -388,7 +388,7 @@ def test_renditions_of_another_history_are_rendered_anew(roster: Engine, spoil: 
     assert_renditions_are_right(roster)
 
 
-def test_what_was_lost_in_a_crash_is_rendered_by_the_next_sync(roster: Engine) -> None:
+def test_what_a_dump_left_out_is_rendered_by_the_next_sync(roster: Engine) -> None:
     with roster.begin() as connection:
         connection.execute(text("TRUNCATE renditions, rendered_records"))
         publish(connection, MEGABYTES)
@@ -533,7 +533,7 @@ QUESTION = Question(path="/users", districts=("spr-district",), schools=(), scho
     [
         pytest.param(None, "rendered", id="rendered"),
         pytest.param("DELETE FROM rendered_records WHERE sourced_id = 'spr-aide-1'", "live", id="one-is-missing"),
-        pytest.param("TRUNCATE rendered_records, renditions", "live", id="lost-in-a-crash"),
+        pytest.param("TRUNCATE rendered_records, renditions", "live", id="left-out-of-a-dump"),
         pytest.param("SELECT 'some fields'", "live", id="some-fields"),
     ],
 )

@@ -31,7 +31,7 @@ from roster_service.server.http_parser import HEAD_BYTES, HEADERS, LINE_BYTES
 from roster_service.server.http_server import CONNECTIONS
 from roster_service.settings import PREFIX, Settings
 from roster_service.vendor.responses import FAILURES
-from roster_service.web.metrics_page import list_database_metrics
+from roster_service.web.metrics_page import list_database_metrics, list_standby_metrics
 from roster_service.web.stop_notice import NOTICE_SECONDS
 from sync_scripts.engine.exit_codes import MEANINGS
 from sync_scripts.formats import tolerated
@@ -75,7 +75,7 @@ def test_settings() -> None:
 
 def test_metrics() -> None:
     figures = Figures([FeedHealth("a feed", 1, 0, False)], 0, 0)
-    families = [*REGISTRY.collect(), *list_database_metrics(figures)]
+    families = [*REGISTRY.collect(), *list_database_metrics(figures), *list_standby_metrics(0)]
     metrics = {family.name: family for family in families if family.name.startswith("roster_")}
     names = {f"{name}_total" if family.type == "counter" else name for name, family in metrics.items()}
     assert {row[0].strip("`") for row in list_rows(read_page(OPERATORS), "metric")} == names

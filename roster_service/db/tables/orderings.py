@@ -1,8 +1,8 @@
 """The tables of orderings, which are the ids of a collection in their order, for one set of visible orgs and one
 revision; and of the pulls that read them page by page.
 
-Orderings are UNLOGGED: after a crash, the next request for an ordering makes it again. Pulls survive a crash, so that a
-pull whose ordering is lost is refused instead of going on in another one.
+They are logged, so that pulls go on after a crash or a failover, and that a hot standby can read orderings. That takes
+no measurable time (docs/scaling.md).
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ orderings = Table(
     Column("bytes", BigInteger, nullable=False),
     Column("made_at", TIMESTAMP(timezone=True), nullable=False, server_default=text("now()")),
     UniqueConstraint("query", "visible_set", "revision"),
-    prefixes=["UNLOGGED"],
 )
 
 # All chunks of an ordering have the same number of ids, except the last one.
@@ -38,7 +37,6 @@ ordering_chunks = Table(
     Column("ordering_id", BigInteger, primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("ids", CTexts, nullable=False),
-    prefixes=["UNLOGGED"],
 )
 
 # A pull: the requests of one caller for the pages of a collection, all in the ordering of one revision.

@@ -2,8 +2,8 @@
 required orgs. A rendition is all rendered records of one resource, version and set of content rights. Each feed has its
 part of a rendition, so loads of different feeds write different rows.
 
-Both tables are UNLOGGED: after a crash, requests make the texts themselves until the next sync of a feed renders them
-again.
+Both tables are logged, so that a hot standby, and after a crash or a failover the primary, has the texts. That takes no
+measurable time (docs/scaling.md).
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ renditions = Table(
     # False: it did not fit into the bound, so requests make the texts of its records themselves.
     Column("is_kept", Boolean, nullable=False),
     Column("bytes", BigInteger, nullable=False),
-    prefixes=["UNLOGGED"],
 )
 
 rendered_records = Table(
@@ -43,5 +42,4 @@ rendered_records = Table(
     # The JSON text. In place of the root address, its refs have a placeholder.
     Column("body", CText, nullable=False),
     Index(None, "feed_id", "rendition_id"),
-    prefixes=["UNLOGGED"],
 )
