@@ -1,6 +1,9 @@
 """Parses filters: Lark with the grammar `filter.lark`. `syntax_refusals.py` explains texts that it cannot parse.
 
 The parser gets the tokens one by one, so that it stops at the first clause beyond the limit, however long the text is.
+
+A consumer asks the same question with other values. So `parse` caches the expression of a *shape*, which is the text
+with empty values, and puts the values of the text into it. The cache holds no value.
 """
 
 import re
@@ -12,9 +15,10 @@ from typing import Any, cast
 from lark import Lark, Tree, UnexpectedToken
 from lark.lexer import PatternRE, TerminalDef
 
+from oneroster_filter.errors import LimitError
 from oneroster_filter.extensions import ExtraOperator, Function
 from oneroster_filter.lexer import FilterLexer
-from oneroster_filter.nodes import And, Clause, Expr, Operator, Or, Position, refuse_bad_characters
+from oneroster_filter.nodes import And, Clause, Expr, Operator, Or, Position, fold_tree, refuse_bad_characters
 from oneroster_filter.refusals import refuse
 from oneroster_filter.syntax_refusals import ClausePart, explain
 
@@ -24,11 +28,14 @@ MAX_LENGTH = 4096
 MAX_CLAUSES = 2
 """The default limit of clauses: the number that the standard defines."""
 
-CACHED_TEXTS = 1024
-"""The number of texts that `parse` caches: the filters of an ordinary day, in at most a few megabytes."""
+CACHED_SHAPES = 1024
+"""The number of shapes that `parse` caches: the filters of an ordinary day, in at most a few megabytes."""
 
-LONGEST_CACHED_TEXT = 512
-"""The longest text to cache, in characters. Longer texts are rare, and would let a client fill the memory."""
+LONGEST_CACHED_SHAPE = 512
+"""The longest shape to cache, in characters. Longer ones are rare, and would let a client fill the memory."""
+
+_VALUE = re.compile(r"'([^']*+(?:''[^']*+)*+)'")
+"""The terminal VALUE of the grammar, with the value as a group."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +101,8 @@ _JOINS = frozenset({"_AND", "_OR"})
 def parse(text: str, *, max_length: int = MAX_LENGTH, max_clauses: int = MAX_CLAUSES) -> Expr:
     """Parse a filter. `check` then checks its fields, operators and values.
 
-    All threads share a cache of the latest texts of up to `LONGEST_CACHED_TEXT` characters, so that parsing one again
-    costs almost nothing.
+    All threads share a cache of the latest shapes of up to `LONGEST_CACHED_SHAPE` characters, so that parsing the same
+    filter with any values costs little.
 
     Args:
         text: The filter, percent-decoded: `status='active' AND role='teacher'`.
@@ -116,8 +123,50 @@ def parse_with(text: str, max_length: int, max_clauses: int, grammar: Grammar) -
     """Parse a filter by a grammar, from the cache if possible; see `parse`."""
     if not isinstance(text, str):
         raise refuse("not-text", found=type(text).__name__)
-    parse_text = _parse_cached if len(text) <= LONGEST_CACHED_TEXT else parse_uncached
-    return parse_text(text, max_length, max_clauses, grammar)
+    if len(text) <= max_length:
+        refuse_bad_characters(text)
+        # Between the values stand the parts of the shape.
+        parts = _VALUE.split(text)
+        shape = "''".join(parts[::2])
+        found = _parse_shape(shape, max_clauses, grammar) if len(shape) <= LONGEST_CACHED_SHAPE else None
+        if found is not None:
+            return _put_values(found, text, parts[1::2])
+    return parse_uncached(text, max_length, max_clauses, grammar)
+
+
+@lru_cache(maxsize=CACHED_SHAPES)
+def _parse_shape(shape: str, max_clauses: int, grammar: Grammar) -> Expr | None:
+    """Parse a shape. None if it is refused: the refusal must name places of the text."""
+    try:
+        return _parse(shape, max_clauses, grammar)
+    except (UnexpectedToken, LimitError):
+        return None
+
+
+def _put_values(shape: Expr, text: str, values: Sequence[str]) -> Expr:
+    """Return the expression of a text: that of its shape, with the text's values and positions."""
+    left = iter(values)
+    shift = 0
+
+    def put_value(clause: Clause) -> Clause:
+        nonlocal shift
+        # A parsed clause has a position.
+        place = cast("Position", clause.position)
+        position = Position(text, place.field + shift, place.operator + shift, place.value + shift)
+        value = next(left)
+        shift += len(value)
+        return Clause(clause.field, clause.operator, value.replace("''", "'"), position, clause.function)
+
+    expr: Expr = fold_tree(shape, put_value, _join_all, _join_any)
+    return expr
+
+
+def _join_all(operands: Sequence[Any]) -> Expr:
+    return And(tuple(operands))
+
+
+def _join_any(operands: Sequence[Any]) -> Expr:
+    return Or(tuple(operands))
 
 
 def parse_uncached(text: str, max_length: int, max_clauses: int, grammar: Grammar = _STANDARD) -> Expr:
@@ -125,25 +174,26 @@ def parse_uncached(text: str, max_length: int, max_clauses: int, grammar: Gramma
     if len(text) > max_length:
         raise refuse("too-long", text=text, column=max_length, length=len(text), limit=max_length)
     refuse_bad_characters(text)
-    parsing = grammar.lark.parse_interactive(text)
-    clauses_left = max_clauses
-    token = None
     try:
-        for token in parsing.iter_parse():
-            if token.type in _JOINS:
-                clauses_left -= 1
-                if not clauses_left:
-                    raise refuse("too-many-clauses", text=text, column=token.start_pos, limit=max_clauses)
-        tree = parsing.feed_eof(token)  # type: ignore[no-untyped-call]
+        return _parse(text, max_clauses, grammar)
     except UnexpectedToken as error:
         # Lark gives the end token the position of the last token.
         column = len(text) if error.token.type == "$END" else error.token.start_pos or 0
         part = next(_PARTS[terminal] for terminal in error.expected if terminal in _PARTS)
         raise explain(text, part, column, tuple(grammar.operators)) from None
+
+
+def _parse(text: str, max_clauses: int, grammar: Grammar) -> Expr:
+    parsing = grammar.lark.parse_interactive(text)
+    clauses_left = max_clauses
+    token = None
+    for token in parsing.iter_parse():
+        if token.type in _JOINS:
+            clauses_left -= 1
+            if not clauses_left:
+                raise refuse("too-many-clauses", text=text, column=token.start_pos, limit=max_clauses)
+    tree = parsing.feed_eof(token)  # type: ignore[no-untyped-call]
     return _build_or(tree, text, grammar)
-
-
-_parse_cached = lru_cache(maxsize=CACHED_TEXTS)(parse_uncached)
 
 
 def _build_or(tree: Tree[Any], text: str, grammar: Grammar) -> Expr:

@@ -106,7 +106,7 @@ def test_the_same_text_in_two_dialects_is_parsed_by_each() -> None:
     other = Dialect(operators=[ExtraOperator("in", IN.expand)])
     text = "role in 'a'"
 
-    assert DIALECT.parse(text) is DIALECT.parse(text)
+    assert DIALECT.parse(text) == DIALECT.parse(text)
     assert DIALECT.parse(text) != other.parse(text)
     with pytest.raises(FilterSyntaxError):
         parse(text)
