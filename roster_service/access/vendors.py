@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, update
@@ -32,7 +32,7 @@ from roster_service.access.scopes import Scope, read_scopes
 from roster_service.access.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.db.actors import Actor
 from roster_service.db.changes import State, Subject, Verb, recorded
-from roster_service.db.tables import api_keys, oauth_clients, orgs, vendor_grants, vendors, visible_orgs
+from roster_service.db.tables import api_keys, last_uses, oauth_clients, orgs, vendor_grants, vendors, visible_orgs
 from roster_service.db.visible_orgs import refresh_visible_orgs
 from roster_service.errors import CommandError
 from roster_service.schemas.flags import PermissionFlag
@@ -118,8 +118,17 @@ def _read_state(connection: Connection, email: str) -> State:
     }
 
 
-def add_vendor(connection: Connection, actor: Actor, email: str, name: str, password: str | None = None) -> Login:
-    """Adds a vendor without grants, with an API key and a password. `password`: None to make one.
+def add_vendor(
+    connection: Connection,
+    actor: Actor,
+    email: str,
+    name: str,
+    password: str | None = None,
+    *,
+    expires_at: datetime | None = None,
+) -> Login:
+    """Adds a vendor without grants, with an API key and a password. `password`: None to make one; `expires_at`: the end
+    of the API key.
 
     Raises CommandError if the e-mail is not an address, or is taken, or the password is too short or too long.
     """
@@ -133,7 +142,7 @@ def add_vendor(connection: Connection, actor: Actor, email: str, name: str, pass
         refresh_visible_orgs(connection, added.id)
         made = make_password()
         set_password(connection, added.id, made if password is None else password)
-        key = issue_key(connection, added.id)
+        key = issue_key(connection, added.id, expires_at)
     return Login(key.prefix, key.api_key, made if password is None else None)
 
 
@@ -279,10 +288,13 @@ def change_password(connection: Connection, actor: Actor, email: str, password: 
     return made if password is None else None
 
 
-def replace_key(connection: Connection, actor: Actor, email: str, grace: timedelta) -> IssuedKey:
-    """Gives a vendor a new API key; its other keys end after `grace`. Raises CommandError for an unknown vendor."""
+def replace_key(
+    connection: Connection, actor: Actor, email: str, grace: timedelta, *, expires_at: datetime | None = None
+) -> IssuedKey:
+    """Gives a vendor a new API key, with the end `expires_at`; its other keys end after `grace`. Raises CommandError
+    for an unknown vendor."""
     with _recorded(connection, actor, Verb.VENDOR_ROTATE_KEY, email):
-        return rotate_key(connection, find_vendor(connection, email).id, grace)
+        return rotate_key(connection, find_vendor(connection, email).id, grace, expires_at)
 
 
 def remove_vendor(connection: Connection, actor: Actor, email: str) -> None:
@@ -291,6 +303,7 @@ def remove_vendor(connection: Connection, actor: Actor, email: str) -> None:
     with _recorded(connection, actor, Verb.VENDOR_REMOVE, email):
         vendor = find_vendor(connection, email)
         connection.execute(delete(visible_orgs).where(visible_orgs.c.vendor_id == vendor.id))
+        connection.execute(delete(last_uses).where(last_uses.c.vendor_id == vendor.id))
         connection.execute(delete(vendors).where(vendors.c.id == vendor.id))
 
 
@@ -312,9 +325,10 @@ def add_client(
     scopes: Sequence[Scope],
     *,
     secret_key: str | None = None,
+    expires_at: datetime | None = None,
 ) -> Credentials:
     """Adds an OAuth client with these scopes and returns its credentials. `secret_key`: of the service, for a client
-    that may sign requests (OAuth 1.0a); its secret is derived from it.
+    that may sign requests (OAuth 1.0a); its secret is derived from it. `expires_at`: the end of the secret.
 
     Raises CommandError for an unknown vendor, an empty list of scopes, and for a client that may sign requests and has
     no scope of a version that allows them.
@@ -327,7 +341,7 @@ def add_client(
     with _recorded_client(connection, actor, Verb.CLIENT_ADD, client_id, normalize_email(email)):
         vendor = find_vendor(connection, email)
         row = {"client_id": client_id, "vendor_id": vendor.id, "name": name, "scopes": list(texts), **made.stored}
-        connection.execute(insert(oauth_clients).values(row))
+        connection.execute(insert(oauth_clients).values(**row, secret_expires_at=expires_at))
     return Credentials(client_id, made.secret, texts)
 
 
@@ -357,6 +371,7 @@ def _recorded_client(
                 "scopes": row.scopes,
                 "enabled": row.enabled,
                 "oauth1": row.secret_salt is not None,
+                "secret_expires_at": row.secret_expires_at and row.secret_expires_at.isoformat(),
                 "previous_secret_ends_at": row.previous_secret_ends_at and row.previous_secret_ends_at.isoformat(),
             }
         )
@@ -407,13 +422,19 @@ def may_sign(connection: Connection, client_id: str) -> bool:
 
 
 def rotate_secret(
-    connection: Connection, actor: Actor, client_id: str, grace: timedelta, *, secret_key: str | None = None
+    connection: Connection,
+    actor: Actor,
+    client_id: str,
+    grace: timedelta,
+    *,
+    secret_key: str | None = None,
+    expires_at: datetime | None = None,
 ) -> Credentials:
     """Replaces a client's secret and returns the new one. `secret_key`: of the service; a client that may sign requests
-    needs it. Raises CommandError for an unknown client.
+    needs it. `expires_at`: the end of the new secret. Raises CommandError for an unknown client.
 
-    The old secret stays valid for `grace`, and its tokens stay valid. With a grace of zero, the old secret and its
-    tokens end at once. A secret that an earlier call has replaced ends in any case.
+    The old secret stays valid for `grace`, but not beyond its own end, and its tokens stay valid. With a grace of zero,
+    the old secret and its tokens end at once. A secret that an earlier call has replaced ends in any case.
     """
     if secret_key is None and may_sign(connection, client_id):
         raise ValueError("the secret of a client that may sign requests is derived from the secret key")
@@ -428,8 +449,10 @@ def rotate_secret(
         old = {
             "previous_secret_hash": oauth_clients.c.secret_hash,
             "previous_secret_salt": oauth_clients.c.secret_salt,
-            "previous_secret_ends_at": func.now() + grace,
+            # LEAST leaves out NULL.
+            "previous_secret_ends_at": func.least(func.now() + grace, oauth_clients.c.secret_expires_at),
         }
+    old["secret_expires_at"] = expires_at
     scopes = _change_client(connection, actor, Verb.CLIENT_ROTATE_SECRET, client_id, {**made.stored, **old})
     return Credentials(client_id, made.secret, scopes)
 
@@ -456,6 +479,7 @@ def remove_client(connection: Connection, actor: Actor, client_id: str) -> None:
     found = find_listed_client(connection, client_id)
     with _recorded_client(connection, actor, Verb.CLIENT_REMOVE, client_id, found.vendor):
         connection.execute(delete(oauth_clients).where(oauth_clients.c.client_id == client_id))
+        connection.execute(delete(last_uses).where(last_uses.c.caller == client_id))
 
 
 # Tokens carry the client's version: a new version ends all of them.
@@ -489,23 +513,26 @@ class RegisteredClient:
 
 
 def find_client(connection: Connection, client_id: str) -> RegisteredClient | None:
-    """Returns the client with this id, or None if it is unknown, or it or its vendor is disabled."""
+    """Returns the client with this id, or None if it is unknown, its secrets have ended, or it or its vendor is
+    disabled."""
+    has_ended = (oauth_clients.c.secret_expires_at <= func.now()).label("has_ended")
     in_grace = (oauth_clients.c.previous_secret_ends_at > func.now()).label("in_grace")
     row = connection.execute(
-        select(oauth_clients, in_grace, vendors.c.grant_version, vendors.c.visibility_key)
+        select(oauth_clients, has_ended, in_grace, vendors.c.grant_version, vendors.c.visibility_key)
         .select_from(oauth_clients.join(vendors))
         .where(oauth_clients.c.client_id == client_id, oauth_clients.c.enabled, vendors.c.enabled)
     ).one_or_none()
     if row is None:
         return None
-    hashes, salts = [row.secret_hash], [row.secret_salt]
+    secrets = [] if row.has_ended else [(row.secret_hash, row.secret_salt)]
     if row.in_grace:
-        hashes.append(row.previous_secret_hash)
-        salts.append(row.previous_secret_salt)
+        secrets.append((row.previous_secret_hash, row.previous_secret_salt))
+    if not secrets:
+        return None
     return RegisteredClient(
         client_id=row.client_id,
-        secret_hashes=tuple(map(bytes, hashes)),
-        salts=tuple(bytes(salt) for salt in salts if salt is not None),
+        secret_hashes=tuple(bytes(hashed) for hashed, _ in secrets),
+        salts=tuple(bytes(salt) for _, salt in secrets if salt is not None),
         scopes=read_scopes(row.scopes),
         client_version=row.version,
         vendor_id=row.vendor_id,

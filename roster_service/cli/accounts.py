@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import click
 from sqlalchemy import Connection
@@ -24,13 +24,16 @@ from roster_service.cli.console import (
     show,
     yes_option,
 )
+from roster_service.cli.credentials import describe_dates, read_dates
 from roster_service.cli.vendor_access import (
     COMMANDS,
     describe_grant,
     describe_login,
+    expires_option,
     password_option,
     read_password,
 )
+from roster_service.db.credentials import list_credentials
 from roster_service.publication import render_for_clients
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
@@ -61,13 +64,14 @@ def vendor() -> None:
 @click.argument("email")
 @click.option("--name", required=True, help="The vendor's name, for people.")
 @password_option
+@expires_option
 @reason_option
 @as_json
-def vendor_add(email: str, name: str, password_stdin: bool, as_json: bool) -> None:
+def vendor_add(email: str, name: str, password_stdin: bool, expires_at: datetime | None, as_json: bool) -> None:
     """Add the vendor EMAIL, who sees nothing until districts are granted. Its API key is shown this once."""
     password = read_password(password_stdin)
     with open_change() as (connection, actor):
-        login = vendors.add_vendor(connection, actor, email, name, password)
+        login = vendors.add_vendor(connection, actor, email, name, password, expires_at=expires_at)
         added = vendors.find_vendor(connection, email)
     message = f"added the vendor {added.email}; grant it a district with `roster vendor grant`"
     shown = {**asdict(added), "api_key": login.api_key, "password": login.password}
@@ -218,15 +222,20 @@ def read_scope_options(texts: tuple[str, ...]) -> tuple[Scope, ...]:
     is_flag=True,
     help="It may sign requests of OneRoster 1.1 with OAuth 1.0a, if ROSTER_OAUTH1 is true.",
 )
+@expires_option
 @reason_option
 @as_json
-def client_add(email: str, name: str, scopes: tuple[str, ...], oauth1: bool, as_json: bool) -> None:
+def client_add(
+    email: str, name: str, scopes: tuple[str, ...], oauth1: bool, expires_at: datetime | None, as_json: bool
+) -> None:
     """Add an OAuth client. Its secret is shown this once. The command renders the records that the client may read,
     which takes a while for a large roster and scopes that no client had."""
     registered = read_scope_options(scopes)
     with open_change() as (connection, actor):
         secret_key = _read_secret_key(connection) if oauth1 else None
-        made = vendors.add_client(connection, actor, email, name, registered, secret_key=secret_key)
+        made = vendors.add_client(
+            connection, actor, email, name, registered, secret_key=secret_key, expires_at=expires_at
+        )
         _render(connection)
     if oauth1 and not read_settings().oauth1:
         click.echo("signed requests are refused until ROSTER_OAUTH1 is true for the service", err=True)
@@ -258,10 +267,13 @@ def _describe_credentials(made: Credentials) -> str:
 @client.command("list")
 @as_json
 def client_list(as_json: bool) -> None:
-    """List the clients and their scopes."""
+    """List the clients, their scopes, and the last use of each."""
     with open_connection() as connection:
         found = vendors.list_clients(connection)
-    show(found, as_json, lambda _: make_table([_client_row(item) for item in found], "there are no clients"))
+        secrets = {item.name: item for item in list_credentials(connection)}
+    shown = [asdict(item) | read_dates(secrets[item.client_id]) for item in found]
+    rows = [_client_row(item) | describe_dates(secrets[item.client_id]) for item in found]
+    show(shown, as_json, lambda _: make_table(rows, "there are no clients"))
 
 
 def _client_row(item: Client) -> dict[str, str]:
@@ -282,14 +294,16 @@ def _client_row(item: Client) -> dict[str, str]:
     type=click.IntRange(0, 8760),
     help="How long the old secret stays valid; 0: it ends at once, with its tokens. By default: the setting.",
 )
+@expires_option
 @reason_option
 @as_json
-def client_rotate_secret(client_id: str, grace_hours: int | None, as_json: bool) -> None:
+def client_rotate_secret(client_id: str, grace_hours: int | None, expires_at: datetime | None, as_json: bool) -> None:
     """Replace the secret of CLIENT_ID. The old one stays valid for a grace period, unless that is 0."""
     hours = read_settings().secret_grace_hours if grace_hours is None else grace_hours
     with open_change() as (connection, actor):
         secret_key = _read_secret_key(connection) if vendors.may_sign(connection, client_id) else None
-        made = vendors.rotate_secret(connection, actor, client_id, timedelta(hours=hours), secret_key=secret_key)
+        grace = timedelta(hours=hours)
+        made = vendors.rotate_secret(connection, actor, client_id, grace, secret_key=secret_key, expires_at=expires_at)
     old = f"The old secret stays valid for {hours} hours." if hours else "The old secret and its tokens have ended."
     show(made, as_json, lambda _: f"{_describe_credentials(made)}\n{old}")
 

@@ -22,6 +22,7 @@ from roster_service.cli.console import (
     reason_option,
     show,
 )
+from roster_service.cli.credentials import credential
 from roster_service.cli.demo import demo
 from roster_service.cli.feed_check import feed_check
 from roster_service.cli.feed_pauses import feed_pause, feed_resume
@@ -130,6 +131,7 @@ for group in (
     school,
     vendor,
     client,
+    credential,
     keys,
     operator,
     usage,

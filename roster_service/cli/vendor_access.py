@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from datetime import timedelta
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 
 import click
 
@@ -12,7 +13,9 @@ from roster_service.access import vendors
 from roster_service.access.credentials.api_keys import Allowance, IssuedKey
 from roster_service.access.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.access.vendors import Grant, Login, Vendor
-from roster_service.cli.console import as_json, open_change, open_connection, reason_option, show
+from roster_service.cli.console import as_json, make_table, open_change, open_connection, reason_option, show
+from roster_service.cli.credentials import describe_dates, read_dates
+from roster_service.db.credentials import CredentialKind, list_credentials
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _DURATION = re.compile(r"(?P<count>\d{1,4})(?P<unit>[smhd])", re.ASCII)
@@ -28,6 +31,26 @@ def read_duration(text: str) -> timedelta:
     if matched is None:
         raise click.BadParameter(f"{text!r} is no duration, such as 24h, 30m or 7d")
     return timedelta(**{_UNITS[matched["unit"]]: int(matched["count"])})
+
+
+def read_end(_context: click.Context, _parameter: click.Parameter, day: datetime | None) -> datetime | None:
+    """Returns the end of a day in UTC; None for no day. Raises BadParameter for a day that is over."""
+    if day is None:
+        return None
+    end = day.replace(tzinfo=UTC) + timedelta(days=1)
+    if end <= datetime.now(UTC):
+        raise click.BadParameter(f"{day.date()} is over")
+    return end
+
+
+expires_option = click.option(
+    "--expires",
+    "expires_at",
+    type=click.DateTime(["%Y-%m-%d"]),
+    callback=read_end,
+    metavar="DATE",
+    help="The last day on which the new key or secret is valid, in UTC; none: it has no end.",
+)
 
 
 def read_password(from_stdin: bool) -> str | None:
@@ -65,12 +88,13 @@ def vendor_set_password(email: str, password_stdin: bool, as_json: bool) -> None
 @click.option(
     "--grace", type=read_duration, default="0s", help="How long the old key keeps working, such as 24h; 0 by default."
 )
+@expires_option
 @reason_option
 @as_json
-def vendor_rotate_key(email: str, grace: timedelta, as_json: bool) -> None:
+def vendor_rotate_key(email: str, grace: timedelta, expires_at: datetime | None, as_json: bool) -> None:
     """Give the vendor EMAIL a new API key, shown this once. The old one stops working."""
     with open_change() as (connection, actor):
-        made = vendors.replace_key(connection, actor, email, grace)
+        made = vendors.replace_key(connection, actor, email, grace, expires_at=expires_at)
     show(made, as_json, lambda _: _describe_key(made, grace))
 
 
@@ -83,10 +107,19 @@ def _describe_key(made: IssuedKey, grace: timedelta) -> str:
 @click.argument("email")
 @as_json
 def vendor_show(email: str, as_json: bool) -> None:
-    """Show the vendor EMAIL: grants, flags, limits."""
+    """Show the vendor EMAIL: grants, flags, limits, and its API keys with their last use."""
     with open_connection() as connection:
         found = vendors.find_vendor(connection, email)
-    show(found, as_json, describe_vendor)
+        keys = [
+            item
+            for item in list_credentials(connection)
+            if item.vendor == found.email
+            and item.kind is CredentialKind.API_KEY
+            and not item.has_ended(datetime.now(UTC))
+        ]
+    shown = {**asdict(found), "keys": [{"prefix": item.name, **read_dates(item)} for item in keys]}
+    table = make_table([{"api key": item.name, **describe_dates(item)} for item in keys], "no valid API key")
+    show(shown, as_json, lambda _: f"{describe_vendor(found)}\n\n{table}")
 
 
 def describe_vendor(item: Vendor) -> str:

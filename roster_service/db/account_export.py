@@ -19,6 +19,7 @@ from roster_service.db.tables import (
     audit,
     changes,
     feeds,
+    last_uses,
     oauth_clients,
     operators,
     signing_keys,
@@ -28,7 +29,19 @@ from roster_service.db.tables import (
 )
 
 # In the order of their references.
-EXPORTED = (feeds, vendors, vendor_grants, api_keys, oauth_clients, signing_keys, operators, usage, audit, changes)
+EXPORTED = (
+    feeds,
+    vendors,
+    vendor_grants,
+    api_keys,
+    oauth_clients,
+    signing_keys,
+    operators,
+    last_uses,
+    usage,
+    audit,
+    changes,
+)
 # What follows from the roster: the next sync sets it.
 _DERIVED = frozenset({feeds.c.last_digest, feeds.c.fingerprinted, vendors.c.visible_set})
 

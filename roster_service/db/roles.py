@@ -58,7 +58,7 @@ RIGHTS: Mapping[Role, tuple[str, ...]] = {
     Role.COUNTERS: (
         f"SELECT, INSERT, UPDATE, DELETE ON {_join_names(_COUNTERS)}",
         f"INSERT, DELETE, SELECT (stamp) ON {tables.oauth1_nonces.name}",
-        f"SELECT, INSERT, UPDATE ON {tables.usage.name}",
+        f"SELECT, INSERT, UPDATE ON {_join_names((tables.usage, tables.last_uses))}",
         f"INSERT, DELETE, SELECT (at) ON {tables.audit.name}",
         # The health of the feeds, for monitoring.
         f"SELECT (id, name, enabled, state) ON {tables.feeds.name}",

@@ -26,6 +26,7 @@ def register_access_log(app: Flask, access_log: AccessLog) -> None:
                     at=datetime.now(UTC),
                     vendor_id=vendor.vendor_id,
                     caller=vendor.caller,
+                    address=request.remote_addr,
                     method=request.method,
                     path=get_documented_path(),
                     status=response.status_code,

@@ -26,7 +26,18 @@ def requests(answer: Answer, engine: Engine) -> None:
         write_entries(
             connection,
             [
-                Entry(datetime(2026, 11, day, 23, 59, tzinfo=UTC), vendor, "key-0", "GET", "/x", status, 10, "r", seen)
+                Entry(
+                    datetime(2026, 11, day, 23, 59, tzinfo=UTC),
+                    vendor,
+                    "key-0",
+                    None,
+                    "GET",
+                    "/x",
+                    status,
+                    10,
+                    "r",
+                    seen,
+                )
                 for day, vendor, seen, status in rows
             ],
         )

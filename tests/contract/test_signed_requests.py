@@ -15,7 +15,7 @@ from roster_service.access import vendors
 from roster_service.access.credentials.nonces import KEPT_SECONDS, WINDOW_SECONDS
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db import engine as engines
-from roster_service.db.tables import audit, oauth1_nonces
+from roster_service.db.tables import audit, last_uses, oauth1_nonces
 from tests.actors import TESTER
 
 from .client import FULL, ROOTS, Answer
@@ -349,15 +349,17 @@ def test_the_document_has_the_scheme_where_signatures_are_taken(signing: Served)
 
 
 def test_a_signed_request_counts_for_its_vendor_as_any_other(signing: Served) -> None:
-    """In the rate, the usage counters and the access log."""
+    """In the rate, the usage counters, the access log and the last uses."""
     consumer = add_consumer(signing, "counted@vendors.example", Scope("v1p1", ScopeName(FULL)))
     answer = consumer.ask("/schools", "filter=status%3D'active'")
     assert int(answer.headers["RateLimit-Remaining"]) < int(answer.headers["RateLimit-Limit"])
     signing.app.extensions["roster_access_log"].flush()
     with signing.engine.connect() as connection:
         [row] = connection.execute(select(audit).where(audit.c.caller == consumer.client_id))
+        [used] = connection.execute(select(last_uses).where(last_uses.c.caller == consumer.client_id))
     assert (row.records, row.filter) == (len(answer.ids), "status='*'")
     assert row.path.endswith("/schools")
+    assert (used.vendor_id, used.address) == (row.vendor_id, "127.0.0.1")
 
 
 PUBLIC = "https://roster.district.test"

@@ -129,7 +129,7 @@ def test_usage_adds_up_over_batches(
 def make_entry(at: datetime | None = None) -> Entry:
     """A request that was shown a record."""
     shown = Disclosure(1, lambda: None)
-    return Entry(at or datetime.now(UTC), 1, "key-0", "GET", "/x", 200, 10, "id", shown)
+    return Entry(at or datetime.now(UTC), 1, "key-0", None, "GET", "/x", 200, 10, "id", shown)
 
 
 @pytest.fixture

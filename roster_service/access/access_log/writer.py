@@ -1,4 +1,4 @@
-"""Writes the usage counters and the access log, in a thread of each worker, so that requests do not wait for it.
+"""Writes the usage counters, the last uses and the access log, in a thread of each worker: requests do not wait for it.
 
 A request adds an entry in memory. About once a second, and when the worker ends, the thread writes the entries: it adds
 them to the counters of their day, and writes a row of the access log for each response with records. The thread also
@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from roster_service.access.credentials.nonces import delete_old_nonces
 from roster_service.access.throttling.storage import delete_old_windows
 from roster_service.db.deadline import limit_time
-from roster_service.db.tables import audit, usage
+from roster_service.db.tables import audit, last_uses, usage
 from roster_service.metrics import WAITING
 from roster_service.outages import Outage
 
@@ -49,12 +49,14 @@ class Disclosure:
 
 @dataclass(frozen=True)
 class Entry:
-    """A request of an authenticated vendor. `caller`: an OAuth client id, or the prefix of an API key; `path`: as it is
-    documented, without ids; `bytes`: of the response body; `disclosure`: None if the response has no records."""
+    """A request of an authenticated vendor. `caller`: an OAuth client id, or the prefix of an API key; `address`: the
+    network address that it came from; `path`: as it is documented, without ids; `bytes`: of the response body;
+    `disclosure`: None if the response has no records."""
 
     at: datetime
     vendor_id: int
     caller: str
+    address: str | None
     method: str
     path: str
     status: int
@@ -129,7 +131,8 @@ class AccessLog:
 
 
 def write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
-    """Adds the entries to the usage counters of their day, and those with a disclosure to the access log."""
+    """Adds the entries to the usage counters of their day, and those with a disclosure to the access log. Stores the
+    last use of each caller."""
     counted: dict[tuple[Any, ...], list[int]] = {}
     for entry in entries:
         key = (entry.vendor_id, entry.at.date(), f"{entry.method} {entry.path}", f"{entry.status // 100}xx")
@@ -142,9 +145,24 @@ def write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
     adding = upsert(usage).values(rows)
     sums_of = {name: usage.c[name] + adding.excluded[name] for name in names[4:]}
     connection.execute(adding.on_conflict_do_update(index_elements=names[:4], set_=sums_of))
+    _store_last_uses(connection, entries)
     disclosed = [_to_row(entry, entry.disclosure) for entry in entries if entry.disclosure is not None]
     if disclosed:
         connection.execute(_ADD_ROWS, {"rows": json.dumps(disclosed)})
+
+
+def _store_last_uses(connection: Connection, entries: Sequence[Entry]) -> None:
+    latest = {(entry.vendor_id, entry.caller): entry for entry in sorted(entries, key=lambda entry: entry.at)}
+    rows = [
+        {"vendor_id": vendor_id, "caller": caller, "used_at": entry.at, "address": entry.address}
+        for (vendor_id, caller), entry in sorted(latest.items(), key=lambda item: item[0])
+    ]
+    storing = upsert(last_uses).values(rows)
+    later = {name: storing.excluded[name] for name in ("used_at", "address")}
+    # Another worker may have stored a later one.
+    is_later = storing.excluded.used_at > last_uses.c.used_at
+    keys = (last_uses.c.vendor_id, last_uses.c.caller)
+    connection.execute(storing.on_conflict_do_update(index_elements=keys, set_=later, where=is_later))
 
 
 # The rows are one JSON text: binding the values one by one would take longer than inserting the rows.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, LargeBinary, bindparam, func, insert, or_, text, update
 
@@ -64,24 +64,26 @@ class KeyHolder:
         return Call(_ADMIT, {"key_hash": self.key_hash, "guardians": guardians})
 
 
-def issue_key(connection: Connection, vendor_id: int) -> IssuedKey:
-    """Makes a key for a vendor. The vendor's other keys stay valid."""
+def issue_key(connection: Connection, vendor_id: int, expires_at: datetime | None) -> IssuedKey:
+    """Makes a key for a vendor. The vendor's other keys stay valid. `expires_at`: None for a key without an end."""
     made = make_api_key()
     matched = _KEY.fullmatch(made)
     if matched is None:
         raise RuntimeError("make_api_key made a text that is no API key")
     row = {"key_hash": hash_secret(made), "vendor_id": vendor_id, "prefix": matched["prefix"]}
-    connection.execute(insert(api_keys).values(row))
+    connection.execute(insert(api_keys).values(**row, expires_at=expires_at))
     return IssuedKey(matched["prefix"], made)
 
 
-def rotate_key(connection: Connection, vendor_id: int, grace: timedelta) -> IssuedKey:
-    """Makes a new key for a vendor. The vendor's other keys end after `grace`, or earlier if they already have an
-    earlier end."""
+def rotate_key(
+    connection: Connection, vendor_id: int, grace: timedelta, expires_at: datetime | None = None
+) -> IssuedKey:
+    """Makes a new key for a vendor, with the end `expires_at`. The vendor's other keys end after `grace`, or earlier if
+    they already have an earlier end."""
     ends = func.now() + grace
     lasting = or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > ends)
     connection.execute(update(api_keys).where(api_keys.c.vendor_id == vendor_id, lasting).values(expires_at=ends))
-    return issue_key(connection, vendor_id)
+    return issue_key(connection, vendor_id, expires_at)
 
 
 # The function runs as the owner of the tables, because the role that serves requests cannot read accounts.

@@ -1,4 +1,4 @@
-"""The tables of access: API keys, throttle counters, nonces, usage counters, the access log, and visible orgs.
+"""The tables of access: API keys, throttle counters, nonces, usage counters, last uses, access log, visible orgs.
 
 The throttle counters are UNLOGGED, because they change with every request and may be lost in a crash.
 """
@@ -22,7 +22,7 @@ api_keys = Table(
     # The readable prefix, by which people name a key.
     Column("prefix", CText, nullable=False),
     Column("created_at", Stamp, nullable=False, server_default=text("now()")),
-    # NULL until the key is replaced.
+    # NULL: the key has no end, until it is replaced.
     Column("expires_at", Stamp),
 )
 
@@ -68,6 +68,19 @@ usage = Table(
     Column("requests", BigInteger, nullable=False),
     Column("records", BigInteger, nullable=False),
     Column("bytes", BigInteger, nullable=False),
+)
+
+# The last request with an API key, or by an OAuth client. It has no foreign key: a worker may store the last request of
+# a vendor that was just removed.
+last_uses = Table(
+    "last_uses",
+    metadata,
+    Column("vendor_id", Integer, primary_key=True, autoincrement=False),
+    # An OAuth client's id, or the prefix of an API key.
+    Column("caller", CText, primary_key=True),
+    Column("used_at", Stamp, nullable=False),
+    # The network address that the request came from.
+    Column("address", CText),
 )
 
 # The access log: a row for each response with records, without the ids of records. It has no foreign key, so that its

@@ -70,6 +70,8 @@ oauth_clients = Table(
     # The hash of the previous secret, which is valid until `previous_secret_ends_at`.
     Column("previous_secret_hash", LargeBinary),
     Column("previous_secret_ends_at", Stamp),
+    # NULL: the secret has no end.
+    Column("secret_expires_at", Stamp),
     # Of a client that signs requests (OAuth 1.0a): what its secrets are derived from, with the service's secret key.
     Column("secret_salt", LargeBinary),
     Column("previous_secret_salt", LargeBinary),
