@@ -198,6 +198,12 @@ class Settings:
     secret_grace_hours: int = declare_setting(
         24, read_count(0, 8760), "hours that a replaced client secret still counts; 0: it ends at once"
     )
+    credential_days: int = declare_setting(
+        14,
+        read_count(0, 365),
+        "days before the last day of an API key or client secret at which the nightly sync announces it, and again on "
+        "the day before; 0: never",
+    )
     default_limit: int = declare_setting(100, read_count(1, 100_000), "page size when a request names none")
     max_limit: int = declare_setting(10_000, read_count(1, 100_000), "largest page size; a larger `limit` is refused")
     filter_length: int = declare_setting(4096, read_count(64, 65_536), "longest `filter`, in characters")

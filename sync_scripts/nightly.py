@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from sqlalchemy import Engine
 
 from roster_service.publication import warm_up
 from roster_service.settings import Settings
+from sync_scripts.engine.credential_ends import announce_ends
 from sync_scripts.engine.exit_codes import (
     HELP,
     ExitCode,
@@ -35,15 +37,23 @@ from sync_scripts.purge import delete_changes, delete_rejections, purge
 
 
 def run_nightly(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
-    """Loads every feed, purges, and makes the orderings of the new roster. Returns the worst exit code.
+    """Loads every feed, announces credentials that end soon, purges, and makes the orderings of the new roster. Returns
+    the worst exit code.
 
     Passes to `notify` one event per step of a load, and one per feed with its outcome.
     """
-    codes = load_feeds(NightlySync(engine, settings, notify))
+    sync = NightlySync(engine, settings, notify)
+    codes = load_feeds(sync)
+    codes.append(_guard(partial(_announce_ends, sync), {"step": "credentials"}, notify))
     codes.append(_guard(partial(_purge, engine, settings, notify), {"step": "purge"}, notify))
     # A failure here does not change the exit code: the roster is complete without these orderings.
     _guard(partial(_warm_up, engine, settings, notify), {"step": "warm"}, notify)
     return find_worst(codes)
+
+
+def _announce_ends(sync: NightlySync) -> ExitCode:
+    announce_ends(sync, datetime.now(UTC).date())
+    return ExitCode.LOADED
 
 
 def _warm_up(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:

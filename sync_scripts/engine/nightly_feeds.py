@@ -112,7 +112,7 @@ def _announce_pauses(sync: NightlySync, found: list[Feed]) -> None:
     for feed in found:
         words = None if feed.pause is None else feed.pause.announce(sync.today())
         if words is not None:
-            _send(sync, Announcement(Kind.PAUSE, feed.name, words))
+            send(sync, Announcement(Kind.PAUSE, feed.name, words))
 
 
 def _load_feed(sync: NightlySync, feed: Feed) -> ExitCode:
@@ -166,10 +166,11 @@ def _announce_change(sync: NightlySync, feed: Feed, code: ExitCode, message: str
         return
     with sync.engine.begin() as connection:
         connection.execute(update(feeds).where(feeds.c.name == feed.name).values(alerted=problem))
-    _send(sync, Announcement(problem or Kind.RECOVERED, feed.name, message, run))
+    send(sync, Announcement(problem or Kind.RECOVERED, feed.name, message, run))
 
 
-def _send(sync: NightlySync, announcement: Announcement) -> None:
+def send(sync: NightlySync, announcement: Announcement) -> None:
+    """Sends an announcement, and passes an event to `sync.notify` for each channel that failed."""
     for failure in announce(sync.settings, announcement):
-        event: dict[str, Any] = {"step": "announce", "feed": announcement.feed, "message": failure}
+        event: dict[str, Any] = {"step": "announce", **announcement.subject_names, "message": failure}
         sync.notify({**event, "exit": ExitCode.LOADED})

@@ -35,7 +35,7 @@ def announce(settings: Settings, announcement: Announcement) -> list[str]:
         try:
             send(settings, announcement)
         except Exception as error:  # noqa: BLE001  (whatever fails, the run goes on)
-            failures.append(f"the {name} about {announcement.feed} was not sent ({name_fault(error)})")
+            failures.append(f"the {name} about {announcement.name} was not sent ({name_fault(error)})")
     return failures
 
 

@@ -134,6 +134,22 @@ def test_a_webhook_gets_signed_json(hook: Received) -> None:
     assert signature == hmac.new(SECRET.encode(), at.encode() + b"." + body, hashlib.sha256).hexdigest()
 
 
+def test_the_end_of_a_credential_names_its_vendor(hook: Received, mail_server: Received) -> None:
+    settings = Settings(
+        webhook_url=f"http://127.0.0.1:{hook.port}",
+        smtp_url=f"smtp://127.0.0.1:{mail_server.port}",
+        mail_to="a@x.example",
+    )
+    ends = Announcement(Kind.CREDENTIAL, None, "the api key key-0 ends", vendor="reading@example.com")
+    assert announce(settings, ends) == []
+    said = json.loads(hook.posts[0][1])
+    assert (said["kind"], said["vendor"], said["run"]) == ("credential", "reading@example.com", None)
+    assert "feed" not in said
+    (sent,) = (message_from_bytes(body, policy=policy.default) for body in mail_server.mails)
+    assert sent["Subject"] == "Roster Service: a key or secret of reading@example.com ends soon"
+    assert "Vendor: reading@example.com" in sent.get_body().get_content()  # type: ignore[union-attr]
+
+
 def test_a_webhook_without_a_secret_has_no_signature(hook: Received) -> None:
     assert announce(Settings(webhook_url=f"http://127.0.0.1:{hook.port}"), HELD) == []
     assert SIGNATURE not in hook.posts[0][0]
