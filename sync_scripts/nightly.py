@@ -33,7 +33,7 @@ from sync_scripts.engine.exit_codes import (
 from sync_scripts.engine.loader_command import open_roster_engine
 from sync_scripts.engine.nightly_feeds import NightlySync, load_feeds
 from sync_scripts.engine.progress import Notify, is_step, print_line, show_bars
-from sync_scripts.purge import delete_changes, delete_rejections, purge
+from sync_scripts.purge import delete_changes, delete_old_orderings, delete_rejections, purge
 
 
 def run_nightly(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
@@ -65,6 +65,7 @@ def _warm_up(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
 def _purge(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
     delete_rejections(engine, settings.rejection_days)
     delete_changes(engine, settings.change_days)
+    delete_old_orderings(engine)
     notify(
         {
             "step": "purge",

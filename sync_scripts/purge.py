@@ -31,10 +31,14 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import INTERVAL
 
+from roster_service.db.held_runs import HELD
 from roster_service.db.run_history import TYPES
+from roster_service.db.stamps import NOW
 from roster_service.db.tables import (
     CText,
     Stamp,
+    ordering_chunks,
+    orderings,
     roster_state,
     sync_changes,
     sync_refusals,
@@ -46,7 +50,7 @@ from sync_scripts.applying.purge_order import PURGE_ORDER, PurgeStep, ReferringC
 from sync_scripts.engine.exit_codes import HELP, exit_on_error
 from sync_scripts.engine.loader_command import open_roster_engine
 from sync_scripts.engine.output import survive_lost_output
-from sync_scripts.engine.runs import NOW, hold_lock, record_purge
+from sync_scripts.engine.runs import hold_lock, record_purge
 from sync_scripts.staging.retained import TO_BE_DELETED
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
@@ -85,14 +89,25 @@ def delete_rejections(engine: Engine, days: int) -> int:
 
 
 def delete_changes(engine: Engine, days: int) -> int:
-    """Deletes the changes of all runs that started more than `days` days ago, because they have values of records.
-    Returns the number of these runs."""
+    """Deletes the changes and the previews of all runs that started more than `days` days ago, because they have values
+    and ids of records. Returns the number of the runs that had changes. A held run keeps its preview."""
     old = and_(sync_runs.c.has_changes, sync_runs.c.started_at < NOW - _make_interval(days))
     with engine.begin() as connection:
         forgotten = connection.scalars(update(sync_runs).where(old).values(has_changes=False).returning(sync_runs.c.id))
         runs = forgotten.all()
         connection.execute(delete(sync_changes).where(sync_changes.c.run_id.in_(runs)))
+        ended = and_(sync_runs.c.outcome != HELD, sync_runs.c.started_at < NOW - _make_interval(days))
+        connection.execute(update(sync_runs).where(ended, sync_runs.c.preview.is_not(None)).values(preview=None))
     return len(runs)
+
+
+def delete_old_orderings(engine: Engine) -> None:
+    """Deletes orderings that are older than a day: they may have ids of purged records, and a pull that is still under
+    way has a younger one. The next request for a later page makes an ordering again."""
+    old = orderings.c.made_at < NOW - _make_interval(1)
+    with engine.begin() as connection:
+        gone = connection.scalars(delete(orderings).where(old).returning(orderings.c.id)).all()
+        connection.execute(delete(ordering_chunks).where(ordering_chunks.c.ordering_id.in_(gone)))
 
 
 def _make_interval(count: int) -> ColumnElement[object]:
@@ -139,6 +154,7 @@ def main(as_json: bool) -> None:
             purged = purge(engine, settings.retention_days, settings.rendition_megabytes)
             delete_rejections(engine, settings.rejection_days)
             delete_changes(engine, settings.change_days)
+            delete_old_orderings(engine)
         with survive_lost_output():
             if as_json:
                 click.echo(json.dumps({"outcome": "purged", "purged": purged}))

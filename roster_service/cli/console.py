@@ -15,7 +15,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Engine, text
 
 from roster_service.db.actors import Actor, find_system_user
 from roster_service.db.embedded_server import open_database
@@ -100,13 +100,20 @@ def find_actor() -> Actor:
 
 @contextlib.contextmanager
 def _begin() -> Iterator[Connection]:
+    with open_engine() as engine, engine.begin() as connection:
+        yield connection
+
+
+@contextlib.contextmanager
+def open_engine() -> Iterator[Engine]:
+    """Yields an engine on the migrated database, as the owner of the tables. Raises DatabaseUnavailableError if the
+    database does not answer or is not migrated."""
     with open_database(read_settings()) as url:
         engine = make_engine(url)
         try:
             require_reachable(engine)
             require_current(engine)
-            with engine.begin() as connection:
-                yield connection
+            yield engine
         finally:
             engine.dispose()
 

@@ -31,6 +31,7 @@ from roster_service.cli.feeds import feed
 from roster_service.cli.keys import keys
 from roster_service.cli.operators import operator
 from roster_service.cli.orgs import district, school
+from roster_service.cli.people import person
 from roster_service.cli.server import run
 from roster_service.cli.setting_list import settings_list
 from roster_service.cli.sync import sync
@@ -80,6 +81,7 @@ def db_upgrade(as_json: bool) -> None:
 AFTER_RESTORE = """the roster is at revision {revision}; entity tags, revisions and deltas of before no longer count
 Do again what was done after the backup was made:
 - grants, flags, clients, API keys and passwords, above all those that were revoked or rotated (`roster vendor list`)
+- `roster person erase` and `roster person hide`, which a backup from before undoes
 - `roster keys rotate`, if a signing key was replaced because others knew it
 - `make sync`, which loads the exports"""
 
@@ -134,6 +136,7 @@ for group in (
     credential,
     keys,
     operator,
+    person,
     usage,
     audit,
     changes,

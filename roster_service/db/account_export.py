@@ -18,6 +18,7 @@ from roster_service.db.tables import (
     api_keys,
     audit,
     changes,
+    exclusions,
     feeds,
     last_uses,
     oauth_clients,
@@ -30,17 +31,8 @@ from roster_service.db.tables import (
 
 # In the order of their references.
 EXPORTED = (
-    feeds,
-    vendors,
-    vendor_grants,
-    api_keys,
-    oauth_clients,
-    signing_keys,
-    operators,
-    last_uses,
-    usage,
-    audit,
-    changes,
+    *(feeds, vendors, vendor_grants, api_keys, oauth_clients, signing_keys),
+    *(operators, exclusions, last_uses, usage, audit, changes),
 )
 # What follows from the roster: the next sync sets it.
 _DERIVED = frozenset({feeds.c.last_digest, feeds.c.fingerprinted, vendors.c.visible_set})

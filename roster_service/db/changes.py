@@ -46,6 +46,10 @@ class Verb(StrEnum):
     FEED_RESUME = "feed resume"
     FEED_REMOVE = "feed remove"
     DISTRICT_REMOVE = "district remove"
+    PERSON_ERASE = "person erase"
+    PERSON_LIFT = "person lift"
+    PERSON_HIDE = "person hide"
+    PERSON_SHOW = "person show"
     SYNC_APPROVE = "sync approve"
     SYNC_DISCARD = "sync discard"
     KEYS_ROTATE = "keys rotate"
@@ -67,6 +71,8 @@ class Verb(StrEnum):
 
 _LEAST_ROLES: Mapping[Verb, OperatorRole] = {
     Verb.DISTRICT_REMOVE: OperatorRole.OWNER,
+    Verb.PERSON_ERASE: OperatorRole.OWNER,
+    Verb.PERSON_LIFT: OperatorRole.OWNER,
     Verb.KEYS_ROTATE: OperatorRole.OWNER,
     Verb.DB_RESTORED: OperatorRole.OWNER,
     Verb.OPERATOR_ADD: OperatorRole.OWNER,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, select
+from sqlalchemy import Connection, Row, Select, delete, func, select, update
 
 from roster_service.db.held_runs import HELD
 from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, find_interrupted
-from roster_service.db.tables import ROSTER_TABLES, feeds, sync_refusals, sync_runs
+from roster_service.db.tables import ROSTER_TABLES, feeds, sync_changes, sync_refusals, sync_runs
 from roster_service.errors import CommandError
 
 # The steps of a run, as progress shows them. A run without changes ends after the fifth, a run of the last export after
@@ -132,6 +132,16 @@ def read_rejected_rows(connection: Connection, run: int, count: int | None = Non
             "consequence" if row.is_consequence else "cause",
             None if row.cause is None else row.cause + 1,
         )
+
+
+def delete_run_values(connection: Connection, feed_ids: Sequence[int]) -> None:
+    """Deletes all that the runs of feeds have stored of records: rejected rows, changes, and previews. Their counts and
+    causes stay."""
+    own = select(sync_runs.c.id).where(sync_runs.c.feed_id.in_(feed_ids))
+    for table in (sync_refusals, sync_changes):
+        connection.execute(delete(table).where(table.c.run_id.in_(own)))
+    forgotten = {"has_changes": False, "preview": None}
+    connection.execute(update(sync_runs).where(sync_runs.c.feed_id.in_(feed_ids)).values(forgotten))
 
 
 def _select_runs() -> Select[Any]:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, delete, func, select, update
+from sqlalchemy import Connection, Engine, Row, func, select, update
 
 from roster_service.db.actors import Actor
 from roster_service.db.changes import Subject, Verb, recorded
 from roster_service.db.feed_states import REMOVAL, FeedState, find_listed_feed, read_feed_settings
 from roster_service.db.held_runs import drop_export
-from roster_service.db.run_history import TYPES
-from roster_service.db.tables import ROSTER_TABLES, feeds, sync_changes, sync_refusals, sync_runs
+from roster_service.db.run_history import TYPES, delete_run_values
+from roster_service.db.stamps import make_next_stamp
+from roster_service.db.tables import ROSTER_TABLES, feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.publication import publish
 from roster_service.settings import Settings
@@ -27,7 +28,7 @@ from sync_scripts.applying.preview import make_preview
 from sync_scripts.applying.purge_order import delete_records
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.run_record import record_errors, translate_database_errors
-from sync_scripts.engine.runs import begin_run, end_run, hold_lock, make_next_stamp, supersede
+from sync_scripts.engine.runs import begin_run, end_run, hold_lock, supersede
 from sync_scripts.reading.rejections import NO_FINDINGS
 
 NOTHING = DesiredState({}, {})
@@ -116,7 +117,7 @@ def _write(
     state = {"as_of": stamp}
     if report.purged:
         delete_records(connection, feed_id)
-        _delete_history(connection, feed_id)
+        delete_run_values(connection, [feed_id])
         # A consumer that has seen no tombstones has to read the whole roster.
         state["deletions_since"] = stamp
     else:
@@ -124,12 +125,3 @@ def _write(
             record_changes(connection, number, differences, NOTHING)
         write_differences(connection, differences, NOTHING, feed_id, stamp)
     return dataclasses.replace(report, stamp=stamp, revision=publish(connection, settings.rendition_megabytes, **state))
-
-
-def _delete_history(connection: Connection, feed_id: int) -> None:
-    """Deletes what the runs of the feed stored of its records."""
-    own = select(sync_runs.c.id).where(sync_runs.c.feed_id == feed_id)
-    for table in (sync_refusals, sync_changes):
-        connection.execute(delete(table).where(table.c.run_id.in_(own)))
-    forgotten = {"has_changes": False, "preview": None}
-    connection.execute(update(sync_runs).where(sync_runs.c.feed_id == feed_id).values(forgotten))

@@ -16,9 +16,11 @@ from typing import Any, TextIO
 from sqlalchemy import Connection, Engine, Table, func, select
 
 from roster_service.db.change_history import CSV_COLUMNS
+from roster_service.db.exclusions import read_excluded
 from roster_service.db.feed_names import require_feed_name
 from roster_service.db.held_runs import HELD, drop_export
 from roster_service.db.pauses import find_today, require_no_pause
+from roster_service.db.stamps import make_next_stamp
 from roster_service.db.tables import feeds, user_roles, users
 from roster_service.private_files import write_private_csv
 from roster_service.publication import publish
@@ -33,7 +35,7 @@ from sync_scripts.applying.preview import make_preview, read_changes
 from sync_scripts.checking.checks import check_files
 from sync_scripts.engine.counts import count_changes, count_stored
 from sync_scripts.engine.hold_policy import HeldRun, Limits, find_excess, read_held_run, read_limits
-from sync_scripts.engine.notices import list_notices
+from sync_scripts.engine.notices import list_left_out, list_notices
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.run_record import (
     Approval,
@@ -44,7 +46,7 @@ from sync_scripts.engine.run_record import (
     record_run,
     translate_database_errors,
 )
-from sync_scripts.engine.runs import find_or_add_feed, hold_lock, make_next_stamp
+from sync_scripts.engine.runs import find_or_add_feed, hold_lock
 from sync_scripts.engine.staged_export import add_source_findings, stage_export
 from sync_scripts.engine.stopwatch import Observer, Stopwatch
 from sync_scripts.formats.model import Format
@@ -190,6 +192,7 @@ def _run_steps(
     if feed.words is not None:
         form, contents = map_words(connection, feed.words, form, contents)
     held = None if options.approval is None else read_held_run(connection, feed_id, options.approval.run)
+    excluded = read_excluded(connection, options.settings.read_secret_key)
     with watch.step("digest"):
         if held is not None:
             held.require_digest(read_digest(contents, form))
@@ -201,7 +204,7 @@ def _run_steps(
     is_plain = not (contents.deltas or form.converted or made)
     trusted = skips_known and is_plain and are_fingerprints_trusted(connection, feed_id)
     with watch.step("stage") as follow:
-        staged = stage_export(connection, run.feed_name, contents, form, LastLines(feed_id, trusted), follow)
+        staged = stage_export(connection, run.feed_name, contents, form, LastLines(feed_id, trusted), follow, excluded)
     stage, files = staged.stage, staged.converted.files
     digest = make_digest(contents, form, stage.digests)
     if held is not None:
@@ -233,6 +236,7 @@ def _run_steps(
         findings=result.findings,
         notices=(
             *([f"the feed {run.feed_name} is new"] if is_new else []),
+            *list_left_out(staged.left_out),
             *map(str, tolerated),
             *([] if district.notice is None else [str(district.notice)]),
             *list_notices(connection, form, {**staged.normalized.files, **files}, desired, feed_id),

@@ -28,3 +28,9 @@ def list_notices(
     nowhere = select(func.count()).select_from(users).where(~exists().where(roles.rows.c.user_id == users.c.sourced_id))
     if count := connection.scalar(nowhere):
         yield f"users.csv: {count} users have no role anywhere, so no vendor sees them"
+
+
+def list_left_out(count: int) -> Iterator[str]:
+    """The notice about people whom the run leaves out, if there are some."""
+    if count:
+        yield f"people who were erased or hidden, and whom the run leaves out: {count} (`roster person list`)"

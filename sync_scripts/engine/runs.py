@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, and_, func, insert, select, text, update
@@ -13,8 +12,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.db.feed_states import FeedState, find_feed
 from roster_service.db.held_runs import APPROVED, HELD, close_held
+from roster_service.db.stamps import NOW
 from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, SYNC_LOCK, find_lock_holder
-from roster_service.db.tables import Stamp, feeds, roster_state, sync_refusals, sync_runs
+from roster_service.db.tables import feeds, sync_refusals, sync_runs
 from roster_service.errors import CommandError, RosterServiceError
 from sync_scripts.reading.rejections import Findings
 
@@ -22,7 +22,6 @@ APPLICATION_NAME = "roster sync: "
 # The key in the counts of a type for the records that the purge after the run removed.
 PURGED = "purged"
 NOT_HELD = "there is no held run {} of this feed"
-NOW = func.date_trunc("milliseconds", func.clock_timestamp())
 
 
 class LockedError(RosterServiceError):
@@ -85,13 +84,6 @@ def find_or_add_feed(connection: Connection, name: str, family: str) -> tuple[in
     if found.format != family:
         raise CommandError(f"the feed {name} takes {found.format}, not {family}")
     return found.id, False
-
-
-def make_next_stamp(connection: Connection) -> datetime:
-    """The stamp of this run's changes: now, but always later than all earlier stamps, even if the clock went back."""
-    later = roster_state.c.as_of + text("interval '1 millisecond'")
-    stamp: datetime = connection.execute(select(func.greatest(NOW, later, type_=Stamp))).scalar_one()
-    return stamp
 
 
 def begin_run(connection: Connection, feed_id: int, family: str, source: str) -> int:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from roster_service.db.exclusions import ExcludedPeople
 from sync_scripts.checking.checks import CheckResult, check_files
 from sync_scripts.formats.model import Format
 from sync_scripts.reading.manifest import Contents
 from sync_scripts.staging.convert import Conversion, convert, name_source_notices, name_sources
+from sync_scripts.staging.exclusions import leave_out, leave_out_findings
 from sync_scripts.staging.line_hashes import LastLines
 from sync_scripts.staging.made_courses import make_courses
 from sync_scripts.staging.normalize import NormalizedFiles, normalize
@@ -27,23 +29,32 @@ from sync_scripts.staging.stage import Stage, stage_files
 class StagedExport:
     """An export in temporary tables: its staged files, the same files normalized, the records whose lines are gone
     (`absent`), and the OneRoster files that describe its records (`converted`). `source`: the result of the checks of
-    the export's own files; None if they are OneRoster files, which the run checks later."""
+    the export's own files; None if they are OneRoster files, which the run checks later. `left_out`: the number of
+    excluded people whom it had."""
 
     stage: Stage
     normalized: NormalizedFiles
     absent: Absent
     converted: Conversion
     source: CheckResult | None = None
+    left_out: int = 0
 
 
 def stage_export(
-    connection: Connection, feed_name: str, contents: Contents, form: Format, last: LastLines, follow: Follow
+    connection: Connection,
+    feed_name: str,
+    contents: Contents,
+    form: Format,
+    last: LastLines,
+    follow: Follow,
+    excluded: ExcludedPeople | None,
 ) -> StagedExport:
-    """Stages an export. If the run turns out to need lines that staging left out, it stages the export once more with
-    these lines. `follow`: of the step."""
+    """Stages an export, without the people whom the roster must not have. If the run turns out to need lines that
+    staging left out, it stages the export once more with these lines. `follow`: of the step."""
     attempt = connection.begin_nested()
     stage = stage_files(connection, contents, form, last, follow)
     normalized = normalize(connection, stage.files, contents.deltas)
+    left_out = 0 if form.converted else leave_out(connection, normalized.files, excluded)
     for name in contents.list_made(form):
         made, notice = make_courses(connection, last.feed_id, feed_name, form.find_file(name), normalized.files)
         normalized = NormalizedFiles({**normalized.files, name: made}, (*normalized.notices, notice))
@@ -51,13 +62,17 @@ def stage_export(
     if again := find_lines_to_restage(connection, normalized.files, absent, last.feed_id):
         # The rollback drops the temporary tables too.
         attempt.rollback()
-        return stage_export(connection, feed_name, contents, form, last.add_restaged(again), follow)
+        return stage_export(connection, feed_name, contents, form, last.add_restaged(again), follow, excluded)
     attempt.commit()
     if not form.converted:
-        return StagedExport(stage, normalized, absent, Conversion(normalized.files, {}))
+        return StagedExport(stage, normalized, absent, Conversion(normalized.files, {}), left_out=left_out)
     retention = Retention(last.feed_id, normalized.files, frozenset(), {}, NOTHING_LEFT_OUT, feed_name)
     source = check_files(connection, form, retention, follow)
-    return StagedExport(stage, normalized, absent, convert(connection, form, source.retention), source)
+    converted = convert(connection, form, source.retention)
+    findings = leave_out_findings(connection, normalized.files, feed_name, source.findings, excluded)
+    source = dataclasses.replace(source, findings=findings)
+    left_out = leave_out(connection, converted.files, excluded)
+    return StagedExport(stage, normalized, absent, converted, source, left_out)
 
 
 def add_source_findings(source: CheckResult, converted: CheckResult, form: Format) -> CheckResult:

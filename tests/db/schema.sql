@@ -394,6 +394,16 @@ CREATE TABLE public.enrollments (
 );
 ALTER TABLE ONLY public.enrollments ALTER COLUMN user_id SET (n_distinct=-0.1);
 
+CREATE TABLE public.exclusions (
+    id_hash bytea NOT NULL,
+    kind text NOT NULL COLLATE pg_catalog."C",
+    key_check bytea NOT NULL,
+    sourced_id text COLLATE pg_catalog."C",
+    at timestamp(3) with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT ck_exclusions_erased_id CHECK (((kind = 'hidden'::text) OR (sourced_id IS NULL))),
+    CONSTRAINT ck_exclusions_kind CHECK ((kind = ANY (ARRAY['erased'::text, 'hidden'::text])))
+);
+
 CREATE TABLE public.feeds (
     id integer NOT NULL,
     name text NOT NULL COLLATE pg_catalog."C",
@@ -766,6 +776,9 @@ ALTER TABLE ONLY public.audit
 
 ALTER TABLE ONLY public.changes
     ADD CONSTRAINT pk_changes PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.exclusions
+    ADD CONSTRAINT pk_exclusions PRIMARY KEY (id_hash);
 
 ALTER TABLE ONLY public.feeds
     ADD CONSTRAINT pk_feeds PRIMARY KEY (id);

@@ -13,6 +13,7 @@ from roster_service.db.tables.access import (
 )
 from roster_service.db.tables.accounts import oauth_clients, signing_keys, vendor_grants, vendors
 from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
+from roster_service.db.tables.exclusions import exclusions
 from roster_service.db.tables.feeds import feeds, sync_changes, sync_refusals, sync_runs
 from roster_service.db.tables.operators import changes, operators
 from roster_service.db.tables.orderings import ordering_chunks, orderings, pulls
@@ -50,6 +51,7 @@ __all__ = [
     "courses",
     "demographics",
     "enrollments",
+    "exclusions",
     "feeds",
     "last_uses",
     "metadata",

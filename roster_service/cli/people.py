@@ -1,0 +1,139 @@
+"""`roster person`: people whom the roster must not have."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from roster_service.access.roster_state import format_instant
+from roster_service.cli.console import (
+    as_json,
+    confirm,
+    dry_run_option,
+    make_table,
+    open_change,
+    open_connection,
+    open_engine,
+    read_settings,
+    reason_option,
+    show,
+    yes_option,
+)
+from roster_service.db.exclusions import Exclusion, ExclusionKind, list_exclusions
+from roster_service.db.held_runs import drop_export
+from roster_service.people import Removal, end_exclusion, exclude_person, sweep
+
+# Seconds beyond the longest request for which the command waits for requests that began before it.
+MARGIN_SECONDS = 5
+
+
+@click.group()
+def person() -> None:
+    """People whom the roster must not have."""
+
+
+@person.command("erase")
+@click.argument("sourced_id", metavar="SOURCEDID")
+@yes_option
+@dry_run_option
+@reason_option
+@as_json
+def person_erase(sourced_id: str, yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Erase the person SOURCEDID for good, as a court orders: from the roster, the texts and orderings made of it, the
+    history of runs, and held exports, which are discarded. Later exports do not bring the person back. The files of the
+    SIS, and backups, stay as they are."""
+    confirm("This erases the person for good.", sourced_id, is_confirmed=yes or dry_run)
+    _exclude(ExclusionKind.ERASED, sourced_id, dry_run=dry_run, as_json=as_json)
+
+
+@person.command("hide")
+@click.argument("sourced_id", metavar="SOURCEDID")
+@yes_option
+@dry_run_option
+@reason_option
+@as_json
+def person_hide(sourced_id: str, yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Take the person SOURCEDID out of the roster until `roster person show`, for a family that opts out of directory
+    data."""
+    confirm("This takes the person out of the roster.", sourced_id, is_confirmed=yes or dry_run)
+    _exclude(ExclusionKind.HIDDEN, sourced_id, dry_run=dry_run, as_json=as_json)
+
+
+def _exclude(kind: ExclusionKind, sourced_id: str, *, dry_run: bool, as_json: bool) -> None:
+    settings = read_settings()
+    with open_change(dry_run=dry_run) as (connection, actor):
+        removal = exclude_person(connection, actor, kind, sourced_id, settings)
+    has_ended = True
+    if not dry_run:
+        for export in removal.held_exports:
+            drop_export(export)
+        with open_engine() as engine:
+            has_ended = sweep(engine, removal, settings.request_seconds + MARGIN_SECONDS)
+    shown = {
+        "reference": removal.reference,
+        "kind": kind,
+        "records": dict(removal.records),
+        "held_runs": len(removal.held_exports),
+        "requests_ended": has_ended,
+        "dry_run": dry_run,
+    }
+    show(shown, as_json, lambda _: _describe(removal, kind, has_ended=has_ended, dry_run=dry_run))
+
+
+def _describe(removal: Removal, kind: ExclusionKind, *, has_ended: bool, dry_run: bool) -> str:
+    records = ", ".join(f"{count:,} {name}" for name, count in removal.records.items()) or "no records"
+    lines = [
+        f"{'would be ' if dry_run else ''}{kind}: {records}; the change log says {removal.reference}",
+        *([f"held runs discarded: {len(removal.held_exports)}"] if removal.held_exports else []),
+        *([] if has_ended else ["a transaction from before is still open; run the command again when it has ended"]),
+    ]
+    return "\n".join(lines)
+
+
+@person.command("lift")
+@click.argument("named", metavar="SOURCEDID|REFERENCE")
+@yes_option
+@dry_run_option
+@reason_option
+@as_json
+def person_lift(named: str, yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Lift an erasure: the next sync brings the person back, if the export still has the person."""
+    confirm("This lets the next sync bring the person back.", named, is_confirmed=yes or dry_run)
+    _end(ExclusionKind.ERASED, named, dry_run=dry_run, as_json=as_json)
+
+
+@person.command("show")
+@click.argument("named", metavar="SOURCEDID|REFERENCE")
+@yes_option
+@dry_run_option
+@reason_option
+@as_json
+def person_show(named: str, yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Show a hidden person again: the next sync brings the person back."""
+    confirm("This lets the next sync bring the person back.", named, is_confirmed=yes or dry_run)
+    _end(ExclusionKind.HIDDEN, named, dry_run=dry_run, as_json=as_json)
+
+
+def _end(kind: ExclusionKind, named: str, *, dry_run: bool, as_json: bool) -> None:
+    with open_change(dry_run=dry_run) as (connection, actor):
+        ended = end_exclusion(connection, actor, kind, named, read_settings())
+    words = (
+        f"{ended.reference} {'would be' if dry_run else 'is'} no longer {kind}; the next sync brings the person back"
+    )
+    show(_to_json(ended) | {"dry_run": dry_run}, as_json, lambda _: words)
+
+
+@person.command("list")
+@as_json
+def person_list(as_json: bool) -> None:
+    """List the erased and the hidden people: erased ones by a keyed hash alone."""
+    with open_connection() as connection:
+        found = [_to_json(item) for item in list_exclusions(connection)]
+    rows = [{name: str(it or "-") for name, it in item.items()} for item in found]
+    show(found, as_json, lambda _: make_table(rows, "nobody is erased or hidden"))
+
+
+def _to_json(item: Exclusion) -> dict[str, Any]:
+    return asdict(item) | {"at": format_instant(item.at)}

@@ -1,0 +1,122 @@
+"""The people whom the roster must not have: erased ones, and hidden ones.
+
+The sync leaves them out of every export. The database has a keyed hash of each id: the key follows from the service's
+secret key, so a copy of the database does not tell whether an id is among them.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import Connection, delete, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from roster_service.db.tables import exclusions, feeds
+from roster_service.errors import SettingError
+
+# Characters of the hash of an id, in hexadecimal, by which people name an exclusion.
+REFERENCE_LENGTH = 16
+_PURPOSE = b"roster exclusions"
+
+
+class ExclusionKind(StrEnum):
+    """Why the roster must not have a person."""
+
+    # For good, with every trace.
+    ERASED = "erased"
+    # Until the person is shown again; the history of runs stays.
+    HIDDEN = "hidden"
+
+
+class IdHasher:
+    """Hashes ids with the key of a service. `secret_key`: of the service."""
+
+    def __init__(self, secret_key: str) -> None:
+        self._key = hmac.digest(secret_key.encode(), _PURPOSE, "sha256")
+        # An id has at least one character, so no id has this hash.
+        self.check = self.hash_id("")
+
+    def hash_id(self, sourced_id: str) -> bytes:
+        """Returns the keyed hash of an id."""
+        return hmac.digest(self._key, sourced_id.encode(), "sha256")
+
+    def name_id(self, sourced_id: str) -> str:
+        """Returns the reference by which the change log and people name the person with an id."""
+        return make_reference(self.hash_id(sourced_id))
+
+
+def make_reference(id_hash: bytes) -> str:
+    """Returns the reference of an exclusion with this hash."""
+    return id_hash.hex()[:REFERENCE_LENGTH]
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """A person whom the roster must not have. `reference`: the beginning of the hash; `sourced_id`: None for an erased
+    person."""
+
+    reference: str
+    kind: ExclusionKind
+    sourced_id: str | None
+    at: datetime
+
+
+def list_exclusions(connection: Connection) -> list[Exclusion]:
+    """Lists the exclusions, the oldest first."""
+    rows = connection.execute(select(exclusions).order_by(exclusions.c.at, exclusions.c.id_hash))
+    return [
+        Exclusion(make_reference(bytes(row.id_hash)), ExclusionKind(row.kind), row.sourced_id, row.at) for row in rows
+    ]
+
+
+def store_exclusion(connection: Connection, hasher: IdHasher, kind: ExclusionKind, sourced_id: str) -> None:
+    """Excludes the person with an id. An erased person stays erased if hidden later."""
+    values = {"kind": kind, "sourced_id": sourced_id if kind is ExclusionKind.HIDDEN else None}
+    row = upsert(exclusions).values(id_hash=hasher.hash_id(sourced_id), key_check=hasher.check, **values)
+    connection.execute(
+        row.on_conflict_do_update(
+            index_elements=[exclusions.c.id_hash], set_=values, where=exclusions.c.kind == ExclusionKind.HIDDEN
+        )
+    )
+
+
+def delete_exclusion(connection: Connection, reference: str) -> None:
+    """Ends an exclusion. The next run of each feed reads its whole export, so that the person comes back."""
+    wanted = [
+        id_hash for id_hash in connection.scalars(select(exclusions.c.id_hash)) if make_reference(id_hash) == reference
+    ]
+    connection.execute(delete(exclusions).where(exclusions.c.id_hash.in_(wanted)))
+    connection.execute(update(feeds).values(last_digest=None, fingerprinted=False))
+
+
+@dataclass(frozen=True)
+class ExcludedPeople:
+    """The people whom a run leaves out."""
+
+    hashes: frozenset[bytes]
+    hasher: IdHasher
+
+    def includes(self, sourced_id: str) -> bool:
+        """Returns whether the person with an id is one of them."""
+        return self.hasher.hash_id(sourced_id) in self.hashes
+
+
+def read_excluded(connection: Connection, read_secret_key: Callable[[], str]) -> ExcludedPeople | None:
+    """Reads the people whom a run leaves out; None if there are none, and then no key is read.
+
+    Raises SettingError if an exclusion was made with another secret key: the run would bring the person back.
+    """
+    rows = connection.execute(select(exclusions.c.id_hash, exclusions.c.key_check)).all()
+    if not rows:
+        return None
+    hasher = IdHasher(read_secret_key())
+    if any(bytes(row.key_check) != hasher.check for row in rows):
+        raise SettingError(
+            "people were erased or hidden under another ROSTER_SECRET_KEY, and this run would bring them back; set "
+            "that key, or, if it is lost, lift what `roster person list` shows, and erase or hide these people again"
+        )
+    return ExcludedPeople(frozenset(bytes(row.id_hash) for row in rows), hasher)

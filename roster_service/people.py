@@ -1,0 +1,197 @@
+"""People whom the roster must not have: as operators erase, hide and bring them back.
+
+An exclusion takes a person out of the roster in one transaction, and publishes the result. The sync then leaves the
+person out of every export (`sync_scripts/staging/exclusions.py`). An erasure also removes the person from the history
+of runs, and the exports that are held.
+
+Each change needs an actor, and is one row of the change log, which names the person by a keyed hash.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    Connection,
+    Engine,
+    delete,
+    literal,
+    select,
+    text,
+    update,
+)
+
+from roster_service.db.actors import Actor
+from roster_service.db.changes import State, Subject, Verb, recorded
+from roster_service.db.exclusions import (
+    Exclusion,
+    ExclusionKind,
+    IdHasher,
+    delete_exclusion,
+    list_exclusions,
+    store_exclusion,
+)
+from roster_service.db.held_runs import close_held
+from roster_service.db.run_history import delete_run_values
+from roster_service.db.stamps import make_next_stamp
+from roster_service.db.sync_lock import SYNC_LOCK
+from roster_service.db.tables import (
+    CTexts,
+    changes,
+    demographics,
+    enrollments,
+    feeds,
+    ordering_chunks,
+    orderings,
+    sync_runs,
+    user_agents,
+    user_profiles,
+    user_roles,
+    users,
+)
+from roster_service.errors import CommandError
+from roster_service.publication import publish
+from roster_service.settings import Settings
+
+_VERBS = {ExclusionKind.ERASED: Verb.PERSON_ERASE, ExclusionKind.HIDDEN: Verb.PERSON_HIDE}
+_ENDS = {ExclusionKind.ERASED: Verb.PERSON_LIFT, ExclusionKind.HIDDEN: Verb.PERSON_SHOW}
+# Seconds between two looks at the transactions that are still open.
+_PAUSE = 0.1
+
+
+@dataclass(frozen=True)
+class Removal:
+    """A person who was taken out of the roster. `reference`: the keyed hash by which the change log names the person;
+    `records`: numbers of deleted records by table; `ids`: of these records; `held_exports`: the paths of exports that
+    the caller deletes after the commit (`drop_export`)."""
+
+    reference: str
+    records: Mapping[str, int]
+    ids: tuple[str, ...]
+    held_exports: tuple[str, ...]
+
+
+def exclude_person(
+    connection: Connection, actor: Actor, kind: ExclusionKind, sourced_id: str, settings: Settings
+) -> Removal:
+    """Takes a person out of the roster, and out of every later export. A person whom the roster does not have is only
+    kept out. It waits for the end of a sync that is under way.
+
+    Consumers of deltas have to read the whole roster, because they see no tombstone. After the commit, the caller calls
+    `sweep`. Raises CommandError if the reason of the actor names the person.
+    """
+    hasher = IdHasher(settings.read_secret_key())
+    with _recorded(connection, actor, _VERBS[kind], hasher.name_id(sourced_id)):
+        connection.execute(text("SELECT pg_advisory_xact_lock(:class, :object)"), SYNC_LOCK)
+        person = connection.execute(select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
+        naming = _list_names(sourced_id, person)
+        if re.search(naming, actor.reason or "", re.IGNORECASE):
+            raise CommandError("the reason names the person, and the change log would keep it; give another reason")
+        own = select(enrollments.c.sourced_id).where(enrollments.c.user_id == sourced_id)
+        ids = (sourced_id, *connection.scalars(own))
+        held: Sequence[str] = ()
+        if kind is ExclusionKind.ERASED:
+            feed_ids = connection.scalars(select(feeds.c.id)).all() if person is None else [person.feed_id]
+            # A rejected row of an enrollment does not say whose it is. The next run stores the rows of others again.
+            delete_run_values(connection, feed_ids)
+            named = changes.c.reason.regexp_match(naming, flags="i")
+            connection.execute(update(changes).where(named).values(reason=None))
+            held = _discard_held(connection, feed_ids)
+        stamp = make_next_stamp(connection)
+        records = _delete_records(connection, sourced_id, stamp)
+        store_exclusion(connection, hasher, kind, sourced_id)
+        _delete_orderings(connection, ids)
+        if records:
+            publish(connection, settings.rendition_megabytes, as_of=stamp, deletions_since=stamp)
+    return Removal(hasher.name_id(sourced_id), records, ids, tuple(held))
+
+
+def end_exclusion(
+    connection: Connection, actor: Actor, kind: ExclusionKind, person: str, settings: Settings
+) -> Exclusion:
+    """Ends an exclusion; the next sync brings the person back. `person`: a sourcedId, or a reference of
+    `list_exclusions`. Raises CommandError if the person is not excluded in this way."""
+    named = {person, IdHasher(settings.read_secret_key()).name_id(person)}
+    found = next((item for item in list_exclusions(connection) if item.reference in named and item.kind is kind), None)
+    if found is None:
+        raise CommandError(f"there is no {kind} person with this id; `roster person list` shows all")
+    with _recorded(connection, actor, _ENDS[kind], found.reference):
+        delete_exclusion(connection, found.reference)
+    return found
+
+
+# PostgreSQL shows these columns to every role; a transaction has a lock on its own number until it ends.
+_OPEN = text(
+    "SELECT l.virtualtransaction FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'virtualxid' "
+    "AND a.datname = current_database() AND a.usename IS NOT NULL AND l.pid <> pg_backend_pid()"
+)
+
+
+def sweep(engine: Engine, removal: Removal, seconds: float) -> bool:
+    """Deletes what requests that began before the removal have stored of it since. Waits for them, for at most
+    `seconds`. Returns whether all of them have ended."""
+    with engine.begin() as connection:
+        waiting = set(connection.scalars(_OPEN))
+    deadline = time.monotonic() + seconds
+    while True:
+        with engine.begin() as connection:
+            waiting &= set(connection.scalars(_OPEN))
+            _delete_orderings(connection, removal.ids)
+        if not waiting or time.monotonic() > deadline:
+            return not waiting
+        time.sleep(_PAUSE)
+
+
+def _recorded(connection: Connection, actor: Actor, verb: Verb, reference: str) -> Any:
+    """Records the change of an exclusion that the block makes."""
+
+    def read_state() -> State:
+        found = next((item for item in list_exclusions(connection) if item.reference == reference), None)
+        return None if found is None else {"kind": found.kind}
+
+    return recorded(connection, actor, verb, Subject("person", reference), read_state)
+
+
+def _delete_records(connection: Connection, sourced_id: str, stamp: Any) -> dict[str, int]:
+    """Deletes a user with all that belongs to it. Other users who named it as an agent are changed at the stamp."""
+    naming = select(user_agents.c.user_id).where(user_agents.c.agent_id == sourced_id)
+    connection.execute(update(users).where(users.c.sourced_id.in_(naming)).values(date_last_modified=stamp))
+    parts = (user_roles.c.user_id, user_profiles.c.user_id, user_agents.c.user_id, user_agents.c.agent_id)
+    for part in parts:
+        connection.execute(delete(part.table).where(part == sourced_id))
+    counts = {
+        column.table.name: connection.execute(delete(column.table).where(column == sourced_id)).rowcount
+        for column in (enrollments.c.user_id, demographics.c.sourced_id, users.c.sourced_id)
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def _delete_orderings(connection: Connection, ids: Sequence[str]) -> None:
+    """Deletes the orderings that have one of the ids. A pull that reads one of them is refused."""
+    having = select(ordering_chunks.c.ordering_id).where(ordering_chunks.c.ids.overlap(literal(list(ids), CTexts)))
+    found = connection.scalars(having.distinct()).all()
+    for column in (ordering_chunks.c.ordering_id, orderings.c.id):
+        connection.execute(delete(column.table).where(column.in_(found)))
+
+
+def _list_names(sourced_id: str, person: Any) -> str:
+    """The pattern of the texts that name a person; both Python and PostgreSQL read it. `person`: the row of the user;
+    None if there is none."""
+    names = [sourced_id]
+    if person is not None:
+        whole = (f"{person.given_name} {person.family_name}", f"{person.family_name}, {person.given_name}")
+        names += [person.username, person.email, person.identifier, *whole]
+    return rf"(?<!\w)({'|'.join(re.escape(name) for name in names if name)})(?!\w)"
+
+
+def _discard_held(connection: Connection, feed_ids: Sequence[int]) -> list[str]:
+    """Discards the held runs of feeds, whose exports have the person, and their digests. Returns their exports."""
+    own = sync_runs.c.feed_id.in_(feed_ids)
+    kept = close_held(connection, own, "discarded", "discarded, because its export has a person who was erased since")
+    connection.execute(update(sync_runs).where(own).values(kept_digest=None))
+    connection.execute(update(feeds).where(feeds.c.id.in_(feed_ids)).values(last_digest=None))
+    return kept

@@ -1,0 +1,124 @@
+"""Leaves excluded people out of an export: their rows, and the rows and the items of lists that refer to them.
+
+It works on OneRoster files before their checks, so no check rejects a row for the lack of a person, and no rejected row
+has a value of one. An export of another format is checked with all its people, because a row of another record may
+need one, such as a section its teacher; then the conversion is without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    any_,
+    delete,
+    func,
+    literal,
+    select,
+    true,
+    union,
+    update,
+)
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+
+from roster_service.db.exclusions import ExcludedPeople
+from roster_service.db.tables import CText, CTexts, users
+from sync_scripts.formats.cells import to_list
+from sync_scripts.formats.model import Cell, CsvFile, Staged, StagedFile
+from sync_scripts.reading.rejections import Findings, Rejection
+
+
+def leave_out(connection: Connection, staged: Staged, excluded: ExcludedPeople | None) -> int:
+    """Deletes the rows of excluded people from staged OneRoster files, and what refers to these rows. Returns the
+    number of people."""
+    if excluded is None or "users" not in staged:
+        return 0
+    return _leave_out(connection, staged, staged["users"], excluded)
+
+
+def leave_out_findings(
+    connection: Connection, staged: Staged, feed_name: str, findings: Findings, excluded: ExcludedPeople | None
+) -> Findings:
+    """Returns the findings of the files of another format without the rejected rows of excluded people, and without
+    those that name one of them. The counts stay."""
+    if excluded is None:
+        return findings
+    files = {file.file.file_name: file.file for file in staged.values()}
+    kept = list(findings.first)
+    for file in files.values():
+        if file.subject is None or file.subject.table is not users or file.subject.identify is None:
+            continue
+        keys = {key for it in kept if (key := _find_key(it, file, files)) is not None}
+        column = func.unnest(literal(sorted(keys), CTexts), type_=CText).column_valued("key")
+        pairs = connection.execute(select(column, file.subject.identify(feed_name, column)))
+        gone = {key for key, sourced_id in pairs if excluded.includes(sourced_id)}
+        kept = [it for it in kept if _find_key(it, file, files) not in gone]
+    return replace(findings, first=tuple(kept))
+
+
+def _find_key(rejection: Rejection, people: CsvFile, files: Mapping[str, CsvFile]) -> str | None:
+    """The key of a row of `people` that a rejection names, if it names one."""
+    file = files.get(rejection.file)
+    if file is people:
+        return rejection.sourced_id
+    cells = () if file is None else file.cells
+    refers = any(
+        cell.header == rejection.column and cell.refers is not None and cell.refers.file == people.name
+        for cell in cells
+    )
+    return rejection.value if refers else None
+
+
+def _leave_out(connection: Connection, staged: Staged, people: StagedFile, excluded: ExcludedPeople) -> int:
+    referring = list(_list_referring(staged, people.file.name))
+    own = select(people["sourcedId"].label("key"))
+    named = union(own, *(_select_keys(file, cell) for file, cell in referring))
+    keys = [key for key in connection.scalars(named) if key is not None and excluded.includes(key)]
+    if keys:
+        _delete_rows(connection, people, people["sourcedId"], keys)
+        for file, cell in referring:
+            if cell.many:
+                _delete_items(connection, file, cell, keys)
+            else:
+                _delete_rows(connection, file, file[cell.header], keys)
+    return len(keys)
+
+
+def _list_referring(staged: Staged, name: str) -> Iterator[tuple[StagedFile, Cell]]:
+    """The cells that refer to the rows of a file."""
+    for file in staged.values():
+        for cell in file.file.cells:
+            if cell.refers is not None and cell.refers.file == name:
+                yield file, cell
+
+
+def _select_keys(file: StagedFile, cell: Cell) -> Select[tuple[str]]:
+    if not cell.many:
+        return select(file[cell.header].label("key"))
+    items = func.unnest(to_list(file[cell.header])).table_valued("item").render_derived()
+    return select(items.c.item.label("key")).select_from(file.table.join(items, true()))
+
+
+def _is_one(value: ColumnElement[str], keys: Sequence[str]) -> ColumnElement[bool]:
+    return value == any_(literal(keys, CTexts))
+
+
+def _delete_rows(connection: Connection, file: StagedFile, key: ColumnElement[str], keys: Sequence[str]) -> None:
+    connection.execute(delete(cast(Table, file.table)).where(_is_one(key, keys)))
+
+
+def _delete_items(connection: Connection, file: StagedFile, cell: Cell, keys: Sequence[str]) -> None:
+    """Deletes items of lists; a list without items is an empty cell."""
+    column = file[cell.header]
+    items = func.unnest(to_list(column)).table_valued("item", with_ordinality="number").render_derived()
+    in_order = aggregate_order_by(items.c.item, items.c.number)
+    kept = select(func.array_agg(in_order, type_=CTexts)).where(~_is_one(items.c.item, keys)).scalar_subquery()
+    text = func.array_to_string(kept, ",", type_=CText)
+    named = to_list(column).overlap(literal(keys, CTexts))
+    connection.execute(update(cast(Table, file.table)).where(named).values({cell.header: text}))

@@ -1,0 +1,39 @@
+"""Everything that a service stores, as bytes to search: the rows of every table, and the files of a folder."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, text
+
+
+def dump_tables(engine: Engine) -> dict[str, bytes]:
+    """The rows of every table of the database, as COPY writes them, by the name of the table."""
+    found = {}
+    with engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+        names = connection.scalars(text("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")).all()
+        for name in names:
+            out = io.BytesIO()
+            with driver.cursor() as cursor:
+                cursor.copy_expert(f'COPY "{name}" TO STDOUT', out)
+            found[name] = out.getvalue()
+    return found
+
+
+def dump_folder(folder: Path) -> dict[str, bytes]:
+    """The content of every file below a folder, by its path."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def find_traces(stored: dict[str, bytes], values: Iterable[str]) -> set[tuple[str, str]]:
+    """(table or file, value) for each value that is found there, or in the name of the file."""
+    return {
+        (place, value)
+        for place, content in stored.items()
+        for value in values
+        if value.encode() in content or value in place
+    }

@@ -1,0 +1,316 @@
+"""Erased and hidden people: what the sync does with them in every format, who may do what, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, select, text
+
+from roster_service.access import operators
+from roster_service.db import tables
+from roster_service.db.actors import Actor, ActorKind, OperatorRole
+from roster_service.db.exclusions import ExclusionKind
+from roster_service.errors import CommandError, SettingError
+from roster_service.people import end_exclusion, exclude_person, sweep
+from roster_service.settings import Settings
+from sync_scripts.engine.load import Options, load
+from sync_scripts.reading.registry import CLEVER, ONEROSTER, SDS
+from tests.actors import TESTER
+from tests.cli.conftest import run_roster
+from tests.sync.conftest import SHELBYVILLE, SPRINGFIELD, snapshot
+from tests.sync.export_changes import (
+    Bend,
+    both,
+    cell_of,
+    column,
+    declared,
+    read_csv,
+    without_file,
+    without_rows,
+    write_csv,
+)
+
+SETTINGS = Settings(secret_key="a secret key of the tests, long enough to be one")
+OPTIONS = Options(SETTINGS)
+ID = "spr-student-1"
+
+
+def exclude(engine: Engine, sourced_id: str, kind: ExclusionKind = ExclusionKind.ERASED) -> dict[str, int]:
+    """Takes a person out of the roster, and returns the numbers of deleted records."""
+    with engine.begin() as connection:
+        return dict(exclude_person(connection, TESTER, kind, sourced_id, SETTINGS).records)
+
+
+def end(engine: Engine, person: str, kind: ExclusionKind = ExclusionKind.ERASED) -> None:
+    """Ends an exclusion."""
+    with engine.begin() as connection:
+        end_exclusion(connection, TESTER, kind, person, SETTINGS)
+
+
+def find_names(engine: Engine) -> set[tuple[str, ...]]:
+    """(table, ids) for each row that names a user: the ids of the users, and of other records."""
+    columns = (
+        (tables.users.c.sourced_id,),
+        (tables.user_roles.c.user_id, tables.user_roles.c.org_id, tables.user_roles.c.role),
+        (tables.user_agents.c.user_id, tables.user_agents.c.agent_id),
+        (tables.enrollments.c.user_id, tables.enrollments.c.sourced_id),
+        (tables.demographics.c.sourced_id,),
+    )
+    with engine.connect() as connection:
+        return {(keys[0].table.name, *row) for keys in columns for row in connection.execute(select(*keys))}
+
+
+def without(rows: set[tuple[str, ...]], person: str) -> set[tuple[str, ...]]:
+    """The rows that do not name a person."""
+    return {row for row in rows if person not in row}
+
+
+def touch(folder: Path) -> None:
+    """Changes the export so that the sync does not take it for the last one."""
+    for file in folder.glob("*.csv"):
+        file.write_bytes(file.read_bytes() + b"\r\n")
+
+
+FORMATS = [
+    pytest.param(SPRINGFIELD, ONEROSTER, "spr-student-1", id="OneRoster 1.1"),
+    pytest.param(SPRINGFIELD, ONEROSTER, "spr-guardian-1", id="an agent of two pupils"),
+    pytest.param(SHELBYVILLE, ONEROSTER, "shv-student-1", id="OneRoster 1.2"),
+    pytest.param("shelbyville-clever", CLEVER, "student", id="Clever"),
+    pytest.param("shelbyville-clever", CLEVER, "contact", id="a contact of Clever"),
+    pytest.param("shelbyville-clever", CLEVER, "teacher", id="a teacher of Clever"),
+    pytest.param("northhaven-sds", SDS, "", id="School Data Sync 2.1"),
+    pytest.param("northhaven-sds-v1", SDS, "student", id="School Data Sync 1"),
+    pytest.param("northhaven-sds-v2", SDS, "", id="School Data Sync 2"),
+]
+
+
+@pytest.mark.parametrize(("export", "family", "who"), FORMATS)
+def test_a_person_stays_erased_until_lifted(
+    engine: Engine, copy_export: Callable[[str], Path], export: str, family: Any, who: str
+) -> None:
+    folder = copy_export(export)
+    first = load(engine, "feed", folder, family=family, options=OPTIONS)
+    before = find_names(engine)
+    people = sorted(row[1] for row in before if row[0] == "users")
+    [person, *_] = [it for it in people if it == who or f"feed:{who}:" in it] or people
+    assert exclude(engine, person)["users"] == 1
+    after = without(before, person)
+    assert find_names(engine) == after
+    for bend in (lambda _folder: None, touch):
+        bend(folder)
+        report = load(engine, "feed", folder, family=family, options=OPTIONS)
+        assert report.findings.total == first.findings.total
+        found = find_names(engine)
+        # In a converted export, a parent has roles at the schools of the children.
+        assert found <= after
+        assert {row[0] for row in after - found} <= {"user_roles"}
+    assert report.notices[0].startswith("people who were erased or hidden, and whom the run leaves out: 1")
+    end(engine, person)
+    load(engine, "feed", folder, family=family, options=OPTIONS)
+    assert find_names(engine) == before
+
+
+def test_a_rejected_row_of_another_format_names_no_erased_person(
+    engine: Engine, copy_export: Callable[[str], Path]
+) -> None:
+    folder = copy_export("shelbyville-clever")
+    load(engine, "feed", folder, family=CLEVER, options=OPTIONS)
+    with engine.connect() as connection:
+        wanted = select(tables.users.c.sourced_id).where(tables.users.c.sourced_id.startswith("feed:student:"))
+        people = sorted(connection.scalars(wanted))
+    column("students", "Last_name", "")(folder)
+    exclude(engine, people[0])
+    report = load(engine, "feed", folder, family=CLEVER, options=OPTIONS)
+    erased, *others = [person.rsplit(":", 1)[1] for person in people]
+    rejected = {it.sourced_id for it in report.findings.first if it.file == "students.csv"}
+    assert rejected == set(others)
+    assert erased not in {it.value for it in report.findings.first}
+    assert report.findings.total > len(report.findings.first)
+
+
+def only_delta(file: str) -> Bend:
+    """Leaves an export with one file, which is a delta."""
+
+    def bend(folder: Path) -> None:
+        declared(file, "delta")(folder)
+        for name, mode in read_csv(folder / "manifest.csv")[1:]:
+            if mode == "bulk":
+                both(declared(name.removeprefix("file."), "absent"), without_file(f"{name[5:]}.csv"))(folder)
+
+    return bend
+
+
+@pytest.mark.parametrize("file", ["users", "enrollments", "demographics"])
+def test_a_delta_does_not_bring_an_erased_person_back(engine: Engine, springfield: Path, file: str) -> None:
+    load(engine, "feed", springfield, options=OPTIONS)
+    exclude(engine, ID)
+    after = find_names(engine)
+    only_delta(file)(springfield)
+    report = load(engine, "feed", springfield, options=OPTIONS)
+    assert (report.findings.total, find_names(engine)) == (0, after)
+
+
+def test_a_person_whom_the_roster_does_not_have_is_kept_out(engine: Engine, springfield: Path) -> None:
+    assert exclude(engine, ID) == {}
+    load(engine, "feed", springfield, options=OPTIONS)
+    assert without(find_names(engine), ID) == find_names(engine)
+
+
+def test_a_row_of_an_erased_person_is_not_rejected_for_a_fault(engine: Engine, springfield: Path) -> None:
+    exclude(engine, ID)
+    both(cell_of("users", ID, "enabledUser", "maybe"), cell_of("demographics", ID, "sex", "?"))(springfield)
+    rows = read_csv(springfield / "enrollments.csv")
+    bad = [[it.replace("spr-class-math3-a", "nowhere") if ID in row else it for it in row] for row in rows]
+    assert bad != rows
+    write_csv(springfield / "enrollments.csv", bad)
+    assert load(engine, "feed", springfield, options=OPTIONS).findings.total == 0
+
+
+def test_an_erasure_reaches_every_consumer(engine: Engine, springfield: Path) -> None:
+    """Without a tombstone, a consumer of deltas has to read the whole roster; who named the person has changed."""
+    load(engine, "feed", springfield, options=OPTIONS)
+    before = snapshot(engine, tables.roster_state)
+    agents = select(tables.user_agents.c.user_id).where(tables.user_agents.c.agent_id == "spr-guardian-1")
+    with engine.connect() as connection:
+        pupils = set(connection.scalars(agents))
+    exclude(engine, "spr-guardian-1")
+    with engine.connect() as connection:
+        state = connection.execute(select(tables.roster_state)).one()
+        changed = select(tables.users.c.sourced_id).where(tables.users.c.date_last_modified == state.as_of)
+        assert set(connection.scalars(changed)) == pupils != set()
+    [old] = before.values()
+    assert state.deletions_since == state.as_of > old["as_of"]
+    assert state.revision > old["revision"]
+
+
+def test_a_run_with_another_secret_key_is_refused(engine: Engine, springfield: Path) -> None:
+    """It would match nobody, and bring the person back."""
+    exclude(engine, ID)
+    other = Options(Settings(secret_key="another secret key of the tests, long enough"))
+    with pytest.raises(SettingError, match="would bring them back"):
+        load(engine, "feed", springfield, options=other)
+    with engine.connect() as connection:
+        assert connection.scalars(select(tables.users.c.sourced_id)).all() == []
+
+
+def test_an_erasure_under_a_lost_key_is_lifted_by_its_reference(
+    engine: Engine, database_url: str, tmp_path: Path
+) -> None:
+    exclude(engine, ID)
+    reference = run_roster(database_url, tmp_path, "person", "list").stdout.split("\n")[1].split()[0]
+    assert run_roster(database_url, tmp_path, "person", "lift", reference, "--yes").exit_code == 0
+    assert "nobody is erased" in run_roster(database_url, tmp_path, "person", "list").stdout
+
+
+def test_a_hidden_person_keeps_the_history_of_runs_and_comes_back(engine: Engine, springfield: Path) -> None:
+    load(engine, "feed", springfield, options=OPTIONS)
+    before = find_names(engine)
+    both(cell_of("users", ID, "middleName", "M"), without_rows("demographics", "spr-student-4"))(springfield)
+    load(engine, "feed", springfield, options=OPTIONS)
+    kept = snapshot(engine, tables.sync_runs)
+    exclude(engine, ID, ExclusionKind.HIDDEN)
+    assert without(find_names(engine), ID) == find_names(engine)
+    assert snapshot(engine, tables.sync_runs) == kept
+    load(engine, "feed", springfield, options=OPTIONS)
+    assert without(find_names(engine), ID) == find_names(engine)
+    with pytest.raises(CommandError, match="no erased person"):
+        end(engine, ID)
+    end(engine, ID, ExclusionKind.HIDDEN)
+    load(engine, "feed", springfield, options=OPTIONS)
+    assert {row for row in before if row[0] == "users"} <= find_names(engine)
+
+
+def test_a_hidden_person_can_be_erased_and_no_show_brings_the_person_back(engine: Engine) -> None:
+    exclude(engine, ID, ExclusionKind.HIDDEN)
+    exclude(engine, ID)
+    exclude(engine, ID, ExclusionKind.HIDDEN)
+    with engine.connect() as connection:
+        [row] = connection.execute(select(tables.exclusions)).all()
+    assert (row.kind, row.sourced_id) == ("erased", None)
+    with pytest.raises(CommandError, match="no hidden person"):
+        end(engine, ID, ExclusionKind.HIDDEN)
+
+
+@pytest.mark.parametrize("reason", [f"about {ID}", "about ZOË O'BRIEN", "about O'Brien, Zoë", "zoe.obrien@example.org"])
+def test_a_reason_that_names_the_person_is_refused(engine: Engine, springfield: Path, reason: str) -> None:
+    load(engine, "feed", springfield, options=OPTIONS)
+    before = find_names(engine)
+    actor = Actor(ActorKind.SYSTEM_USER, "tester@tests", reason)
+    with pytest.raises(CommandError, match="names the person"), engine.begin() as connection:
+        exclude_person(connection, actor, ExclusionKind.ERASED, ID, SETTINGS)
+    assert find_names(engine) == before
+
+
+def test_the_change_log_names_an_erased_person_by_a_hash(engine: Engine, springfield: Path) -> None:
+    load(engine, "feed", springfield, options=OPTIONS)
+    exclude(engine, ID)
+    end(engine, ID)
+    with engine.connect() as connection:
+        rows = connection.execute(select(tables.changes).order_by(tables.changes.c.id)).all()
+    assert [row.verb for row in rows] == ["person erase", "person lift"]
+    assert len({row.subject for row in rows}) == 1
+    assert ID not in str(rows)
+    assert "Brien" not in str(rows)
+
+
+@pytest.mark.parametrize(
+    ("kind", "role", "is_allowed"),
+    [
+        (ExclusionKind.ERASED, OperatorRole.EDITOR, False),
+        (ExclusionKind.ERASED, OperatorRole.OWNER, True),
+        (ExclusionKind.HIDDEN, OperatorRole.VIEWER, False),
+        (ExclusionKind.HIDDEN, OperatorRole.EDITOR, True),
+    ],
+)
+def test_who_may_take_a_person_out(engine: Engine, kind: ExclusionKind, role: OperatorRole, is_allowed: bool) -> None:
+    actor = Actor(ActorKind.OPERATOR, "ann@district.example", None)
+    with engine.begin() as connection:
+        operators.add_operator(connection, TESTER, actor.name, "Ann", role, str(SETTINGS.secret_key))
+    for act in (exclude_person, end_exclusion):
+        with engine.begin() as connection:
+            if is_allowed:
+                act(connection, actor, kind, ID, SETTINGS)
+                continue
+            exclude_person(connection, TESTER, kind, ID, SETTINGS)
+            with pytest.raises(CommandError, match="needs the role"):
+                act(connection, actor, kind, ID, SETTINGS)
+
+
+def test_the_sweep_waits_for_requests_from_before_and_deletes_what_they_store(
+    engine: Engine, springfield: Path
+) -> None:
+    load(engine, "feed", springfield, options=OPTIONS)
+    late = engine.connect()
+    late.execute(text("SELECT 1"))
+    with engine.begin() as connection:
+        removal = exclude_person(connection, TESTER, ExclusionKind.ERASED, ID, SETTINGS)
+    late.execute(tables.ordering_chunks.insert().values(ordering_id=1, number=0, ids=["other", ID]))
+    assert not sweep(engine, removal, 0)
+    late.commit()
+    late.close()
+    assert sweep(engine, removal, 0)
+    with engine.connect() as connection:
+        assert connection.execute(select(tables.ordering_chunks)).all() == []
+
+
+def test_the_commands_ask_show_and_list(engine: Engine, database_url: str, tmp_path: Path, springfield: Path) -> None:
+    load(engine, "feed", springfield, options=OPTIONS)
+    before = find_names(engine)
+
+    def roster(*arguments: str) -> Any:
+        return run_roster(database_url, tmp_path, "person", *arguments)
+
+    for command in ("erase", "hide"):
+        assert roster(command, ID).exit_code == 1
+        assert "would be" in roster(command, ID, "--dry-run").stdout
+    assert find_names(engine) == before
+    assert "hidden: " in roster("hide", ID, "--yes").stdout
+    assert ID in roster("list").stdout
+    assert "erased: no records" in roster("erase", ID, "--yes").stdout
+    assert ID not in roster("list").stdout
+    assert "would be no longer erased" in roster("lift", ID, "--dry-run").stdout
+    assert roster("show", ID, "--yes").exit_code == 1
+    assert "is no longer erased" in roster("lift", ID, "--yes").stdout

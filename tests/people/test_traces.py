@@ -1,0 +1,208 @@
+"""What is left of a person, in the database and in the data folder, after an erasure and after a purge."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import Engine, text
+
+from roster_service.access import vendors
+from roster_service.access.credentials.signing_keys import ensure_signing_key
+from roster_service.access.scopes import Scope, ScopeName
+from roster_service.app import create_app
+from roster_service.publication import render_for_clients
+from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.versions import VERSIONS
+from roster_service.settings import Settings
+from sync_scripts.engine.load import Options, load
+from sync_scripts.purge import delete_changes, delete_old_orderings, delete_rejections, purge
+from tests.actors import TESTER
+from tests.cli.conftest import run_roster
+from tests.conftest import close_app
+from tests.dump import dump_folder, dump_tables, find_traces
+from tests.sync.conftest import SPRINGFIELD
+from tests.sync.export_changes import Bend, Rows, both, cell_of, raw, rows_of, with_row, without_rows, zipped
+
+ID = "planted-student-7"
+PLANTED = (ID, "planted.user", "Plantedgiven", "Plantedfamily", "PLANTED-1001", "Plantedmiddle", "planted-enr")
+VENDOR = "reading@vendor.example"
+SECRET_KEY = "a secret key of the tests, long enough to be one"
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service that has a planted person in every place that may hold one, and two of its workers."""
+
+    engine: Engine
+    url: str
+    home: Path
+    export: Path
+    workers: tuple[FlaskClient, FlaskClient]
+    headers: dict[str, dict[str, str]]
+
+    def load(self, **settings: int) -> str:
+        """Loads the export as it is now, and returns the outcome."""
+        options = Options(Settings(home=self.home, secret_key=SECRET_KEY, **settings))  # type: ignore[arg-type]
+        return load(self.engine, "springfield", self.export, options=options).outcome
+
+    def roster(self, *arguments: str) -> str:
+        """Runs `roster ARGUMENTS` and returns what it printed."""
+        (self.home / "secret_key").write_text(SECRET_KEY)
+        done = run_roster(self.url, self.home, *arguments)
+        assert done.exit_code == 0, done.stderr
+        return done.stdout
+
+    def find(self) -> set[tuple[str, str]]:
+        """The places that have a planted value."""
+        return find_traces(dump_tables(self.engine) | dump_folder(self.home), PLANTED)
+
+    def ask(self) -> set[tuple[str, int, bool]]:
+        """(path, status, whether a planted value is in the answer) from both workers, whose caches are warm."""
+        found = set()
+        for worker in self.workers:
+            for path, headers in self.headers.items():
+                answer = worker.get(path, headers=headers)
+                # A refusal names the id that was asked for.
+                text = answer.text if answer.status_code == 200 else answer.text.replace(ID, "")
+                found.add((path, answer.status_code, any(value in text for value in PLANTED)))
+            answer = worker.post("/v1/students", json={"districtlea": "17-0042"}, headers=self.headers_of_v1(worker))
+            found.add(("/v1/students", answer.status_code, "Plantedgiven" in answer.text))
+        return found
+
+    def headers_of_v1(self, worker: FlaskClient) -> dict[str, str]:
+        """The headers of a vendor that has logged in."""
+        key = (self.home.parent / "key").read_text()
+        headers = {"x-api-key": key}
+        login = {"email": VENDOR, "password": "the password of the tests"}
+        token = worker.post("/v1/login", json=login, headers=headers).json
+        assert token is not None
+        return headers | {"Authorization": f"Bearer {token['token']}"}
+
+
+def rename(file: str) -> Bend:
+    """Gives the pupil spr-student-1 the planted id, wherever a file names the pupil."""
+    return raw(f"{file}.csv", lambda data: re.sub(rb"spr-student-1\b", ID.encode(), data))
+
+
+def forget(file: str) -> Bend:
+    """Removes the planted pupil from a file."""
+
+    def change(rows: Rows) -> None:
+        rows[:] = [[cell.replace(f"{ID},", "") for cell in row] for row in rows if ID not in row]
+
+    return rows_of(file, change)
+
+
+PLANT = both(
+    *map(rename, ("users", "enrollments", "demographics")),
+    cell_of("users", ID, "givenName", "Plantedgiven"),
+    cell_of("users", ID, "familyName", "Plantedfamily"),
+    cell_of("users", ID, "username", "planted.user"),
+    cell_of("users", ID, "userIds", "{LDAP:planted.user}"),
+    cell_of("users", ID, "email", "planted.user@example.org"),
+    cell_of("users", ID, "identifier", "PLANTED-1001"),
+    # A pupil who has the planted person as an agent.
+    cell_of("users", "spr-student-3", "agentSourcedIds", f"{ID},spr-guardian-1"),
+)
+
+
+@pytest.fixture
+def service(engine: Engine, database_url: str, tmp_path: Path, copy_export: Callable[[str], Path]) -> Iterator[Service]:
+    """The service after some syncs."""
+    home = tmp_path / "home"
+    export = copy_export(SPRINGFIELD)
+    PLANT(export)
+    settings = Settings(secret_key=SECRET_KEY, home=home)
+    with engine.begin() as connection:
+        ensure_signing_key(connection, SECRET_KEY)
+        login = vendors.add_vendor(connection, TESTER, VENDOR, "Reading", "the password of the tests")
+        scopes = [Scope(version.prefix, name) for version in VERSIONS for name in ScopeName]
+        client = vendors.add_client(connection, TESTER, VENDOR, "app", scopes)
+    (tmp_path / "key").write_text(login.api_key)
+    apps = [create_app(settings, database_url) for _ in range(2)]
+    made = Service(engine, database_url, home, export, (apps[0].test_client(), apps[1].test_client()), {})
+    assert made.load() == "done"
+    with engine.begin() as connection:
+        vendors.grant(connection, TESTER, VENDOR, "17-0042", (), tuple(PermissionFlag))
+        assert render_for_clients(connection, settings)
+    # What runs keep: changed fields, rejected rows, and the export of a held run.
+    cell_of("users", ID, "middleName", "Plantedmiddle")(export)
+    with_row("enrollments", sourcedId="planted-enr", classSourcedId="nowhere", schoolSourcedId="spr-high",
+             userSourcedId=ID, role="student")(export)  # fmt: skip
+    cell_of("demographics", ID, "sex", "Plantedgiven")(export)
+    assert made.load() == "done"
+    bent = zipped(export, tmp_path / "bent.zip")
+    with_row("enrollments", sourcedId="one-more", classSourcedId=ID, schoolSourcedId="spr-high",
+             userSourcedId="spr-student-3", role="student")(export)  # fmt: skip
+    without_rows("users", "spr-student-5")(export)
+    assert made.load(hold_least_records=5) == "held"
+    with zipfile.ZipFile(bent) as files:
+        files.extractall(export)
+    made.roster("feed", "add", "other", "--format", "oneroster", "--reason", f"for {ID} and others")
+    for version in VERSIONS:
+        own = " ".join(str(it) for it in scopes if it.version == version.prefix)
+        pair = (client.client_id, client.client_secret)
+        asked = {"grant_type": "client_credentials", "scope": own}
+        token = made.workers[0].post("/oauth/token", data=asked, auth=pair).json
+        assert token is not None
+        for path in PATHS:
+            made.headers[version.root + path] = {"Authorization": f"Bearer {token['access_token']}"}
+    made.ask()
+    yield made
+    for app in apps:
+        close_app(app)
+
+
+PATHS = (
+    *(f"/users/{ID}", f"/demographics/{ID}", "/students"),
+    *("/users?sort=familyName&offset=1", "/enrollments?sort=role&offset=1"),
+)
+PLACES = {
+    *("users", "user_roles", "user_agents", "enrollments", "demographics"),
+    *("ordering_chunks", "rendered_records", "sync_refusals", "sync_changes", "changes"),
+}
+
+
+def test_an_erased_person_leaves_no_trace_and_is_seen_nowhere(service: Service) -> None:
+    before = service.find()
+    # Each place had the person, so the search can fail.
+    assert {place for place, _ in before} >= PLACES
+    assert any(place.startswith("held/") for place, _ in before)
+    assert {value for _, value in before} == set(PLANTED)
+    assert all(status == 200 and is_shown for _, status, is_shown in service.ask())
+    service.roster("person", "erase", ID, "--yes", "--reason", "order 4711 of the court")
+    assert service.find() == set()
+    assert service.ask() == {(path, 404 if ID in path else 200, False) for path in (*service.headers, "/v1/students")}
+    # The next syncs bring the person again, changed and unchanged.
+    assert service.load() in ("done", "unchanged")
+    cell_of("users", ID, "phone", "555")(service.export)
+    assert service.load() in ("done", "unchanged")
+    assert service.find() == set()
+    assert not any(is_shown for _, _, is_shown in service.ask())
+    service.roster("person", "lift", ID, "--yes")
+    assert service.load() == "done"
+    assert {place for place, _ in service.find()} >= {"users", "user_roles", "enrollments", "user_agents"}
+
+
+def test_a_purged_person_leaves_no_trace(service: Service) -> None:
+    """After the days that the settings keep rejected rows and changes."""
+    service.roster("sync", "discard", "3")
+    both(*map(forget, ("users", "enrollments", "demographics")))(service.export)
+    assert service.load(change_days=30) == "done"
+    with service.engine.begin() as connection:
+        for table in ("users", "enrollments", "demographics"):
+            connection.execute(text(f"UPDATE {table} SET date_last_modified = date_last_modified - interval '8 days'"))
+        connection.execute(text("UPDATE sync_runs SET started_at = started_at - interval '31 days'"))
+        connection.execute(text("UPDATE orderings SET made_at = made_at - interval '2 days'"))
+    purge(service.engine, 7)
+    delete_rejections(service.engine, 30)
+    delete_changes(service.engine, 30)
+    delete_old_orderings(service.engine)
+    # The reason was typed by an operator, and names the person.
+    assert {place for place, _ in service.find()} == {"changes"}
