@@ -63,7 +63,7 @@ $(VENV)/openapi/.generators:
 	  playwright==1.65.2 axe-playwright-python==0.1.8 oneroster==0.0.17
 	@touch $@
 
-check-long: style types imports audit alone docs $(VENV)/openapi/.generators ## All of that at full length: every test and repetition, a million inputs to the parser, the whole access matrix, all requests of the OpenAPI documents, generated clients and one of others, the pages in Chromium, faults, nginx, the systemd units, the image
+check-long: style types imports audit alone docs $(VENV)/openapi/.generators ## All of that at full length: every test and repetition, a million inputs to the parser, the whole access matrix, all requests of the OpenAPI documents, generated clients and one of others, the pages in Chromium, faults, nginx, several machines, the systemd units, the image
 	@TESTS=all $(MAKE) test
 	@$(BIN)/python -W error -m tests.grammar.fuzz 1000000
 	@FAULT_ROUNDS=50 SERVER_FAULT_ROUNDS=10 $(BIN)/python -m pytest tests/faults

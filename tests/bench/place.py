@@ -188,6 +188,8 @@ def serve(settings: Settings, application: str, url: str) -> Iterator[Server]:
         "ROSTER_PORT": str(settings.port),
         URL_VARIABLE: url,
     }
+    own |= {"ROSTER_PUBLIC_URL": settings.public_url} if settings.public_url else {}
+    own |= {"ROSTER_READ_DATABASE_URL": settings.read_database_url} if settings.read_database_url else {}
     child = start(application, make_options(settings), cwd=PROJECT, env=foreign | own)
     try:
         wait(settings.port, child)

@@ -1,0 +1,65 @@
+"""The files of the recipe of several machines, without starting any."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from roster_service.settings import PREFIX, Settings
+from tests.deploy.machines import PORTS, RECIPE, SECRETS, SERVICES, VARIABLE
+from tests.deploy.proxy import CONFIGURATION
+
+EXAMPLE = dict(re.findall(r"^(\w+)=(.*)$", (RECIPE / "machines.env.example").read_text(), re.MULTILINE))
+WEB = ("web1", "web2")
+
+
+def fill(text: str) -> str:
+    """A text with the values of the example, each long enough for a secret."""
+    return VARIABLE.sub(lambda found: EXAMPLE[found[1]].replace("CHANGE-ME", "x" * 48), text)
+
+
+@pytest.mark.parametrize("name", [*WEB, "upgrade", "sync"])
+def test_every_setting_of_a_service_is_one(name: str) -> None:
+    given = {key: fill(text) for key, text in SERVICES[name]["environment"].items()}
+    assert all(key.startswith(PREFIX) for key in given)
+    settings = Settings.from_environ(given)
+    assert settings.public_url == "https://roster.example.org"
+    # A pooler passes on no session, which commands and the sync need.
+    assert ("pooler" in str(settings.database_url)) == (name in WEB)
+    assert settings.prepared_statements == (name not in WEB)
+
+
+def test_the_example_names_exactly_what_the_recipe_needs() -> None:
+    assert set(EXAMPLE) == set(VARIABLE.findall((RECIPE / "compose.yaml").read_text()))
+    assert set(SECRETS) == {name for name, value in EXAMPLE.items() if value == "CHANGE-ME"}
+
+
+def test_every_machine_is_a_service_and_every_mounted_file_is_there() -> None:
+    assert set(PORTS) < set(SERVICES)
+    for service in SERVICES.values():
+        for mount in service.get("volumes", ()):
+            source = mount.partition(":")[0]
+            assert not source.startswith(".") or (RECIPE / source).is_file(), source
+        for name in service.get("depends_on", ()):
+            assert name in SERVICES
+
+
+@pytest.mark.parametrize("path", sorted(RECIPE.glob("*.sh")), ids=lambda path: path.name)
+def test_the_shell_can_read_a_script(path: Path) -> None:
+    subprocess.run(["sh", "-n", str(path)], check=True)
+
+
+def test_nginx_gets_both_machines(tmp_path: Path) -> None:
+    nginx = tmp_path / "nginx"
+    nginx.write_text("#!/bin/sh\n")
+    nginx.chmod(0o755)
+    environment = {key: fill(text) for key, text in SERVICES["proxy"]["environment"].items()}
+    here = {"PATH": f"{tmp_path}:/usr/bin:/bin", "CONFIGURATION": str(CONFIGURATION), "RESULT": str(tmp_path / "made")}
+    subprocess.run(["sh", str(RECIPE / "proxy.sh")], env={**environment, **here}, check=True)
+    made = (tmp_path / "made").read_text()
+    assert re.search(r"upstream roster \{\s*server web1:8000; server web2:8000;\s*\}", made)
+    assert "127.0.0.1:8000" not in made
+    assert "user nginx;" in made
