@@ -10,6 +10,7 @@ from sqlalchemy import text
 
 from roster_service import __version__
 from roster_service.access.roster_state import advance_restored_state, format_instant
+from roster_service.cli.access_list import access
 from roster_service.cli.access_log import audit, usage
 from roster_service.cli.accounts import client, vendor
 from roster_service.cli.changes import changes
@@ -35,6 +36,7 @@ from roster_service.cli.people import person
 from roster_service.cli.server import run
 from roster_service.cli.setting_list import settings_list
 from roster_service.cli.sync import sync
+from roster_service.cli.vendor_view import record_show
 from roster_service.db.account_export import export_accounts
 from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
@@ -139,6 +141,8 @@ for group in (
     person,
     usage,
     audit,
+    access,
+    record_show,
     changes,
 ):
     main.add_command(group)

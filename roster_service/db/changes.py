@@ -52,6 +52,8 @@ class Verb(StrEnum):
     PERSON_SHOW = "person show"
     SYNC_APPROVE = "sync approve"
     SYNC_DISCARD = "sync discard"
+    # It changes nothing: an operator has looked at a record as a vendor gets it.
+    SHOW = "show"
     KEYS_ROTATE = "keys rotate"
     DB_RESTORED = "db restored"
     OPERATOR_ADD = "operator add"
@@ -82,6 +84,7 @@ _LEAST_ROLES: Mapping[Verb, OperatorRole] = {
     Verb.OPERATOR_REMOVE: OperatorRole.OWNER,
     Verb.OPERATOR_RESET: OperatorRole.OWNER,
     Verb.OPERATOR_SET_PASSWORD: OperatorRole.VIEWER,
+    Verb.SHOW: OperatorRole.VIEWER,
 }
 
 

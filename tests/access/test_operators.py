@@ -106,7 +106,7 @@ def test_every_verb_of_operators_needs_an_owner_but_the_own_password() -> None:
     assert needed.pop(Verb.OPERATOR_SET_PASSWORD) is OperatorRole.VIEWER
     assert set(needed.values()) == {OperatorRole.OWNER}
     others = [verb for verb in Verb if verb.least_role is OperatorRole.VIEWER]
-    assert others == [Verb.OPERATOR_SET_PASSWORD]
+    assert others == [Verb.SHOW, Verb.OPERATOR_SET_PASSWORD]
 
 
 LAST: list[Act] = [

@@ -82,6 +82,8 @@ def test_each_command_that_changes_something_leaves_one_row(
     change("vendor add", VENDOR, "--name", "Reading")
     change("vendor grant", VENDOR, "--district", "17-0042", "--flag", "contacts")
     change("vendor revoke", VENDOR, "--flag", "contacts")
+    change("client add", "--vendor", VENDOR, "--name", "other", "--scope", "roster.readonly")
+    change("show", "spr-student-1", "--as", VENDOR)
     change("vendor limits", VENDOR, "--per-second", "5")
     change("vendor set-password", VENDOR)
     change("vendor rotate-key", VENDOR)

@@ -1,0 +1,52 @@
+"""`roster access`: which vendors see which schools and people, and why."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, TextIO
+
+import click
+
+from roster_service.access.access_list import Access, list_access
+from roster_service.cli.console import as_json, csv_option, make_table, open_connection, show
+from roster_service.private_files import write_private_csv
+
+COLUMNS = tuple(field.name for field in dataclasses.fields(Access))
+
+
+@click.command()
+@click.option("--school", metavar="ID", help="Only this school: its sourcedId, identifier or unique name.")
+@click.option("--person", metavar="SOURCEDID", help="The roles by which vendors see this user.")
+@click.option("--vendor", metavar="EMAIL", help="Only this vendor.")
+@csv_option
+@as_json
+def access(school: str | None, person: str | None, vendor: str | None, csv_file: TextIO | None, as_json: bool) -> None:
+    """Show who sees what: for each vendor its schools, the grant that opens each, its scopes, keys and flags, and what
+    is withheld from it."""
+    with open_connection() as connection:
+        found = list_access(connection, vendor=vendor, school=school, person=person)
+    if csv_file is not None:
+        write_private_csv(csv_file, COLUMNS, (list(_to_cells(item).values()) for item in found))
+        return
+    show(found, as_json, lambda _: make_table([_to_row(item) for item in found], "no vendor sees it"))
+
+
+def _to_cells(item: Access) -> dict[str, Any]:
+    return {
+        name: " ".join(value) if isinstance(value, tuple) else value for name, value in dataclasses.asdict(item).items()
+    }
+
+
+def _to_row(item: Access) -> dict[str, str]:
+    cells = _to_cells(item)
+    return {
+        "vendor": item.vendor if item.enabled else f"{item.vendor} (disabled)",
+        "district": item.district or "-",
+        "school": f"{item.school} ({item.sourcedId})",
+        **({} if item.role is None else {"role": item.role}),
+        "grant": item.grant,
+        "scopes": cells["scopes"] or "no client",
+        "keys": str(item.keys),
+        "flags": cells["flags"] or "-",
+        "withheld": cells["withheld"] or "-",
+    }

@@ -1,0 +1,183 @@
+"""A record as a vendor gets it: an operator looks with the rights of the vendor's clients, and the look is recorded.
+
+The answer is made by the stages of a request after its token, with both layers of visibility. It counts no request, and
+leaves no row in the access log, because the vendor gets nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, select
+
+from roster_service.access.credentials.access_token import AccessToken
+from roster_service.access.vendors import Client, RegisteredClient, Vendor, find_client, find_vendor, list_clients
+from roster_service.cache.orderings import Orderings
+from roster_service.db.actors import Actor
+from roster_service.db.changes import Subject, Verb, recorded
+from roster_service.db.exclusions import IdHasher
+from roster_service.db.round_trip import RoundTrips
+from roster_service.db.tables import demographics, orgs, user_roles, users, visible_orgs
+from roster_service.db.vocabulary import GUARDIAN_ROLES
+from roster_service.errors import CommandError, Problem, RefusedRequestError
+from roster_service.query.params import Limits
+from roster_service.query.path_filters import everything
+from roster_service.reads.reader import Reader
+from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint
+from roster_service.rostering.operations import Address, Operation, show_record
+from roster_service.schemas.versions import VERSIONS, Version
+from roster_service.settings import Settings
+
+# The records of people, whom the change log names by a keyed hash.
+_OF_PEOPLE = (users, demographics)
+_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class VendorView:
+    """What a client gets for a record. `path`: that it asks for; `body`: the JSON of the answer, None if it is refused;
+    `refusal`: why, else None."""
+
+    client_id: str
+    client: str
+    version: str
+    path: str
+    body: Any
+    refusal: str | None
+
+
+def show_as(
+    connection: Connection,
+    serving: Engine,
+    actor: Actor,
+    sourced_id: str,
+    email: str,
+    version: str | None,
+    settings: Settings,
+) -> list[VendorView]:
+    """Shows a record as the clients of a vendor get it, in each version of their scopes; `version`: only in this one.
+    `serving`: logs in as the serving role.
+
+    Raises CommandError for an unknown vendor, a vendor without clients, and an id that no record has.
+    """
+    vendor = find_vendor(connection, email)
+    clients = [item for item in list_clients(connection) if item.vendor == vendor.email]
+    endpoints = _find_endpoints(connection, sourced_id)
+    if not clients:
+        raise CommandError(f"the vendor {vendor.email} has no client, and so gets nothing from the rostering interface")
+    is_person = any(table in _OF_PEOPLE for table, _ in endpoints)
+    name = IdHasher(settings.read_secret_key()).name_id(sourced_id) if is_person else sourced_id
+    kind = "person" if is_person else endpoints[0][1].resource.singular
+    with recorded(connection, actor, Verb.SHOW, Subject(kind, name, vendor=vendor.email), dict):
+        look = _Look(connection, serving, vendor, settings)
+        return [
+            view
+            for client in clients
+            for wanted in VERSIONS
+            if version in (None, wanted.prefix)
+            for _, endpoint in endpoints
+            for view in look.show(client, wanted, endpoint, sourced_id)
+        ]
+
+
+def _find_endpoints(connection: Connection, sourced_id: str) -> list[tuple[Any, Endpoint]]:
+    """The single-record endpoints whose resource has a record with this id, with the tables of the records."""
+    records = VERSIONS[0].records
+    found = [
+        (records[endpoint.resource].table, endpoint)
+        for endpoint in ENDPOINTS
+        if endpoint.cardinality is Cardinality.SINGLE and endpoint.path_filter is everything
+        if connection.scalar(
+            select(records[endpoint.resource].table.c.sourced_id).where(
+                records[endpoint.resource].table.c.sourced_id == sourced_id
+            )
+        )
+        is not None
+    ]
+    if not found:
+        raise CommandError(f"the roster has no record {sourced_id}")
+    return found
+
+
+@dataclass(frozen=True)
+class _Look:
+    """The look of an operator at the records of a vendor."""
+
+    connection: Connection
+    serving: Engine
+    vendor: Vendor
+    settings: Settings
+
+    def show(self, client: Client, version: Version, endpoint: Endpoint, sourced_id: str) -> Iterator[VendorView]:
+        """Yields the view of a client; nothing if it has no scope of the version."""
+        registered = find_client(self.connection, client.client_id)
+        held = () if registered is None else tuple(it for it in registered.scopes if it.version == version.prefix)
+        path = version.root + endpoint.path.replace("{sourcedId}", quote(sourced_id, safe=""))
+        shown = (client.client_id, client.name, version.prefix, path)
+        if registered is None:
+            if any(text.startswith(f"{version.prefix}/") for text in client.scopes):
+                which = "client" if self.vendor.enabled else "vendor"
+                yield VendorView(*shown, None, f"the {which} is disabled")
+        elif held:
+            token = _make_token(registered, held)
+            try:
+                yield VendorView(*shown, self._read(token, version, endpoint, path, sourced_id), None)
+            except RefusedRequestError as error:
+                hidden = error.problem is Problem.UNKNOWN_RECORD
+                yield VendorView(*shown, None, self._explain(token, endpoint, sourced_id) if hidden else str(error))
+
+    def _read(self, token: AccessToken, version: Version, endpoint: Endpoint, path: str, sourced_id: str) -> Any:
+        settings = self.settings
+        limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
+        operation = Operation(endpoint, version, limits, settings.v1p2_errors)
+        address = Address(settings.public_url or f"http://{settings.host_and_port}", path, "")
+        planned = operation.plan(token, token.admission, address, {"sourcedId": sourced_id})
+        round_trips = RoundTrips(self.serving)
+        try:
+            reader = Reader(round_trips, Orderings(self.serving, 0), settings.pull_minutes)
+            return json.loads(show_record(planned, reader.read_record(planned.authorized_request).text).body)
+        finally:
+            round_trips.close()
+
+    def _explain(self, token: AccessToken, endpoint: Endpoint, sourced_id: str) -> str:
+        """Why the client does not see a record that the roster has."""
+        if VERSIONS[0].records[endpoint.resource].table not in _OF_PEOPLE:
+            return "no grant of the vendor opens it"
+        roles = self.connection.execute(
+            select(user_roles.c.role, user_roles.c.org_id, orgs.c.name, visible_orgs.c.granted)
+            .select_from(user_roles)
+            .outerjoin(orgs, orgs.c.sourced_id == user_roles.c.org_id)
+            .outerjoin(
+                visible_orgs,
+                (visible_orgs.c.org_id == user_roles.c.org_id) & (visible_orgs.c.vendor_id == self.vendor.id),
+            )
+            .where(user_roles.c.user_id == sourced_id)
+            .order_by(user_roles.c.ordinal)
+        ).all()
+        if not roles:
+            return "the person has no role at any org"
+        if any(row.granted and (token.rights.guardians or row.role not in GUARDIAN_ROLES) for row in roles):
+            return "the path does not have it"
+        if any(row.granted for row in roles):
+            return "the person is a guardian, and the client lacks guardians.readonly"
+        places = sorted({f"{row.role} at {row.name or row.org_id}" for row in roles})
+        return f"no grant of the vendor opens an org of the person: {', '.join(places)}"
+
+
+def _make_token(client: RegisteredClient, scopes: Sequence[Any]) -> AccessToken:
+    """What a token of the client with these scopes says."""
+    return AccessToken(
+        client_id=client.client_id,
+        vendor_id=client.vendor_id,
+        grant_version=client.grant_version,
+        client_version=client.client_version,
+        visibility_key=client.visibility_key,
+        scopes=tuple(scopes),
+        key_id=None,
+        expires_at=time.time() + _SECONDS,
+    )

@@ -1,0 +1,161 @@
+"""`roster access` and `roster show`: who sees what, and why, as the interfaces answer."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, select
+
+from roster_service.access import vendors
+from roster_service.access.scopes import Scope, ScopeName
+from roster_service.app import create_app
+from roster_service.db import tables
+from roster_service.schemas.flags import PermissionFlag
+from roster_service.settings import Settings
+from sync_scripts.engine.load import load
+from tests.actors import TESTER
+from tests.cli.conftest import Roster
+from tests.conftest import close_app
+from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD
+
+Answer = Callable[..., Any]
+WIDE, NARROW, CLOSED = "wide@vendor.example", "narrow@vendor.example", "closed@vendor.example"
+SECRET_KEY = "a secret key of the tests, long enough to be one"
+FULL = (ScopeName.FULL, ScopeName.DEMOGRAPHICS, ScopeName.GUARDIANS)
+
+
+@pytest.fixture
+def clients(engine: Engine, tmp_path: Path) -> dict[str, tuple[str, str]]:
+    """A vendor of two districts with guardians, one of a school without, and a disabled one; their credentials."""
+    (tmp_path / "secret_key").write_text(SECRET_KEY)
+    load(engine, "springfield", EXPORTS / SPRINGFIELD)
+    load(engine, "shelbyville", EXPORTS / SHELBYVILLE)
+    made = {}
+    with engine.begin() as connection:
+        for email, scopes in ((WIDE, FULL), (NARROW, (ScopeName.CORE,)), (CLOSED, (ScopeName.FULL,))):
+            vendors.add_vendor(connection, TESTER, email, email)
+            held = [Scope("v1p2", name) for name in scopes]
+            client = vendors.add_client(connection, TESTER, email, "app", held)
+            made[email] = (client.client_id, client.client_secret)
+        vendors.grant(connection, TESTER, WIDE, "spr-district", (), [PermissionFlag.CONTACTS])
+        vendors.grant(connection, TESTER, WIDE, "shv-district", ())
+        vendors.grant(connection, TESTER, NARROW, "spr-district", ["spr-elementary"])
+        vendors.grant(connection, TESTER, CLOSED, "spr-district", ())
+        vendors.set_vendor_enabled(connection, TESTER, CLOSED, enabled=False)
+    return made
+
+
+@pytest.mark.usefixtures("clients")
+def test_schools_are_listed_with_what_opens_them_and_what_is_withheld(answer: Answer) -> None:
+    rows = answer("access", "--school", "spr-elementary")
+    assert [(row["vendor"], row["enabled"], row["grant"]) for row in rows] == [
+        (CLOSED, False, "district"),
+        (NARROW, True, "school"),
+        (WIDE, True, "district"),
+    ]
+    wide, narrow = rows[2], rows[1]
+    assert (wide["flags"], narrow["flags"], narrow["keys"]) == (["contacts"], [], 1)
+    assert wide["withheld"] == [
+        *("demographics", "enrollments", "guardians-metadata.readonly", "students-metadata.readonly"),
+        *("demographic-metadata.readonly", "orgs-metadata.readonly"),
+    ]
+    assert narrow["withheld"][:5] == [
+        *("demographics", "contacts", "enrollments", "roster.readonly", "roster-demographics.readonly"),
+    ]
+    assert {row["sourcedId"] for row in answer("access", "--vendor", NARROW)} == {"spr-elementary"}
+    assert len({row["district"] for row in answer("access", "--vendor", WIDE)}) == 2
+
+
+@pytest.mark.usefixtures("clients")
+@pytest.mark.parametrize(
+    ("person", "seen_by"),
+    [
+        pytest.param("spr-student-1", {CLOSED, NARROW, WIDE}, id="a pupil of the school"),
+        pytest.param("spr-student-3", {CLOSED, WIDE}, id="a pupil of another school"),
+        pytest.param("spr-guardian-1", {WIDE}, id="a guardian"),
+        pytest.param("shv-student-1", {WIDE}, id="a pupil of another district"),
+    ],
+)
+def test_a_person_is_listed_with_the_vendors_that_see_the_person(
+    answer: Answer, person: str, seen_by: set[str]
+) -> None:
+    assert {row["vendor"] for row in answer("access", "--person", person)} == seen_by
+
+
+@pytest.mark.usefixtures("clients")
+def test_the_list_is_csv_and_text_too(answer: Answer, roster: Roster) -> None:
+    rows = list(csv.DictReader(io.StringIO(roster("access", "--csv").stdout)))
+    assert [row["sourcedId"] for row in rows] == [row["sourcedId"] for row in answer("access")]
+    assert f"{CLOSED} (disabled)" in roster("access").stdout
+    assert "there is no person nobody" in roster("access", "--person", "nobody").stderr
+
+
+def test_a_record_is_shown_as_the_interface_answers(
+    answer: Answer, engine: Engine, database_url: str, clients: dict[str, tuple[str, str]]
+) -> None:
+    """Every record of the roster, for each vendor: the same JSON, or refused where the interface refuses."""
+    app = create_app(Settings(secret_key=SECRET_KEY), database_url)
+    asked = app.test_client()
+    with engine.connect() as connection:
+        columns = (tables.users, tables.classes, tables.enrollments, tables.orgs)
+        ids = [it for table in columns for it in connection.scalars(select(table.c.sourced_id))][::4]
+    outcomes = set()
+    for email, pair in ((WIDE, clients[WIDE]), (NARROW, clients[NARROW])):
+        token = asked.post("/oauth/token", data={"grant_type": "client_credentials"}, auth=pair).json
+        assert token is not None
+        for sourced_id in [*ids, "spr-student-1"]:
+            for view in answer("show", sourced_id, "--as", email):
+                headers = {"Authorization": f"Bearer {token['access_token']}"}
+                got = asked.get(view["path"], headers=headers, base_url="http://127.0.0.1:8000")
+                outcomes.add((got.status_code, view["body"] is None))
+                assert (view["body"] is None) == (view["refusal"] is not None)
+                if view["body"] is not None:
+                    assert view["body"] == got.json
+    close_app(app)
+    assert outcomes == {(200, False), (404, True), (403, True)}
+
+
+@pytest.mark.usefixtures("clients")
+@pytest.mark.parametrize(
+    ("email", "sourced_id", "why"),
+    [
+        pytest.param(NARROW, "spr-student-3", "opens an org of the person: student at ", id="another school"),
+        pytest.param(NARROW, "spr-guardian-1", "lacks guardians.readonly", id="a guardian"),
+        pytest.param(NARROW, "shv-north", "no grant of the vendor opens it", id="another org"),
+        pytest.param(CLOSED, "spr-student-1", "the vendor is disabled", id="a disabled vendor"),
+    ],
+)
+def test_a_refusal_says_why(answer: Answer, roster: Roster, email: str, sourced_id: str, why: str) -> None:
+    refusals = [view["refusal"] or "" for view in answer("show", sourced_id, "--as", email)]
+    assert any(why in refusal for refusal in refusals)
+    assert "not shown: " in roster("show", sourced_id, "--as", email).stdout
+
+
+@pytest.mark.usefixtures("clients")
+def test_a_look_is_recorded_without_the_id_of_a_person(answer: Answer, engine: Engine) -> None:
+    """And is no disclosure: the vendor got nothing."""
+    before = len(answer("changes"))
+    answer("show", "spr-student-1", "--as", WIDE, "--version", "v1p2", "--reason", "a parent asks")
+    answer("show", "spr-district", "--as", WIDE)
+    person, org = answer("changes")[before:]
+    assert (person["verb"], person["kind"], person["vendor"], person["reason"]) == (
+        "show",
+        "person",
+        WIDE,
+        "a parent asks",
+    )
+    assert "spr-student-1" not in str(person)
+    assert (org["kind"], org["subject"]) == ("org", "spr-district")
+    with engine.connect() as connection:
+        assert connection.execute(select(tables.audit)).all() == []
+
+
+@pytest.mark.usefixtures("clients")
+def test_an_unknown_record_or_version_has_nothing_to_show(answer: Answer, roster: Roster) -> None:
+    assert "the roster has no record nobody" in roster("show", "nobody", "--as", WIDE).stderr
+    assert answer("show", "spr-student-1", "--as", WIDE, "--version", "v1p1") == []
