@@ -94,8 +94,8 @@ def exclude_person(
         own = select(enrollments.c.sourced_id).where(enrollments.c.user_id == sourced_id)
         ids = (sourced_id, *connection.scalars(own))
         held: Sequence[str] = ()
+        feed_ids = connection.scalars(select(feeds.c.id)).all() if person is None else [person.feed_id]
         if kind is ExclusionKind.ERASED:
-            feed_ids = connection.scalars(select(feeds.c.id)).all() if person is None else [person.feed_id]
             # A rejected row of an enrollment does not say whose it is. The next run stores the rows of others again.
             delete_run_values(connection, feed_ids)
             named = changes.c.reason.regexp_match(naming, flags="i")
@@ -106,7 +106,7 @@ def exclude_person(
         store_exclusion(connection, hasher, kind, sourced_id)
         _delete_orderings(connection, ids)
         if records:
-            publish(connection, settings.rendition_megabytes, as_of=stamp, deletions_since=stamp)
+            publish(connection, feed_ids, settings.rendition_megabytes, as_of=stamp, deletions_since=stamp)
     return Removal(hasher.name_id(sourced_id), records, ids, tuple(held))
 
 

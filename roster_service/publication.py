@@ -6,7 +6,7 @@ Of the service, the sync imports this module, `db`, the settings and the errors,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Engine, select
@@ -18,29 +18,30 @@ from roster_service.db.engine import make_ordering_engine
 from roster_service.db.roles import Role, make_role_urls
 from roster_service.db.sync_lock import try_sync_lock
 from roster_service.db.tables import feeds
-from roster_service.db.visible_orgs import refresh_all_visible_orgs, refresh_renderer
+from roster_service.db.visible_orgs import refresh_renderer, refresh_vendors_of
 from roster_service.rostering.endpoints import list_listings
 from roster_service.settings import Settings
 
 LISTINGS = tuple(list_listings())
 
 
-def publish(connection: Connection, rendered_megabytes: int, **state: Any) -> int:
-    """Publishes the roster of this transaction as the next revision, and returns that revision: renders the changed
-    records, and updates the visible orgs of all vendors.
+def publish(connection: Connection, feed_ids: Collection[int], rendered_megabytes: int, **state: Any) -> int:
+    """Publishes the records of these feeds, as this transaction has changed them, as the next revision, and returns
+    that revision: renders the changed records, and updates the visible orgs and the state of the vendors that see the
+    feeds.
 
-    `rendered_megabytes`: the bound on the size of all renditions. `state`: columns of roster_state to set.
+    `rendered_megabytes`: the bound on the size of all renditions. `state`: `as_of`, `deletions_since` or both, of the
+    feeds and of the roster; what is not given stays.
 
-    Call it as the last step of the transaction, because changes of grants wait for the end of the transaction.
+    Call it as the last step of the transaction, because other announcements and changes of grants wait for its end.
     """
     views = list_resource_views(connection, LISTINGS)
-    feed_ids = _list_feeds(connection)
     if views:
         refresh_renderer(connection, feed_ids)
     refresh_renditions(connection, views, feed_ids, rendered_megabytes * 10**6, state.get("as_of"))
     # The row of the state stays locked until the transaction ends, so the records are rendered before.
-    revision = advance_state(connection, **state)
-    refresh_all_visible_orgs(connection)
+    revision = advance_state(connection, feed_ids, **state)
+    refresh_vendors_of(connection, feed_ids)
     return revision
 
 

@@ -70,12 +70,13 @@ def purge(
         cutoff = connection.execute(select(NOW - _make_interval(retention_days))).scalar_one()
         found = {TYPES[step.table.name]: _purge_table(connection, step, cutoff) for step in PURGE_ORDER}
         purged = {name: sum(by_feed.values()) for name, by_feed in found.items()}
-        for feed_id in sorted({feed_id for by_feed in found.values() for feed_id in by_feed}):
+        touched = sorted({feed_id for by_feed in found.values() for feed_id in by_feed})
+        for feed_id in touched:
             record_purge(connection, feed_id, {name: by[feed_id] for name, by in found.items() if feed_id in by})
         if any(purged.values()):
-            known = roster_state.c.deletions_since
-            since = func.greatest(known, literal(cutoff, Stamp), type_=Stamp)
-            publish(connection, rendered_megabytes, deletions_since=since)
+            since = func.greatest(roster_state.c.deletions_since, literal(cutoff, Stamp), type_=Stamp)
+            latest = connection.execute(select(since)).scalar_one()
+            publish(connection, touched, rendered_megabytes, deletions_since=latest)
     return purged
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -34,9 +34,9 @@ KEPT_STATES = 8
 
 @dataclass(frozen=True)
 class RosterState:
-    """The state of the roster: its revision, its newest `dateLastModified`, and the instant before which tombstones may
-    have been purged. `later_revision`: the present one, for a page of a pull that began before it: the page has the
-    records of the former revision as they are in the later one."""
+    """The state of the roster, as somebody sees it: its revision, its newest `dateLastModified`, and the instant before
+    which tombstones may have been purged. `later_revision`: the present one, for a page of a pull that began before it:
+    the page has the records of the former revision as they are in the later one."""
 
     revision: int
     as_of: datetime
@@ -45,21 +45,25 @@ class RosterState:
 
 
 def read_state(connection: Connection) -> RosterState:
-    """Reads the state of the roster. (A request gets it with the admission of its caller.)"""
+    """Reads the state of the whole roster. (A request gets the state that its caller sees.)"""
     state = tables.roster_state.c
     return RosterState(*connection.execute(select(state.revision, state.as_of, state.deletions_since)).one())
 
 
-def advance_state(connection: Connection, **columns: Any) -> int:
-    """Moves the roster on to its next revision, sets `columns` of roster_state, and returns the revision.
+def advance_state(connection: Connection, feed_ids: Collection[int], **columns: Any) -> int:
+    """Moves the roster and these feeds on to its next revision, sets `columns` of both, and returns the revision. The
+    state of the vendors that see the feeds is still the former one.
 
     If the last revision was published on another server, or before a failover, the roster may have lost revisions that
     clients have seen. Then the next one is none of those, as after `advance_restored_state`.
     """
     state = tables.roster_state.c
     step = case((state.server != _SERVER, _make_restore_step()), else_=1)
-    moved = update(tables.roster_state).values(revision=state.revision + step, server=_SERVER, **columns)
-    return int(connection.execute(moved.returning(state.revision)).scalar_one())
+    moved = update(tables.roster_state).values(revision=state.revision + step, server=_SERVER)
+    revision = int(connection.execute(moved.values(columns).returning(state.revision)).scalar_one())
+    own = update(tables.feeds).where(tables.feeds.c.id.in_(feed_ids))
+    connection.execute(own.values(revision=revision, **columns))
+    return revision
 
 
 def _make_restore_step() -> int:
@@ -87,7 +91,11 @@ def advance_restored_state(connection: Connection, actor: Actor) -> RosterState:
         return {"revision": connection.scalar(select(state.revision))}
 
     with recorded(connection, actor, Verb.DB_RESTORED, Subject("service", "database"), read_revision):
-        return RosterState(*connection.execute(found).one())
+        restored = RosterState(*connection.execute(found).one())
+        of_all = {"revision": restored.revision, "as_of": restored.as_of, "deletions_since": restored.deletions_since}
+        for table in (tables.feeds, tables.visible_feeds):
+            connection.execute(update(table).values(of_all))
+    return restored
 
 
 def format_instant(instant: datetime) -> str:

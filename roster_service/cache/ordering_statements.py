@@ -6,13 +6,26 @@ its reverse, including absent values and ties, so both directions share one orde
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Select, bindparam, cast, func, insert, select, true
-from sqlalchemy.dialects.postgresql import aggregate_order_by
-from sqlalchemy.types import BigInteger, Integer
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    bindparam,
+    cast,
+    func,
+    insert,
+    literal_column,
+    select,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
+from sqlalchemy.sql.dml import ReturningInsert, ReturningUpdate
+from sqlalchemy.types import BigInteger, Boolean, Integer
 
-from roster_service.db.tables import CText, CTexts, ordering_chunks, roster_state
+from roster_service.db.tables import WHOLE, CText, CTexts, ordering_chunks, orderings, visible_feeds
+from roster_service.db.visibility import VENDOR, name_visible_set
 from roster_service.query.plan import Plan
 from roster_service.query.request import make_ordering_shape
 from roster_service.query.statements import (
@@ -25,71 +38,119 @@ from roster_service.query.statements import (
 # Ids in one chunk. A page of the usual size reads one or two chunks.
 CHUNK_SIZE = 1000
 
-ORDERING_ID = bindparam("ordering_id", type_=BigInteger)
+QUERY = bindparam("query", type_=orderings.c.query.type)
+_CLAIMED_IDS = cast(bindparam("ordering_ids"), ARRAY(BigInteger))
+_CLAIMED_FEEDS = cast(bindparam("ordering_feeds"), ARRAY(Integer))
+BY_FEED = cast(bindparam("by_feed"), Boolean)
 # The casts are needed because PostgreSQL cannot infer the type of a sum of two parameters.
 LIMIT = cast(bindparam("page_limit"), BigInteger)
 OFFSET = cast(bindparam("page_offset"), BigInteger)
 
 
-def select_positions(plan: Plan, *, sees_districts: bool) -> Select[str, int]:
-    """Returns the SELECT of (id, position) for every record of the plan's ordering; positions count from 0.
+def select_parts() -> Select[int, str, int]:
+    """Returns the SELECT of (feed, visible set, present revision) for each ordering of which the caller's collection
+    consists: one for each feed that it sees if `by_feed` is bound as true, else one for WHOLE."""
+    seen = visible_feeds.alias()
+    return select(seen.c.feed_id, name_visible_set(seen.c).label("visible_set"), seen.c.revision).where(
+        seen.c.vendor_id == VENDOR, (seen.c.feed_id != WHOLE) == BY_FEED
+    )
 
+
+def select_positions(plan: Plan, by_feed: Collection[int] | None, *, sees_districts: bool) -> Select[str, int, int]:
+    """Returns the SELECT of (id, position, feed) for every record of the plan's orderings; positions count from 0.
+
+    `by_feed`: the feeds of which there is an ordering each; None: one ordering of all records, of the feed WHOLE.
     `sees_districts`: whether the caller sees whole districts.
     """
     shape = make_ordering_shape(plan)
-    position = func.row_number().over(order_by=make_sort_keys(shape)) - 1
-    return select_ids(
-        shape, choose_collection_condition(plan, sees_districts=sees_districts), make_filter_condition(plan)
-    ).add_columns(position)
+    conditions = [choose_collection_condition(plan, sees_districts=sees_districts), make_filter_condition(plan)]
+    if by_feed is None:
+        feed: ColumnElement[int] = literal_column(str(WHOLE), Integer)
+        window: dict[str, Any] = {}
+    else:
+        feed = shape.view.record.table.c.feed_id
+        conditions.append(feed.in_(by_feed))
+        window = {"partition_by": feed}
+    position = func.row_number().over(order_by=make_sort_keys(shape), **window) - 1
+    return select_ids(shape, *conditions).add_columns(position, feed.label("feed_id"))
 
 
-def make_ordering_statement(plan: Plan, *, sees_districts: bool) -> Select[*tuple[Any, ...]]:
-    """Returns the statement that stores the ids of the plan's ordering in chunks, in one pass.
+def make_ordering_statement(plan: Plan, by_feed: Collection[int] | None, *, sees_districts: bool) -> Select[Any]:
+    """Returns the statement that stores the ids of the plan's orderings in chunks, in one pass. `by_feed`,
+    `sees_districts`: as for `select_positions`.
 
-    The id of the ordering is bound as `ordering_id`. The statement gives one row: (number of ids, bytes of the chunks,
-    revision of the roster). `sees_districts`: whether the caller sees whole districts.
+    The ids of the orderings are bound as `ordering_ids`, and their feeds as `ordering_feeds`. The statement gives a row
+    for each: `id`, `total` (number of ids), `bytes` (of the chunks), and `is_present`: whether its revision is still
+    that of the feed, for this caller; NULL where the caller does not see the feed any more.
     """
-    found = select_positions(plan, sees_districts=sees_districts).subquery("found")
-    identifier, position = found.c
-    number = cast(func.div(position, CHUNK_SIZE), Integer)
-    chunks = select(
-        ORDERING_ID, number, func.array_agg(aggregate_order_by(identifier, position.asc()), type_=CTexts)
-    ).group_by(number)
+    found = select_positions(plan, by_feed, sees_districts=sees_districts).subquery("found")
+    identifier, at, of_feed = found.c
+    number = cast(func.div(at, CHUNK_SIZE), Integer)
+    claimed = func.unnest(_CLAIMED_IDS, _CLAIMED_FEEDS).table_valued("id", "feed_id").render_derived(name="claimed")
+    chunks = (
+        select(
+            cast(claimed.c.id, BigInteger),
+            number,
+            func.array_agg(aggregate_order_by(identifier, at.asc()), type_=CTexts),
+        )
+        .select_from(found.join(claimed, claimed.c.feed_id == of_feed))
+        .group_by(claimed.c.id, number)
+    )
     stored = (
         insert(ordering_chunks)
         .from_select(["ordering_id", "number", "ids"], chunks)
         .returning(
+            ordering_chunks.c.ordering_id,
             func.cardinality(ordering_chunks.c.ids).label("length"),
             func.pg_column_size(ordering_chunks.c.ids).label("bytes"),
         )
         .cte("stored")
     )
-    sums = select(func.coalesce(func.sum(stored.c.length), 0), func.coalesce(func.sum(stored.c.bytes), 0))
-    stored_sums = sums.subquery("sums")
-    total, size = stored_sums.c
-    return select(
-        cast(total, BigInteger).label("total"), cast(size, BigInteger).label("bytes"), roster_state.c.revision
-    ).select_from(stored_sums.join(roster_state, true()))
+    seen, claim = visible_feeds.alias(), orderings.alias()
+    is_seen = (seen.c.vendor_id == VENDOR) & (seen.c.feed_id == claimed.c.feed_id)
+    made = claimed.join(claim, claim.c.id == claimed.c.id).outerjoin(seen, is_seen)
+    return (
+        select(
+            claim.c.id,
+            cast(func.coalesce(func.sum(stored.c.length), 0), BigInteger).label("total"),
+            cast(func.coalesce(func.sum(stored.c.bytes), 0), BigInteger).label("bytes"),
+            (func.max(seen.c.revision) == claim.c.revision).label("is_present"),
+        )
+        .select_from(made.outerjoin(stored, stored.c.ordering_id == claim.c.id))
+        .group_by(claim.c.id, claim.c.revision)
+    )
 
 
-def select_page_ids(ordering: FromClause, *, descending: bool) -> ColumnElement[Any]:
+def select_changed(change: ReturningInsert[Any] | ReturningUpdate[Any]) -> Select[Any]:
+    """Returns the SELECT of the rows that the change returns. (SQLAlchemy would take the bound values of an INSERT or
+    UPDATE for columns, if they have the names of columns.)"""
+    changed = change.cte("changed")
+    return select(*changed.c)
+
+
+def select_page_ids(parts: FromClause, total: ColumnElement[int], *, descending: bool) -> ColumnElement[Any]:
     """Returns the array of the ids of the page that is bound as `page_limit` and `page_offset`, in ascending order.
 
-    `ordering`: one row with `id` and `total`, or no row. `descending`: whether the page counts from the end.
+    `parts`: rows with `id`, `start` (number of records before the ordering) and `total` of each ordering. `total`: of
+    all of them. `descending`: whether the page counts from the end.
     """
-    total = ordering.c.total
     first = func.least(OFFSET, total)
     last = first + func.least(LIMIT, total - first)
     begin, end = (total - last, total - first) if descending else (first, last)
+    # The bounds of the page inside an ordering, and inside a chunk of it.
+    part_begin = func.greatest(begin - parts.c.start, 0)
+    part_end = func.least(end - parts.c.start, parts.c.total)
     before = ordering_chunks.c.number * CHUNK_SIZE
-    part = ordering_chunks.c.ids[cast(func.greatest(begin - before, 0) + 1, Integer) : cast(end - before, Integer)]
+    shown = ordering_chunks.c.ids[
+        cast(func.greatest(part_begin - before, 0) + 1, Integer) : cast(part_end - before, Integer)
+    ]
     inside = ordering_chunks.c.number.between(
-        cast(func.div(begin, CHUNK_SIZE), Integer), cast(func.div(end - 1, CHUNK_SIZE), Integer)
+        cast(func.div(part_begin, CHUNK_SIZE), Integer), cast(func.div(part_end - 1, CHUNK_SIZE), Integer)
     )
     ids = (
-        select(func.unnest(part, type_=CText))
-        .select_from(ordering.join(ordering_chunks, (ordering_chunks.c.ordering_id == ordering.c.id) & inside))
-        .where(begin < end)
-        .order_by(ordering_chunks.c.number)
+        select(func.unnest(shown, type_=CText))
+        .select_from(parts.join(ordering_chunks, (ordering_chunks.c.ordering_id == parts.c.id) & inside))
+        .where(part_begin < part_end)
+        .order_by(parts.c.start, ordering_chunks.c.number)
     )
     return func.array(ids.scalar_subquery(), type_=CTexts)

@@ -2,7 +2,8 @@
 
 All workers, and all vendors with the same visible orgs, share an ordering. A page therefore costs the same at any
 offset, and its count costs nothing. Only a sync or a purge changes the roster, so an ordering is valid for its whole
-revision.
+revision. A whole collection has one for each feed, of the revision of that feed: after a sync of one feed, those of all
+others are still valid.
 """
 
 from __future__ import annotations
@@ -10,24 +11,26 @@ from __future__ import annotations
 import logging
 import threading
 from enum import Enum
+from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, func, select, update
+from sqlalchemy import BigInteger, ColumnElement, Connection, Engine, bindparam, delete, func, literal, select, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.access.roster_state import RosterState
-from roster_service.cache.ordering_statements import make_ordering_statement
-from roster_service.cache.pulls import make_pull_row
-from roster_service.db.tables import ordering_chunks, orderings, roster_state
-from roster_service.db.visibility import read_visible_set, select_whole_districts
+from roster_service.cache.ordering_statements import QUERY, make_ordering_statement, select_changed, select_parts
+from roster_service.cache.pulls import Pull, make_pull_row, prolong_pull
+from roster_service.db.tables import ordering_chunks, orderings
+from roster_service.db.visibility import VENDOR, select_whole_districts
 from roster_service.errors import make_slot_refusal
 from roster_service.query.request import AuthorizedRequest
 
 # How many orderings, and how many bytes of chunks, a worker adds before it evicts orderings beyond the bounds.
 UNCHECKED_ORDERINGS = 100
 UNCHECKED_BYTES = 2**20
-# The most orderings of all vendors together; one vendor may have half of them.
+# The most orderings of all vendors together, those of the feeds of one collection counted as one; one vendor may have
+# half of them.
 MAX_ORDERINGS = 10_000
 
 _log = logging.getLogger(__name__)
@@ -59,19 +62,21 @@ class Orderings:
         try:
             with self._engine.begin() as connection:
                 if _admit(connection, request):
-                    connection.execute(_make_row(request, total).on_conflict_do_nothing())
-                    self._evict_when_due(connection, 0)
+                    claim = _make_claim(total).on_conflict_do_nothing().returning(orderings.c.id)
+                    connection.execute(select_changed(claim), request.values)
+                    self._evict_when_due(connection, 1, 0)
         except SQLAlchemyError as error:
             _report(error)
 
     def make(self, request: AuthorizedRequest) -> Made:
-        """Makes the ordering of the request's collection, unless another worker has made it.
+        """Makes the orderings of the request's collection that are not stored yet.
 
         Raises ThrottledRequestError where the vendor has too many requests at the same time.
         """
         try:
             with self._engine.connect() as connection, connection.begin() as transaction:
-                # Of all workers that want this ordering now, one makes it. The others wait for the lock and find it.
+                # Of all workers that want these orderings now, one makes them. The others wait for the lock and find
+                # them.
                 lock = int.from_bytes(request.query_hash[:8], signed=True)
                 connection.execute(select(func.pg_advisory_xact_lock(lock)))
                 if _admit(connection, request) is None:
@@ -84,47 +89,56 @@ class Orderings:
             return Made.REFUSED
         return Made.STORED
 
-    def keep(self, request: AuthorizedRequest, state: RosterState, pull_minutes: int) -> bool:
-        """Begins or prolongs the pull of the request, whose page was read from the ordering of `state`.
+    def keep(self, request: AuthorizedRequest, state: RosterState, pull: Pull | None, pull_minutes: int) -> bool:
+        """Begins or prolongs the pull of the request, whose page was read from the orderings of `state`. `pull`: the
+        one that goes on; None: a new one.
 
-        Returns whether that ordering is still stored; True, with a line in the log, if the database refuses the write:
-        then a later page may be of a later revision. Raises ThrottledRequestError as `make`.
+        Returns whether these orderings are still stored; True, with a line in the log, if the database refuses the
+        write: then a later page may be of a later revision. Raises ThrottledRequestError as `make`.
         """
         try:
             with self._engine.begin() as connection:
                 admitted = _admit(connection, request)
                 if admitted is None:
                     raise make_slot_refusal()
+                row = make_pull_row(state, pull_minutes) if pull is None else prolong_pull(state, pull_minutes)
                 # Without an admission, no ordering is visible. The next request finds out that the token has ended.
-                row = make_pull_row(request, state, pull_minutes)
-                return not admitted or connection.scalar(row) is not None
+                return not admitted or connection.scalar(row, request.values) is not None
         except SQLAlchemyError as error:
             _report(error)
             return True
 
     def _make(self, connection: Connection, request: AuthorizedRequest) -> bool:
-        claim = _make_row(request, 0).on_conflict_do_update(
-            index_elements=[orderings.c.query, orderings.c.visible_set, orderings.c.revision],
+        claim = _make_claim(0)
+        again = claim.on_conflict_do_update(
+            index_elements=[orderings.c.query, orderings.c.feed_id, orderings.c.visible_set, orderings.c.revision],
             set_={"made_at": func.now()},
         )
-        found = connection.execute(claim.returning(orderings.c.id, orderings.c.revision, orderings.c.bytes)).one()
-        if found.bytes:
+        columns = (orderings.c.id, orderings.c.feed_id, orderings.c.bytes)
+        claimed = connection.execute(select_changed(again.returning(*columns)), request.values).all()
+        missing = [row for row in claimed if row.bytes is None]
+        if not missing:
             return True
         sees_districts = connection.scalar(select(select_whole_districts().exists()), request.values) or False
-        connection.execute(delete(ordering_chunks).where(ordering_chunks.c.ordering_id == found.id))
-        statement = make_ordering_statement(request.plan, sees_districts=sees_districts)
-        made = connection.execute(statement, {**request.values, "ordering_id": found.id}).one()
-        if made.revision != found.revision:
+        ids, feed_ids = [row.id for row in missing], [row.feed_id for row in missing]
+        connection.execute(delete(ordering_chunks).where(ordering_chunks.c.ordering_id.in_(ids)))
+        statement = make_ordering_statement(
+            request.plan, feed_ids if request.by_feed else None, sees_districts=sees_districts
+        )
+        bound = {**request.values, "ordering_ids": ids, "ordering_feeds": feed_ids}
+        made = connection.execute(statement, bound).all()
+        if not all(row.is_present for row in made):
             return False
-        values = {"total": made.total, "bytes": made.bytes}
-        connection.execute(update(orderings).where(orderings.c.id == found.id).values(values))
-        self._evict_when_due(connection, made.bytes)
+        rows = [{"made": row.id, "total": row.total, "bytes": row.bytes} for row in made]
+        connection.execute(update(orderings).where(orderings.c.id == bindparam("made")), rows)
+        self._evict_when_due(connection, len(made), sum(row.bytes for row in made))
         return True
 
-    def _evict_when_due(self, connection: Connection, size: int) -> None:
-        """Evicts orderings once enough were added since the last time. `size`: bytes of the new ordering."""
+    def _evict_when_due(self, connection: Connection, number: int, size: int) -> None:
+        """Evicts orderings once enough were added since the last time. `number`, `size`: of the new orderings, with the
+        size in bytes."""
         with self._lock:
-            self._unchecked_orderings += 1
+            self._unchecked_orderings += number
             self._unchecked_bytes += size
             if self._unchecked_orderings < UNCHECKED_ORDERINGS and self._unchecked_bytes < UNCHECKED_BYTES:
                 return
@@ -148,11 +162,19 @@ def _admit(connection: Connection, request: AuthorizedRequest) -> bool | None:
     return admitted
 
 
-def _make_row(request: AuthorizedRequest, total: int) -> postgresql.Insert:
-    """Returns the INSERT of an ordering whose ids are not stored yet. Without an admission it violates a constraint."""
-    revision = select(roster_state.c.revision).scalar_subquery()
-    row = {"query": request.query_hash, "visible_set": read_visible_set(), "revision": revision}
-    return insert(orderings).values(**row, vendor_id=request.vendor_id, total=total, bytes=0)
+def _make_claim(total: int) -> postgresql.Insert:
+    """Returns the INSERT of the rows of the caller's orderings, whose ids are not stored yet. Without an admission
+    there are none."""
+    part = select_parts().subquery("part")
+    values: dict[str, ColumnElement[Any]] = {
+        "query": QUERY,
+        "feed_id": part.c.feed_id,
+        "visible_set": part.c.visible_set,
+        "revision": part.c.revision,
+        "vendor_id": VENDOR,
+        "total": literal(total, BigInteger),
+    }
+    return insert(orderings).from_select(list(values), select(*values.values()))
 
 
 def _report(error: SQLAlchemyError) -> None:

@@ -1,11 +1,10 @@
 """Pulls: a consumer that reads a collection page by page reads all pages in the ordering of its first page.
 
 A client needs to know nothing of this. Its first page (`offset=0`) begins a pull, which is remembered for the client
-and the collection until some time after its last page; the URLs in `Link` name the revision besides, so that two pulls
-of one client do not mix. A later page then has the records that were in the collection at the first page, as they are
-now, whatever a sync has changed meanwhile. A pull whose ordering is lost, or whose records are no longer all there for
-the caller, is refused: the client has to begin again.
-"""
+and the collection, with the orderings that it reads, until some time after its last page; the URLs in `Link` name the
+revision besides, so that two pulls of one client do not mix. A later page then has the records that were in the
+collection at the first page, as they are now, whatever a sync has changed meanwhile. A pull whose ordering is lost, or
+whose records are no longer all there for the caller, is refused: the client has to begin again."""
 
 from __future__ import annotations
 
@@ -13,18 +12,39 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import CTE, BigInteger, ColumnElement, Interval, Text, bindparam, case, cast, func, literal, or_, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import (
+    CTE,
+    BigInteger,
+    ColumnElement,
+    CompoundSelect,
+    Integer,
+    Interval,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    cast,
+    column,
+    exists,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+    true,
+    union_all,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, array, insert
 
 from roster_service.access.roster_state import RosterState
-from roster_service.cache.ordering_statements import OFFSET
-from roster_service.db.tables import Stamp, orderings, pulls
-from roster_service.db.visibility import read_visible_set
+from roster_service.cache.ordering_statements import OFFSET, QUERY, select_changed, select_parts
+from roster_service.db.tables import WHOLE, Stamp, orderings, pulls, visible_feeds
+from roster_service.db.visibility import VENDOR, name_visible_set
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.request import AuthorizedRequest
 
 CALLER = bindparam("caller", type_=Text)
-QUERY = bindparam("query", type_=pulls.c.query.type)
 # The cast tells PostgreSQL the type of a NULL.
 REVISION = cast(bindparam("pull_revision"), BigInteger)
 # A pull is prolonged when this part of its time is over, so that not every page writes.
@@ -43,16 +63,37 @@ class Pull:
 def make_pull_cte() -> CTE:
     """Returns the CTE of the pull that a request belongs to: one row, or none. Without a revision in the request, it is
     the one that the caller began last."""
-    is_own = (pulls.c.caller == CALLER) & (pulls.c.query == QUERY) & (pulls.c.ends_at > func.now())
+    is_own = _is_own() & (pulls.c.ends_at > func.now())
     seconds_left = func.extract("epoch", pulls.c.ends_at - func.now())
-    columns = (pulls.c.revision, pulls.c.as_of, pulls.c.deletions_since, seconds_left.label("seconds_left"))
+    state = (pulls.c.revision, pulls.c.as_of, pulls.c.deletions_since, seconds_left.label("seconds_left"))
+    columns = (*state, pulls.c.feed_ids, pulls.c.feed_revisions)
     found = select(*columns).where(is_own, or_(REVISION.is_(None), pulls.c.revision == REVISION))
     return found.order_by(pulls.c.begun_at.desc()).limit(1).cte("pull")
 
 
-def choose_revision(state: CTE, pull: CTE) -> Any:
-    """Returns the expression of the revision whose ordering a page is read from. `state`: of the present roster."""
-    return case((OFFSET > 0, func.coalesce(pull.c.revision, state.c.revision)), else_=state.c.revision)
+def list_pull_columns(pull: CTE) -> tuple[Any, ...]:
+    """Returns the columns that `read_pull` takes."""
+    return (pull.c.revision, pull.c.as_of, pull.c.deletions_since, pull.c.seconds_left)
+
+
+def select_asked_parts(pull: CTE) -> CompoundSelect[Any]:
+    """Returns the SELECT of (feed, visible set, revision) of each ordering that the page is read from: those of the
+    pull that goes on, with what the caller sees now, else the present ones. The visible set is NULL where the caller
+    does not see the feed any more."""
+    goes_on = (OFFSET > 0) & exists(select(literal_column("1")).select_from(pull))
+    part = (
+        func.unnest(pull.c.feed_ids, pull.c.feed_revisions)
+        .table_valued(column("feed_id", Integer), column("revision", BigInteger))
+        .render_derived(name="part")
+    )
+    seen = visible_feeds.alias()
+    is_seen = (seen.c.vendor_id == VENDOR) & (seen.c.feed_id == part.c.feed_id)
+    of_pull = (
+        select(part.c.feed_id, name_visible_set(seen.c), part.c.revision)
+        .select_from(pull.join(part, true()).outerjoin(seen, is_seen))
+        .where(OFFSET > 0)
+    )
+    return union_all(select_parts().where(~goes_on), of_pull)
 
 
 def read_pull(columns: tuple[Any, ...], request: AuthorizedRequest, present: RosterState) -> Pull | None:
@@ -72,26 +113,51 @@ def refuse_ended(reason: str) -> RefusedRequestError:
     return RefusedRequestError(Problem.PULL_ENDED, f"this pull cannot go on: {reason}; begin again with the first page")
 
 
-def make_pull_row(request: AuthorizedRequest, state: RosterState, minutes: int) -> Any:
-    """Returns the statement that begins a pull of the ordering of `state`, or prolongs it. It gives no row if that
-    ordering is not stored for the caller any more."""
-    stored = (
-        (orderings.c.query == request.query_hash)
-        & (orderings.c.visible_set == read_visible_set())
-        & (orderings.c.revision == state.revision)
-        & (orderings.c.bytes > 0)
+def make_pull_row(state: RosterState, minutes: int) -> Select[Any]:
+    """Returns the statement that begins a pull of the orderings of `state`. It gives no row if the caller sees another
+    revision now, or if one of the orderings is not stored any more."""
+    part = select_parts().subquery("part")
+    is_part = and_(
+        orderings.c.query == QUERY,
+        orderings.c.feed_id == part.c.feed_id,
+        orderings.c.visible_set == part.c.visible_set,
+        orderings.c.revision == part.c.revision,
     )
+    stored = select(
+        func.coalesce(func.array_agg(part.c.feed_id), cast(array([]), ARRAY(Integer))).label("feed_ids"),
+        func.coalesce(func.array_agg(part.c.revision), cast(array([]), ARRAY(BigInteger))).label("feed_revisions"),
+        func.coalesce(func.bool_and(orderings.c.bytes.is_not(None)), true()).label("is_stored"),
+    ).select_from(part.outerjoin(orderings, is_part))
+    found, seen = stored.subquery("stored"), visible_feeds.alias()
+    is_present = and_(seen.c.vendor_id == VENDOR, seen.c.feed_id == WHOLE, seen.c.revision == state.revision)
     values: dict[str, ColumnElement[Any]] = {
-        "caller": literal(request.caller, Text),
-        "query": orderings.c.query,
-        "revision": orderings.c.revision,
+        "caller": CALLER,
+        "query": QUERY,
+        "revision": seen.c.revision,
         "as_of": literal(state.as_of, Stamp),
         "deletions_since": literal(state.deletions_since, Stamp),
+        "feed_ids": found.c.feed_ids,
+        "feed_revisions": found.c.feed_revisions,
         "begun_at": func.now(),
-        "ends_at": func.now() + literal(timedelta(minutes=minutes), Interval),
+        "ends_at": _make_end(minutes),
     }
-    row = insert(pulls).from_select(list(values), select(*values.values()).where(stored))
-    changed = {"ends_at": row.excluded.ends_at}
-    if not request.plan.offset:
-        changed["begun_at"] = row.excluded.begun_at
-    return row.on_conflict_do_update(index_elements=list(pulls.primary_key), set_=changed).returning(pulls.c.revision)
+    begun = select(*values.values()).select_from(seen.join(found, true())).where(is_present, found.c.is_stored)
+    row = insert(pulls).from_select(list(values), begun)
+    changed = {name: row.excluded[name] for name in ("feed_ids", "feed_revisions", "begun_at", "ends_at")}
+    begins = row.on_conflict_do_update(index_elements=list(pulls.primary_key), set_=changed)
+    return select_changed(begins.returning(pulls.c.revision))
+
+
+def prolong_pull(state: RosterState, minutes: int) -> Select[Any]:
+    """Returns the statement that prolongs the pull of the orderings of `state`. It gives no row if the pull has ended.
+    While it has not, its orderings are not evicted."""
+    own = update(pulls).where(_is_own(), pulls.c.revision == state.revision)
+    return select_changed(own.values(ends_at=_make_end(minutes)).returning(pulls.c.revision))
+
+
+def _is_own() -> ColumnElement[bool]:
+    return (pulls.c.caller == CALLER) & (pulls.c.query == QUERY)
+
+
+def _make_end(minutes: int) -> ColumnElement[Any]:
+    return func.now() + literal(timedelta(minutes=minutes), Interval)

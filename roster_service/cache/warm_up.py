@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, select
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.scopes import CONTENT_SCOPES, ScopeName, make_content_rights, read_scopes
 from roster_service.cache.orderings import Made, Orderings, evict_orderings
-from roster_service.db.tables import oauth_clients, vendors
+from roster_service.db.tables import WHOLE, oauth_clients, vendors, visible_feeds
 from roster_service.query.params import Params
 from roster_service.query.path_filters import PathFilter
 from roster_service.query.plan import ResourceView, make_plan, make_resource_view
@@ -102,9 +102,9 @@ def _list_allowed(version: str, names: frozenset[ScopeName], listings: Iterable[
 def _list_tokens(connection: Connection) -> list[tuple[AccessToken, str]]:
     """Returns (token, hash of its visible orgs) for each enabled client and version, with all its scopes."""
     found = (
-        select(oauth_clients, vendors.c.grant_version, vendors.c.visibility_key, vendors.c.visible_set)
-        .select_from(oauth_clients.join(vendors))
-        .where(oauth_clients.c.enabled, vendors.c.enabled)
+        select(oauth_clients, vendors.c.grant_version, vendors.c.visibility_key, visible_feeds.c.visible_set)
+        .select_from(oauth_clients.join(vendors).join(visible_feeds))
+        .where(oauth_clients.c.enabled, vendors.c.enabled, visible_feeds.c.feed_id == WHOLE)
         .order_by(oauth_clients.c.client_id)
     )
     tokens = []

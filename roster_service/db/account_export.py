@@ -35,7 +35,9 @@ EXPORTED = (
     *(operators, exclusions, last_uses, usage, audit, changes),
 )
 # What follows from the roster: the next sync sets it.
-_DERIVED = frozenset({feeds.c.last_digest, feeds.c.fingerprinted, vendors.c.visible_set})
+_DERIVED = frozenset(
+    {feeds.c.last_digest, feeds.c.fingerprinted, feeds.c.revision, feeds.c.as_of, feeds.c.deletions_since}
+)
 
 
 def export_accounts(connection: Connection) -> Iterator[str]:
@@ -50,7 +52,7 @@ def export_accounts(connection: Connection) -> Iterator[str]:
             cursor.copy_expert(f"COPY {name} ({columns}) TO STDOUT", rows)
         yield f"COPY {name} ({columns}) FROM stdin;\n{rows.getvalue()}\\.\n"
         yield from _continue_identity(table)
-    yield "COMMIT;\n"
+    yield "SELECT refresh_visible_orgs(id) FROM vendors;\nCOMMIT;\n"
 
 
 def _continue_identity(table: Table) -> Iterator[str]:

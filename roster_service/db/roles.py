@@ -36,7 +36,7 @@ class Role(Enum):
 
 
 # The tables that the serving role reads through row-level security.
-READABLE = (*tables.ROSTER_TABLES, *tables.PART_TABLES, rendered_records, tables.visible_orgs)
+READABLE = (*tables.ROSTER_TABLES, *tables.PART_TABLES, rendered_records, tables.visible_orgs, tables.visible_feeds)
 WRITABLE = (orderings, ordering_chunks, pulls)
 
 
@@ -48,8 +48,6 @@ _COUNTERS = (tables.rate_windows, tables.rate_hits)
 RIGHTS: Mapping[Role, tuple[str, ...]] = {
     Role.SERVING: (
         f"SELECT ON {_join_names(READABLE)}",
-        # The state of the roster is the same for all callers, and holds no personal data.
-        "SELECT (revision, as_of, deletions_since) ON roster_state",
         f"SELECT, INSERT, UPDATE, DELETE ON {_join_names(WRITABLE)}",
         "EXECUTE ON FUNCTION admit_client(text, numeric, numeric, numeric, uuid, text, boolean, integer), "
         "admit_key_holder(bytea, boolean), evict_orderings(bigint, bigint)",

@@ -40,6 +40,7 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    type_coerce,
 )
 
 from roster_service.db import tables
@@ -105,10 +106,17 @@ def _select_visible(condition: Callable[[Any], ColumnElement[bool]]) -> Select[s
     return select(visible.c.org_id).where(visible.c.vendor_id == VENDOR, condition(visible.c))
 
 
-def read_visible_set() -> ColumnElement[str]:
-    """Returns an expression for the hash of what the admitted caller sees: its visible orgs, and whether it sees
-    guardians. NULL if the transaction has admitted no caller."""
-    return func.nullif(func.current_setting("roster.visible_set", True), "", type_=CText)
+def read_admission() -> ColumnElement[str]:
+    """Returns an expression for the key with which the transaction has admitted its caller. NULL if it has admitted
+    none."""
+    return func.nullif(func.current_setting("roster.visibility_key", True), "", type_=CText)
+
+
+def name_visible_set(seen: Any) -> ColumnElement[str]:
+    """Returns an expression for what the admitted caller sees of a feed: its visible orgs, and whether it sees
+    guardians. `seen`: the columns of a row of `visible_feeds`."""
+    guardians = func.current_setting("roster.guardians", True) == "true"
+    return type_coerce(seen.visible_set + case((guardians, " with guardians"), else_=""), CText)
 
 
 # What `admit_client` sets where all slots of the vendor are taken.

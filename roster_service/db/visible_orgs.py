@@ -1,12 +1,12 @@
-"""Updates the table `visible_orgs`: after every change of grants, and in a sync that changes orgs."""
+"""Updates the tables `visible_orgs` and `visible_feeds`: after every change of grants, and in every sync."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, func, or_, select, text
 
-from roster_service.db.tables import vendors
+from roster_service.db.tables import orgs, vendor_grants, vendors, visible_orgs
 from roster_service.db.visibility import RENDERER
 
 # Rows of one feed never wait for a load of another feed.
@@ -35,7 +35,7 @@ def refresh_visible_orgs(connection: Connection, *vendor_ids: int) -> None:
     _analyze(connection)
 
 
-def refresh_renderer(connection: Connection, feed_ids: Iterable[int]) -> None:
+def refresh_renderer(connection: Connection, feed_ids: Collection[int]) -> None:
     """Updates the rows of vendor 0, with which records are rendered: they open every org of these feeds."""
     values = {"renderer": RENDERER, "feed_ids": list(feed_ids)}
     connection.execute(_FORGET_OF_RENDERER, values)
@@ -43,10 +43,18 @@ def refresh_renderer(connection: Connection, feed_ids: Iterable[int]) -> None:
     _analyze(connection)
 
 
-def refresh_all_visible_orgs(connection: Connection) -> None:
-    """Updates the rows of all vendors. Call it as the last step of a transaction, because changes of grants wait for
-    its end."""
-    refresh_visible_orgs(connection, *connection.scalars(select(vendors.c.id)))
+def refresh_vendors_of(connection: Connection, feed_ids: Collection[int]) -> None:
+    """Updates the rows of the vendors that see, or saw, an org of these feeds. Call it as the last step of a
+    transaction, because changes of grants wait for its end."""
+    saw = select(visible_orgs.c.vendor_id).where(visible_orgs.c.feed_id.in_(feed_ids))
+    opened = or_(
+        orgs.c.sourced_id == vendor_grants.c.school_id,
+        orgs.c.district_id == vendor_grants.c.district_id,
+        orgs.c.sourced_id == vendor_grants.c.district_id,
+    )
+    sees = select(vendor_grants.c.vendor_id).join(orgs, opened).where(orgs.c.feed_id.in_(feed_ids))
+    found = select(vendors.c.id).where(or_(vendors.c.id.in_(saw), vendors.c.id.in_(sees)))
+    refresh_visible_orgs(connection, *connection.scalars(found))
 
 
 def _analyze(connection: Connection) -> None:

@@ -53,7 +53,17 @@ class AuthorizedRequest:
             "query": self.query_hash,
             "caller": self.caller,
             "pull_revision": self.plan.revision,
+            "by_feed": self.by_feed,
         }
+
+    @property
+    def by_feed(self) -> bool:
+        """Whether the collection has an ordering for each feed: it is a whole one, in the order without a sort. Then
+        the records of a feed are together, so a sync of one feed leaves the order of all others. (A filter or a parent
+        leaves so few records of a feed that one ordering for all feeds costs less.)"""
+        plan = self.plan
+        is_whole = plan.filter is None and not plan.path_ids and not self.path_values
+        return is_whole and plan.shape.sort is None and plan.limit > 0
 
     @cached_property
     def query_hash(self) -> bytes:

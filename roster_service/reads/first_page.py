@@ -48,8 +48,9 @@ class FirstPageQuery:
     is_shared: bool
 
 
-def make_first_page_query(plan: Plan, *, sees_districts: bool) -> FirstPageQuery:
-    """Returns the query that finds a page of a plan. `sees_districts`: whether the caller sees whole districts.
+def make_first_page_query(plan: Plan, *, by_feed: bool, sees_districts: bool) -> FirstPageQuery:
+    """Returns the query that finds a page of a plan. `by_feed`: whether the records of a feed are together, as in
+    `AuthorizedRequest`; `sees_districts`: whether the caller sees whole districts.
 
     A query that neither path nor filter makes selective is not shared: PostgreSQL plans it with its values, because
     the number of records that are left depends on them.
@@ -57,8 +58,9 @@ def make_first_page_query(plan: Plan, *, sees_districts: bool) -> FirstPageQuery
     shape, driver = dataclasses.replace(plan.shape, fields=()), find_driver(plan)
     if driver is Driver.VISIBILITY or has_dotted_sort(shape) or _names_metadata_key(plan):
         admitted = choose_collection_condition(plan, sees_districts=sees_districts)
-        make = _select_page if plan.limit else _select_count
-        return FirstPageQuery(make(shape, admitted, make_filter_condition(plan)), {}, is_shared=False)
+        conditions = (admitted, make_filter_condition(plan))
+        found = _select_page(shape, *conditions, by_feed=by_feed) if plan.limit else _select_count(shape, *conditions)
+        return FirstPageQuery(found, {}, is_shared=False)
     if plan.filter is None:
         return FirstPageQuery(_select_unfiltered_page(shape, driver), {}, is_shared=True)
     filter_shape, values = bind_filter(plan)
@@ -108,16 +110,19 @@ def bind_filter(plan: Plan) -> tuple[FilterShape, Mapping[str, Any]]:
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def _select_unfiltered_page(shape: QueryShape, driver: Driver) -> CTE:
-    return _select_page(shape, make_collection_condition(shape, driver))
+    return _select_page(shape, make_collection_condition(shape, driver), by_feed=False)
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def _select_filtered_page(shape: QueryShape, driver: Driver, filter_shape: FilterShape) -> CTE:
-    return _select_page(shape, make_collection_condition(shape, driver), filter_shape.condition)
+    return _select_page(shape, make_collection_condition(shape, driver), filter_shape.condition, by_feed=False)
 
 
-def _select_page(shape: QueryShape, *conditions: ColumnElement[bool]) -> CTE:
-    named = [_strip_direction(key).label(f"key_{number}") for number, key in enumerate(make_sort_keys(shape))]
+def _select_page(shape: QueryShape, *conditions: ColumnElement[bool], by_feed: bool) -> CTE:
+    sorts = [_strip_direction(key) for key in make_sort_keys(shape)]
+    if by_feed:
+        sorts.insert(0, shape.view.record.table.c.feed_id)
+    named = [key.label(f"key_{number}") for number, key in enumerate(sorts)]
     matching = select(*named).where(*conditions).cte("matching")
     keys = list(matching.c)
     order = [key.desc() if shape.descending else key.asc() for key in keys]

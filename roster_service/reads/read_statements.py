@@ -1,7 +1,7 @@
 """The statements that read for an admitted caller: each gives the state of the roster together with the records.
 
-They run in the same round trip as the admission, so they always give at least one row. Its `visible_set` is NULL where
-the database refused the admission, and `NO_SLOT` where the vendor has no free slot: then the other columns mean
+They run in the same round trip as the admission, so they always give at least one row. The first column is
+NULL where the database refused the admission, and `NO_SLOT` where the vendor has no free slot: then the others mean
 nothing.
 """
 
@@ -11,13 +11,27 @@ import dataclasses
 import functools
 from typing import Any
 
-from sqlalchemy import CTE, ColumnElement, FromClause, Select, case, exists, func, select, true
+from sqlalchemy import (
+    CTE,
+    BigInteger,
+    ColumnElement,
+    FromClause,
+    Select,
+    and_,
+    case,
+    cast,
+    exists,
+    func,
+    or_,
+    select,
+    true,
+)
 
-from roster_service.cache.ordering_statements import select_page_ids
-from roster_service.cache.pulls import QUERY, choose_revision, make_pull_cte
+from roster_service.cache.ordering_statements import LIMIT, QUERY, select_page_ids
+from roster_service.cache.pulls import list_pull_columns, make_pull_cte, select_asked_parts
 from roster_service.cache.rendered_records import TextSource, select_rendered_text, select_texts
-from roster_service.db.tables import orderings, roster_state
-from roster_service.db.visibility import read_refusal, read_visible_set, select_whole_districts
+from roster_service.db.tables import WHOLE, orderings, visible_feeds
+from roster_service.db.visibility import VENDOR, name_visible_set, read_admission, read_refusal, select_whole_districts
 from roster_service.query.path_filters import everything
 from roster_service.query.plan import QueryShape
 from roster_service.query.statements import (
@@ -32,10 +46,13 @@ from roster_service.query.statements import (
 
 
 def _make_state_cte() -> CTE:
-    state = roster_state.c
-    admitted = func.coalesce(read_visible_set(), read_refusal())
-    columns = (admitted.label("visible_set"), state.revision, state.as_of, state.deletions_since)
-    return select(*columns).cte("state")
+    """One row: what the admitted caller sees, and the state of the roster for it."""
+    one = select(read_admission().label("admission")).subquery("one")
+    seen = visible_feeds.alias()
+    is_whole = (seen.c.vendor_id == VENDOR) & (seen.c.feed_id == WHOLE)
+    visible_set = func.coalesce(case((one.c.admission.is_not(None), name_visible_set(seen.c))), read_refusal())
+    columns = (visible_set.label("visible_set"), seen.c.revision, seen.c.as_of, seen.c.deletions_since)
+    return select(*columns).select_from(one.outerjoin(seen, is_whole)).cte("state")
 
 
 STATE_STATEMENT = select(*_make_state_cte().c)
@@ -45,35 +62,42 @@ STATE_STATEMENT = select(*_make_state_cte().c)
 def make_collection_state_statement() -> Select[*tuple[Any, ...]]:
     """Returns the statement that reads the state of the roster (4) and the pull that a request belongs to (4)."""
     state, pull = _make_state_cte(), make_pull_cte()
-    return select(*state.c, *pull.c).select_from(state.outerjoin(pull, true()))
+    return select(*state.c, *list_pull_columns(pull)).select_from(state.outerjoin(pull, true()))
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def make_ordered_page_statement(shape: QueryShape, source: TextSource) -> Select[*tuple[Any, ...]]:
-    """Returns the statement that reads a page from the ordering whose hash is bound as `query`.
+    """Returns the statement that reads a page from the orderings whose hash is bound as `query`.
 
-    Columns: the state (4), the pull (4), total, bytes, whether the caller sees whole districts, JSON text, number of
-    records in it. There is one row for each text, in the order of the page. `bytes` is 0 where only the count is
-    stored. `total` is NULL where nothing is stored; only then does the next column have a value. `shape`: without its
+    Columns: the state (4), the pull (4), total, whether the caller sees whole districts, JSON text, number of records
+    in it. There is one row for each text, in the order of the page. `total` is NULL where one of the orderings is not
+    stored (with a limit of 0: not even counted); only then does the next column have a value. `shape`: without its
     sort, which the statement does not depend on.
 
     The path filter decides the ordering, and not the texts: a page of a pull also has the records that a sync has taken
     out of the collection since.
     """
     state, pull = _make_state_cte(), make_pull_cte()
-    asked = state.outerjoin(pull, true())
-    is_own = (
-        (orderings.c.query == QUERY)
-        & (orderings.c.visible_set == state.c.visible_set)
-        & (orderings.c.revision == choose_revision(state, pull))
+    asked = select_asked_parts(pull).cte("asked")
+    is_asked = and_(
+        orderings.c.query == QUERY,
+        orderings.c.feed_id == asked.c.feed_id,
+        orderings.c.visible_set == asked.c.visible_set,
+        orderings.c.revision == asked.c.revision,
     )
-    found = select(orderings.c.id, orderings.c.total, orderings.c.bytes).select_from(asked.join(orderings, is_own))
-    ordering = found.cte("ordering")
-    ids = select_page_ids(ordering, descending=shape.descending)
-    sees_districts = case((ordering.c.id.is_(None), exists(select_whole_districts())))
-    head = (*state.c, *pull.c, ordering.c.total, ordering.c.bytes, sees_districts)
+    before = func.sum(orderings.c.total).over(order_by=asked.c.feed_id) - orderings.c.total
+    is_stored = or_(orderings.c.bytes.is_not(None), and_(LIMIT == 0, orderings.c.id.is_not(None)))
+    columns = (orderings.c.id, orderings.c.total, cast(before, BigInteger).label("start"), is_stored.label("is_stored"))
+    parts = select(*columns).select_from(asked.outerjoin(orderings, is_asked)).cte("parts")
+    sum_of_totals = cast(func.coalesce(func.sum(parts.c.total), 0), BigInteger)
+    is_whole = func.coalesce(func.bool_and(parts.c.is_stored), true())
+    collection = select(case((is_whole, sum_of_totals)).label("total")).select_from(parts).cte("collection")
+    total = select(collection.c.total).scalar_subquery()
+    ids = select_page_ids(parts, total, descending=shape.descending)
+    sees_districts = case((collection.c.total.is_(None), exists(select_whole_districts())))
+    head = (*state.c, *list_pull_columns(pull), collection.c.total, sees_districts)
     texts = select_texts(dataclasses.replace(shape, path_filter=everything), ids, source, backwards=shape.descending)
-    return _put_beside(head, asked.outerjoin(ordering, true()), texts)
+    return _put_beside(head, state.outerjoin(pull, true()).join(collection, true()), texts)
 
 
 def make_found_page_statement(shape: QueryShape, found: CTE, source: TextSource) -> Select[*tuple[Any, ...]]:

@@ -33,7 +33,6 @@ from roster_service.reads.read_statements import (
     make_shared_page_statement,
 )
 
-_STATE = Call(STATE_STATEMENT, {})
 # How often a page is read again because a sync has committed meanwhile, before it is read without an ordering.
 ATTEMPTS = 3
 
@@ -78,10 +77,13 @@ class CollectionState:
     def is_remembered(self, minutes: int) -> bool:
         """Whether the caller is remembered with the state that is shown, for long enough. `minutes`: the time for which
         a pull is remembered at first."""
+        pull = self.find_shown_pull()
+        return pull is not None and pull.seconds_left > minutes * 60 * (1 - 1 / PROLONGED_PART)
+
+    def find_shown_pull(self) -> Pull | None:
+        """Returns the pull of the state that is shown, if the caller is remembered with it."""
         pull = self.pull
-        if pull is None or pull.state.revision != self.shown.revision:
-            return False
-        return pull.seconds_left > minutes * 60 * (1 - 1 / PROLONGED_PART)
+        return None if pull is None or pull.state.revision != self.shown.revision else pull
 
 
 class Reader:
@@ -93,17 +95,17 @@ class Reader:
         self._orderings = orderings
         self.pull_minutes = pull_minutes
 
-    def admit(self, admission: Call) -> RosterState:
-        """Admits the caller and returns the state of the roster.
+    def admit(self, admission: Call, vendor_id: int) -> RosterState:
+        """Admits the caller and returns the state of the roster, as the caller sees it.
 
         Raises RefusedRequestError (BAD_TOKEN) where the database does not admit the caller, and ThrottledRequestError
         where the vendor has too many requests at the same time.
         """
-        return self.read_admitted(admission).state
+        return self.read_admitted(admission, vendor_id).state
 
-    def read_admitted(self, admission: Call) -> Admitted:
+    def read_admitted(self, admission: Call, vendor_id: int) -> Admitted:
         """Admits the caller. Raises as `admit`."""
-        (row,) = self._round_trips.fetch_last(admission, _STATE)
+        (row,) = self._round_trips.fetch_last(admission, Call(STATE_STATEMENT, {"vendor_id": vendor_id}))
         return Admitted(_read_state(row), row[0])
 
     def read_record(self, request: AuthorizedRequest) -> ReadRecord:
@@ -172,7 +174,9 @@ class Reader:
         is_last = plan.offset + page.records >= page.total
         if plan.limit == 0 or is_last or state.is_remembered(self.pull_minutes):
             return True
-        return self._orderings.keep(request, state.shown, self.pull_minutes)
+        # A first page begins a new pull, also where the caller is remembered with the same state.
+        pull = state.find_shown_pull() if plan.offset else None
+        return self._orderings.keep(request, state.shown, pull, self.pull_minutes)
 
     def _read_ordered(self, request: AuthorizedRequest) -> _StoredCollection:
         """Reads the page from its ordering. Raises RefusedRequestError (PULL_ENDED) where that is not stored any more,
@@ -182,18 +186,16 @@ class Reader:
             statement = make_ordered_page_statement(_remove_sort(plan.shape), source)
             rows = self._fetch(request, Call(statement, request.values))
             state = self._read_collection_state(request, rows[0])
-            total, size, sees_districts = rows[0][8:11]
+            total, sees_districts = rows[0][8:10]
             if total is None:
                 if state.shown.later_revision is not None:
                     raise refuse_ended("what you may see has changed, or its first page was too long ago")
                 return _StoredCollection(state, None, sees_districts)
             expected = _count_expected(plan, total)
-            page = _join(rows, 11, total)
+            page = _join(rows, 10, total)
             if page.records == expected:
                 TEXTS.labels(source.name).inc()
                 return _StoredCollection(state, page, sees_districts=False)
-            if not size:
-                break
         if state.shown.later_revision is not None:
             raise refuse_ended("records of this page were deleted, or you may not see them any more")
         return _StoredCollection(state, None, sees_districts=False)
@@ -206,7 +208,7 @@ class Reader:
     def _find_page(self, request: AuthorizedRequest, *, sees_districts: bool) -> ReadPage:
         """Reads the page without an ordering."""
         plan = request.plan
-        first = make_first_page_query(plan, sees_districts=sees_districts)
+        first = make_first_page_query(plan, by_feed=request.by_feed, sees_districts=sees_districts)
         values = {**request.values, **first.values}
         for source in list_text_sources(plan.shape):
             if first.is_shared:

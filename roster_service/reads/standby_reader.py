@@ -42,7 +42,7 @@ class StandbyReader(Reader):
     def _read_record_there(self, request: AuthorizedRequest) -> ReadRecord | None:
         if self._standby.is_away:
             return None
-        admitted = self.read_admitted(request.admission)
+        admitted = self.read_admitted(request.admission, request.vendor_id)
         found = self._standby.read(lambda: self._on_standby.read_record(request))
         if found is None or (found.state, found.visible_set) != (admitted.state, admitted.visible_set):
             return None

@@ -94,7 +94,7 @@ def _refuse_token_first(services: Services, token: AccessToken) -> Iterator[None
     try:
         yield
     except RefusedRequestError:
-        services.reader.admit(token.admission)
+        services.reader.admit(token.admission, token.vendor_id)
         raise
 
 
@@ -123,7 +123,7 @@ def _read_state(services: Services, planned: PlannedRequest) -> RosterState | No
     """Returns the state of the roster from which the records would be read; None for a first page whose pull is not
     remembered: reading the page begins it."""
     if not planned.operation.is_collection:
-        return services.reader.admit(planned.token.admission)
+        return services.reader.admit(planned.token.admission, planned.token.vendor_id)
     state = services.reader.read_collection_state(planned.authorized_request)
     is_begun = planned.plan.offset > 0 or state.is_remembered(services.reader.pull_minutes)
     return state.shown if is_begun else None

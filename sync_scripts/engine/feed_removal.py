@@ -124,4 +124,6 @@ def _write(
         if settings.change_days:
             record_changes(connection, number, differences, NOTHING)
         write_differences(connection, differences, NOTHING, feed_id, stamp)
-    return dataclasses.replace(report, stamp=stamp, revision=publish(connection, settings.rendition_megabytes, **state))
+    return dataclasses.replace(
+        report, stamp=stamp, revision=publish(connection, [feed_id], settings.rendition_megabytes, **state)
+    )

@@ -272,7 +272,7 @@ def _run_steps(
     with watch.step("analyze") as follow:
         _analyze(connection, follow(_list_written([it for it in differences if _needs_analyze(it)], form)))
     return dataclasses.replace(
-        report, stamp=stamp, revision=publish(connection, options.settings.rendition_megabytes, as_of=stamp)
+        report, stamp=stamp, revision=publish(connection, [feed_id], options.settings.rendition_megabytes, as_of=stamp)
     ), digest
 
 

@@ -20,7 +20,7 @@ from tests.postgres.databases import administer, copy_database, drop_databases
 def advance(engine: Engine) -> int:
     """Publishes a revision."""
     with engine.begin() as connection:
-        return advance_state(connection)
+        return advance_state(connection, [])
 
 
 def is_recovering(engine: Engine) -> bool:

@@ -121,6 +121,9 @@ def plain_page(connection: Connection, question: Question, limit: int, offset: i
     """The ids of a page."""
     way = "DESC" if question.descending else "ASC"
     keys = [*([question.shape.sorts[question.sort]] if question.sort else []), "t.sourced_id"]
+    if question.sort is None and question.filter is None and "{" not in question.path:
+        # The records of a feed are together in a whole collection.
+        keys.insert(0, "t.feed_id")
     order = ", ".join(f"{key} {way}" for key in keys)
     page = text(f"SELECT t.sourced_id {_where(question)} ORDER BY {order} LIMIT :limit OFFSET :offset")
     return list(connection.scalars(page, {**_values(question), "limit": limit, "offset": offset}))

@@ -16,9 +16,11 @@ from sqlalchemy.exc import DBAPIError
 
 from roster_service.access import vendors
 from roster_service.access.credentials.access_token import AccessToken
+from roster_service.access.roster_state import advance_state
 from roster_service.cache.orderings import Orderings, evict_orderings
 from roster_service.db import tables
 from roster_service.db.tables import ordering_chunks, orderings, pulls
+from roster_service.db.visible_orgs import refresh_vendors_of
 from roster_service.errors import Problem, RefusedRequestError
 from tests.actors import TESTER
 from tests.extent import examples
@@ -252,18 +254,19 @@ def list_schools(connection: Connection, district: str) -> list[str]:
 @pytest.mark.parametrize(
     ("one", "other", "rows"),
     [
-        pytest.param("both districts", "both districts", 1, id="the-same-grants"),
+        pytest.param("both districts", "both districts", 2, id="the-same-grants"),
         pytest.param("a school of a whole district", "a whole district", 1, id="other-grants-of-the-same-orgs"),
-        pytest.param("a whole district", "both districts", 2, id="more"),
+        pytest.param("a whole district", "both districts", 2, id="one-feed-of-two"),
         pytest.param("a school", "another school", 2, id="others"),
         pytest.param("a school", "a whole district", 2, id="a-part"),
         pytest.param("every school", "a whole district", 2, id="all-schools-but-not-the-district"),
-        pytest.param("nothing", "a school", 2, id="nothing"),
+        pytest.param("nothing", "a school", 1, id="nothing"),
     ],
 )
 def test_vendors_who_see_the_same_orgs_and_no_others_share_an_ordering(
     questioner: Questioner, orgs: Orgs, one: str, other: str, rows: int
 ) -> None:
+    """`rows`: of both vendors together; each feed that one of them sees has an ordering of its own."""
     with questioner.owner.begin() as connection:
         schools = list_schools(connection, orgs[0][0])
         grants = {
@@ -286,11 +289,12 @@ def test_vendors_who_see_the_same_orgs_and_no_others_share_an_ordering(
 
 def test_an_ordering_is_open_to_nobody_who_sees_other_orgs(questioner: Questioner, orgs: Orgs, of_all: Ask) -> None:
     """Row-level security by itself, for the role that serves: neither to read, nor to add to, nor to remove."""
+    question = of_all("/users", sort="phone")
     for offset in (0, 30):
-        questioner.ask(of_all("/users"), 30, offset)
+        questioner.ask(question, 30, offset)
     with questioner.owner.begin() as connection:
         other = add_vendor(connection, "other", orgs[0][:1])
-    own = questioner.find_token(of_all("/users"))
+    own = questioner.find_token(question)
 
     def count_open(connection: Connection) -> list[int]:
         found = [select(func.count()).select_from(table) for table in (orderings, ordering_chunks)]
@@ -354,10 +358,14 @@ def test_what_was_lost_is_read_all_the_same(questioner: Questioner, of_all: Ask,
 
 
 def change_roster(connection: Connection) -> None:
-    """As a sync does: a user goes, and the revision advances."""
-    first = select(func.min(tables.users.c.sourced_id)).scalar_subquery()
-    connection.execute(delete(tables.users).where(tables.users.c.sourced_id == first))
-    connection.execute(update(tables.roster_state).values(revision=tables.roster_state.c.revision + 1))
+    """As a sync of the first feed does: a user goes, and the revision of the feed advances."""
+    users = tables.users.c
+    feed_id = connection.scalars(select(tables.feeds.c.id).order_by(tables.feeds.c.id)).first()
+    assert feed_id is not None
+    first = select(func.min(users.sourced_id)).where(users.feed_id == feed_id).scalar_subquery()
+    connection.execute(delete(tables.users).where(users.sourced_id == first))
+    advance_state(connection, [feed_id])
+    refresh_vendors_of(connection, [feed_id])
 
 
 def end_pulls(connection: Connection) -> None:
@@ -385,7 +393,7 @@ def test_an_ordering_is_of_one_roster(questioner: Questioner, of_all: Ask) -> No
     assert (ids_of(found.page), found.page.total) == read_plainly(questioner, question, 30, 30)
     assert found.page.total == total - 1
     with questioner.owner.connect() as connection:
-        assert connection.scalars(select(orderings.c.revision)).all() == [found.state.revision]
+        assert connection.scalar(select(func.max(orderings.c.revision))) == found.state.revision
 
 
 def test_orderings_of_older_rosters_are_neither_read_nor_kept(
@@ -399,10 +407,11 @@ def test_orderings_of_older_rosters_are_neither_read_nor_kept(
             change_roster(other)
     with writing.begin() as connection:
         evict_orderings(connection, 10**9)
-        assert connection.scalar(select(func.count()).select_from(orderings)) == 2, "a pull reads each of them"
+        assert connection.scalar(select(func.count()).select_from(orderings)) == 3, "a pull reads each of them"
         end_pulls(connection)
         evict_orderings(connection, 10**9)
-    assert [questioner.count_rows(table) for table in (orderings, ordering_chunks, pulls)] == [0, 0, 0]
+    counts = [questioner.count_rows(table) for table in (orderings, ordering_chunks, pulls)]
+    assert counts == [1, 1, 0], "that of the other feed is still of the present revision"
 
 
 def test_a_worker_has_older_rosters_removed_by_itself(questioner: Questioner, writing: Engine, of_all: Ask) -> None:
@@ -413,21 +422,50 @@ def test_a_worker_has_older_rosters_removed_by_itself(questioner: Questioner, wr
         change_roster(other)
         end_pulls(other)
     questioner.ask(of_all("/classes"), 0, 0, worker=1)
-    assert questioner.count_rows(ordering_chunks) == 0
-    assert questioner.count_rows(orderings) == 1
+    assert questioner.count_rows(ordering_chunks) == 1, "that of the other feed"
+    assert questioner.count_rows(orderings) == 2
+
+
+def test_a_sync_of_one_feed_leaves_the_ordering_of_another(questioner: Questioner, orgs: Orgs, of_all: Ask) -> None:
+    """Of a caller who sees both, only the one of the changed feed is made again; a caller who sees the other one alone
+    notices nothing."""
+    both = of_all("/users")
+    second = Question(path="/users", districts=tuple(orgs[0][1:]), schools=(), school="")
+    before = [questioner.workers[0].read_page(questioner.request(question, 30, 0)) for question in (both, second)]
+    with questioner.owner.begin() as connection:
+        feed_of_second = connection.scalar(select(tables.orgs.c.feed_id).where(tables.orgs.c.sourced_id == orgs[0][1]))
+        known = connection.execute(select(orderings.c.id, orderings.c.feed_id)).all()
+        others = [feed_id for feed_id in connection.scalars(select(tables.feeds.c.id)) if feed_id != feed_of_second]
+        advance_state(connection, others)
+        refresh_vendors_of(connection, others)
+    with statements(questioner.ordering) as written:
+        after = [questioner.workers[0].read_page(questioner.request(question, 30, 0)) for question in (both, second)]
+    assert sum("INSERT INTO ordering_chunks" in statement for statement in written) == 1
+    assert after[0].state.revision > before[0].state.revision
+    assert after[1].state == before[1].state
+    with questioner.owner.connect() as connection:
+        kept = connection.execute(select(orderings.c.id, orderings.c.feed_id)).all()
+    assert {row for row in known if row.feed_id == feed_of_second} <= set(kept)
+    assert len(kept) == len(known) + 1
+    assert [ids_of(page.page) for page in after] == [ids_of(page.page) for page in before]
 
 
 def keep(connection: Connection, names: dict[str, tuple[int, int]]) -> None:
     """Orderings by name: (the vendor whose request made it, its bytes), the newest last."""
-    revision = select(tables.roster_state.c.revision).scalar_subquery()
+    seen = tables.visible_feeds
+    present = connection.execute(select(seen.c.feed_id, seen.c.visible_set, seen.c.revision)).first()
+    if present is None:
+        add_vendor(connection, "keeps", [])
+        return keep(connection, names)
     connection.execute(delete(orderings))
     connection.execute(delete(ordering_chunks))
     for number, (name, (vendor_id, size)) in enumerate(names.items()):
         made_at = func.to_timestamp(number)
-        row = {"query": name.encode(), "visible_set": "x", "revision": revision, "total": 1, "bytes": size}
+        row = {"query": name.encode(), **present._mapping, "total": 1, "bytes": size}
         added = insert(orderings).values(**row, vendor_id=vendor_id, made_at=made_at).returning(orderings.c.id)
         ordering_id = connection.execute(added).scalar_one()
         connection.execute(insert(ordering_chunks).values(ordering_id=ordering_id, number=0, ids=[name]))
+    return None
 
 
 MADE = {"a1": (1, 10), "b1": (2, 30), "a2": (1, 10), "a3": (1, 10), "a4": (1, 10), "a5": (1, 10)}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, event, given, note, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine, func, select, update
+from sqlalchemy import Engine, and_, func, select, update
 
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.roster_state import RosterState, read_state
@@ -144,8 +144,8 @@ class Consumers:
 
     def read_visible_set(self) -> str:
         """The hash of what the vendor may see."""
-        known = tables.vendors.c
-        own = known.id == self.questioner.find_token(EVERY_USER).vendor_id
+        known = tables.visible_feeds.c
+        own = and_(known.vendor_id == self.questioner.find_token(EVERY_USER).vendor_id, known.feed_id == tables.WHOLE)
         with self.engine.connect() as connection:
             return str(connection.scalar(select(known.visible_set).where(own)))
 

@@ -34,7 +34,7 @@ from tests.sync.conftest import empty_roster
 from tests.sync.roster_model import Export
 from tests.sync.small_exports import FEEDS, exports, write_export
 
-from .conftest import SECRET_KEY, Questioner, add_vendor, list_scopes
+from .conftest import SECRET_KEY, Questioner, add_vendor, list_feed_ids, list_scopes
 
 SEQUENCES = examples(2, 4, 30)
 RECORDS = [record for version in VERSIONS for record in version.records.values() if has_rendered_records(record.table)]
@@ -155,7 +155,7 @@ def load_next(engine: Engine, load_run: LoadRun, folder: Path) -> None:
             shown = func.jsonb_build_object("of", table.c.sourced_id)
             without = update(table).where(table.c.metadata.is_(None))
             connection.execute(without.values(metadata=shown, date_last_modified=stamp))
-        publish(connection, MEGABYTES, as_of=stamp)
+        publish(connection, list_feed_ids(connection), MEGABYTES, as_of=stamp)
     if load_run.purges:
         purge(engine, 0, MEGABYTES)
 

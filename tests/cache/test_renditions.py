@@ -41,7 +41,7 @@ from tests.renditions import MUCH, every_view, render_all
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD
 from tests.sync.export_changes import Bend, both, cell_of, column, with_row, without_rows
 
-from .conftest import SECRET_KEY, Questioner, add_vendor, ids_of, list_scopes, make_request
+from .conftest import SECRET_KEY, Questioner, add_vendor, ids_of, list_feed_ids, list_scopes, make_request
 from .plain_pages import Question, plain_page
 
 FEEDS = {"spr": SPRINGFIELD, "shv": SHELBYVILLE}
@@ -300,7 +300,7 @@ def change(connection: Connection, table: Table, sourced_id: str, **values: Any)
     stamp = connection.execute(select(later)).scalar_one()
     changed = update(table).where(table.c.sourced_id == sourced_id)
     assert connection.execute(changed.values(**values, date_last_modified=stamp)).rowcount == 1
-    publish(connection, MEGABYTES, as_of=stamp)
+    publish(connection, list_feed_ids(connection), MEGABYTES, as_of=stamp)
 
 
 def list_versions(connection: Connection) -> dict[tuple[int, str], str]:
@@ -384,14 +384,14 @@ def test_renditions_of_another_history_are_rendered_anew(roster: Engine, spoil: 
     with roster.begin() as connection:
         connection.execute(update(rendered_records).values(body="of another roster"))
         connection.execute(spoil)
-        publish(connection, MEGABYTES)
+        publish(connection, list_feed_ids(connection), MEGABYTES)
     assert_renditions_are_right(roster)
 
 
 def test_what_a_dump_left_out_is_rendered_by_the_next_sync(roster: Engine) -> None:
     with roster.begin() as connection:
         connection.execute(text("TRUNCATE renditions, rendered_records"))
-        publish(connection, MEGABYTES)
+        publish(connection, list_feed_ids(connection), MEGABYTES)
     assert_renditions_are_right(roster)
 
 
@@ -407,7 +407,7 @@ def narrow(roster: Engine) -> Engine:
     with roster.begin() as connection:
         connection.execute(delete(tables.oauth_clients))
         vendors.add_client(connection, TESTER, "everything@vendors.example", "core", [CORE])
-        publish(connection, MEGABYTES)
+        publish(connection, list_feed_ids(connection), MEGABYTES)
     assert len(assert_renditions_are_right(roster)) == 3
     return roster
 
@@ -432,7 +432,7 @@ def test_while_a_sync_is_under_way_nothing_is_rendered_for_a_client(narrow: Engi
         assert not render_for_clients(connection, Settings())
         assert list_versions(connection) == before
     with narrow.begin() as connection:
-        publish(connection, MEGABYTES)
+        publish(connection, list_feed_ids(connection), MEGABYTES)
     assert len(assert_renditions_are_right(narrow)) > 4
 
 
@@ -440,7 +440,7 @@ def test_while_a_sync_is_under_way_nothing_is_rendered_for_a_client(narrow: Engi
 def test_what_nobody_can_ask_for_any_more_goes_with_the_next_sync(narrow: Engine, table: Table) -> None:
     with narrow.begin() as connection:
         connection.execute(update(table).values(enabled=False))
-        publish(connection, MEGABYTES)
+        publish(connection, list_feed_ids(connection), MEGABYTES)
         assert list_versions(connection) == {}
         assert list_renditions(connection) == []
 
@@ -449,7 +449,7 @@ def test_a_scope_that_nobody_has_any_more_goes_with_the_next_sync(roster: Engine
     assert len(assert_renditions_are_right(roster)) == len(every_view())
     with roster.begin() as connection:
         connection.execute(update(tables.oauth_clients).values(scopes=["v1p1/roster-core.readonly"]))
-        publish(connection, MEGABYTES)
+        publish(connection, list_feed_ids(connection), MEGABYTES)
     found = assert_renditions_are_right(roster)
     assert len(found) == 3
     with roster.connect() as connection:
@@ -499,7 +499,7 @@ def test_what_does_not_fit_beside_other_feeds_is_not_kept_until_there_is_room(ro
 
 def test_no_megabytes_are_no_renditions(roster: Engine) -> None:
     with roster.begin() as connection:
-        publish(connection, 0)
+        publish(connection, list_feed_ids(connection), 0)
         assert list_renditions(connection) == []
         assert list_versions(connection) == {}
         assert render_for_clients(connection, Settings(rendition_megabytes=0))

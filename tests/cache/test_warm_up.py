@@ -94,7 +94,7 @@ def test_the_time_is_bounded(questioner: Questioner, writing: Engine, district: 
 def test_orderings_of_older_rosters_go_first(questioner: Questioner, writing: Engine) -> None:
     """Also where there is nobody to make new ones for."""
     with writing.begin() as connection:
-        old = {"query": b"old", "visible_set": "x", "revision": 0, "vendor_id": 1, "total": 1, "bytes": 1}
+        old = {"query": b"old", "feed_id": 0, "visible_set": "x", "revision": 0, "vendor_id": 1, "total": 1, "bytes": 1}
         ordering_id = connection.execute(insert(orderings).values(old).returning(orderings.c.id)).scalar_one()
         connection.execute(insert(ordering_chunks).values(ordering_id=ordering_id, number=0, ids=["x"]))
     warm_up(questioner)

@@ -30,7 +30,9 @@ from .client import VERSIONS, RosterClient
 from .document import Document
 
 EXPORTS = Path(__file__).parent.parent / "exports"
-FEEDS = {"springfield": "springfield-1.1", "shelbyville": "shelbyville-1.2"}
+# In the order of loading, which is also that of the ids: the records of a feed are together in a whole collection, and
+# so the order of a collection is the order by sourcedId.
+FEEDS = {"shelbyville": "shelbyville-1.2", "springfield": "springfield-1.1"}
 SECRET_KEY = "a secret key of the tests, long enough to be one"
 
 # Every test comes from one address.

@@ -106,7 +106,7 @@ def test_a_change_of_the_roster_changes_revision_and_tag(make_served: Callable[.
     with own.engine.begin() as connection:
         connection.execute(text("UPDATE orgs SET name = 'New Name' WHERE sourced_id = 'spr-high'"))
         connection.execute(
-            text("UPDATE roster_state SET revision = revision + 1, as_of = '2026-12-01T01:02:03.004+02:00'")
+            text("UPDATE visible_feeds SET revision = revision + 1, as_of = '2026-12-01T01:02:03.004+02:00'")
         )
     new = own.client.call("v1p1", "/orgs", headers={"If-None-Match": old.headers["ETag"]})
     assert new.status == 200

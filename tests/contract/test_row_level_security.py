@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import re
 import uuid
@@ -120,7 +119,8 @@ def test_without_both_layers_everything_is_shown(
     unlocked = make_served(served.url)
     token = served.client.token("v1p2", SCOPES, "nobody")
     with query_filter_open():
-        shown = {path: int(ask(unlocked, "v1p2", token, path, "")[1] or 0) for path in WHOLE}
+        # Sorted, because a collection without a sort is put together from the feeds that the vendor sees.
+        shown = {path: int(ask(unlocked, "v1p2", token, path, "sort=sourcedId")[1] or 0) for path in WHOLE}
     with served.engine.connect() as connection:
         everything = {
             path: connection.scalar(select(func.count()).select_from(TABLES[path]))
@@ -286,13 +286,11 @@ def test_a_raw_session_cannot_make_up_what_the_policies_trust(served: Served) ->
             )
         ).all()
         key_id = connection.scalar(text("SELECT key_id FROM signing_keys LIMIT 1"))
-        orgs = " ".join(connection.scalars(text("SELECT sourced_id FROM orgs")))
     assert known
     engine = make_engine(make_role_url(served.url, name, None))
     made_up = str(uuid.uuid4())
     settings = {
         "roster.visibility_key": (made_up, str(uuid.UUID(int=0))),
-        "roster.visible_set": (hashlib.sha256(orgs.encode()).hexdigest(), "", "%"),
         "roster.guardians": ("true",),
         "row_security": ("off",),
     }

@@ -199,7 +199,7 @@ def test_an_ordering_reads_the_rows_of_its_table(
     params = Params(limit=1, offset=1, filter=wanted, sort=None, descending=False, fields=None)
     plan = make_plan(params, listing.record, token.rights, listing.path_filter, {})
     request = AuthorizedRequest(plan, token.vendor_id, token.client_id, token.admission, {})
-    statement = select_positions(plan, sees_districts=vendor == "district")
+    statement = select_positions(plan, None, sees_districts=vendor == "district")
     with observed.app.extensions["roster_engine"].connect() as connection:
         connection.execute(token.admission.statement, token.admission.values)
         every = connection.scalar(select(func.count()).select_from(listing.record.table))

@@ -29,9 +29,6 @@ BEGIN
         END IF;
     END IF;
     PERFORM set_config('roster.visibility_key', coalesce(admitted.visibility_key::text, ''), true),
-        set_config('roster.visible_set', coalesce(
-            admitted.visible_set || CASE WHEN guardians THEN ' with guardians' ELSE '' END, ''
-        ), true),
         set_config('roster.guardians', (guardians AND admitted.id IS NOT NULL)::text, true),
         set_config('roster.refusal', CASE WHEN has_slot THEN '' ELSE 'no slot' END, true);
     RETURN CASE WHEN has_slot THEN is_valid END;
@@ -53,11 +50,6 @@ BEGIN
     SELECT asking.prefix INTO known_prefix FROM api_keys asking WHERE asking.key_hash = hash;
     is_open := coalesce(admitted.enabled, false);
     PERFORM set_config('roster.visibility_key', CASE WHEN is_open THEN admitted.visibility_key::text ELSE '' END, true),
-        set_config('roster.visible_set', CASE
-            WHEN NOT is_open THEN ''
-            WHEN guardians THEN admitted.visible_set || ' with guardians'
-            ELSE admitted.visible_set
-        END, true),
         set_config('roster.guardians', (guardians AND is_open)::text, true);
     RETURN QUERY SELECT admitted.id, known_prefix, admitted.enabled, admitted.grant_version,
         ARRAY(
@@ -73,7 +65,7 @@ BEGIN
             SELECT known.key_id FROM signing_keys known WHERE known.retired_at IS NULL OR known.retired_at > now()
         ),
         state.revision, state.as_of, state.deletions_since
-    FROM roster_state state WHERE admitted.id IS NOT NULL;
+    FROM visible_feeds state WHERE state.vendor_id = admitted.id AND state.feed_id = 0;
 END
 $$;
 
@@ -102,23 +94,31 @@ BEGIN
         RETURN;
     END IF;
     DELETE FROM pulls pull WHERE pull.ends_at <= now();
-    WITH valid AS (
-        -- With the number and the bytes of the newer orderings of the same vendor.
-        SELECT made.id, made.made_at, made.bytes,
-            row_number() OVER own - 1 AS own_newer, sum(made.bytes) OVER own - made.bytes AS own_bytes
+    WITH together AS (
+        SELECT made.vendor_id, made.made_at, max(made.id) AS id, array_agg(made.id) AS ids,
+            coalesce(sum(made.bytes), 0) AS bytes
         FROM orderings made
-        WHERE made.revision >= (SELECT state.revision FROM roster_state state)
-            OR (made.query, made.revision) IN (SELECT pull.query, pull.revision FROM pulls pull)
+        WHERE (made.feed_id, made.revision, split_part(made.visible_set, ' ', 1)) IN (
+                SELECT seen.feed_id, seen.revision, seen.visible_set FROM visible_feeds seen
+            ) OR (made.query, made.feed_id, made.revision) IN (
+                SELECT pull.query, part.feed_id, part.revision
+                FROM pulls pull CROSS JOIN unnest(pull.feed_ids, pull.feed_revisions) AS part (feed_id, revision)
+            )
+        GROUP BY made.vendor_id, made.query, made.made_at
+    ), valid AS (
+        -- With the number and the bytes of the newer ones of the same vendor.
+        SELECT made.*, row_number() OVER own - 1 AS own_newer, sum(made.bytes) OVER own - made.bytes AS own_bytes
+        FROM together made
         WINDOW own AS (PARTITION BY made.vendor_id ORDER BY made.made_at DESC, made.id DESC)
     ), ranked AS (
-        -- The bounds are filled with the newest ordering of each vendor, then with the next one of each, and so on.
-        SELECT ranking.id, ranking.own_newer, ranking.own_bytes,
+        -- The bounds are filled with the newest ones of each vendor, then with the next ones of each, and so on.
+        SELECT ranking.ids, ranking.own_newer, ranking.own_bytes,
             row_number() OVER (ORDER BY ranking.own_newer, ranking.made_at DESC, ranking.id DESC) AS place,
             sum(ranking.bytes) OVER (ORDER BY ranking.own_bytes, ranking.made_at DESC, ranking.id DESC) - ranking.bytes
                 AS bytes
         FROM valid ranking
     ), kept AS (
-        SELECT chosen.id FROM ranked chosen
+        SELECT unnest(chosen.ids) AS id FROM ranked chosen
         WHERE chosen.own_newer = 0 OR (
             chosen.own_bytes < most_bytes / 2 AND chosen.own_newer < most_orderings / 2
             AND chosen.bytes < most_bytes AND chosen.place <= most_orderings
@@ -194,16 +194,51 @@ BEGIN
         key = excluded.key
     WHERE (known.feed_id, known.granted, known.whole_district, known.key)
         IS DISTINCT FROM (excluded.feed_id, excluded.granted, excluded.whole_district, excluded.key);
-    -- Salted, because the hash opens the orderings of these orgs: nobody can compute it from known ids.
-    UPDATE vendors SET visible_set = seen.hash
-    FROM (
-        SELECT encode(sha256(convert_to(jsonb_build_array(
-            state.salt, jsonb_agg(jsonb_build_array(known.org_id, known.granted) ORDER BY known.org_id)
-        )::text, 'UTF8')), 'hex') AS hash
-        FROM roster_state state LEFT JOIN visible_orgs known ON known.vendor_id = vendor
-        GROUP BY state.salt
-    ) seen
-    WHERE vendors.id = vendor AND vendors.visible_set <> seen.hash;
+    IF is_renderer THEN
+        RETURN;
+    END IF;
+    -- The hashes are salted, because they open orderings: nobody can compute them from known ids.
+    WITH orgs_seen AS (
+        SELECT known.feed_id, jsonb_agg(jsonb_build_array(known.org_id, known.granted) ORDER BY known.org_id) AS listed
+        FROM visible_orgs known WHERE known.vendor_id = vendor GROUP BY known.feed_id
+    ), parts AS (
+        SELECT part.feed_id, part.listed, feed.revision, feed.as_of, feed.deletions_since
+        FROM orgs_seen part JOIN feeds feed ON feed.id = part.feed_id
+    ), whole AS (
+        SELECT 0 AS feed_id, jsonb_agg(jsonb_build_array(parts.feed_id, parts.listed) ORDER BY parts.feed_id) AS listed,
+            max(parts.revision) AS revision, max(parts.as_of) AS as_of, max(parts.deletions_since) AS deletions_since
+        FROM parts
+    ), wanted AS (
+        SELECT part.*, encode(sha256(convert_to(
+            jsonb_build_array(state.salt, part.feed_id, part.listed)::text, 'UTF8'
+        )), 'hex') AS visible_set
+        FROM (SELECT * FROM parts UNION ALL SELECT feed_id, listed, revision, as_of, deletions_since FROM whole) part
+        CROSS JOIN roster_state state
+    ), gone AS (
+        DELETE FROM visible_feeds known
+        WHERE known.vendor_id = vendor AND NOT EXISTS (SELECT FROM wanted WHERE wanted.feed_id = known.feed_id)
+    )
+    INSERT INTO visible_feeds AS known
+        (vendor_id, feed_id, key, visible_set, revision, as_of, deletions_since)
+    SELECT vendor, wanted.feed_id, current_key, wanted.visible_set,
+        -- The row of the whole has the state of the roster, as soon as the vendor sees other orgs than before: then
+        -- those of its feeds would not tell its consumers of the change.
+        CASE WHEN moved THEN state.revision ELSE greatest(former.revision, wanted.revision) END,
+        CASE WHEN moved THEN state.as_of ELSE greatest(former.as_of, wanted.as_of) END,
+        CASE WHEN moved THEN state.deletions_since ELSE greatest(former.deletions_since, wanted.deletions_since) END
+    FROM wanted CROSS JOIN roster_state state
+    LEFT JOIN visible_feeds former
+        ON former.vendor_id = vendor AND former.feed_id = wanted.feed_id AND wanted.feed_id = 0
+    CROSS JOIN LATERAL (
+        SELECT wanted.feed_id = 0 AND former.visible_set IS DISTINCT FROM wanted.visible_set AS moved
+    ) change
+    ON CONFLICT (vendor_id, feed_id) DO UPDATE
+    SET key = excluded.key, visible_set = excluded.visible_set, revision = excluded.revision, as_of = excluded.as_of,
+        deletions_since = excluded.deletions_since
+    WHERE (known.key, known.visible_set, known.revision, known.as_of, known.deletions_since)
+        IS DISTINCT FROM (
+            excluded.key, excluded.visible_set, excluded.revision, excluded.as_of, excluded.deletions_since
+        );
 END
 $$;
 
@@ -424,6 +459,9 @@ CREATE TABLE public.feeds (
     state text DEFAULT 'added'::text NOT NULL COLLATE pg_catalog."C",
     strict boolean DEFAULT false NOT NULL,
     words text COLLATE pg_catalog."C",
+    revision bigint DEFAULT 0 NOT NULL,
+    as_of timestamp(3) with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
+    deletions_since timestamp(3) with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
     CONSTRAINT ck_feeds_state CHECK ((state = ANY (ARRAY['tried'::text, 'added'::text, 'removed'::text])))
 );
 
@@ -500,8 +538,9 @@ CREATE TABLE public.orderings (
     revision bigint NOT NULL,
     vendor_id integer NOT NULL,
     total bigint NOT NULL,
-    bytes bigint NOT NULL,
-    made_at timestamp with time zone DEFAULT now() NOT NULL
+    bytes bigint,
+    made_at timestamp with time zone DEFAULT now() NOT NULL,
+    feed_id integer NOT NULL
 );
 
 ALTER TABLE public.orderings ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
@@ -535,7 +574,9 @@ CREATE TABLE public.pulls (
     as_of timestamp(3) with time zone NOT NULL,
     deletions_since timestamp(3) with time zone NOT NULL,
     begun_at timestamp with time zone NOT NULL,
-    ends_at timestamp with time zone NOT NULL
+    ends_at timestamp with time zone NOT NULL,
+    feed_ids integer[] NOT NULL,
+    feed_revisions bigint[] NOT NULL
 );
 
 CREATE UNLOGGED TABLE public.rate_hits (
@@ -735,7 +776,6 @@ CREATE TABLE public.vendors (
     enabled boolean DEFAULT true NOT NULL,
     grant_version integer DEFAULT 1 NOT NULL,
     visibility_key uuid DEFAULT gen_random_uuid() NOT NULL,
-    visible_set text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
     created_at timestamp(3) with time zone DEFAULT now() NOT NULL,
     password_hash text COLLATE pg_catalog."C",
     flags text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
@@ -754,6 +794,16 @@ ALTER TABLE public.vendors ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY 
     NO MINVALUE
     NO MAXVALUE
     CACHE 1
+);
+
+CREATE TABLE public.visible_feeds (
+    vendor_id integer NOT NULL,
+    feed_id integer NOT NULL,
+    key uuid NOT NULL,
+    visible_set text NOT NULL COLLATE pg_catalog."C",
+    revision bigint NOT NULL,
+    as_of timestamp(3) with time zone NOT NULL,
+    deletions_since timestamp(3) with time zone NOT NULL
 );
 
 CREATE TABLE public.visible_orgs (
@@ -837,6 +887,9 @@ ALTER TABLE ONLY public.vendor_grants
 ALTER TABLE ONLY public.vendors
     ADD CONSTRAINT pk_vendors PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.visible_feeds
+    ADD CONSTRAINT pk_visible_feeds PRIMARY KEY (vendor_id, feed_id);
+
 ALTER TABLE ONLY public.visible_orgs
     ADD CONSTRAINT pk_visible_orgs PRIMARY KEY (vendor_id, org_id);
 
@@ -847,7 +900,7 @@ ALTER TABLE ONLY public.operators
     ADD CONSTRAINT uq_operators_email UNIQUE (email);
 
 ALTER TABLE ONLY public.orderings
-    ADD CONSTRAINT uq_orderings_query_visible_set_revision UNIQUE (query, visible_set, revision);
+    ADD CONSTRAINT uq_orderings_query_feed_id_visible_set_revision UNIQUE (query, feed_id, visible_set, revision);
 
 ALTER TABLE ONLY public.vendor_grants
     ADD CONSTRAINT uq_vendor_grants_vendor_id_district_id_school_id UNIQUE NULLS NOT DISTINCT (vendor_id, district_id, school_id);
@@ -870,6 +923,8 @@ CREATE INDEX ix_rendered_records_feed_id_rendition_id ON public.rendered_records
 CREATE INDEX ix_sync_changes_run_id ON public.sync_changes USING btree (run_id);
 
 CREATE INDEX ix_sync_runs_feed_id ON public.sync_runs USING btree (feed_id);
+
+CREATE INDEX ix_visible_feeds_key_visible_set ON public.visible_feeds USING btree (key, visible_set);
 
 CREATE INDEX ix_visible_orgs_key_feed_id ON public.visible_orgs USING btree (key, feed_id);
 
@@ -894,6 +949,9 @@ ALTER TABLE ONLY public.sync_runs
 
 ALTER TABLE ONLY public.vendor_grants
     ADD CONSTRAINT fk_vendor_grants_vendor_id FOREIGN KEY (vendor_id) REFERENCES public.vendors(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.visible_feeds
+    ADD CONSTRAINT fk_visible_feeds_vendor_id_vendors FOREIGN KEY (vendor_id) REFERENCES public.vendors(id) ON DELETE CASCADE;
 
 ALTER TABLE public.academic_sessions ENABLE ROW LEVEL SECURITY;
 
@@ -983,7 +1041,12 @@ CREATE POLICY visible ON public.ordering_chunks USING ((EXISTS ( SELECT
    FROM public.orderings own
   WHERE (own.id = ordering_chunks.ordering_id))));
 
-CREATE POLICY visible ON public.orderings USING ((visible_set = ( SELECT NULLIF(current_setting('roster.visible_set'::text, true), ''::text) AS "nullif")));
+CREATE POLICY visible ON public.orderings USING ((visible_set IN ( SELECT (seen.visible_set ||
+        CASE
+            WHEN (current_setting('roster.guardians'::text, true) = 'true'::text) THEN ' with guardians'::text
+            ELSE ''::text
+        END)
+   FROM public.visible_feeds seen)));
 
 CREATE POLICY visible ON public.orgs FOR SELECT USING ((
 CASE
@@ -1040,7 +1103,11 @@ CASE
     ELSE 0
 END <> 0));
 
+CREATE POLICY visible ON public.visible_feeds FOR SELECT USING ((key = ( SELECT (NULLIF(current_setting('roster.visibility_key'::text, true), ''::text))::uuid AS "nullif")));
+
 CREATE POLICY visible ON public.visible_orgs FOR SELECT USING ((key = ( SELECT (NULLIF(current_setting('roster.visibility_key'::text, true), ''::text))::uuid AS "nullif")));
+
+ALTER TABLE public.visible_feeds ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.visible_orgs ENABLE ROW LEVEL SECURITY;
 
@@ -1105,12 +1172,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.rate_windows TO counters_role;
 
 GRANT SELECT ON TABLE public.rendered_records TO serving_role;
 
-GRANT SELECT(revision) ON TABLE public.roster_state TO serving_role;
-
-GRANT SELECT(as_of) ON TABLE public.roster_state TO serving_role;
-
-GRANT SELECT(deletions_since) ON TABLE public.roster_state TO serving_role;
-
 GRANT SELECT ON TABLE public.signing_keys TO accounts_role;
 
 GRANT SELECT(id) ON TABLE public.sync_runs TO counters_role;
@@ -1134,5 +1195,7 @@ GRANT SELECT ON TABLE public.user_roles TO serving_role;
 GRANT SELECT ON TABLE public.users TO serving_role;
 
 GRANT SELECT ON TABLE public.vendors TO accounts_role;
+
+GRANT SELECT ON TABLE public.visible_feeds TO serving_role;
 
 GRANT SELECT ON TABLE public.visible_orgs TO serving_role;

@@ -70,6 +70,11 @@ def write_orgs(connection: Connection, orgs: Mapping[str, Org]) -> None:
         connection.execute(insert(tables.orgs).values(**row, feed_id=feed, date_last_modified=func.now()))
 
 
+def list_feed_ids(connection: Connection) -> list[int]:
+    """The ids of all feeds."""
+    return list(connection.scalars(select(tables.feeds.c.id)))
+
+
 def email_of(vendor: str) -> str:
     return f"{vendor}@vendors.example"
 
@@ -88,7 +93,9 @@ def read_rows(connection: Connection, vendor: str) -> set[Row]:
 
 
 def read_hash(connection: Connection, vendor: str) -> str:
-    found = select(tables.vendors.c.visible_set).where(tables.vendors.c.email == email_of(vendor))
+    seen = tables.visible_feeds.join(tables.vendors)
+    found = select(tables.visible_feeds.c.visible_set).select_from(seen)
+    found = found.where(tables.vendors.c.email == email_of(vendor), tables.visible_feeds.c.feed_id == tables.WHOLE)
     return str(connection.execute(found).scalar_one())
 
 
@@ -138,7 +145,7 @@ def sync(connection: Connection, model: Model, org: str, new: Org | None) -> Non
     else:
         model.orgs[org] = new
     write_orgs(connection, model.orgs)
-    publish(connection, 0)
+    publish(connection, list_feed_ids(connection), 0)
 
 
 STEPS = st.one_of(
@@ -313,7 +320,7 @@ class Beside:
 def add_school(connection: Connection) -> None:
     """As a sync does: a school comes to each district, so the vendors see other orgs."""
     write_orgs(connection, {**BASE, "d1-new": ("school", "d1"), "d2-new": ("school", "d2")})
-    publish(connection, 0)
+    publish(connection, list_feed_ids(connection), 0)
 
 
 WITH_NEW = Model(orgs={**BASE, "d1-new": ("school", "d1"), "d2-new": ("school", "d2")})
@@ -421,7 +428,7 @@ def test_a_change_of_grants_while_a_sync_renders_stops_neither(
     monkeypatch.setattr(publication, "refresh_renditions", render_beside)
     with granted.begin() as connection:
         write_orgs(connection, WITH_NEW.orgs)
-        publish(connection, 1)
+        publish(connection, list_feed_ids(connection), 1)
     begun[0].join()
     assert_rows(granted, grants)
 

@@ -81,7 +81,7 @@ def page_of(made: Plan, *, sees_districts: bool = True) -> ClauseElement:
     """A page of live texts, found in one pass."""
     unsorted = dataclasses.replace(made.shape, sort=None)
     return make_found_page_statement(
-        unsorted, make_first_page_query(made, sees_districts=sees_districts).found, TextSource.LIVE
+        unsorted, make_first_page_query(made, by_feed=False, sees_districts=sees_districts).found, TextSource.LIVE
     )
 
 
@@ -151,8 +151,8 @@ def test_every_path_is_limited_to_the_vendor(endpoint: Endpoint, version: Versio
     for rights in (NOTHING, ALL):
         made = make_plan(params(filter="sourcedId!='x'"), record, rights, endpoint.path_filter, ids)
         shape = made.shape
-        finding = [make_first_page_query(made, sees_districts=sees).found for sees in (False, True)]
-        ordering = [select_positions(made, sees_districts=sees) for sees in (False, True)]
+        finding = [make_first_page_query(made, by_feed=False, sees_districts=sees).found for sees in (False, True)]
+        ordering = [select_positions(made, None, sees_districts=sees) for sees in (False, True)]
         for statement in (matching_of(made), *ordering):
             assert_limited(statement, record, 1)
         for source in list_text_sources(shape):
@@ -195,7 +195,7 @@ def test_every_filter_and_sort_is_tied_to_its_own_record(record: type[Record]) -
         path = name.replace("*", "key")
         made = plan(record, ALL, filter=f"{path}!='{values[kind.kind.value]}'", sort=path)
         assert_limited(page_of(made), record, 2)
-        assert_limited(make_ordering_statement(made, sees_districts=False), record, 1)
+        assert_limited(make_ordering_statement(made, None, sees_districts=False), record, 1)
 
 
 @RECORDS
@@ -205,8 +205,8 @@ def test_plans_that_differ_in_values_share_the_statement_of_their_first_page(rec
         plan(record, filter=f"sourcedId='{value}' AND status!='{value}'")
         for value in ("planted", "x'y".replace("'", "''"))
     )
-    first = make_first_page_query(one, sees_districts=True)
-    assert make_first_page_query(other, sees_districts=False).found is first.found
+    first = make_first_page_query(one, by_feed=False, sees_districts=True)
+    assert make_first_page_query(other, by_feed=False, sees_districts=False).found is first.found
     assert first.is_shared
     assert dict(first.values) == {"filter_0": "planted", "filter_1": "planted"}
     statement = make_shared_page_statement(one.shape, first.found, TextSource.LIVE)
@@ -228,7 +228,7 @@ def test_plans_that_differ_in_values_share_the_statement_of_their_first_page(rec
 )
 def test_a_broad_filter_is_planned_with_its_values(text: str, path_ids: dict[str, str]) -> None:
     broad = make_plan(params(filter=text), v1p2.User, NOTHING, everything, path_ids)
-    assert not make_first_page_query(broad, sees_districts=True).is_shared
+    assert not make_first_page_query(broad, by_feed=False, sees_districts=True).is_shared
 
 
 @RECORDS
@@ -275,7 +275,11 @@ def assert_limited(statement: ClauseElement, record: type[Record], bare: int) ->
 )
 def test_values_are_bound_and_never_part_of_the_text(record: type[Record], text: str) -> None:
     quoted = NASTY.replace("'", "''")
-    for statement in (page_of, matching_of, functools.partial(make_ordering_statement, sees_districts=True)):
+    for statement in (
+        page_of,
+        matching_of,
+        functools.partial(make_ordering_statement, by_feed=None, sees_districts=True),
+    ):
         sql, bound = compile_sql(statement(plan(record, ALL, filter=text.replace("{}", quoted))))
         assert "DROP" not in sql
         assert any("DROP TABLE users" in str(value) for value in bound.values())
@@ -315,23 +319,23 @@ def test_a_page_binds_its_window_and_its_addresses() -> None:
 def test_a_page_is_in_the_order_that_is_asked_for(sort: str | None, order: list[str], descending: bool) -> None:
     """All keys go one way. An ordering is kept in ascending order, whichever way is asked for first."""
     made = plan(v1p1.Org, sort=sort, descending=descending)
-    sql, _ = compile_sql(make_first_page_query(made, sees_districts=True).found.select())
+    sql, _ = compile_sql(make_first_page_query(made, by_feed=False, sees_districts=True).found.select())
     way = "DESC" if descending else "ASC"
     keys = [f"matching.key_{number} {way}" for number in range(len(order))]
     assert f"ORDER BY {', '.join(keys)} LIMIT" in sql
     named = ", ".join(f"{key} AS key_{number}" for number, key in enumerate(order))
     assert f"SELECT {named} FROM orgs" in sql
-    kept, _ = compile_sql(select_positions(made, sees_districts=True))
+    kept, _ = compile_sql(select_positions(made, None, sees_districts=True))
     assert f"row_number() OVER (ORDER BY {', '.join(f'{key} ASC' for key in order)})" in kept
 
 
 def test_who_only_counts_has_no_order_made() -> None:
     """In one pass nothing is sorted; an ordering that is made all the same is the one that others share."""
     made = plan(v1p1.Org, sort="name", limit=0)
-    found, _ = compile_sql(make_first_page_query(made, sees_districts=True).found.select())
+    found, _ = compile_sql(make_first_page_query(made, by_feed=False, sees_districts=True).found.select())
     assert "ORDER BY" not in found
-    kept, _ = compile_sql(select_positions(made, sees_districts=True))
-    assert kept == compile_sql(select_positions(plan(v1p1.Org), sees_districts=True))[0]
+    kept, _ = compile_sql(select_positions(made, None, sees_districts=True))
+    assert kept == compile_sql(select_positions(plan(v1p1.Org), None, sees_districts=True))[0]
 
 
 def test_a_single_record_is_looked_for_by_its_id() -> None:

@@ -1,6 +1,7 @@
 """Every table, in SQLAlchemy Core: `tables.users`, wherever it is declared."""
 
 from roster_service.db.tables.access import (
+    WHOLE,
     Moment,
     api_keys,
     audit,
@@ -9,6 +10,7 @@ from roster_service.db.tables.access import (
     rate_hits,
     rate_windows,
     usage,
+    visible_feeds,
     visible_orgs,
 )
 from roster_service.db.tables.accounts import oauth_clients, signing_keys, vendor_grants, vendors
@@ -38,6 +40,7 @@ from roster_service.db.tables.roster import (
 __all__ = [
     "PART_TABLES",
     "ROSTER_TABLES",
+    "WHOLE",
     "CText",
     "CTexts",
     "Moment",
@@ -78,5 +81,6 @@ __all__ = [
     "users",
     "vendor_grants",
     "vendors",
+    "visible_feeds",
     "visible_orgs",
 ]

@@ -125,3 +125,22 @@ visible_orgs = Table(
     # The condition of every rendered record reads these few rows. Without this index it reads all orgs of the vendor.
     Index("ix_visible_orgs_whole_district", "key", "org_id", postgresql_where=text("whole_district")),
 )
+
+# The feeds of a vendor's visible orgs, each with its state; and, as the row of feed WHOLE, all of them together, with
+# the state of the roster as the vendor sees it. `refresh_visible_orgs` writes these rows too.
+WHOLE = 0
+visible_feeds = Table(
+    "visible_feeds",
+    metadata,
+    Column("vendor_id", ForeignKey("vendors.id", ondelete="CASCADE"), primary_key=True),
+    Column("feed_id", Integer, primary_key=True, autoincrement=False),
+    # As in visible_orgs.
+    Column("key", UUID, nullable=False),
+    # The salted hash of the visible orgs of the feed. Vendors with the same hash see the same records of it.
+    Column("visible_set", CText, nullable=False),
+    # As in feeds. In the row of WHOLE, they grow also when the visible orgs change.
+    Column("revision", BigInteger, nullable=False),
+    Column("as_of", Stamp, nullable=False),
+    Column("deletions_since", Stamp, nullable=False),
+    Index(None, "key", "visible_set"),
+)

@@ -31,8 +31,6 @@ vendors = Table(
     Column("grant_version", Integer, nullable=False, server_default=text("1")),
     # A random key for each version of the grants. Access tokens carry it, and row-level security compares it.
     Column("visibility_key", UUID, nullable=False, server_default=text("gen_random_uuid()")),
-    # The hash of the vendor's visible orgs.
-    Column("visible_set", CText, nullable=False, server_default=text("''")),
     Column("created_at", Stamp, nullable=False, server_default=text("now()")),
     # argon2id; NULL: no login is possible.
     Column("password_hash", CText),

@@ -50,6 +50,11 @@ feeds = Table(
     Column("last_digest", LargeBinary),
     # Whether the next run may trust the fingerprints of the feed: the last run read every record of the feed in full.
     Column("fingerprinted", Boolean, nullable=False, server_default=text("false")),
+    # The state of its records: the last revision of the roster that changed one of them, their newest stamp, and the
+    # instant before which tombstones may have been purged.
+    Column("revision", BigInteger, nullable=False, server_default=text("0")),
+    Column("as_of", Stamp, nullable=False, server_default=text("'epoch'")),
+    Column("deletions_since", Stamp, nullable=False, server_default=text("'epoch'")),
     Column("created_at", Stamp, nullable=False, server_default=text("now()")),
     CheckConstraint("state IN ('tried', 'added', 'removed')", name="state"),
 )

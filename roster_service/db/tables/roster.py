@@ -211,8 +211,9 @@ demographics = _roster_table(
     Column("public_school_residence_status", CText),
 )
 
-# A table of one row. `revision` grows when a sync changes a visible record; `as_of` is the newest stamp in the roster;
-# tombstones older than `deletions_since` may have been purged.
+# A table of one row: the state of the whole roster. `revision` grows when a sync changes a record; `as_of` is the
+# newest stamp; tombstones older than `deletions_since` may have been purged. Each vendor sees the state of its own
+# feeds (`visible_feeds`).
 roster_state = Table(
     "roster_state",
     metadata,
@@ -220,7 +221,7 @@ roster_state = Table(
     Column("revision", BigInteger, nullable=False),
     Column("as_of", Stamp, nullable=False),
     Column("deletions_since", Stamp, nullable=False),
-    # The salt of the hashes in `vendors.visible_set`.
+    # The salt of the hashes in `visible_feeds.visible_set`.
     Column("salt", UUID, nullable=False, server_default=text("gen_random_uuid()")),
     # The base of the names of the workers' roles (roster_service/db/roles.py); NULL until an upgrade has made them.
     Column("role_base", CText),

@@ -1,10 +1,10 @@
 -- Admits the client of an access token or of a signed request for the rest of the transaction: it sets the key that the
--- policies compare, the hash of the client's visible orgs, and whether guardians are visible. It returns false, and
--- admits nobody, if the token is no longer valid; `signed_by` is the key that signed it, NULL for a signed request. With
--- `slots`, the transaction takes one of so many slots of the vendor, and gives it back when it ends, however it ends;
--- while all of them are taken, the function returns NULL, admits nobody, and sets `roster.refusal`. The arguments include
--- the vendor's random key, so a session cannot be admitted with made-up arguments. It runs as the owner of the tables,
--- because the serving role cannot read accounts.
+-- policies compare, and whether guardians are visible. It returns false, and admits nobody, if the token is no longer
+-- valid; `signed_by` is the key that signed it, NULL for a signed request. With `slots`, the transaction takes one of so
+-- many slots of the vendor, and gives it back when it ends, however it ends; while all of them are taken, the function
+-- returns NULL, admits nobody, and sets `roster.refusal`. The arguments include the vendor's random key, so a session
+-- cannot be admitted with made-up arguments. It runs as the owner of the tables, because the serving role cannot read
+-- accounts.
 CREATE OR REPLACE FUNCTION admit_client(
     client text, vendor numeric, client_version numeric, grant_version numeric, visibility_key uuid,
     signed_by text, guardians boolean, slots integer DEFAULT NULL
@@ -35,9 +35,6 @@ BEGIN
         END IF;
     END IF;
     PERFORM set_config('roster.visibility_key', coalesce(admitted.visibility_key::text, ''), true),
-        set_config('roster.visible_set', coalesce(
-            admitted.visible_set || CASE WHEN guardians THEN ' with guardians' ELSE '' END, ''
-        ), true),
         set_config('roster.guardians', (guardians AND admitted.id IS NOT NULL)::text, true),
         set_config('roster.refusal', CASE WHEN has_slot THEN '' ELSE 'no slot' END, true);
     RETURN CASE WHEN has_slot THEN is_valid END;

@@ -21,11 +21,6 @@ BEGIN
     SELECT asking.prefix INTO known_prefix FROM api_keys asking WHERE asking.key_hash = hash;
     is_open := coalesce(admitted.enabled, false);
     PERFORM set_config('roster.visibility_key', CASE WHEN is_open THEN admitted.visibility_key::text ELSE '' END, true),
-        set_config('roster.visible_set', CASE
-            WHEN NOT is_open THEN ''
-            WHEN guardians THEN admitted.visible_set || ' with guardians'
-            ELSE admitted.visible_set
-        END, true),
         set_config('roster.guardians', (guardians AND is_open)::text, true);
     RETURN QUERY SELECT admitted.id, known_prefix, admitted.enabled, admitted.grant_version,
         ARRAY(
@@ -41,7 +36,7 @@ BEGIN
             SELECT known.key_id FROM signing_keys known WHERE known.retired_at IS NULL OR known.retired_at > now()
         ),
         state.revision, state.as_of, state.deletions_since
-    FROM roster_state state WHERE admitted.id IS NOT NULL;
+    FROM visible_feeds state WHERE state.vendor_id = admitted.id AND state.feed_id = 0;
 END
 $$;
 REVOKE ALL ON FUNCTION admit_key_holder(bytea, boolean) FROM PUBLIC;

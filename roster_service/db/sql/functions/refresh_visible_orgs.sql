@@ -1,8 +1,8 @@
--- Updates the visible orgs of a vendor: the orgs of its granted districts, its granted schools, and the districts of
--- those. Vendor 0, with which records are rendered, sees every org. If two transactions update one vendor, the second
--- waits for the first and reads the rows that it has committed: otherwise a sync could write a row for a grant that was
--- revoked meanwhile. They wait for the lock of the vendor's row, which a change of grants already has: with another
--- lock beside it, two transactions could take the two in different order, and deadlock.
+-- Updates the visible orgs of a vendor, and from them its visible feeds: the orgs of its granted districts, its granted
+-- schools, and the districts of those. Vendor 0, with which records are rendered, sees every org. If two transactions
+-- update one vendor, the second waits for the first and reads the rows that it has committed: otherwise a sync could
+-- write a row for a grant that was revoked meanwhile. They wait for the lock of the vendor's row, which a change of
+-- grants already has: with another lock beside it, two transactions could take the two in different order, and deadlock.
 CREATE OR REPLACE FUNCTION refresh_visible_orgs(vendor integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -39,16 +39,51 @@ BEGIN
         key = excluded.key
     WHERE (known.feed_id, known.granted, known.whole_district, known.key)
         IS DISTINCT FROM (excluded.feed_id, excluded.granted, excluded.whole_district, excluded.key);
-    -- Salted, because the hash opens the orderings of these orgs: nobody can compute it from known ids.
-    UPDATE vendors SET visible_set = seen.hash
-    FROM (
-        SELECT encode(sha256(convert_to(jsonb_build_array(
-            state.salt, jsonb_agg(jsonb_build_array(known.org_id, known.granted) ORDER BY known.org_id)
-        )::text, 'UTF8')), 'hex') AS hash
-        FROM roster_state state LEFT JOIN visible_orgs known ON known.vendor_id = vendor
-        GROUP BY state.salt
-    ) seen
-    WHERE vendors.id = vendor AND vendors.visible_set <> seen.hash;
+    IF is_renderer THEN
+        RETURN;
+    END IF;
+    -- The hashes are salted, because they open orderings: nobody can compute them from known ids.
+    WITH orgs_seen AS (
+        SELECT known.feed_id, jsonb_agg(jsonb_build_array(known.org_id, known.granted) ORDER BY known.org_id) AS listed
+        FROM visible_orgs known WHERE known.vendor_id = vendor GROUP BY known.feed_id
+    ), parts AS (
+        SELECT part.feed_id, part.listed, feed.revision, feed.as_of, feed.deletions_since
+        FROM orgs_seen part JOIN feeds feed ON feed.id = part.feed_id
+    ), whole AS (
+        SELECT 0 AS feed_id, jsonb_agg(jsonb_build_array(parts.feed_id, parts.listed) ORDER BY parts.feed_id) AS listed,
+            max(parts.revision) AS revision, max(parts.as_of) AS as_of, max(parts.deletions_since) AS deletions_since
+        FROM parts
+    ), wanted AS (
+        SELECT part.*, encode(sha256(convert_to(
+            jsonb_build_array(state.salt, part.feed_id, part.listed)::text, 'UTF8'
+        )), 'hex') AS visible_set
+        FROM (SELECT * FROM parts UNION ALL SELECT feed_id, listed, revision, as_of, deletions_since FROM whole) part
+        CROSS JOIN roster_state state
+    ), gone AS (
+        DELETE FROM visible_feeds known
+        WHERE known.vendor_id = vendor AND NOT EXISTS (SELECT FROM wanted WHERE wanted.feed_id = known.feed_id)
+    )
+    INSERT INTO visible_feeds AS known
+        (vendor_id, feed_id, key, visible_set, revision, as_of, deletions_since)
+    SELECT vendor, wanted.feed_id, current_key, wanted.visible_set,
+        -- The row of the whole has the state of the roster, as soon as the vendor sees other orgs than before: then
+        -- those of its feeds would not tell its consumers of the change.
+        CASE WHEN moved THEN state.revision ELSE greatest(former.revision, wanted.revision) END,
+        CASE WHEN moved THEN state.as_of ELSE greatest(former.as_of, wanted.as_of) END,
+        CASE WHEN moved THEN state.deletions_since ELSE greatest(former.deletions_since, wanted.deletions_since) END
+    FROM wanted CROSS JOIN roster_state state
+    LEFT JOIN visible_feeds former
+        ON former.vendor_id = vendor AND former.feed_id = wanted.feed_id AND wanted.feed_id = 0
+    CROSS JOIN LATERAL (
+        SELECT wanted.feed_id = 0 AND former.visible_set IS DISTINCT FROM wanted.visible_set AS moved
+    ) change
+    ON CONFLICT (vendor_id, feed_id) DO UPDATE
+    SET key = excluded.key, visible_set = excluded.visible_set, revision = excluded.revision, as_of = excluded.as_of,
+        deletions_since = excluded.deletions_since
+    WHERE (known.key, known.visible_set, known.revision, known.as_of, known.deletions_since)
+        IS DISTINCT FROM (
+            excluded.key, excluded.visible_set, excluded.revision, excluded.as_of, excluded.deletions_since
+        );
 END
 $$;
 REVOKE ALL ON FUNCTION refresh_visible_orgs(integer) FROM PUBLIC;
