@@ -55,9 +55,11 @@ def make_orderings(
     end = time.monotonic() + seconds
     with engine.begin() as connection:
         evict_orderings(connection, megabytes * 10**6)
+        # Clients with the same grants and scopes have the same requests.
+        tokens = {(seen, token.version, token.scope_names): token for token, seen in _list_tokens(connection)}
         wanted = {
             (visible_set, request.query_hash): request
-            for token, visible_set in _list_tokens(connection)
+            for (visible_set, _, _), token in tokens.items()
             for request in _list_requests(token, listings)
         }
     orderings = Orderings(ordering_engine, megabytes)
@@ -71,12 +73,13 @@ def make_orderings(
 
 def list_resource_views(connection: Connection, listings: Iterable[Listing]) -> list[ResourceView]:
     """Returns all views that a token of a registered client can use, those with all scopes of a client first."""
-    tokens = [token for token, _ in _list_tokens(connection)]
-    full = [_list_token_views(token.version, token.scope_names, listings) for token in tokens]
+    # Many clients have the same scopes.
+    scopes = dict.fromkeys((token.version, token.scope_names) for token, _ in _list_tokens(connection))
+    full = [_list_token_views(version, names, listings) for version, names in scopes]
     fewer = [
-        _list_token_views(token.version, names, listings)
-        for token in tokens
-        for names in _list_narrower_scopes(token.scope_names)
+        _list_token_views(version, narrower, listings)
+        for version, names in scopes
+        for narrower in _list_narrower_scopes(names)
     ]
     return list(dict.fromkeys(chain(*full, *fewer)))
 

@@ -9,6 +9,7 @@ from sqlalchemy import Engine, Table, insert, update
 
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.scopes import CONTENT_SCOPES, Scope, ScopeName, make_content_rights
+from roster_service.cache import warm_up as warming
 from roster_service.cache.rendered_records import has_rendition, make_rendition_id
 from roster_service.cache.warm_up import WarmUp, list_resource_views, make_orderings
 from roster_service.db import tables
@@ -66,6 +67,18 @@ def test_what_a_client_may_ask_for_is_made_once_for_who_sees_the_same(
         add_client(writing, [district], name, *scopes)
     assert warm_up(questioner) == WarmUp(kept=made, left=0)
     assert questioner.count_rows(orderings) == made
+
+
+def test_many_clients_with_the_same_grants_and_scopes_are_planned_once(
+    questioner: Questioner, writing: Engine, district: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned: list[object] = []
+    make_plan = warming.make_plan
+    monkeypatch.setattr(warming, "make_plan", lambda *given: planned.append(given) or make_plan(*given))
+    for number in range(12):
+        add_client(writing, [district], f"client-{number}", CORE)
+    assert warm_up(questioner) == WarmUp(kept=11, left=0)
+    assert len(planned) == 11
 
 
 def test_who_sees_other_orgs_gets_orderings_of_its_own(questioner: Questioner, writing: Engine) -> None:
