@@ -265,6 +265,7 @@ class Settings:
     stale_days: int = declare_setting(
         3, read_count(1, 365), "days after which an export that is always the same is reported as stale"
     )
+    sync_jobs: int = declare_setting(1, read_count(1, 64), "how many feeds a nightly sync loads at the same time")
     smtp_url: str | None = declare_setting(
         None,
         read_mail_server,

@@ -1,4 +1,4 @@
-"""`python -m sync_scripts.nightly`: the nightly sync. It loads the export of every enabled feed in turn, purges old
+"""`python -m sync_scripts.nightly`: the nightly sync. It loads the export of every enabled feed, purges old
 tombstones, and makes the orderings that clients will request first.
 
 A feed that fails does not stop the others. The exit code of the script is the worst of all.
@@ -6,8 +6,10 @@ A feed that fails does not stop the others. The exit code of the script is the w
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -30,22 +32,22 @@ from sync_scripts.engine.exit_codes import (
     find_worst,
     print_fault,
 )
-from sync_scripts.engine.loader_command import open_roster_engine
+from sync_scripts.engine.loader_command import WAIT, open_roster_engine
 from sync_scripts.engine.nightly_feeds import NightlySync, load_feeds
 from sync_scripts.engine.progress import Notify, is_step, print_line, show_bars
 from sync_scripts.purge import delete_changes, delete_old_orderings, delete_rejections, purge
 
 
-def run_nightly(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
+def run_nightly(engine: Engine, settings: Settings, notify: Notify, *, wait: bool = False) -> ExitCode:
     """Loads every feed, announces credentials that end soon, purges, and makes the orderings of the new roster. Returns
     the worst exit code.
 
-    Passes to `notify` one event per step of a load, and one per feed with its outcome.
+    Passes to `notify` one event per step of a load, and one per feed with its outcome. `wait`: as in `load.Options`.
     """
-    sync = NightlySync(engine, settings, notify)
+    sync = NightlySync(engine, settings, _take_turns(notify), wait=wait)
     codes = load_feeds(sync)
     codes.append(_guard(partial(_announce_ends, sync), {"step": "credentials"}, notify))
-    codes.append(_guard(partial(_purge, engine, settings, notify), {"step": "purge"}, notify))
+    codes.append(_guard(partial(_purge, engine, settings, notify, wait=wait), {"step": "purge"}, notify))
     # A failure here does not change the exit code: the roster is complete without these orderings.
     _guard(partial(_warm_up, engine, settings, notify), {"step": "warm"}, notify)
     return find_worst(codes)
@@ -62,14 +64,25 @@ def _warm_up(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
     return ExitCode.LOADED
 
 
-def _purge(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
+def _take_turns(notify: Notify) -> Notify:
+    """The function that passes the events of several threads to `notify`, one at a time."""
+    lock = threading.Lock()
+
+    def notify_alone(event: dict[str, Any]) -> None:
+        with lock:
+            notify(event)
+
+    return notify_alone
+
+
+def _purge(engine: Engine, settings: Settings, notify: Notify, *, wait: bool) -> ExitCode:
     delete_rejections(engine, settings.rejection_days)
     delete_changes(engine, settings.change_days)
     delete_old_orderings(engine)
     notify(
         {
             "step": "purge",
-            "purged": purge(engine, settings.retention_days, settings.rendition_megabytes),
+            "purged": purge(engine, settings.retention_days, settings.rendition_megabytes, wait=wait),
             "exit": ExitCode.LOADED,
         }
     )
@@ -121,7 +134,13 @@ def _sum_counts(counts: dict[str, dict[str, int]]) -> dict[str, int]:
 
 
 @click.command(epilog=HELP)
-def main() -> None:
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 64),
+    help="How many feeds are loaded at the same time, in place of ROSTER_SYNC_JOBS.",
+)
+@WAIT
+def main(jobs: int | None, wait: bool) -> None:
     """Load the export of every enabled feed, remove the tombstones that are older than ROSTER_RETENTION_DAYS, and make
     the orderings that clients will request first, for at most ROSTER_WARM_SECONDS.
 
@@ -129,8 +148,10 @@ def main() -> None:
     """
     with exit_on_error(as_json=not sys.stdout.isatty()):
         settings = Settings.from_environ(os.environ)
+        if jobs is not None:
+            settings = dataclasses.replace(settings, sync_jobs=jobs)
         with open_roster_engine(settings) as engine, _show_events() as notify:
-            code = run_nightly(engine, settings, notify)
+            code = run_nightly(engine, settings, notify, wait=wait)
     sys.exit(code)
 
 

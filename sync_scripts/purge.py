@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from datetime import datetime
 
 import click
@@ -17,16 +18,17 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
+    Row,
     Table,
     and_,
     delete,
     exists,
     false,
     func,
-    literal,
     or_,
     select,
     type_coerce,
+    union,
     update,
 )
 from sqlalchemy.dialects.postgresql import INTERVAL
@@ -36,10 +38,9 @@ from roster_service.db.run_history import TYPES
 from roster_service.db.stamps import NOW
 from roster_service.db.tables import (
     CText,
-    Stamp,
+    feeds,
     ordering_chunks,
     orderings,
-    roster_state,
     sync_changes,
     sync_refusals,
     sync_runs,
@@ -48,9 +49,9 @@ from roster_service.publication import publish
 from roster_service.settings import Settings
 from sync_scripts.applying.purge_order import PURGE_ORDER, PurgeStep, ReferringColumn
 from sync_scripts.engine.exit_codes import HELP, exit_on_error
-from sync_scripts.engine.loader_command import open_roster_engine
+from sync_scripts.engine.loader_command import WAIT, open_roster_engine
 from sync_scripts.engine.output import survive_lost_output
-from sync_scripts.engine.runs import hold_lock, record_purge
+from sync_scripts.engine.runs import LockedError, hold_lock, record_purge
 from sync_scripts.staging.retained import TO_BE_DELETED
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
@@ -58,26 +59,55 @@ DEFAULTS = Settings()
 
 
 def purge(
-    engine: Engine, retention_days: int, rendered_megabytes: int = DEFAULTS.rendition_megabytes
+    engine: Engine,
+    retention_days: int,
+    rendered_megabytes: int = DEFAULTS.rendition_megabytes,
+    *,
+    wait: bool = False,
 ) -> dict[str, int]:
-    """Removes every tombstone older than `retention_days` that no remaining record refers to, in one transaction.
+    """Removes every tombstone older than `retention_days` that no remaining record refers to, feed by feed, each in one
+    transaction.
 
     Returns the number of removed records per type, and adds these numbers to the latest run of their feed. If it
-    removed any record, the roster's revision advances, and `deletions_since` tells how old a consumer's last pull may
-    be. Raises LockedError while a sync is under way.
+    removed any record of a feed, the roster's revision advances, and `deletions_since` tells how old a consumer's last
+    pull may be. A feed with a run under way is left out, unless `wait`; then raises LockedError after the others.
     """
-    with engine.connect() as connection, hold_lock(connection, "purge"), connection.begin():
+    with engine.begin() as connection:
         cutoff = connection.execute(select(NOW - _make_interval(retention_days))).scalar_one()
-        found = {TYPES[step.table.name]: _purge_table(connection, step, cutoff) for step in PURGE_ORDER}
-        purged = {name: sum(by_feed.values()) for name, by_feed in found.items()}
-        touched = sorted({feed_id for by_feed in found.values() for feed_id in by_feed})
-        for feed_id in touched:
-            record_purge(connection, feed_id, {name: by[feed_id] for name, by in found.items() if feed_id in by})
-        if any(purged.values()):
-            since = func.greatest(roster_state.c.deletions_since, literal(cutoff, Stamp), type_=Stamp)
-            latest = connection.execute(select(since)).scalar_one()
-            publish(connection, touched, rendered_megabytes, deletions_since=latest)
+        found = _find_feeds(connection, cutoff)
+    purged = dict.fromkeys((TYPES[step.table.name] for step in PURGE_ORDER), 0)
+    locked: LockedError | None = None
+    for feed in found:
+        try:
+            with engine.connect() as connection, hold_lock(connection, feed.name, wait=wait), connection.begin():
+                removed = _purge_feed(connection, feed.id, cutoff, rendered_megabytes)
+        except LockedError as error:
+            locked = error
+        else:
+            purged = {name: count + removed[name] for name, count in purged.items()}
+    if locked is not None:
+        raise locked
     return purged
+
+
+def _find_feeds(connection: Connection, cutoff: datetime) -> Sequence[Row[int, str]]:
+    """Returns (`id`, `name`) of the feeds that have a tombstone from before `cutoff`."""
+    old = union(*(select(step.table.c.feed_id).where(_is_expired(step.table, cutoff)) for step in PURGE_ORDER))
+    found = select(feeds.c.id, feeds.c.name).where(feeds.c.id.in_(old)).order_by(feeds.c.name)
+    return connection.execute(found).all()
+
+
+def _is_expired(table: Table, cutoff: datetime) -> ColumnElement[bool]:
+    return and_(table.c.status == TO_BE_DELETED, table.c.date_last_modified < cutoff)
+
+
+def _purge_feed(connection: Connection, feed_id: int, cutoff: datetime, rendered_megabytes: int) -> dict[str, int]:
+    """Purges a feed, and returns the number of removed records by type."""
+    removed = {TYPES[step.table.name]: _purge_table(connection, step, feed_id, cutoff) for step in PURGE_ORDER}
+    if any(removed.values()):
+        record_purge(connection, feed_id, {name: count for name, count in removed.items() if count})
+        publish(connection, [feed_id], rendered_megabytes, deletions_since=cutoff)
+    return removed
 
 
 def delete_rejections(engine: Engine, days: int) -> int:
@@ -115,12 +145,11 @@ def _make_interval(count: int) -> ColumnElement[object]:
     return type_coerce(func.make_interval(0, 0, 0, count), INTERVAL)
 
 
-def _purge_table(connection: Connection, step: PurgeStep, cutoff: datetime) -> dict[int, int]:
-    """Removes the expired records of one table to which no remaining record refers. Returns the number of removed
-    records by the id of their feed."""
+def _purge_table(connection: Connection, step: PurgeStep, feed_id: int, cutoff: datetime) -> int:
+    """Removes the expired records of a feed in one table to which no remaining record refers. Returns their number."""
     table = step.table
     doomed = create_temporary(connection, f"doomed_{table.name}", [Column("sourced_id", CText, primary_key=True)])
-    old = and_(table.c.status == TO_BE_DELETED, table.c.date_last_modified < cutoff)
+    old = and_(table.c.feed_id == feed_id, _is_expired(table, cutoff))
     connection.execute(doomed.insert().from_select(["sourced_id"], select(table.c.sourced_id).where(old)))
     analyze_temporary(connection, doomed)
     # A record to which a remaining record refers remains. Then the records it refers to remain too, and so on.
@@ -130,9 +159,7 @@ def _purge_table(connection: Connection, step: PurgeStep, cutoff: datetime) -> d
     ids = select(doomed.c.sourced_id)
     for owner in step.parts:
         connection.execute(delete(owner.table).where(owner.in_(ids)))
-    gone = delete(table).where(table.c.sourced_id.in_(ids)).returning(table.c.feed_id).cte("gone")
-    counted = connection.execute(select(gone.c.feed_id, func.count()).group_by(gone.c.feed_id))
-    return {row[0]: row[1] for row in counted}
+    return connection.execute(delete(table).where(table.c.sourced_id.in_(ids))).rowcount
 
 
 def _is_named(doomed: Table, referrer: ReferringColumn) -> ColumnElement[bool]:
@@ -146,13 +173,14 @@ def _is_named(doomed: Table, referrer: ReferringColumn) -> ColumnElement[bool]:
 
 @click.command(epilog=HELP)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(as_json: bool) -> None:
+@WAIT
+def main(as_json: bool, wait: bool) -> None:
     """Remove the records that have been `tobedeleted` for longer than ROSTER_RETENTION_DAYS, the rejected rows of
     runs before ROSTER_REJECTION_DAYS, and the changes of runs before ROSTER_CHANGE_DAYS."""
     with exit_on_error(as_json=as_json):
         settings = Settings.from_environ(os.environ)
         with open_roster_engine(settings) as engine:
-            purged = purge(engine, settings.retention_days, settings.rendition_megabytes)
+            purged = purge(engine, settings.retention_days, settings.rendition_megabytes, wait=wait)
             delete_rejections(engine, settings.rejection_days)
             delete_changes(engine, settings.change_days)
             delete_old_orderings(engine)

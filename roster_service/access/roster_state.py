@@ -7,9 +7,8 @@ import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
-from sqlalchemy import Connection, Text, case, func, literal_column, select, update
+from sqlalchemy import ColumnElement, Connection, Table, Text, case, func, literal, literal_column, select, update
 
 from roster_service.db import tables
 from roster_service.db.actors import Actor
@@ -50,9 +49,10 @@ def read_state(connection: Connection) -> RosterState:
     return RosterState(*connection.execute(select(state.revision, state.as_of, state.deletions_since)).one())
 
 
-def advance_state(connection: Connection, feed_ids: Collection[int], **columns: Any) -> int:
-    """Moves the roster and these feeds on to its next revision, sets `columns` of both, and returns the revision. The
-    state of the vendors that see the feeds is still the former one.
+def advance_state(connection: Connection, feed_ids: Collection[int], **columns: datetime) -> int:
+    """Moves the roster and these feeds on to its next revision, and returns the revision. The state of the vendors that
+    see the feeds is still the former one. `columns`: instants of both, which stay where they are later already, because
+    a run with a later stamp may have been announced first.
 
     If the last revision was published on another server, or before a failover, the roster may have lost revisions that
     clients have seen. Then the next one is none of those, as after `advance_restored_state`.
@@ -60,10 +60,15 @@ def advance_state(connection: Connection, feed_ids: Collection[int], **columns: 
     state = tables.roster_state.c
     step = case((state.server != _SERVER, _make_restore_step()), else_=1)
     moved = update(tables.roster_state).values(revision=state.revision + step, server=_SERVER)
-    revision = int(connection.execute(moved.values(columns).returning(state.revision)).scalar_one())
+    later = moved.values(_find_later(tables.roster_state, columns))
+    revision = int(connection.execute(later.returning(state.revision)).scalar_one())
     own = update(tables.feeds).where(tables.feeds.c.id.in_(feed_ids))
-    connection.execute(own.values(revision=revision, **columns))
+    connection.execute(own.values(revision=revision, **_find_later(tables.feeds, columns)))
     return revision
+
+
+def _find_later(table: Table, columns: Mapping[str, datetime]) -> dict[str, ColumnElement[datetime]]:
+    return {name: func.greatest(table.c[name], literal(at, tables.Stamp)) for name, at in columns.items()}
 
 
 def _make_restore_step() -> int:

@@ -34,7 +34,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from roster_service.access.roster_state import read_state
 from roster_service.cache.rendered_records import has_rendition, make_full_json, make_rendition_id
 from roster_service.cache.required_orgs import (
     find_required_orgs,
@@ -68,16 +67,15 @@ def refresh_renditions(
 
     `most_bytes`: the bound for all renditions together. Within a feed, earlier views have precedence; the service does
     not store a part that does not fit beside those of the other feeds, and makes its records live. `as_of`: the stamp
-    of the changes; None if this transaction gives no stamp. The connection has the transaction that changes the feeds,
+    of the changes; None if they have none. The connection has the transaction that changes the feeds,
     no other transaction changes them meanwhile, and the visible orgs of the renderer are already those of the feeds.
     """
     wanted = _find_ids(views) if most_bytes else {}
-    stamp = read_state(connection).as_of if as_of is None else as_of
     for feed_id in sorted(feed_ids):
         own = and_(renditions.c.feed_id == feed_id, renditions.c.id.not_in(list(wanted)))
         for other in connection.scalars(delete(renditions).where(own).returning(renditions.c.id)).all():
             _empty(connection, other, feed_id)
-        _Feed(connection, feed_id, stamp).refresh(wanted, most_bytes)
+        _Feed(connection, feed_id, as_of or _read_stamp(connection, feed_id)).refresh(wanted, most_bytes)
 
 
 def add_renditions(connection: Connection, views: Iterable[ResourceView], most_bytes: int) -> None:
@@ -87,10 +85,14 @@ def add_renditions(connection: Connection, views: Iterable[ResourceView], most_b
     known: defaultdict[int, set[int]] = defaultdict(set)
     for feed_id, number in connection.execute(select(renditions.c.feed_id, renditions.c.id)):
         known[feed_id].add(number)
-    stamp = read_state(connection).as_of
-    for feed_id in connection.scalars(select(feeds.c.id).order_by(feeds.c.id)).all():
+    for feed_id, stamp in connection.execute(select(feeds.c.id, feeds.c.as_of).order_by(feeds.c.id)).all():
         new = {number: view for number, view in wanted.items() if number not in known[feed_id]}
         _Feed(connection, feed_id, stamp).refresh(new, most_bytes)
+
+
+def _read_stamp(connection: Connection, feed_id: int) -> datetime:
+    stamp: datetime = connection.execute(select(feeds.c.as_of).where(feeds.c.id == feed_id)).scalar_one()
+    return stamp
 
 
 def _find_ids(views: Iterable[ResourceView]) -> dict[int, ResourceView]:

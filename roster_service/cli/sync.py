@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import click
 
 from roster_service.access.runs import approve_run, discard_run
@@ -15,6 +18,16 @@ from roster_service.db.held_runs import drop_export
 @click.group()
 def sync() -> None:
     """The runs of the nightly sync."""
+
+
+@sync.command("run")
+@click.option("--jobs", type=int, help="How many feeds to load at the same time, in place of ROSTER_SYNC_JOBS.")
+@click.option("--wait", is_flag=True, help="Wait for other runs of the feeds.")
+def sync_run(jobs: int | None, wait: bool) -> None:
+    """Load the export of every enabled feed, purge, and warm up, as the timer does each night."""
+    given = [*(() if jobs is None else ("--jobs", str(jobs))), *(("--wait",) if wait else ())]
+    # In place of this process, so that its output, its signals and its exit code are those of the script.
+    os.execv(sys.executable, [sys.executable, "-m", "sync_scripts.nightly", *given])  # noqa: S606  (our own script)
 
 
 @sync.command("approve")

@@ -67,12 +67,13 @@ SESSIONS_IGNORE_SETTINGS = (
 )
 
 
-def make_engine(url: str) -> Engine:
-    """Returns an engine for commands, migrations and the sync, which may write.
+def make_engine(url: str, *, jobs: int = 1) -> Engine:
+    """Returns an engine for commands, migrations and the sync, which may write. `jobs`: how many loads share it.
 
     `url`: `postgresql://user:password@host/name`. This and the next functions raise SettingError for another address.
     """
-    return _make_engine(url, _write_options({}), pool_size=2)
+    # A load has a connection for its transaction, and one at a time for what it commits before.
+    return _make_engine(url, _write_options({}), pool_size=2 * jobs)
 
 
 def make_startup_engine(url: str) -> Engine:

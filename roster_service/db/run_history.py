@@ -105,7 +105,8 @@ def find_run(connection: Connection, run: int) -> RunDetails:
         **_read_fields(row, interrupted),
         format=row.format,
         source=row.source,
-        stamp=row.stamp and row.stamp.isoformat(timespec="milliseconds"),
+        # Until it ends, a run has the stamp of changes that it may still take back.
+        stamp=row.stamp and row.finished_at and row.stamp.isoformat(timespec="milliseconds"),
         seconds=_sort(row.seconds, STEPS),
         causes=sorted(causes, key=lambda cause: -cause.rows - cause.consequences),
         preview=row.preview,

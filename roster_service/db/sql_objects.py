@@ -31,6 +31,7 @@ FUNCTIONS = (
     "contains_folded",
     "take_hits",
     "read_window",
+    "find_runs_under_way",
     "refresh_visible_orgs",
     "admit_client",
     "admit_key_holder",

@@ -12,8 +12,9 @@ NOW = func.date_trunc("milliseconds", func.clock_timestamp())
 
 
 def make_next_stamp(connection: Connection) -> datetime:
-    """Returns the stamp of the changes of a transaction that holds the lock of the sync: now, but always later than all
-    earlier stamps, even if the clock went back."""
+    """Returns a stamp for changes: now, but always later than all announced stamps, even if the clock went back. The
+    transaction holds the lock of the sync alone, or stores the stamp in the row of a run (`take_stamp` of
+    sync_scripts/engine/runs.py)."""
     later = roster_state.c.as_of + text("interval '1 millisecond'")
     stamp: datetime = connection.execute(select(func.greatest(NOW, later, type_=Stamp))).scalar_one()
     return stamp

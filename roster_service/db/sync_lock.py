@@ -1,44 +1,73 @@
-"""The advisory lock that lets one sync or purge run at a time, its holder, and the runs that were interrupted.
+"""The advisory locks of the sync, their holders, and the runs that were interrupted.
 
-A run takes the lock before it adds its row to sync_runs, and releases it after it has written its outcome there. So if
-a row has the outcome `running` and no session holds the lock, the process of that run has ended.
+A load, a removal and a purge of a feed hold the lock of the feed alone, and share the lock of the roster. So runs of
+different feeds go on side by side. A command that needs the whole roster as it is takes the lock of the roster alone.
+
+A run takes its locks before it adds its row to sync_runs, and releases them after it has written its outcome there. So
+if a row has the outcome `running` and no session holds the lock of its feed, the process of that run has ended.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, text
-
-from roster_service.db.tables import sync_runs
+from sqlalchemy import Connection, Row, text
 
 # Two numbers, as pg_locks shows them: "Rost", "sync".
 SYNC_LOCK = {"class": 0x526F7374, "object": 0x73796E63}
+# The first number of the locks of feeds, "Feed". The second is the hash of the name, because a feed may not exist yet.
+FEED_CLASS = 0x46656564
 RUNNING, INTERRUPTED = "running", "interrupted"
 # The message of an interrupted run.
 INTERRUPTED_WORDS = "its process ended before the run; nothing was changed"
 
-_HOLDER = text(
+_HOLDER = (
     "SELECT a.application_name, a.pid, to_char(coalesce(a.xact_start, a.state_change), 'HH24:MI:SS') AS since "
-    "FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'advisory' AND l.granted "
-    "AND l.classid = :class AND l.objid = :object "
-    "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    "FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE locktype = 'advisory' AND granted "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND pid <> pg_backend_pid() "
+)
+_HOLDER_OF_FEED = text(
+    _HOLDER + "AND classid = :class AND objid = CAST(CAST(hashtext(:name) AS bigint) & 4294967295 AS oid)"
+)
+_HOLDER_OF_ROSTER = text(_HOLDER + "AND classid = :class AND objid = :object")
+_INTERRUPTED = text(
+    "SELECT run.id FROM sync_runs run WHERE run.outcome = :outcome "
+    "AND run.id NOT IN (SELECT going.run_id FROM find_runs_under_way() going)"
 )
 
 
+def try_feed_lock(connection: Connection, feed_name: str, *, alone: bool) -> bool:
+    """Takes the lock of the feed and a share of the roster's, or all of it (`alone`), until the session ends or
+    `release_feed_lock`. Returns False, and takes none, if another session holds one of them."""
+    shared = "" if alone else "_shared"
+    if not connection.scalar(text(f"SELECT pg_try_advisory_lock{shared}(:class, :object)"), SYNC_LOCK):
+        return False
+    own = {"class": FEED_CLASS, "name": feed_name}
+    if connection.scalar(text("SELECT pg_try_advisory_lock(:class, hashtext(:name))"), own):
+        return True
+    connection.execute(text(f"SELECT pg_advisory_unlock{shared}(:class, :object)"), SYNC_LOCK)
+    return False
+
+
+def release_feed_lock(connection: Connection) -> None:
+    """Releases the locks of the session."""
+    connection.execute(text("SELECT pg_advisory_unlock_all()"))
+
+
 def try_sync_lock(connection: Connection) -> bool:
-    """Takes the lock until the end of the transaction. Returns False if a sync or a purge holds it."""
+    """Takes the lock of the roster until the end of the transaction. Returns False while a run is under way."""
     taken = text("SELECT pg_try_advisory_xact_lock(:class, :object)")
     return bool(connection.scalar(taken, SYNC_LOCK))
 
 
-def find_lock_holder(connection: Connection) -> Row[Any] | None:
-    """Returns (`application_name`, `pid`, `since` as HH:MM:SS) of the session that holds the lock, or None."""
-    return connection.execute(_HOLDER, SYNC_LOCK).first()
+def find_lock_holder(connection: Connection, feed_name: str) -> Row[Any] | None:
+    """Returns (`application_name`, `pid`, `since` as HH:MM:SS) of the session that keeps a run of the feed from its
+    locks, or None."""
+    found = connection.execute(_HOLDER_OF_FEED, {"class": FEED_CLASS, "name": feed_name}).first()
+    return found or connection.execute(_HOLDER_OF_ROSTER, SYNC_LOCK).first()
 
 
 def find_interrupted(connection: Connection) -> frozenset[int]:
     """Returns the ids of the interrupted runs. A run may end during the call, so the caller has to read the rows after
     it: only those that still have the outcome `running` are interrupted."""
-    running = connection.scalars(select(sync_runs.c.id).where(sync_runs.c.outcome == RUNNING)).all()
-    return frozenset() if not running or find_lock_holder(connection) is not None else frozenset(running)
+    return frozenset(connection.scalars(_INTERRUPTED, {"outcome": RUNNING}))

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, Table, func, inspect, literal, select
 from sqlalchemy.schema import CreateIndex
 
-from roster_service.db.tables import CText
+from roster_service.db.tables import PART_TABLES, ROSTER_TABLES, CText, CTexts
 
 # maintenance_work_mem for the sort of one index, until the transaction ends.
 SORT_MEMORY = "256MB"
+TABLES = (*ROSTER_TABLES, *PART_TABLES)
+_NAMES = [str(name) for table in TABLES for name in (table.primary_key.name, *(index.name for index in table.indexes))]
 
 
 def has_key(connection: Connection, table: Table) -> bool:
@@ -18,8 +20,17 @@ def has_key(connection: Connection, table: Table) -> bool:
     return connection.scalar(select(func.to_regclass(literal(table.primary_key.name, CText)))) is not None
 
 
+def lacks_indexes(connection: Connection) -> bool:
+    """Whether a table of the roster lacks an index. The load that makes it must be the only one."""
+    name = func.unnest(literal(_NAMES, CTexts)).column_valued("name")
+    return connection.scalar(select(name).where(func.to_regclass(name).is_(None)).limit(1)) is not None
+
+
 def make_missing_indexes(connection: Connection, tables: Iterable[Table]) -> None:
-    """Makes the declared indexes that the tables lack. Readers can read the tables meanwhile."""
+    """Makes the declared indexes that the tables lack. Readers can read the tables meanwhile; no other run may write to
+    them, because both would wait for each other."""
+    if not lacks_indexes(connection):
+        return
     connection.execute(select(func.set_config(literal("maintenance_work_mem"), literal(SORT_MEMORY), True)))
     inspector = inspect(connection)
     for table in tables:

@@ -16,7 +16,6 @@ from roster_service.db.changes import Subject, Verb, recorded
 from roster_service.db.feed_states import REMOVAL, FeedState, find_listed_feed, read_feed_settings
 from roster_service.db.held_runs import drop_export
 from roster_service.db.run_history import TYPES, delete_run_values
-from roster_service.db.stamps import make_next_stamp
 from roster_service.db.tables import ROSTER_TABLES, feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.publication import publish
@@ -28,23 +27,30 @@ from sync_scripts.applying.preview import make_preview
 from sync_scripts.applying.purge_order import delete_records
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.run_record import record_errors, translate_database_errors
-from sync_scripts.engine.runs import begin_run, end_run, hold_lock, supersede
+from sync_scripts.engine.runs import begin_run, end_run, hold_lock, supersede, take_stamp
 from sync_scripts.reading.rejections import NO_FINDINGS
 
 NOTHING = DesiredState({}, {})
 
 
 def remove_feed(
-    engine: Engine, actor: Actor, name: str, settings: Settings, *, at_once: bool, dry_run: bool = False
+    engine: Engine,
+    actor: Actor,
+    name: str,
+    settings: Settings,
+    *,
+    at_once: bool,
+    dry_run: bool = False,
+    wait: bool = False,
 ) -> Report:
     """Removes a feed, with its held runs and the digest of its last export. Its records become tombstones, which the
     purge deletes after the retention; `at_once` deletes them now, with the rejected rows and changes of its runs.
 
     The change log gets a row with the actor. Returns the report of the run; with `dry_run`, nothing is changed, and the
     report has a preview. Raises CommandError for an unknown feed, and for a removed one unless `at_once`; LockedError
-    while another run is under way; DatabaseUnavailableError if the database fails.
+    while another run of the feed is under way, unless `wait`; DatabaseUnavailableError if the database fails.
     """
-    with translate_database_errors(), engine.connect() as connection, hold_lock(connection, name):
+    with translate_database_errors(), engine.connect() as connection, hold_lock(connection, name, wait=wait):
         with connection.begin():
             feed = find_listed_feed(connection, name)
             if feed.state == FeedState.REMOVED and not at_once:
@@ -113,7 +119,7 @@ def _write(
 ) -> Report:
     """Marks the records as deleted, or deletes those that the report counts as purged. Returns the report with the
     stamp and the revision."""
-    stamp = make_next_stamp(connection)
+    stamp = take_stamp(connection.engine, number)
     state = {"as_of": stamp}
     if report.purged:
         delete_records(connection, feed_id)
@@ -124,6 +130,5 @@ def _write(
         if settings.change_days:
             record_changes(connection, number, differences, NOTHING)
         write_differences(connection, differences, NOTHING, feed_id, stamp)
-    return dataclasses.replace(
-        report, stamp=stamp, revision=publish(connection, [feed_id], settings.rendition_megabytes, **state)
-    )
+    revision = publish(connection, [feed_id], settings.rendition_megabytes, **state)
+    return dataclasses.replace(report, stamp=stamp, revision=revision)

@@ -10,17 +10,19 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from sqlalchemy import Connection, Engine, Table, func, select
+from psycopg2.errors import DeadlockDetected, UniqueViolation
+from sqlalchemy import Connection, Engine, Table, func, select, text
+from sqlalchemy.exc import DBAPIError
 
 from roster_service.db.change_history import CSV_COLUMNS
 from roster_service.db.exclusions import read_excluded
 from roster_service.db.feed_names import require_feed_name
 from roster_service.db.held_runs import HELD, drop_export
 from roster_service.db.pauses import find_today, require_no_pause
-from roster_service.db.stamps import make_next_stamp
 from roster_service.db.tables import feeds, user_roles, users
 from roster_service.private_files import write_private_csv
 from roster_service.publication import publish
@@ -30,7 +32,7 @@ from sync_scripts.applying.changes import Difference, compare, write_differences
 from sync_scripts.applying.desired_state import DesiredState, make_desired_state
 from sync_scripts.applying.feed_district import add_district
 from sync_scripts.applying.identified_parts import record_part_rows, refuse_delta_without_ids
-from sync_scripts.applying.indexes import make_missing_indexes
+from sync_scripts.applying.indexes import TABLES, lacks_indexes, make_missing_indexes
 from sync_scripts.applying.preview import make_preview, read_changes
 from sync_scripts.checking.checks import check_files
 from sync_scripts.engine.counts import count_changes, count_stored
@@ -46,7 +48,7 @@ from sync_scripts.engine.run_record import (
     record_run,
     translate_database_errors,
 )
-from sync_scripts.engine.runs import find_or_add_feed, hold_lock
+from sync_scripts.engine.runs import find_or_add_feed, hold_lock, take_stamp
 from sync_scripts.engine.staged_export import add_source_findings, stage_export
 from sync_scripts.engine.stopwatch import Observer, Stopwatch
 from sync_scripts.formats.model import Format
@@ -69,8 +71,15 @@ from sync_scripts.staging.word_map import map_words
 
 # The notice about an export that the run skips.
 KNOWN = "every file is as it was when it was last loaded"
-# A run analyzes a table itself, without waiting for autovacuum, if it wrote at least this part of its records.
+# A run analyzes a table itself, without waiting for autovacuum, if it wrote at least this part of all its records.
 ANALYZED_PERCENT = 5
+# How PostgreSQL refuses two runs that add the same ids.
+COLLISIONS = (UniqueViolation, DeadlockDetected)
+# The records of each table, of all feeds, as the last ANALYZE or autovacuum has counted them; -1: none of them has.
+_SIZES = text(
+    "SELECT relname, CAST(reltuples AS bigint) FROM pg_class "
+    "WHERE relnamespace = CAST(current_schema() AS regnamespace) AND relkind = 'r'"
+)
 # The planner settings of a run, until the transaction ends.
 PLANNING = {
     # Enough to sort and join whole files in memory.
@@ -102,6 +111,8 @@ class Options:
     strict: bool = False
     # The approval of the held run whose export this is.
     approval: Approval | None = None
+    # Wait for another run of the feed, instead of raising LockedError.
+    wait: bool = False
     # The engine calls it with the progress of each step.
     notify: Observer = _notify_nobody
 
@@ -134,17 +145,37 @@ def load(
     """
     require_feed_name(feed_name)
     run = _LoadRequest(engine, feed_name, path, family, options)
-    with translate_database_errors(), engine.connect() as connection, hold_lock(connection, feed_name):
+    with (
+        translate_database_errors(),
+        engine.connect() as connection,
+        hold_lock(connection, feed_name, wait=options.wait, alone=_makes_indexes(connection, options)),
+    ):
         if options.dry_run:
             report, kept = _load_package(connection, run, None)
         else:
             with connection.begin():
                 require_no_pause(connection, feed_name, find_today())
             with record_run(engine, feed_name, family.name, path) as record, translate_database_errors():
-                report, kept = _load_package(connection, run, record)
+                report, kept = _load_beside_others(connection, run, record)
     for export in kept:
         drop_export(export)
     return report
+
+
+def _makes_indexes(connection: Connection, options: Options) -> bool:
+    with connection.begin():
+        return not options.dry_run and lacks_indexes(connection)
+
+
+def _load_beside_others(connection: Connection, run: _LoadRequest, record: RunRecord) -> tuple[Report, list[str]]:
+    """As `_load_package`. Loads again if a run of another feed has added the same ids meanwhile, because the checks see
+    its records then."""
+    try:
+        return _load_package(connection, run, record)
+    except DBAPIError as error:
+        if not isinstance(error.orig, COLLISIONS):
+            raise
+    return _load_package(connection, run, record)
 
 
 def _load_package(connection: Connection, run: _LoadRequest, record: RunRecord | None) -> tuple[Report, list[str]]:
@@ -263,17 +294,24 @@ def _run_steps(
         store_fingerprints()
         return report, digest
     with watch.step("write") as follow:
-        stamp = make_next_stamp(connection)
+        stamp = _take_stamp(run, record)
         _keep_changes(connection, run, record, differences, desired)
         write_differences(connection, follow(differences), desired, feed_id, stamp)
         store_fingerprints()
     with watch.step("index") as follow:
-        make_missing_indexes(connection, follow(_list_written(differences, form)))
+        # Those of all tables: then later loads find them, and need not be alone.
+        make_missing_indexes(connection, follow(TABLES))
     with watch.step("analyze") as follow:
-        _analyze(connection, follow(_list_written([it for it in differences if _needs_analyze(it)], form)))
+        _analyze(connection, follow(_list_written(_find_outdated(connection, differences), form)))
     return dataclasses.replace(
         report, stamp=stamp, revision=publish(connection, [feed_id], options.settings.rendition_megabytes, as_of=stamp)
     ), digest
+
+
+def _take_stamp(run: _LoadRequest, record: RunRecord | None) -> datetime:
+    if record is None:
+        raise ValueError("a dry run writes nothing")
+    return take_stamp(run.engine, record.number)
 
 
 def _keep_changes(
@@ -341,13 +379,20 @@ def _list_written(differences: list[Difference], form: Format) -> list[Table]:
     return [*written, *(part.table for part in form.parts if part.owner in written)]
 
 
-def _needs_analyze(difference: Difference) -> bool:
-    """Whether the run wrote so much of a table that its planner statistics are out of date."""
-    counts = difference.counts
-    return (counts.written + counts.tombstoned) * 100 >= ANALYZED_PERCENT * max(counts.stored, 1)
+def _find_outdated(connection: Connection, differences: list[Difference]) -> list[Difference]:
+    """The differences that write so much of a table that its planner statistics are out of date."""
+    sizes: dict[str, int] = {row[0]: row[1] for row in connection.execute(_SIZES)}
+    return [
+        it
+        for it in differences
+        if (it.counts.written + it.counts.tombstoned) * 100 >= ANALYZED_PERCENT * max(sizes[it.table.name], 1)
+    ]
 
 
 def _analyze(connection: Connection, tables: Iterable[Table]) -> None:
     """Makes new planner statistics for tables, because the old ones are far off right after a load."""
     for table in tables:
-        connection.exec_driver_sql(f"ANALYZE {connection.dialect.identifier_preparer.format_table(table)}")
+        # SKIP_LOCKED: a load of another feed that has analyzed the table keeps its lock until it ends.
+        connection.exec_driver_sql(
+            f"ANALYZE (SKIP_LOCKED) {connection.dialect.identifier_preparer.format_table(table)}"
+        )

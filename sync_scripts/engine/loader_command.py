@@ -31,6 +31,7 @@ from sync_scripts.reading.completeness import CompletenessRule, IncompleteExport
 from sync_scripts.reading.registry import Family
 from sync_scripts.reading.rejections import Findings, RefusedExportError, write_rejects
 
+WAIT = click.option("--wait", is_flag=True, help="Wait for another run of the feed instead of ending with code 4.")
 # Characters per line of a report that does not go to a terminal.
 WIDTH = 120
 
@@ -45,7 +46,7 @@ def open_roster_engine(settings: Settings) -> Iterator[Engine]:
     """An engine with write access on the database of the settings. Raises DatabaseUnavailableError if the database is
     not reachable or not migrated."""
     with open_database(settings) as url:
-        engine = make_engine(url)
+        engine = make_engine(url, jobs=settings.sync_jobs)
         try:
             require_reachable(engine)
             require_current(engine)
@@ -85,6 +86,7 @@ def make_command(family: Family) -> click.Command:
         help="Write the log of the package as JSON: its outcome, and the files that were imported and rejected.",
     )
     @click.option("--now", is_flag=True, help="Load the export even if somebody wrote to it some minutes ago.")
+    @WAIT
     @click.option("--approves", type=int, hidden=True)
     @click.option("--actor", "actor_text", hidden=True)
     # `roster sync preview` shows the report, and has options for these.
@@ -99,6 +101,7 @@ def make_command(family: Family) -> click.Command:
         rejects: TextIO | None,
         log_file: TextIO | None,
         now: bool,
+        wait: bool,
         approves: int | None,
         actor_text: str | None,
         changes: TextIO | None,
@@ -122,6 +125,7 @@ def make_command(family: Family) -> click.Command:
                     changes,
                     strict,
                     None if approves is None else Approval(approves, read_actor(actor_text)),
+                    wait,
                     notify_steps(notify, feed_name),
                 )
                 # A dry run of an incomplete export shows what it is missing.

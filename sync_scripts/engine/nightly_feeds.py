@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -14,9 +15,11 @@ from sqlalchemy import Engine, and_, func, select, update
 
 from roster_service.db.feed_states import FeedState
 from roster_service.db.pauses import Pause, find_today, make_pause
+from roster_service.db.sync_lock import try_sync_lock
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
+from sync_scripts.applying.indexes import TABLES, make_missing_indexes
 from sync_scripts.engine.exit_codes import (
     GOOD_CODES,
     ExitCode,
@@ -59,7 +62,8 @@ class Feed:
 
 @dataclass(frozen=True)
 class NightlySync:
-    """What the loads of one nightly sync share. `sleep`, `now`: as in `time`; `today`: the day of the pauses."""
+    """What the loads of one nightly sync share. `notify`: for several threads, if `settings.sync_jobs` is more than 1.
+    `sleep`, `now`: as in `time`; `today`: the day of the pauses. `wait`: as in `load.Options`."""
 
     engine: Engine
     settings: Settings
@@ -67,6 +71,16 @@ class NightlySync:
     sleep: Callable[[float], None] = time.sleep
     now: Callable[[], float] = time.time
     today: Callable[[], date] = find_today
+    wait: bool = False
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """A feed that waits. `ready_at`: the time before which its export is not looked at again."""
+
+    feed: Feed
+    attempt: int = 1
+    ready_at: float = 0.0
 
 
 def list_nightly_feeds(engine: Engine) -> list[Feed]:
@@ -88,24 +102,54 @@ def list_nightly_feeds(engine: Engine) -> list[Feed]:
 
 
 def load_feeds(sync: NightlySync) -> list[ExitCode]:
-    """Loads every feed, and returns the exit code of each. A feed whose export may be incomplete goes behind the
-    others, and is tried again, `ATTEMPTS` times in all. Passes one event per step and one per feed to `sync.notify`."""
+    """Loads every feed, `settings.sync_jobs` of them at the same time, and returns the exit code of each. A feed whose
+    export may be incomplete goes behind the others, and is tried again, `ATTEMPTS` times in all. Passes one event per
+    step and one per feed to `sync.notify`."""
     codes: list[ExitCode] = []
     found = list_nightly_feeds(sync.engine)
     _announce_pauses(sync, found)
-    waiting = deque((feed, 1, 0.0) for feed in found)
-    while waiting:
-        feed, attempt, ready_at = waiting.popleft()
-        sync.sleep(max(0.0, ready_at - sync.now()))
+    waiting = deque(_Turn(feed) for feed in found)
+    # Most of a load is the work of PostgreSQL, so threads are enough. This one loads too: it alone gets an interrupt.
+    work = (sync, waiting, codes)
+    others = [threading.Thread(target=_load_in_turn, args=work) for _ in found[1 : sync.settings.sync_jobs]]
+    if others:
+        _make_indexes(sync.engine)
+    for thread in others:
+        thread.start()
+    try:
+        _load_in_turn(sync, waiting, codes)
+    finally:
+        # After an interrupt, the others end with the load that is under way.
+        waiting.clear()
+        for thread in others:
+            thread.join()
+    return codes
+
+
+def _make_indexes(engine: Engine) -> None:
+    """Makes the indexes of a new roster, because the load that makes them must be the only one."""
+    with engine.begin() as connection:
+        if try_sync_lock(connection):
+            make_missing_indexes(connection, TABLES)
+
+
+def _load_in_turn(sync: NightlySync, waiting: deque[_Turn], codes: list[ExitCode]) -> None:
+    """Loads the feeds that wait, one after the other, and adds the exit code of each to `codes`."""
+    while True:
+        try:
+            turn = waiting.popleft()
+        except IndexError:
+            return
+        feed, attempt = turn.feed, turn.attempt
+        sync.sleep(max(0.0, turn.ready_at - sync.now()))
         try:
             code = _load_feed(sync, feed)
         except Exception as error:  # noqa: BLE001  (a fault of the program must not stop the other feeds)
             if isinstance(error, IncompleteExportError) and attempt < ATTEMPTS:
-                waiting.append((feed, attempt + 1, sync.now() + error.seconds))
+                waiting.append(_Turn(feed, attempt + 1, sync.now() + error.seconds))
                 continue
             code = _report_error(sync, feed, error)
         codes.append(code)
-    return codes
 
 
 def _announce_pauses(sync: NightlySync, found: list[Feed]) -> None:
@@ -123,7 +167,7 @@ def _load_feed(sync: NightlySync, feed: Feed) -> ExitCode:
     if feed.format not in FAMILIES:
         raise CommandError(f"the feed {feed.name} takes {feed.format}, which this version does not know")
     CompletenessRule(sync.settings.export_age_minutes, feed.marker).require_complete(feed.path, sync.now())
-    options = Options(sync.settings, notify=notify_steps(sync.notify, feed.name))
+    options = Options(sync.settings, wait=sync.wait, notify=notify_steps(sync.notify, feed.name))
     report = load(sync.engine, feed.name, feed.path, family=FAMILIES[feed.format], options=options)
     code, message = choose_exit_code(report), report.message
     days = _count_same_days(sync.engine, feed.name) if KNOWN in report.notices else 0

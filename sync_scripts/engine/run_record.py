@@ -94,7 +94,7 @@ def _record_error(connection: Connection, number: int, error: BaseException) -> 
     else:
         message = str(error) if isinstance(error, RosterServiceError) else name_fault(error)
     outcome = "refused" if isinstance(error, RefusedExportError | CommandError | IncompleteExportError) else "failed"
-    end_run(connection, number, findings, outcome=outcome, message=message, refused=findings.total)
+    end_run(connection, number, findings, outcome=outcome, message=message, refused=findings.total, stamp=None)
 
 
 def record_end(

@@ -1,20 +1,30 @@
-"""Runs in the database: the lock that allows one run at a time, the feed, the stamp, and the rows of sync_runs."""
+"""Runs in the database: the lock that allows one run of a feed at a time, the feed, the stamp, and the rows of
+sync_runs."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, and_, func, insert, select, text, update
+from sqlalchemy import Connection, Engine, and_, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.db.feed_states import FeedState, find_feed
 from roster_service.db.held_runs import APPROVED, HELD, close_held
-from roster_service.db.stamps import NOW
-from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, SYNC_LOCK, find_lock_holder
-from roster_service.db.tables import feeds, sync_refusals, sync_runs
+from roster_service.db.stamps import NOW, make_next_stamp
+from roster_service.db.sync_lock import (
+    INTERRUPTED,
+    INTERRUPTED_WORDS,
+    RUNNING,
+    find_lock_holder,
+    release_feed_lock,
+    try_feed_lock,
+)
+from roster_service.db.tables import feeds, roster_state, sync_refusals, sync_runs
 from roster_service.errors import CommandError, RosterServiceError
 from sync_scripts.reading.rejections import Findings
 
@@ -24,49 +34,64 @@ PURGED = "purged"
 NOT_HELD = "there is no held run {} of this feed"
 
 
+# How often a run looks whether the lock that it waits for is free.
+WAIT_SECONDS = 0.5
+
+
 class LockedError(RosterServiceError):
-    """Another run holds the lock."""
+    """Another run holds a lock that this one needs."""
 
 
 @contextmanager
-def hold_lock(connection: Connection, feed_name: str) -> Iterator[None]:
-    """Holds the lock of the sync until the block ends, over all transactions of the connection. No other run can write
-    meanwhile, so stamps become visible in the order in which runs get them. Raises LockedError, which names the other
-    run, while another run is under way.
+def hold_lock(connection: Connection, feed_name: str, *, wait: bool = False, alone: bool = False) -> Iterator[None]:
+    """Holds the lock of a feed and a share of the roster's until the block ends, over all transactions of the
+    connection. `alone`: holds the whole lock of the roster, so that no other feed has a run meanwhile. While another
+    run holds one of them, waits for its end (`wait`), or raises LockedError, which names the other run.
 
-    The lock belongs to the database session, so PostgreSQL releases it when the process ends in any way. The holder
-    knows that no other run is under way, so it marks runs that still have the outcome RUNNING as interrupted.
+    The locks belong to the database session, so PostgreSQL releases them when the process ends in any way. The holder
+    knows that no other run of the feed is under way, so it marks runs that still have the outcome RUNNING as
+    interrupted.
     """
     with connection.begin():
         connection.execute(select(func.set_config("application_name", APPLICATION_NAME + feed_name, False)))
-        if not connection.scalar(text("SELECT pg_try_advisory_lock(:class, :object)"), SYNC_LOCK):
-            raise LockedError(_name_holder(connection))
+    while not _try_lock(connection, feed_name, alone=alone, wait=wait):
+        time.sleep(WAIT_SECONDS)
     try:
         with connection.begin():
-            found = update(sync_runs).where(sync_runs.c.outcome == RUNNING)
-            connection.execute(found.values(outcome=INTERRUPTED, message=INTERRUPTED_WORDS))
+            feed_id = select(feeds.c.id).where(feeds.c.name == feed_name).scalar_subquery()
+            found = update(sync_runs).where(sync_runs.c.feed_id == feed_id, sync_runs.c.outcome == RUNNING)
+            connection.execute(found.values(outcome=INTERRUPTED, message=INTERRUPTED_WORDS, stamp=None))
         yield
     finally:
         _release_lock(connection)
 
 
-def _name_holder(connection: Connection) -> str:
-    holder = find_lock_holder(connection)
+def _try_lock(connection: Connection, feed_name: str, *, alone: bool, wait: bool) -> bool:
+    with connection.begin():
+        if try_feed_lock(connection, feed_name, alone=alone):
+            return True
+        if not wait:
+            raise LockedError(_name_holder(connection, feed_name))
+    return False
+
+
+def _name_holder(connection: Connection, feed_name: str) -> str:
+    holder = find_lock_holder(connection, feed_name)
     name = (
         "another sync"
         if holder is None
         else f"another sync ({holder.application_name}, process {holder.pid}, since {holder.since} UTC)"
     )
-    return f"{name} is under way; try again when it is done"
+    return f"{name} is under way; try again when it is done, or wait for it with --wait"
 
 
 def _release_lock(connection: Connection) -> None:
     try:
         with connection.begin():
-            connection.execute(text("SELECT pg_advisory_unlock(:class, :object)"), SYNC_LOCK)
+            release_feed_lock(connection)
             connection.execute(text("RESET application_name"))
     except SQLAlchemyError:
-        # PostgreSQL releases the lock with the session, so close the session.
+        # PostgreSQL releases the locks with the session, so close the session.
         connection.invalidate()
 
 
@@ -84,6 +109,20 @@ def find_or_add_feed(connection: Connection, name: str, family: str) -> tuple[in
     if found.format != family:
         raise CommandError(f"the feed {name} takes {found.format}, not {family}")
     return found.id, False
+
+
+def take_stamp(engine: Engine, run: int) -> datetime:
+    """The stamp of a run's changes: now, but later than all announced stamps, even if the clock went back.
+
+    Stored and committed in the row of the run before the run writes any record. So a run that announces a later stamp
+    first knows that changes with this one are to come, and shows no consumer an instant beyond it.
+    """
+    with engine.begin() as connection:
+        # The lock of the roster: without it, a run could announce a later stamp between these statements.
+        connection.execute(select(roster_state.c.revision).with_for_update())
+        stamp = make_next_stamp(connection)
+        connection.execute(update(sync_runs).where(sync_runs.c.id == run).values(stamp=stamp))
+    return stamp
 
 
 def begin_run(connection: Connection, feed_id: int, family: str, source: str) -> int:

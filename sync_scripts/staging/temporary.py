@@ -19,7 +19,9 @@ def create_temporary(connection: Connection, name: str, columns: Iterable[Column
     columns = tuple(columns)
     look = (name, *((column.name, repr(column.type), column.primary_key) for column in columns))
     if look not in _TABLES:
-        _TABLES[look] = Table(name, MetaData(), *columns, prefixes=["TEMPORARY"], postgresql_on_commit="DROP")
+        made = Table(name, MetaData(), *columns, prefixes=["TEMPORARY"], postgresql_on_commit="DROP")
+        # Another thread may have made it meanwhile.
+        _TABLES.setdefault(look, made)
     connection.execute(CreateTable(_TABLES[look]))
     return _TABLES[look]
 

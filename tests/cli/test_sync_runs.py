@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import csv
+import json
+import os
 import shutil
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, delete
+from sqlalchemy import Engine, delete, insert
 
 from roster_service.db.run_history import COUNTS, STEPS
-from roster_service.db.tables import sync_refusals
+from roster_service.db.tables import feeds, sync_refusals
+from roster_service.settings import PREFIX
+from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import load
 from sync_scripts.reading.rejections import RefusedExportError, write_rejects
 from tests.cli.conftest import Roster
@@ -21,6 +27,7 @@ from tests.sync.conftest import EXPORTS, SPRINGFIELD
 from tests.sync.export_changes import cell_of, header
 
 Answer = Callable[..., Any]
+START = "from roster_service.cli import main; main()"
 # A value that would turn the direction of the terminal, and that is markup of the library that prints tables.
 VALUE = "\u202e[red]maybe"
 
@@ -43,6 +50,25 @@ def test_the_runs_of_a_feed_are_listed(answer: Answer, engine: Engine, export: P
         (1, "springfield", "done"),
     ]
     assert [run["run"] for run in answer("sync", "list", "--feed", "springfield")] == [3, 1]
+
+
+def test_a_run_loads_every_feed_and_ends_as_the_script_does(database_url: str, engine: Engine, export: Path) -> None:
+    with engine.begin() as connection:
+        rows = [
+            {"name": name, "format": "oneroster", "path": str(path)}
+            for name, path in {"springfield": export, "other": EXPORTS / "shelbyville-1.2"}.items()
+        ]
+        connection.execute(insert(feeds), rows)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    environment |= {"ROSTER_DATABASE_URL": database_url, "ROSTER_EXPORT_AGE_MINUTES": "0"}
+    command = [sys.executable, "-c", START, "sync", "run", "--jobs", "2", "--wait"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {line["feed"]: line["exit"] for line in lines if "outcome" in line and "feed" in line} == {
+        "springfield": ExitCode.PARTIAL,
+        "other": ExitCode.LOADED,
+    }
+    assert done.returncode == ExitCode.PARTIAL
 
 
 def test_the_former_name_of_the_list_is_taken_with_a_warning(roster: Roster, engine: Engine, export: Path) -> None:

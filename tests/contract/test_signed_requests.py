@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -246,22 +245,6 @@ def test_a_request_counts_once_on_all_workers(consumer: Consumer, make_served: C
     assert consumer.ask("/orgs", oauth_nonce=nonce, oauth_timestamp=shift(-7)).status == 200
     same_time = {"oauth_nonce": nonce, "oauth_timestamp": protocol["oauth_timestamp"]}
     assert add_consumer(consumer.served, EMAIL).ask("/orgs", **same_time).status == 200
-
-
-def test_of_the_same_request_at_the_same_time_one_is_answered(
-    consumer: Consumer, make_served: Callable[..., Served]
-) -> None:
-    apps = [consumer.served.app, make_served(consumer.served.url, oauth1=True).app]
-    for _ in range(5):
-        protocol = make_protocol(consumer.client_id)
-        headers = {"Authorization": make_header(protocol, sign(consumer.secret, "GET", f"{ROOT}/orgs", "", protocol))}
-
-        def ask(number: int, headers: dict[str, str] = headers) -> int:
-            with apps[number % 2].test_client().get(f"{ROOTS['v1p1']}/orgs", headers=headers) as answer:
-                return answer.status_code
-
-        with ThreadPoolExecutor(4) as pool:
-            assert sorted(pool.map(ask, range(4))) == [200, 401, 401, 401]
 
 
 def test_where_a_nonce_cannot_be_stored_the_request_is_not_answered(

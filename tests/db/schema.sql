@@ -130,6 +130,20 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.find_runs_under_way() RETURNS TABLE(run_id bigint, feed_id integer, stamp timestamp with time zone)
+    LANGUAGE sql STABLE
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+    SELECT run.id, run.feed_id, run.stamp
+    FROM sync_runs run JOIN feeds feed ON feed.id = run.feed_id
+    WHERE run.outcome = 'running' AND EXISTS (
+        SELECT FROM pg_locks lock
+        WHERE lock.locktype = 'advisory' AND lock.granted AND lock.classid = 1181050212
+            AND lock.objid = (hashtext(feed.name)::bigint & 4294967295)::oid
+            AND lock.database = (SELECT own.oid FROM pg_database own WHERE own.datname = current_database())
+    )
+$$;
+
 CREATE FUNCTION public.href_escape(id text) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     AS $_$
@@ -208,6 +222,18 @@ BEGIN
         SELECT 0 AS feed_id, jsonb_agg(jsonb_build_array(parts.feed_id, parts.listed) ORDER BY parts.feed_id) AS listed,
             max(parts.revision) AS revision, max(parts.as_of) AS as_of, max(parts.deletions_since) AS deletions_since
         FROM parts
+    ), to_come AS (
+        -- Consumers go on from `as_of`, so it stays before the stamps that runs of these feeds have not announced yet. A
+        -- run may add the org of a grant that opens none so far, whatever its feed.
+        SELECT min(going.stamp) - interval '1 millisecond' AS last_before
+        FROM find_runs_under_way() going JOIN feeds feed ON feed.id = going.feed_id
+        WHERE going.stamp > feed.as_of AND (
+            going.feed_id IN (SELECT parts.feed_id FROM parts)
+            OR EXISTS (
+                SELECT FROM unnest(districts || schools) AS given (org_id)
+                WHERE NOT EXISTS (SELECT FROM orgs org WHERE org.sourced_id = given.org_id)
+            )
+        )
     ), wanted AS (
         SELECT part.*, encode(sha256(convert_to(
             jsonb_build_array(state.salt, part.feed_id, part.listed)::text, 'UTF8'
@@ -224,9 +250,12 @@ BEGIN
         -- The row of the whole has the state of the roster, as soon as the vendor sees other orgs than before: then
         -- those of its feeds would not tell its consumers of the change.
         CASE WHEN moved THEN state.revision ELSE greatest(former.revision, wanted.revision) END,
-        CASE WHEN moved THEN state.as_of ELSE greatest(former.as_of, wanted.as_of) END,
+        least(
+            CASE WHEN moved THEN state.as_of ELSE greatest(former.as_of, wanted.as_of) END,
+            CASE WHEN wanted.feed_id = 0 THEN to_come.last_before END
+        ),
         CASE WHEN moved THEN state.deletions_since ELSE greatest(former.deletions_since, wanted.deletions_since) END
-    FROM wanted CROSS JOIN roster_state state
+    FROM wanted CROSS JOIN roster_state state CROSS JOIN to_come
     LEFT JOIN visible_feeds former
         ON former.vendor_id = vendor AND former.feed_id = wanted.feed_id AND wanted.feed_id = 0
     CROSS JOIN LATERAL (
@@ -924,6 +953,8 @@ CREATE INDEX ix_sync_changes_run_id ON public.sync_changes USING btree (run_id);
 
 CREATE INDEX ix_sync_runs_feed_id ON public.sync_runs USING btree (feed_id);
 
+CREATE INDEX ix_sync_runs_running ON public.sync_runs USING btree (feed_id) WHERE (outcome = 'running'::text);
+
 CREATE INDEX ix_visible_feeds_key_visible_set ON public.visible_feeds USING btree (key, visible_set);
 
 CREATE INDEX ix_visible_orgs_key_feed_id ON public.visible_orgs USING btree (key, feed_id);
@@ -1123,6 +1154,8 @@ GRANT ALL ON FUNCTION public.admit_key_holder(hash bytea, guardians boolean, OUT
 
 REVOKE ALL ON FUNCTION public.evict_orderings(most_bytes bigint, most_orderings bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.evict_orderings(most_bytes bigint, most_orderings bigint) TO serving_role;
+
+REVOKE ALL ON FUNCTION public.find_runs_under_way() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION public.refresh_visible_orgs(vendor integer) FROM PUBLIC;
 

@@ -84,7 +84,7 @@ def lend_engine(patch: pytest.MonkeyPatch, engine: Engine) -> None:
     """Lets the commands that a test calls in its own process use the engine of the test: with a new engine, each call
     compiles every statement anew."""
     patch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
-    patch.setattr(loader_command, "make_engine", lambda _url: engine)
+    patch.setattr(loader_command, "make_engine", lambda _url, **_options: engine)
 
 
 def empty_roster(engine: Engine) -> None:
@@ -94,7 +94,9 @@ def empty_roster(engine: Engine) -> None:
     with engine.begin() as connection:
         connection.execute(text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
         connection.execute(text(f"DROP INDEX IF EXISTS {keys}"))
-        connection.execute(update(roster_state).values(revision=0, as_of=func.to_timestamp(0)))
+        connection.execute(
+            update(roster_state).values(revision=0, as_of=func.to_timestamp(0), deletions_since=func.now())
+        )
 
 
 def snapshot(engine: Engine, table: Table) -> dict[Any, dict[str, Any]]:

@@ -123,10 +123,10 @@ def test_a_feed_that_cannot_be_prepared_stops_no_other_run(load_run: LoadRun, mo
 
 @pytest.mark.usefixtures("folders")
 def test_a_run_that_is_under_way_is_named(engine: Engine, load_run: LoadRun) -> None:
-    with engine.connect() as other, hold_lock(other, "the other"):
+    with engine.connect() as other, hold_lock(other, "springfield"):
         code, lines = load_run()
     assert code == ExitCode.LOCKED
-    assert all("roster sync: the other" in line["message"] for line in lines if line.get("step") != "warm")
+    assert all("roster sync: springfield" in line["message"] for line in lines if "feed" in line)
 
 
 @pytest.mark.usefixtures("folders")

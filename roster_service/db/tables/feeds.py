@@ -10,6 +10,7 @@ from sqlalchemy import (
     Date,
     ForeignKey,
     Identity,
+    Index,
     Integer,
     LargeBinary,
     SmallInteger,
@@ -69,7 +70,7 @@ sync_runs = Table(
     Column("started_at", Stamp, nullable=False),
     # NULL while it runs, and for a run whose process was killed.
     Column("finished_at", Stamp),
-    # The dateLastModified of all changes of the run; NULL if it changed nothing.
+    # The dateLastModified of all changes of the run, from when it begins to write them; NULL if it changed nothing.
     Column("stamp", Stamp),
     Column("outcome", CText, nullable=False),
     Column("counts", JSONB, nullable=False),
@@ -95,6 +96,7 @@ sync_runs = Table(
         "'interrupted')",
         name="outcome",
     ),
+    Index("ix_sync_runs_running", "feed_id", postgresql_where=text("outcome = 'running'")),
 )
 
 sync_refusals = Table(

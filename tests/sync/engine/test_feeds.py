@@ -121,8 +121,8 @@ def test_a_feed_of_another_family(engine: Engine, springfield: Path) -> None:
 
 
 def test_one_run_at_a_time(engine: Engine, springfield: Path) -> None:
-    words = r"another sync \(roster sync: the other, process \d+, since \d\d:\d\d:\d\d UTC\)"
-    with engine.connect() as other, hold_lock(other, "the other"), pytest.raises(LockedError, match=words):
+    words = r"another sync \(roster sync: feed, process \d+, since \d\d:\d\d:\d\d UTC\)"
+    with engine.connect() as other, hold_lock(other, "feed"), pytest.raises(LockedError, match=words):
         load(engine, "feed", springfield)
     assert load(engine, "feed", springfield).outcome == "done"
 

@@ -144,7 +144,7 @@ def test_a_dry_run_changes_nothing(engine: Engine, springfield: Path) -> None:
 
 @pytest.mark.usefixtures("settings")
 def test_locked(engine: Engine, springfield: Path) -> None:
-    with engine.connect() as other, hold_lock(other, "other"):
+    with engine.connect() as other, hold_lock(other, "springfield"):
         result = run("--feed", "springfield", "--json", springfield)
     assert result.exit_code == ExitCode.LOCKED
     assert json.loads(result.stdout)["outcome"] == "locked"

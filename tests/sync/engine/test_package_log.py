@@ -71,7 +71,7 @@ def test_a_dry_run_imports_no_file(springfield: Path) -> None:
 
 
 def test_a_run_that_does_not_begin_says_why(engine: Engine, springfield: Path) -> None:
-    with engine.connect() as connection, hold_lock(connection, "other"):
+    with engine.connect() as connection, hold_lock(connection, "feed"):
         code, log = load_with_log(springfield)
     assert (code, log["outcome"], log["imported"]) == (ExitCode.LOCKED, "locked", [])
     assert "is under way" in log["message"]

@@ -13,10 +13,12 @@ from roster_service.db.run_history import STEPS, Run, list_runs
 from roster_service.db.sync_lock import INTERRUPTED, RUNNING
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError, DatabaseUnavailableError, StorageError
+from roster_service.settings import Settings
+from sync_scripts.engine.feed_removal import remove_feed
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.runs import LockedError, hold_lock
-from sync_scripts.purge import purge
 from sync_scripts.reading.rejections import RefusedExportError
+from tests.actors import TESTER
 from tests.sync.conftest import snapshot
 from tests.sync.export_changes import with_row
 
@@ -102,7 +104,7 @@ def test_a_refused_run_says_why(engine: Engine, springfield: Path) -> None:
 
 
 def test_a_run_that_was_kept_out_is_none(engine: Engine, springfield: Path) -> None:
-    with engine.connect() as other, hold_lock(other, "the other"), pytest.raises(LockedError):
+    with engine.connect() as other, hold_lock(other, "feed"), pytest.raises(LockedError):
         load(engine, "feed", springfield)
     assert snapshot(engine, sync_runs) == snapshot(engine, feeds) == {}
 
@@ -112,11 +114,11 @@ def dry_run(engine: Engine, path: Path) -> None:
     load(engine, "feed", path, options=Options(dry_run=True))
 
 
-# What takes the lock of the sync next.
+# What takes the lock of the feed next.
 NEXT: dict[str, Callable[[Engine, Path], object]] = {
-    "a load": lambda engine, path: load(engine, "other", path),
+    "a load": lambda engine, path: load(engine, "feed", path),
     "a dry run": dry_run,
-    "a purge": lambda engine, _path: purge(engine, 7),
+    "a removal": lambda engine, _path: remove_feed(engine, TESTER, "feed", Settings(), at_once=False),
 }
 
 

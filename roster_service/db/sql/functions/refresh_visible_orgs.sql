@@ -53,6 +53,18 @@ BEGIN
         SELECT 0 AS feed_id, jsonb_agg(jsonb_build_array(parts.feed_id, parts.listed) ORDER BY parts.feed_id) AS listed,
             max(parts.revision) AS revision, max(parts.as_of) AS as_of, max(parts.deletions_since) AS deletions_since
         FROM parts
+    ), to_come AS (
+        -- Consumers go on from `as_of`, so it stays before the stamps that runs of these feeds have not announced yet. A
+        -- run may add the org of a grant that opens none so far, whatever its feed.
+        SELECT min(going.stamp) - interval '1 millisecond' AS last_before
+        FROM find_runs_under_way() going JOIN feeds feed ON feed.id = going.feed_id
+        WHERE going.stamp > feed.as_of AND (
+            going.feed_id IN (SELECT parts.feed_id FROM parts)
+            OR EXISTS (
+                SELECT FROM unnest(districts || schools) AS given (org_id)
+                WHERE NOT EXISTS (SELECT FROM orgs org WHERE org.sourced_id = given.org_id)
+            )
+        )
     ), wanted AS (
         SELECT part.*, encode(sha256(convert_to(
             jsonb_build_array(state.salt, part.feed_id, part.listed)::text, 'UTF8'
@@ -69,9 +81,12 @@ BEGIN
         -- The row of the whole has the state of the roster, as soon as the vendor sees other orgs than before: then
         -- those of its feeds would not tell its consumers of the change.
         CASE WHEN moved THEN state.revision ELSE greatest(former.revision, wanted.revision) END,
-        CASE WHEN moved THEN state.as_of ELSE greatest(former.as_of, wanted.as_of) END,
+        least(
+            CASE WHEN moved THEN state.as_of ELSE greatest(former.as_of, wanted.as_of) END,
+            CASE WHEN wanted.feed_id = 0 THEN to_come.last_before END
+        ),
         CASE WHEN moved THEN state.deletions_since ELSE greatest(former.deletions_since, wanted.deletions_since) END
-    FROM wanted CROSS JOIN roster_state state
+    FROM wanted CROSS JOIN roster_state state CROSS JOIN to_come
     LEFT JOIN visible_feeds former
         ON former.vendor_id = vendor AND former.feed_id = wanted.feed_id AND wanted.feed_id = 0
     CROSS JOIN LATERAL (
