@@ -394,9 +394,7 @@ def test_a_consumer_misses_no_change_of_runs_side_by_side(
 TIMES = ("date_last_modified",)
 
 
-def test_two_jobs_give_the_roster_of_one(
-    engine: Engine, copy_export: Callable[[str], Path]
-) -> None:
+def test_two_jobs_give_the_roster_of_one(engine: Engine, copy_export: Callable[[str], Path]) -> None:
     found = []
     paths = {name: copy_export(export) for name, export in FEEDS.items()}
     for jobs in (1, 2):

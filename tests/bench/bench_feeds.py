@@ -1,4 +1,4 @@
-"""`python -m tests.bench.bench_nights`: nights of many feeds, one feed at a time and two feeds at a time.
+"""`python -m tests.bench.bench_feeds`: loads of many feeds, one feed at a time and two feeds at a time.
 
 FEEDS (200) and STUDENTS (1,000, of each feed) set the size. A vendor is granted every district, and its client has all
 scopes of OneRoster 1.2, so each load renders records too. Prints, for each number of jobs, the seconds of the first
@@ -50,7 +50,7 @@ def make_export(home: Path, number: int) -> None:
         )
 
 
-def load_night(engine: Engine, jobs: int) -> float:
+def load_all(engine: Engine, jobs: int) -> float:
     """Loads every feed; the seconds that it takes."""
     begin = time.monotonic()
     codes = load_feeds(NightlySync(engine, Settings(sync_jobs=jobs, export_age_minutes=0), lambda _event: None))
@@ -58,8 +58,8 @@ def load_night(engine: Engine, jobs: int) -> float:
     return time.monotonic() - begin
 
 
-def measure_nights(home: Path, jobs: int) -> None:
-    """Prints the seconds of the nights on a new roster."""
+def measure_jobs(home: Path, jobs: int) -> None:
+    """Prints the seconds of the loads into a new roster."""
     with open_embedded(home / f"server-{jobs}") as url:
         engine = make_engine(url, jobs=jobs)
         upgrade(engine)
@@ -70,17 +70,17 @@ def measure_nights(home: Path, jobs: int) -> None:
                 {"name": path.name, "format": "oneroster", "path": str(path)} for path in (home / "first").iterdir()
             ]
             connection.execute(insert(feeds), rows)
-        show("first load", jobs, load_night(engine, jobs))
+        show("first load", jobs, load_all(engine, jobs))
         with engine.begin() as connection:
             districts = connection.scalars(select(orgs.c.sourced_id).where(orgs.c.type == "district")).all()
             for district in districts:
                 vendors.grant(connection, TESTER, EMAIL, district, ())
-        show("unchanged night", jobs, load_night(engine, jobs))
+        show("unchanged night", jobs, load_all(engine, jobs))
         with engine.begin() as connection:
             for feed in connection.scalars(select(feeds.c.name)).all():
                 moved = update(feeds).where(feeds.c.name == feed)
                 connection.execute(moved.values(path=str(home / "next" / feed)))
-        show("night with 1% changed", jobs, load_night(engine, jobs))
+        show("night with 1% changed", jobs, load_all(engine, jobs))
         engine.dispose()
 
 
@@ -99,7 +99,7 @@ def run() -> None:
                 made.result()
         print(f"{FEEDS} feeds of {STUDENTS:,} students, {os.cpu_count()} cores", flush=True)
         for jobs in JOBS:
-            measure_nights(home, jobs)
+            measure_jobs(home, jobs)
 
 
 if __name__ == "__main__":
