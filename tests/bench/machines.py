@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 from sqlalchemy import make_url
 
-from roster_service.db.embedded_server import open_embedded
+from roster_service.db.embedded_server import SOCKET, open_embedded
 from roster_service.db.postgres_programs import find_programs
 from tests.bench.load import Job, measure_rate
 from tests.bench.place import Place, find_port, open_place, serve
@@ -68,6 +68,8 @@ def open_standby(home: Path) -> Iterator[str]:
         copied = programs.run("pg_basebackup", cluster, source, "--write-recovery-conf", "--checkpoint=fast")
         if copied.returncode:
             raise RuntimeError(copied.stderr)
+        # The socket of the embedded server lies in its cluster.
+        (cluster / f"{SOCKET}.lock").unlink()
         with open_embedded(Path(folder)) as url:
             yield url
 
