@@ -15,8 +15,9 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, select
 
+from roster_service.access.clients import Client, RegisteredClient, find_client, list_clients
 from roster_service.access.credentials.access_token import AccessToken
-from roster_service.access.vendors import Client, RegisteredClient, Vendor, find_client, find_vendor, list_clients
+from roster_service.access.vendors import Vendor, find_vendor
 from roster_service.cache.orderings import Orderings
 from roster_service.db.actors import Actor
 from roster_service.db.changes import Subject, Verb, recorded

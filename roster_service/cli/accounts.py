@@ -1,17 +1,14 @@
-"""`roster vendor` and `roster client`: the accounts of vendors, their grants and their OAuth clients."""
+"""`roster vendor`: the accounts of vendors and their grants."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import click
-from sqlalchemy import Connection
 
-from roster_service.access import vendors
-from roster_service.access.credentials.signing_keys import ensure_signing_key
-from roster_service.access.scopes import EXPLANATIONS, Scope, ScopeName, read_scope
-from roster_service.access.vendors import Client, Credentials, Vendor
+from roster_service.access import clients, vendors
+from roster_service.access.vendors import Vendor
 from roster_service.cli.console import (
     as_json,
     confirm,
@@ -19,12 +16,10 @@ from roster_service.cli.console import (
     make_table,
     open_change,
     open_connection,
-    read_settings,
     reason_option,
     show,
     yes_option,
 )
-from roster_service.cli.credentials import describe_dates, read_dates
 from roster_service.cli.vendor_access import (
     COMMANDS,
     describe_grant,
@@ -33,10 +28,7 @@ from roster_service.cli.vendor_access import (
     password_option,
     read_password,
 )
-from roster_service.db.credentials import list_credentials
-from roster_service.publication import render_for_clients
 from roster_service.schemas.flags import PermissionFlag
-from roster_service.schemas.versions import VERSIONS
 
 district_option = click.option("--district", help="The district's sourcedId, identifier or unique name.")
 flag_option = click.option(
@@ -45,13 +37,6 @@ flag_option = click.option(
     multiple=True,
     type=click.Choice([flag.value for flag in PermissionFlag]),
     help="What `include` may name at /v1/students; repeatable.",
-)
-scope_option = click.option(
-    "--scope",
-    "scopes",
-    multiple=True,
-    required=True,
-    help="A scope that it may ask for, `v1p1/roster.readonly`; without a version: both. Repeatable.",
 )
 
 
@@ -179,195 +164,12 @@ def vendor_remove(email: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     confirm(f"This removes the vendor {email}, its clients and its keys.", email, is_confirmed=yes or dry_run)
     with open_change(dry_run=dry_run) as (connection, actor):
         found = vendors.find_vendor(connection, email)
-        clients = [item.client_id for item in vendors.list_clients(connection) if item.vendor == found.email]
+        owned = [item.client_id for item in clients.list_clients(connection) if item.vendor == found.email]
         vendors.remove_vendor(connection, actor, email)
-    shown = {"email": found.email, "grants": len(found.grants), "clients": clients, "dry_run": dry_run}
-    words = f"the vendor {found.email}, {len(found.grants)} grants and {len(clients)} clients"
+    shown = {"email": found.email, "grants": len(found.grants), "clients": owned, "dry_run": dry_run}
+    words = f"the vendor {found.email}, {len(found.grants)} grants and {len(owned)} clients"
     show(shown, as_json, lambda _: f"would remove {words}" if dry_run else f"removed {words}")
 
 
 for command in COMMANDS:
     vendor.add_command(command)
-
-
-@click.group()
-def client() -> None:
-    """OAuth clients of the rostering interface."""
-
-
-def read_scope_options(texts: tuple[str, ...]) -> tuple[Scope, ...]:
-    """Returns the scopes that the options name. A name without a version stands for the scope of both versions. Raises
-    BadParameter for an unknown scope."""
-    scopes: list[Scope] = []
-    for text in texts:
-        scope = read_scope(text)
-        if scope is not None:
-            scopes.append(scope)
-        elif text in ScopeName.__members__.values():
-            scopes += [Scope(version.prefix, ScopeName(text)) for version in VERSIONS]
-        else:
-            known = ", ".join(EXPLANATIONS)
-            raise click.BadParameter(f"{text!r} is no scope; known, alone or behind v1p1/ or v1p2/: {known}")
-    # Grouped by version, the version of the first option first: a token request without scopes gets that version.
-    first = [scope.version for scope in scopes][:1]
-    return tuple(sorted(scopes, key=lambda scope: [scope.version] != first))
-
-
-@client.command("add")
-@click.option("--vendor", "email", required=True, help="The e-mail of the vendor that it belongs to.")
-@click.option("--name", required=True, help="The client's name, for people.")
-@scope_option
-@click.option(
-    "--oauth1",
-    is_flag=True,
-    help="It may sign requests of OneRoster 1.1 with OAuth 1.0a, if ROSTER_OAUTH1 is true.",
-)
-@expires_option
-@reason_option
-@as_json
-def client_add(
-    email: str, name: str, scopes: tuple[str, ...], oauth1: bool, expires_at: datetime | None, as_json: bool
-) -> None:
-    """Add an OAuth client. Its secret is shown this once. The command renders the records that the client may read,
-    which takes a while for a large roster and scopes that no client had."""
-    registered = read_scope_options(scopes)
-    with open_change() as (connection, actor):
-        secret_key = _read_secret_key(connection) if oauth1 else None
-        made = vendors.add_client(
-            connection, actor, email, name, registered, secret_key=secret_key, expires_at=expires_at
-        )
-        _render(connection)
-    if oauth1 and not read_settings().oauth1:
-        click.echo("signed requests are refused until ROSTER_OAUTH1 is true for the service", err=True)
-    show(made, as_json, _describe_credentials)
-
-
-def _read_secret_key(connection: Connection) -> str:
-    """Returns the secret key of the service. Raises SettingError if it is not the one that sealed the signing key: the
-    service could not derive the secret of a client from it."""
-    secret_key = read_settings().read_secret_key()
-    ensure_signing_key(connection, secret_key)
-    return secret_key
-
-
-def _render(connection: Connection) -> None:
-    if not render_for_clients(connection, read_settings()):
-        click.echo("a sync is under way; the next one renders the records for this client", err=True)
-
-
-def _describe_credentials(made: Credentials) -> str:
-    lines = [
-        f"client_id      {made.client_id}",
-        f"client_secret  {made.client_secret}",
-        f"scopes         {' '.join(made.scopes)}",
-    ]
-    return "\n".join([*lines, "The secret is not stored; keep it now."])
-
-
-@client.command("list")
-@as_json
-def client_list(as_json: bool) -> None:
-    """List the clients, their scopes, and the last use of each."""
-    with open_connection() as connection:
-        found = vendors.list_clients(connection)
-        secrets = {item.name: item for item in list_credentials(connection)}
-    shown = [asdict(item) | read_dates(secrets[item.client_id]) for item in found]
-    rows = [_client_row(item) | describe_dates(secrets[item.client_id]) for item in found]
-    show(shown, as_json, lambda _: make_table(rows, "there are no clients"))
-
-
-def _client_row(item: Client) -> dict[str, str]:
-    return {
-        "client_id": item.client_id,
-        "vendor": item.vendor,
-        "name": item.name,
-        "enabled": "yes" if item.enabled else "no",
-        "oauth1": "yes" if item.oauth1 else "no",
-        "scopes": " ".join(item.scopes),
-    }
-
-
-@client.command("rotate-secret")
-@click.argument("client_id")
-@click.option(
-    "--grace-hours",
-    type=click.IntRange(0, 8760),
-    help="How long the old secret stays valid; 0: it ends at once, with its tokens. By default: the setting.",
-)
-@expires_option
-@reason_option
-@as_json
-def client_rotate_secret(client_id: str, grace_hours: int | None, expires_at: datetime | None, as_json: bool) -> None:
-    """Replace the secret of CLIENT_ID. The old one stays valid for a grace period, unless that is 0."""
-    hours = read_settings().secret_grace_hours if grace_hours is None else grace_hours
-    with open_change() as (connection, actor):
-        secret_key = _read_secret_key(connection) if vendors.may_sign(connection, client_id) else None
-        grace = timedelta(hours=hours)
-        made = vendors.rotate_secret(connection, actor, client_id, grace, secret_key=secret_key, expires_at=expires_at)
-    old = f"The old secret stays valid for {hours} hours." if hours else "The old secret and its tokens have ended."
-    show(made, as_json, lambda _: f"{_describe_credentials(made)}\n{old}")
-
-
-@client.command("disable")
-@click.argument("client_id")
-@reason_option
-@as_json
-def client_disable(client_id: str, as_json: bool) -> None:
-    """Disable CLIENT_ID at once, with its tokens."""
-    with open_change() as (connection, actor):
-        vendors.disable_client(connection, actor, client_id)
-    show({"client_id": client_id, "enabled": False}, as_json, lambda _: f"{client_id} is disabled")
-
-
-@client.command("enable")
-@click.argument("client_id")
-@yes_option
-@dry_run_option
-@reason_option
-@as_json
-def client_enable(client_id: str, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Enable the disabled CLIENT_ID again."""
-    confirm(f"This lets {client_id} read again.", client_id, is_confirmed=yes or dry_run)
-    with open_change(dry_run=dry_run) as (connection, actor):
-        vendors.enable_client(connection, actor, client_id)
-        changed = vendors.find_listed_client(connection, client_id)
-    _show_client(changed, "would be enabled" if dry_run else "is enabled", dry_run=dry_run, as_json=as_json)
-
-
-@client.command("set-scopes")
-@click.argument("client_id")
-@scope_option
-@yes_option
-@dry_run_option
-@reason_option
-@as_json
-def client_set_scopes(client_id: str, scopes: tuple[str, ...], yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Replace the scopes of CLIENT_ID, and end its tokens. Renders records as `roster client add` does."""
-    registered = read_scope_options(scopes)
-    confirm(f"This replaces the scopes of {client_id}.", client_id, is_confirmed=yes or dry_run)
-    with open_change(dry_run=dry_run) as (connection, actor):
-        vendors.change_scopes(connection, actor, client_id, registered)
-        changed = vendors.find_listed_client(connection, client_id)
-        if not dry_run:
-            _render(connection)
-    words = f"{'would have' if dry_run else 'has'} the scopes {' '.join(changed.scopes)}"
-    _show_client(changed, words, dry_run=dry_run, as_json=as_json)
-
-
-@client.command("remove")
-@click.argument("client_id")
-@yes_option
-@dry_run_option
-@reason_option
-@as_json
-def client_remove(client_id: str, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Remove CLIENT_ID at once, with its tokens. The access log keeps its rows."""
-    confirm(f"This removes {client_id}.", client_id, is_confirmed=yes or dry_run)
-    with open_change(dry_run=dry_run) as (connection, actor):
-        removed = vendors.find_listed_client(connection, client_id)
-        vendors.remove_client(connection, actor, client_id)
-    _show_client(removed, "would be removed" if dry_run else "is removed", dry_run=dry_run, as_json=as_json)
-
-
-def _show_client(item: Client, words: str, *, dry_run: bool, as_json: bool) -> None:
-    show({**asdict(item), "dry_run": dry_run}, as_json, lambda _: f"{item.client_id} {words}")

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 from sqlalchemy import Connection, Engine, and_, exists, select
 
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.feeds import remove_feed
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.cli.console import as_json, open_change, read_settings, reason_option, show
@@ -126,7 +126,7 @@ def add_demo_account(connection: Connection, actor: Actor) -> DemoAccount:
     for district in districts:
         vendors.grant(connection, actor, EMAIL, district.sourced_id, (), tuple(PermissionFlag))
     scopes = [Scope(version.prefix, name) for version in VERSIONS for name in ScopeName]
-    made = vendors.add_client(connection, actor, EMAIL, "demo", scopes)
+    made = clients.add_client(connection, actor, EMAIL, "demo", scopes)
     return DemoAccount(
         **dataclasses.asdict(made),
         email=EMAIL,

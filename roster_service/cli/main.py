@@ -12,8 +12,9 @@ from roster_service import __version__
 from roster_service.access.roster_state import advance_restored_state, format_instant
 from roster_service.cli.access_list import access
 from roster_service.cli.access_log import audit, usage
-from roster_service.cli.accounts import client, vendor
+from roster_service.cli.accounts import vendor
 from roster_service.cli.changes import changes
+from roster_service.cli.clients import client
 from roster_service.cli.console import (
     announce_cluster,
     as_json,

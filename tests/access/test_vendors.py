@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Engine, select
 
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.credentials.passwords import set_password
 from roster_service.access.credentials.secrets import (
     derive_secret,
@@ -145,9 +145,9 @@ UNKNOWN = [
     pytest.param(lambda on: vendors.grant(on, TESTER, "nobody@example.org", "spr-district", []), id="grant"),
     pytest.param(lambda on: vendors.revoke(on, TESTER, "nobody@example.org", "spr-district"), id="revoke"),
     pytest.param(lambda on: vendors.set_vendor_enabled(on, TESTER, "nobody@example.org", enabled=False), id="disable"),
-    pytest.param(lambda on: vendors.add_client(on, TESTER, "nobody@example.org", "x", SCOPES), id="client"),
-    pytest.param(lambda on: vendors.rotate_secret(on, TESTER, "client-nobody", timedelta()), id="rotate"),
-    pytest.param(lambda on: vendors.disable_client(on, TESTER, "client-nobody"), id="disable-client"),
+    pytest.param(lambda on: clients.add_client(on, TESTER, "nobody@example.org", "x", SCOPES), id="client"),
+    pytest.param(lambda on: clients.rotate_secret(on, TESTER, "client-nobody", timedelta()), id="rotate"),
+    pytest.param(lambda on: clients.disable_client(on, TESTER, "client-nobody"), id="disable-client"),
 ]
 
 
@@ -171,26 +171,26 @@ def test_a_password_is_stored_as_argon2id(connection: Connection) -> None:
 
 
 def test_a_client_s_secret_is_shown_once_and_stored_as_its_hash(connection: Connection) -> None:
-    made = vendors.add_client(connection, TESTER, EMAIL, "nightly", [*SCOPES, SCOPES[0]])
+    made = clients.add_client(connection, TESTER, EMAIL, "nightly", [*SCOPES, SCOPES[0]])
     assert made.scopes == ("v1p2/roster-core.readonly", "v1p1/roster.readonly")
     (stored,) = connection.execute(select(oauth_clients)).mappings()
     assert made.client_secret not in str(dict(stored))
     assert verify_secret(made.client_secret, bytes(stored["secret_hash"]))
-    (listed,) = vendors.list_clients(connection)
+    (listed,) = clients.list_clients(connection)
     assert (listed.client_id, listed.vendor, listed.name, listed.enabled) == (made.client_id, EMAIL, "nightly", True)
     assert not hasattr(listed, "client_secret")
 
 
 def test_a_client_without_scopes_is_refused(connection: Connection) -> None:
     with pytest.raises(CommandError, match="scope"):
-        vendors.add_client(connection, TESTER, EMAIL, "none", [])
+        clients.add_client(connection, TESTER, EMAIL, "none", [])
 
 
 def test_a_new_secret_replaces_the_old_one_and_ends_its_tokens(connection: Connection) -> None:
-    made = vendors.add_client(connection, TESTER, EMAIL, "nightly", SCOPES)
-    before = vendors.find_client(connection, made.client_id)
-    again = vendors.rotate_secret(connection, TESTER, made.client_id, timedelta())
-    after = vendors.find_client(connection, made.client_id)
+    made = clients.add_client(connection, TESTER, EMAIL, "nightly", SCOPES)
+    before = clients.find_client(connection, made.client_id)
+    again = clients.rotate_secret(connection, TESTER, made.client_id, timedelta())
+    after = clients.find_client(connection, made.client_id)
     assert before is not None
     assert after is not None
     assert after.client_version > before.client_version
@@ -202,7 +202,7 @@ def test_a_new_secret_replaces_the_old_one_and_ends_its_tokens(connection: Conne
 
 def test_the_secret_of_a_client_that_signs_follows_from_the_secret_key_alone(connection: Connection) -> None:
     """Not from the row of the database: with another key, or for another client, the same salt gives another secret."""
-    made = vendors.add_client(connection, TESTER, EMAIL, "signs", SCOPES, secret_key=SECRET_KEY)
+    made = clients.add_client(connection, TESTER, EMAIL, "signs", SCOPES, secret_key=SECRET_KEY)
     (stored,) = connection.execute(select(oauth_clients)).mappings()
     assert made.client_secret not in str(dict(stored))
     assert verify_secret(made.client_secret, bytes(stored["secret_hash"]))
@@ -211,31 +211,31 @@ def test_the_secret_of_a_client_that_signs_follows_from_the_secret_key_alone(con
     own = (SECRET_KEY, made.client_id, salt)
     others = [("another " + SECRET_KEY, *own[1:]), (SECRET_KEY, "client-0", salt), (*own[:2], b"another")]
     assert [derive_secret(*one) == made.client_secret for one in (own, *others)] == [True, False, False, False]
-    again = vendors.rotate_secret(connection, TESTER, made.client_id, timedelta(hours=1), secret_key=SECRET_KEY)
-    found = vendors.find_client(connection, made.client_id)
+    again = clients.rotate_secret(connection, TESTER, made.client_id, timedelta(hours=1), secret_key=SECRET_KEY)
+    found = clients.find_client(connection, made.client_id)
     assert found is not None
     assert [derive_secret(SECRET_KEY, made.client_id, one) for one in found.salts] == [
         again.client_secret,
         made.client_secret,
     ]
     with pytest.raises(ValueError, match="derived"):
-        vendors.rotate_secret(connection, TESTER, made.client_id, timedelta())
+        clients.rotate_secret(connection, TESTER, made.client_id, timedelta())
 
 
 def test_a_client_that_signs_needs_a_scope_of_a_version_that_allows_it(connection: Connection) -> None:
     with pytest.raises(CommandError, match=r"OneRoster 1\.1"):
-        vendors.add_client(connection, TESTER, EMAIL, "signs", SCOPES[:1], secret_key=SECRET_KEY)
+        clients.add_client(connection, TESTER, EMAIL, "signs", SCOPES[:1], secret_key=SECRET_KEY)
 
 
 def test_a_disabled_client_or_vendor_has_no_client(connection: Connection) -> None:
-    first = vendors.add_client(connection, TESTER, EMAIL, "first", SCOPES)
-    second = vendors.add_client(connection, TESTER, EMAIL, "second", SCOPES)
-    vendors.disable_client(connection, TESTER, first.client_id)
-    assert vendors.find_client(connection, first.client_id) is None
-    assert vendors.find_client(connection, second.client_id) is not None
+    first = clients.add_client(connection, TESTER, EMAIL, "first", SCOPES)
+    second = clients.add_client(connection, TESTER, EMAIL, "second", SCOPES)
+    clients.disable_client(connection, TESTER, first.client_id)
+    assert clients.find_client(connection, first.client_id) is None
+    assert clients.find_client(connection, second.client_id) is not None
     vendors.set_vendor_enabled(connection, TESTER, EMAIL, enabled=False)
-    assert vendors.find_client(connection, second.client_id) is None
-    assert [client.enabled for client in vendors.list_clients(connection)] == [False, True]
+    assert clients.find_client(connection, second.client_id) is None
+    assert [client.enabled for client in clients.list_clients(connection)] == [False, True]
 
 
 # --- secrets -----------------------------------------------------------------------------------------------------

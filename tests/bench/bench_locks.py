@@ -20,7 +20,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine, select
 
 from roster_service import app as service
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.app import create_app, make_serving_engine
 from roster_service.db.embedded_server import open_embedded
@@ -86,7 +86,7 @@ def fill(url: str, folder: Path) -> tuple[str, str]:
         vendors.add_vendor(connection, TESTER, "bench@example.org", "bench")
         vendors.grant(connection, TESTER, "bench@example.org", district, ())
         scopes = [Scope("v1p2", name) for name in ScopeName]
-        made = vendors.add_client(connection, TESTER, "bench@example.org", "bench", scopes)
+        made = clients.add_client(connection, TESTER, "bench@example.org", "bench", scopes)
     engine.dispose()
     return made.client_id, made.client_secret
 

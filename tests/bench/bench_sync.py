@@ -22,7 +22,7 @@ from pathlib import Path
 import psycopg2
 from sqlalchemy import Engine
 
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
@@ -118,7 +118,7 @@ def measure_reading(engine: Engine, url: str, home: Path) -> float:
         ).scalar_one()
         vendors.grant(connection, TESTER, "bench@vendors.example", district, ())
         scopes = [Scope("v1p2", ScopeName("roster.readonly"))]
-        client = vendors.add_client(connection, TESTER, "bench@vendors.example", "bench", scopes)
+        client = clients.add_client(connection, TESTER, "bench@vendors.example", "bench", scopes)
     other = apart(make_export, home / "other", OTHER_SEED, "--name", "Another District")
     command = [sys.executable, "-m", "tests.bench.reader", url, client.client_id, client.client_secret, SECRET_KEY]
     with subprocess.Popen([*command, str(READING_SECONDS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reader:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
 
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.access.throttling.limits import RosteringAllowance
@@ -75,7 +75,7 @@ def add_client(place: Place, server: Server, name: str) -> dict[str, str]:
         if AT_ONCE and name == "greedy":
             own = RosteringAllowance(None, None, int(AT_ONCE))
             vendors.change_allowance(connection, TESTER, email, Allowance(None, None, None), own)
-        client = vendors.add_client(connection, TESTER, email, "bench", [Scope("v1p1", ScopeName.FULL)])
+        client = clients.add_client(connection, TESTER, email, "bench", [Scope("v1p1", ScopeName.FULL)])
     pair = base64.b64encode(f"{client.client_id}:{client.client_secret}".encode()).decode()
     headers = {"Authorization": f"Basic {pair}", "Content-Type": "application/x-www-form-urlencoded"}
     answer = server.fetch("/oauth/token", headers, "grant_type=client_credentials")

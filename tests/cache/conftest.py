@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, Engine, Table, cast, func, make_url, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.roster_state import read_state
@@ -54,7 +54,7 @@ def add_vendor(connection: Connection, name: str, orgs: Iterable[str], scopes: S
     email = f"{name}@vendors.example"
     vendors.add_vendor(connection, TESTER, email, name)
     grant(connection, name, orgs)
-    return make_token(connection, vendors.add_client(connection, TESTER, email, "tests", scopes).client_id)
+    return make_token(connection, clients.add_client(connection, TESTER, email, "tests", scopes).client_id)
 
 
 def grant(connection: Connection, name: str, orgs: Iterable[str]) -> None:
@@ -70,7 +70,7 @@ def grant(connection: Connection, name: str, orgs: Iterable[str]) -> None:
 
 def make_token(connection: Connection, client_id: str) -> AccessToken:
     """A token with all scopes of a client."""
-    client = vendors.find_client(connection, client_id)
+    client = clients.find_client(connection, client_id)
     assert client is not None
     key_id = connection.execute(select(tables.signing_keys.c.key_id)).scalar_one()
     return AccessToken(

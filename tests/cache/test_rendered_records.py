@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine, Select, func, select, text, true, update
 
 from roster_service import publication
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.cache.rendered_records import make_full_json, make_rendition_id, select_rendered_text
 from roster_service.cache.required_orgs import has_rendered_records
@@ -110,7 +110,7 @@ def look_at(reading: Questioner, look: Look) -> None:
     with reading.owner.connect() as connection, connection.begin() as transaction:
         grant_as_it_is(connection, look.orgs)
         client = connection.execute(select(tables.oauth_clients.c.client_id)).scalar_one()
-        found = vendors.find_client(connection, client)
+        found = clients.find_client(connection, client)
         assert found is not None
         # The owner of the tables is not held by row-level security.
         filtered = read_texts(connection, rendered_texts(view, is_shown), found.vendor_id)

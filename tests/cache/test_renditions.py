@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, Select, Table, delete, func, make_url, select, text, update
 
-from roster_service.access import vendors
+from roster_service.access import clients
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.cache import renditions as rendering
@@ -406,7 +406,7 @@ def narrow(roster: Engine) -> Engine:
     """The roster, where one vendor has one client with the core scope of 1.2."""
     with roster.begin() as connection:
         connection.execute(delete(tables.oauth_clients))
-        vendors.add_client(connection, TESTER, "everything@vendors.example", "core", [CORE])
+        clients.add_client(connection, TESTER, "everything@vendors.example", "core", [CORE])
         publish(connection, list_feed_ids(connection), MEGABYTES)
     assert len(assert_renditions_are_right(roster)) == 3
     return roster
@@ -415,7 +415,7 @@ def narrow(roster: Engine) -> Engine:
 def test_a_client_with_other_scopes_has_them_rendered_beside_the_others(narrow: Engine) -> None:
     with narrow.begin() as connection:
         before = list_versions(connection)
-        vendors.add_client(
+        clients.add_client(
             connection, TESTER, "everything@vendors.example", "more", [CORE, Scope("v1p2", ScopeName.GUARDIANS)]
         )
         assert render_for_clients(connection, Settings())
@@ -428,7 +428,7 @@ def test_a_client_with_other_scopes_has_them_rendered_beside_the_others(narrow: 
 def test_while_a_sync_is_under_way_nothing_is_rendered_for_a_client(narrow: Engine) -> None:
     with narrow.connect() as other, hold_lock(other, "feed"), narrow.begin() as connection:
         before = list_versions(connection)
-        vendors.add_client(connection, TESTER, "everything@vendors.example", "more", list_scopes("v1p2"))
+        clients.add_client(connection, TESTER, "everything@vendors.example", "more", list_scopes("v1p2"))
         assert not render_for_clients(connection, Settings())
         assert list_versions(connection) == before
     with narrow.begin() as connection:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import Engine
 
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.cli import main
 from roster_service.cli.demo import CREDENTIALS_FILE, EMAIL, FEED, FOLDER
@@ -70,7 +70,7 @@ def demo(engine: Engine, roster: Roster, tmp_path: Path) -> Path:
     with engine.begin() as connection:
         vendors.add_vendor(connection, TESTER, EMAIL, "Demo vendor")
         vendors.grant(connection, TESTER, EMAIL, "17-0042", ())
-        vendors.add_client(connection, TESTER, EMAIL, "demo", [Scope(V1P2.prefix, ScopeName.CORE)])
+        clients.add_client(connection, TESTER, EMAIL, "demo", [Scope(V1P2.prefix, ScopeName.CORE)])
     (tmp_path / CREDENTIALS_FILE).write_text("{}")
     load(engine, "shelbyville", EXPORTS / SHELBYVILLE)
     roster("vendor", "add", OTHER, "--name", "Reading")

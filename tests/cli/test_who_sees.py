@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.app import create_app
 from roster_service.db import tables
@@ -30,7 +30,7 @@ FULL = (ScopeName.FULL, ScopeName.DEMOGRAPHICS, ScopeName.GUARDIANS)
 
 
 @pytest.fixture
-def clients(engine: Engine, tmp_path: Path) -> dict[str, tuple[str, str]]:
+def credentials(engine: Engine, tmp_path: Path) -> dict[str, tuple[str, str]]:
     """A vendor of two districts with guardians, one of a school without, and a disabled one; their credentials."""
     (tmp_path / "secret_key").write_text(SECRET_KEY)
     load(engine, "springfield", EXPORTS / SPRINGFIELD)
@@ -40,7 +40,7 @@ def clients(engine: Engine, tmp_path: Path) -> dict[str, tuple[str, str]]:
         for email, scopes in ((WIDE, FULL), (NARROW, (ScopeName.CORE,)), (CLOSED, (ScopeName.FULL,))):
             vendors.add_vendor(connection, TESTER, email, email)
             held = [Scope("v1p2", name) for name in scopes]
-            client = vendors.add_client(connection, TESTER, email, "app", held)
+            client = clients.add_client(connection, TESTER, email, "app", held)
             made[email] = (client.client_id, client.client_secret)
         vendors.grant(connection, TESTER, WIDE, "spr-district", (), [PermissionFlag.CONTACTS])
         vendors.grant(connection, TESTER, WIDE, "shv-district", ())
@@ -50,7 +50,7 @@ def clients(engine: Engine, tmp_path: Path) -> dict[str, tuple[str, str]]:
     return made
 
 
-@pytest.mark.usefixtures("clients")
+@pytest.mark.usefixtures("credentials")
 def test_schools_are_listed_with_what_opens_them_and_what_is_withheld(answer: Answer) -> None:
     rows = answer("access", "--school", "spr-elementary")
     assert [(row["vendor"], row["enabled"], row["grant"]) for row in rows] == [
@@ -71,7 +71,7 @@ def test_schools_are_listed_with_what_opens_them_and_what_is_withheld(answer: An
     assert len({row["district"] for row in answer("access", "--vendor", WIDE)}) == 2
 
 
-@pytest.mark.usefixtures("clients")
+@pytest.mark.usefixtures("credentials")
 @pytest.mark.parametrize(
     ("person", "seen_by"),
     [
@@ -87,7 +87,7 @@ def test_a_person_is_listed_with_the_vendors_that_see_the_person(
     assert {row["vendor"] for row in answer("access", "--person", person)} == seen_by
 
 
-@pytest.mark.usefixtures("clients")
+@pytest.mark.usefixtures("credentials")
 def test_the_list_is_csv_and_text_too(answer: Answer, roster: Roster) -> None:
     rows = list(csv.DictReader(io.StringIO(roster("access", "--csv").stdout)))
     assert [row["sourcedId"] for row in rows] == [row["sourcedId"] for row in answer("access")]
@@ -96,7 +96,7 @@ def test_the_list_is_csv_and_text_too(answer: Answer, roster: Roster) -> None:
 
 
 def test_a_record_is_shown_as_the_interface_answers(
-    answer: Answer, engine: Engine, database_url: str, clients: dict[str, tuple[str, str]]
+    answer: Answer, engine: Engine, database_url: str, credentials: dict[str, tuple[str, str]]
 ) -> None:
     """Every record of the roster, for each vendor: the same JSON, or refused where the interface refuses."""
     app = create_app(Settings(secret_key=SECRET_KEY), database_url)
@@ -105,7 +105,7 @@ def test_a_record_is_shown_as_the_interface_answers(
         columns = (tables.users, tables.classes, tables.enrollments, tables.orgs)
         ids = [it for table in columns for it in connection.scalars(select(table.c.sourced_id))][::4]
     outcomes = set()
-    for email, pair in ((WIDE, clients[WIDE]), (NARROW, clients[NARROW])):
+    for email, pair in ((WIDE, credentials[WIDE]), (NARROW, credentials[NARROW])):
         token = asked.post("/oauth/token", data={"grant_type": "client_credentials"}, auth=pair).json
         assert token is not None
         for sourced_id in [*ids, "spr-student-1"]:
@@ -120,7 +120,7 @@ def test_a_record_is_shown_as_the_interface_answers(
     assert outcomes == {(200, False), (404, True), (403, True)}
 
 
-@pytest.mark.usefixtures("clients")
+@pytest.mark.usefixtures("credentials")
 @pytest.mark.parametrize(
     ("email", "sourced_id", "why"),
     [
@@ -136,7 +136,7 @@ def test_a_refusal_says_why(answer: Answer, roster: Roster, email: str, sourced_
     assert "not shown: " in roster("show", sourced_id, "--as", email).stdout
 
 
-@pytest.mark.usefixtures("clients")
+@pytest.mark.usefixtures("credentials")
 def test_a_look_is_recorded_without_the_id_of_a_person(answer: Answer, engine: Engine) -> None:
     """And is no disclosure: the vendor got nothing."""
     before = len(answer("changes"))
@@ -155,7 +155,7 @@ def test_a_look_is_recorded_without_the_id_of_a_person(answer: Answer, engine: E
         assert connection.execute(select(tables.audit)).all() == []
 
 
-@pytest.mark.usefixtures("clients")
+@pytest.mark.usefixtures("credentials")
 def test_an_unknown_record_or_version_has_nothing_to_show(answer: Answer, roster: Roster) -> None:
     assert "the roster has no record nobody" in roster("show", "nobody", "--as", WIDE).stderr
     assert answer("show", "spr-student-1", "--as", WIDE, "--version", "v1p1") == []

@@ -15,7 +15,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import Connection, Engine, make_url, text
 
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.app import create_app
@@ -111,7 +111,7 @@ def add_vendor(connection: Connection, name: str, grants: Iterable[tuple[str, tu
     for district, schools in grants:
         vendors.grant(connection, TESTER, email, district, schools)
     scopes = [Scope(version, scope) for version in VERSIONS for scope in ScopeName]
-    added = vendors.add_client(connection, TESTER, email, "tests", scopes)
+    added = clients.add_client(connection, TESTER, email, "tests", scopes)
     return added.client_id, added.client_secret
 
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection, text
 
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.app import create_app
 from roster_service.settings import Settings
@@ -54,7 +54,7 @@ def account(changing: Served) -> Account:
             email = f"{name}-{number}@vendors.example"
             vendors.add_vendor(connection, TESTER, email, name)
             vendors.grant(connection, TESTER, email, "spr-district", [])
-            added = vendors.add_client(connection, TESTER, email, "tests", scopes)
+            added = clients.add_client(connection, TESTER, email, "tests", scopes)
             credentials[name] = (added.client_id, added.client_secret)
     client = RosterClient(changing.app, credentials, changing.client.documents)
     return Account(changing, client, f"own-{number}@vendors.example")
@@ -100,9 +100,9 @@ CHANGES = [
     pytest.param(lambda on, own: vendors.grant(on, TESTER, own.email, "shv-district", []), True, id="a-grant-more"),
     pytest.param(lambda on, own: vendors.revoke(on, TESTER, own.email, "spr-district"), True, id="a-grant-less"),
     pytest.param(
-        lambda on, own: vendors.rotate_secret(on, TESTER, own.client_id, timedelta()), False, id="another-secret"
+        lambda on, own: clients.rotate_secret(on, TESTER, own.client_id, timedelta()), False, id="another-secret"
     ),
-    pytest.param(lambda on, own: vendors.disable_client(on, TESTER, own.client_id), False, id="client-disabled"),
+    pytest.param(lambda on, own: clients.disable_client(on, TESTER, own.client_id), False, id="client-disabled"),
     pytest.param(
         lambda on, own: vendors.set_vendor_enabled(on, TESTER, own.email, enabled=False), False, id="vendor-disabled"
     ),
@@ -156,7 +156,7 @@ def test_a_vendor_that_is_enabled_again_needs_a_new_token(account: Account) -> N
 def test_the_new_secret_works_and_the_old_one_does_not(account: Account) -> None:
     form = account.client.form("own")
     with account.served.engine.begin() as connection:
-        made = vendors.rotate_secret(connection, TESTER, account.client_id, timedelta())
+        made = clients.rotate_secret(connection, TESTER, account.client_id, timedelta())
     assert account.client.ask_token(form).status == 401
     assert account.client.ask_token(form | {"client_secret": made.client_secret}).status == 200
 
@@ -169,7 +169,7 @@ def test_in_its_grace_the_old_secret_works_beside_the_new_one(account: Account) 
     for _ in range(2):
         with account.served.engine.begin() as connection:
             secrets.append(
-                vendors.rotate_secret(connection, TESTER, account.client_id, timedelta(hours=1)).client_secret
+                clients.rotate_secret(connection, TESTER, account.client_id, timedelta(hours=1)).client_secret
             )
         statuses = [account.client.ask_token(first | {"client_secret": secret}).status for secret in secrets]
         assert statuses == [401] * (len(secrets) - 2) + [200, 200]
@@ -184,7 +184,7 @@ def test_in_its_grace_the_old_secret_works_beside_the_new_one(account: Account) 
 def test_a_client_gets_no_more_than_it_is_registered_for(account: Account) -> None:
     with account.served.engine.begin() as connection:
         scopes = [Scope("v1p2", ScopeName.CORE), Scope("v1p1", ScopeName.FULL), Scope("v1p2", ScopeName.GUARDIANS)]
-        added = vendors.add_client(connection, TESTER, account.email, "narrow", scopes)
+        added = clients.add_client(connection, TESTER, account.email, "narrow", scopes)
     form = {"grant_type": "client_credentials", "client_id": added.client_id, "client_secret": added.client_secret}
 
     def granted(asked: str | None) -> list[str] | None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, select, text
 
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.credentials.nonces import KEPT_SECONDS, WINDOW_SECONDS
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db import engine as engines
@@ -62,7 +62,7 @@ def add_consumer(served: Served, email: str, *scopes: Scope, secret_key: str | N
         if email not in {vendor.email for vendor in vendors.list_vendors(connection)}:
             vendors.add_vendor(connection, TESTER, email, "signs")
             vendors.grant(connection, TESTER, email, "spr-district", [])
-        made = vendors.add_client(
+        made = clients.add_client(
             connection, TESTER, email, "signs", scopes or CORE_AND_GUARDIANS, secret_key=secret_key
         )
     return Consumer(served, made.client_id, made.client_secret)
@@ -276,10 +276,10 @@ def remove_client(consumer: Consumer, connection: Connection) -> None:
 
 
 ENDS: Mapping[str, Callable[[Consumer, Connection], object]] = {
-    "client disabled": lambda it, on: vendors.disable_client(on, TESTER, it.client_id),
+    "client disabled": lambda it, on: clients.disable_client(on, TESTER, it.client_id),
     "vendor disabled": lambda it, on: vendors.set_vendor_enabled(on, TESTER, EMAIL, enabled=False),
     "client removed": remove_client,
-    "secret replaced at once": lambda it, on: vendors.rotate_secret(
+    "secret replaced at once": lambda it, on: clients.rotate_secret(
         on, TESTER, it.client_id, timedelta(), secret_key=SECRET_KEY
     ),
     "signatures taken back": lambda it, on: on.execute(
@@ -310,7 +310,7 @@ def test_in_its_grace_the_old_secret_signs_beside_the_new_one(consumer: Consumer
     secrets = [consumer.secret]
     for _ in range(2):
         made = consumer.change(
-            lambda on: vendors.rotate_secret(on, TESTER, consumer.client_id, timedelta(hours=1), secret_key=SECRET_KEY)
+            lambda on: clients.rotate_secret(on, TESTER, consumer.client_id, timedelta(hours=1), secret_key=SECRET_KEY)
         )
         secrets.append(made.client_secret)
         holders = [Consumer(consumer.served, consumer.client_id, secret) for secret in secrets]

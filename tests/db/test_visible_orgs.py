@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine, delete, event, func, insert, select, text, update
 
 from roster_service import publication
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
@@ -415,7 +415,7 @@ def test_a_change_of_grants_while_a_sync_renders_stops_neither(
 ) -> None:
     """A sync has written the rows of the renderer, and the rows of vendors not yet."""
     with granted.begin() as connection:
-        vendors.add_client(connection, TESTER, email_of("one"), "tests", [Scope("v1p2", ScopeName.CORE)])
+        clients.add_client(connection, TESTER, email_of("one"), "tests", [Scope("v1p2", ScopeName.CORE)])
     render = publication.refresh_renditions
 
     def render_beside(*given: Any) -> None:

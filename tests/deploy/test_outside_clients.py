@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from roster_service.access import vendors
+from roster_service.access import clients
 from roster_service.access.scopes import Scope, ScopeName
 from tests.actors import TESTER
 from tests.contract.client import ROOTS
@@ -41,7 +41,7 @@ def test_a_client_that_signs_reads_all_students(engine: Engine, tmp_path: Path) 
     credentials = fill(engine)
     with engine.begin() as connection:
         scopes = [Scope("v1p1", ScopeName.CORE)]
-        made = vendors.add_client(connection, TESTER, credentials.account.email, "signs", scopes, secret_key=SECRET_KEY)
+        made = clients.add_client(connection, TESTER, credentials.account.email, "signs", scopes, secret_key=SECRET_KEY)
     url = engine.url.render_as_string(hide_password=False)
     with serving(url, credentials, tmp_path, oauth1="true") as service:
         root = f"http://127.0.0.1:{service.port}{ROOTS['v1p1']}/"

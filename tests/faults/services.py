@@ -21,7 +21,7 @@ from urllib.parse import urlencode
 import psutil
 from sqlalchemy import Engine
 
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.access.throttling.limits import ROSTERING_DEFAULTS
@@ -73,7 +73,7 @@ def add_credentials(engine: Engine, name: str) -> Credentials:
         vendors.change_allowance(
             connection, TESTER, account.email, Allowance(10_000, 20_000, 1_000_000), ROSTERING_DEFAULTS
         )
-        added = vendors.add_client(connection, TESTER, account.email, "tests", scopes)
+        added = clients.add_client(connection, TESTER, account.email, "tests", scopes)
     return Credentials((added.client_id, added.client_secret), account)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Engine
 
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.credentials import signing_keys
 from roster_service.access.credentials.api_keys import Allowance, rotate_key
 from roster_service.access.throttling.limits import ROSTERING_DEFAULTS
@@ -94,9 +94,9 @@ CHANGES: dict[str, tuple[Callable[[Connection, Credentials], object], bool, bool
         True,
     ),
     "a disabled vendor": (lambda it, who: vendors.set_vendor_enabled(it, TESTER, who.account.email, False), True, True),
-    "a disabled client": (lambda it, who: vendors.disable_client(it, TESTER, who.client[0]), True, False),
+    "a disabled client": (lambda it, who: clients.disable_client(it, TESTER, who.client[0]), True, False),
     "a secret replaced at once": (
-        lambda it, who: vendors.rotate_secret(it, TESTER, who.client[0], timedelta(0)),
+        lambda it, who: clients.rotate_secret(it, TESTER, who.client[0], timedelta(0)),
         True,
         False,
     ),

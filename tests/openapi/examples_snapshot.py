@@ -18,7 +18,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
 import roster_service.schemas
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName
 from roster_service.access.throttling.limits import RosteringAllowance
@@ -258,7 +258,7 @@ def add_limited_vendor(connection: Connection) -> dict[str, Any]:
     """A vendor that may ask `BURST` times in a minute; its client and its API key."""
     login = vendors.add_vendor(connection, TESTER, LIMITED, "Limited vendor")
     scopes = [Scope(version.prefix, ScopeName.FULL) for version in VERSIONS]
-    client = vendors.add_client(connection, TESTER, LIMITED, "demo", scopes)
+    client = clients.add_client(connection, TESTER, LIMITED, "demo", scopes)
     vendors.change_allowance(connection, TESTER, LIMITED, Allowance(1, BURST, None), RosteringAllowance(1, BURST, None))
     return {"client": (client.client_id, client.client_secret), "api_key": login.api_key}
 

@@ -12,7 +12,7 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, text
 
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.app import create_app
@@ -123,7 +123,7 @@ def service(engine: Engine, database_url: str, tmp_path: Path, copy_export: Call
         ensure_signing_key(connection, SECRET_KEY)
         login = vendors.add_vendor(connection, TESTER, VENDOR, "Reading", "the password of the tests")
         scopes = [Scope(version.prefix, name) for version in VERSIONS for name in ScopeName]
-        client = vendors.add_client(connection, TESTER, VENDOR, "app", scopes)
+        client = clients.add_client(connection, TESTER, VENDOR, "app", scopes)
     (tmp_path / "key").write_text(login.api_key)
     apps = [create_app(settings, database_url) for _ in range(2)]
     made = Service(engine, database_url, home, export, (apps[0].test_client(), apps[1].test_client()), {})

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, insert, select, text
 
-from roster_service.access import vendors
+from roster_service.access import clients
 from roster_service.access.access_log.reports import read_access_log, read_usage
 from roster_service.access.access_log.writer import AccessLog, Disclosure, Entry, mask_filter
 from roster_service.access.scopes import Scope, ScopeName
@@ -57,7 +57,7 @@ def usage_of(served: Served) -> Callable[[Account], dict[Any, Any]]:
 def ask_rostering(served: Served, account: Account, *addresses: str) -> None:
     """Calls of the other interface."""
     with served.engine.begin() as connection:
-        made = vendors.add_client(connection, TESTER, account.email, "tests", [Scope("v1p1", ScopeName.FULL)])
+        made = clients.add_client(connection, TESTER, account.email, "tests", [Scope("v1p1", ScopeName.FULL)])
     http = served.app.test_client()
     form = {"grant_type": "client_credentials", "client_id": made.client_id, "client_secret": made.client_secret}
     token = http.post("/oauth/token", data=form).json["access_token"]

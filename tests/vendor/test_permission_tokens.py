@@ -15,7 +15,7 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 from sqlalchemy import text
 
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.credentials.api_keys import rotate_key
 from roster_service.access.credentials.passwords import set_password
 from roster_service.access.credentials.signing_keys import KeyRing, add_signing_key
@@ -227,7 +227,7 @@ def test_a_retired_signing_key_ends_its_tokens_at_once(served: Served, client: V
 
 def test_no_token_opens_the_other_interface(served: Served, client: VendorClient, account: Account) -> None:
     with served.engine.begin() as connection:
-        made = vendors.add_client(connection, TESTER, account.email, "tests", [Scope("v1p1", ScopeName.FULL)])
+        made = clients.add_client(connection, TESTER, account.email, "tests", [Scope("v1p1", ScopeName.FULL)])
     http = served.app.test_client()
     form = {"grant_type": "client_credentials", "client_id": made.client_id, "client_secret": made.client_secret}
     access_token = http.post("/oauth/token", data=form).json["access_token"]

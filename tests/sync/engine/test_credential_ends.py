@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 from sqlalchemy import Engine
 
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.settings import Settings
 from sync_scripts.engine import nightly_feeds
@@ -41,7 +41,7 @@ def test_ends_are_announced_with_their_vendor(
         key = vendors.add_vendor(connection, TESTER, EMAIL, "x", expires_at=end)
         vendors.add_vendor(connection, TESTER, "other@example.com", "x")
         scopes = [Scope("v1p2", ScopeName.CORE)]
-        client = vendors.add_client(connection, TESTER, EMAIL, "x", scopes, expires_at=end)
+        client = clients.add_client(connection, TESTER, EMAIL, "x", scopes, expires_at=end)
     sync = NightlySync(engine, Settings(credential_days=days), events.append)
     assert announce_ends(sync, day) == number
     words = [

@@ -1,0 +1,278 @@
+"""OAuth clients of vendors, as operators add, list and change them, and as the check of their credentials needs them.
+
+The functions work on a connection that the caller commits. Each change needs an actor, and is one row of the change
+log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from roster_service.access.credentials.secrets import (
+    CLIENT_SECRET_PREFIX,
+    derive_secret,
+    hash_secret,
+    make_client_id,
+    make_salt,
+    make_secret,
+)
+from roster_service.access.email_address import normalize_email
+from roster_service.access.scopes import Scope, read_scopes
+from roster_service.access.vendors import find_vendor
+from roster_service.db.actors import Actor
+from roster_service.db.changes import State, Subject, Verb, recorded
+from roster_service.db.tables import last_uses, oauth_clients, vendors
+from roster_service.errors import CommandError
+from roster_service.schemas.versions import VERSIONS
+
+
+@dataclass(frozen=True)
+class Client:
+    """An OAuth client of a vendor, without its secret. `vendor`: the vendor's e-mail; `scopes`: in short spelling;
+    `oauth1`: whether it may sign requests."""
+
+    client_id: str
+    vendor: str
+    name: str
+    scopes: tuple[str, ...]
+    enabled: bool
+    oauth1: bool
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """A client's id and its secret in clear text, which the command shows once."""
+
+    client_id: str
+    client_secret: str
+    scopes: tuple[str, ...]
+
+
+def add_client(
+    connection: Connection,
+    actor: Actor,
+    email: str,
+    name: str,
+    scopes: Sequence[Scope],
+    *,
+    secret_key: str | None = None,
+    expires_at: datetime | None = None,
+) -> Credentials:
+    """Adds an OAuth client with these scopes and returns its credentials. `secret_key`: of the service, for a client
+    that may sign requests (OAuth 1.0a); its secret is derived from it. `expires_at`: the end of the secret.
+
+    Raises CommandError for an unknown vendor, an empty list of scopes, and for a client that may sign requests and has
+    no scope of a version that allows them.
+
+    The order of the scopes matters: a token request that names no scope gets the scopes of the first one's version.
+    """
+    texts = _list_texts(scopes, signs=secret_key is not None)
+    client_id = make_client_id()
+    made = _make_client_secret(client_id, secret_key)
+    with _recorded_client(connection, actor, Verb.CLIENT_ADD, client_id, normalize_email(email)):
+        vendor = find_vendor(connection, email)
+        row = {"client_id": client_id, "vendor_id": vendor.id, "name": name, "scopes": list(texts), **made.stored}
+        connection.execute(insert(oauth_clients).values(**row, secret_expires_at=expires_at))
+    return Credentials(client_id, made.secret, texts)
+
+
+def _list_texts(scopes: Sequence[Scope], *, signs: bool) -> tuple[str, ...]:
+    """Returns the scopes as a client has them. `signs`: whether it may sign requests. Raises CommandError if there is
+    none, or none with which it may sign."""
+    if not scopes:
+        raise CommandError("a client needs at least one scope")
+    allowing = {version.prefix: version.title for version in VERSIONS if version.allows_signatures}
+    if signs and not any(scope.version in allowing for scope in scopes):
+        raise CommandError(f"a client that signs its requests needs a scope of {' or '.join(allowing.values())}")
+    return tuple(dict.fromkeys(scope.short for scope in scopes))
+
+
+def _recorded_client(
+    connection: Connection, actor: Actor, verb: Verb, client_id: str, vendor: str
+) -> AbstractContextManager[None]:
+    """Records the change of a client that the block makes. `vendor`: the e-mail of its vendor."""
+
+    def read_state() -> State:
+        row = connection.execute(select(oauth_clients).where(oauth_clients.c.client_id == client_id)).one_or_none()
+        return (
+            None
+            if row is None
+            else {
+                "name": row.name,
+                "scopes": row.scopes,
+                "enabled": row.enabled,
+                "oauth1": row.secret_salt is not None,
+                "secret_expires_at": row.secret_expires_at and row.secret_expires_at.isoformat(),
+                "previous_secret_ends_at": row.previous_secret_ends_at and row.previous_secret_ends_at.isoformat(),
+            }
+        )
+
+    return recorded(connection, actor, verb, Subject.of_client(client_id, vendor), read_state)
+
+
+@dataclass(frozen=True)
+class _ClientSecret:
+    """A new secret in clear text, and the columns that the database stores of it."""
+
+    secret: str
+    stored: dict[str, Any]
+
+
+def _make_client_secret(client_id: str, secret_key: str | None) -> _ClientSecret:
+    if secret_key is None:
+        secret = make_secret(CLIENT_SECRET_PREFIX)
+        return _ClientSecret(secret, {"secret_hash": hash_secret(secret)})
+    salt = make_salt()
+    secret = derive_secret(secret_key, client_id, salt)
+    return _ClientSecret(secret, {"secret_hash": hash_secret(secret), "secret_salt": salt})
+
+
+def list_clients(connection: Connection) -> list[Client]:
+    """Lists all clients, ordered by vendor and name."""
+    columns = (vendors.c.email, oauth_clients)
+    order = (vendors.c.email, oauth_clients.c.name, oauth_clients.c.client_id)
+    rows = connection.execute(select(*columns).select_from(oauth_clients.join(vendors)).order_by(*order))
+    return [
+        Client(row.client_id, row.email, row.name, tuple(row.scopes), row.enabled, row.secret_salt is not None)
+        for row in rows
+    ]
+
+
+def find_listed_client(connection: Connection, client_id: str) -> Client:
+    """Returns the client with this id, also a disabled one. Raises CommandError if there is none."""
+    found = next((client for client in list_clients(connection) if client.client_id == client_id), None)
+    if found is None:
+        raise CommandError(f"there is no client {client_id}; `roster client list` shows all")
+    return found
+
+
+def may_sign(connection: Connection, client_id: str) -> bool:
+    """Returns whether a client may sign requests; False for an unknown one."""
+    found = select(oauth_clients.c.secret_salt).where(oauth_clients.c.client_id == client_id)
+    return connection.scalar(found) is not None
+
+
+def rotate_secret(
+    connection: Connection,
+    actor: Actor,
+    client_id: str,
+    grace: timedelta,
+    *,
+    secret_key: str | None = None,
+    expires_at: datetime | None = None,
+) -> Credentials:
+    """Replaces a client's secret and returns the new one. `secret_key`: of the service; a client that may sign requests
+    needs it. `expires_at`: the end of the new secret. Raises CommandError for an unknown client.
+
+    The old secret stays valid for `grace`, but not beyond its own end, and its tokens stay valid. With a grace of zero,
+    the old secret and its tokens end at once. A secret that an earlier call has replaced ends in any case.
+    """
+    if secret_key is None and may_sign(connection, client_id):
+        raise ValueError("the secret of a client that may sign requests is derived from the secret key")
+    made = _make_client_secret(client_id, secret_key)
+    old: dict[str, Any] = {
+        "previous_secret_hash": None,
+        "previous_secret_salt": None,
+        "previous_secret_ends_at": None,
+        **_NEXT_VERSION,
+    }
+    if grace:
+        old = {
+            "previous_secret_hash": oauth_clients.c.secret_hash,
+            "previous_secret_salt": oauth_clients.c.secret_salt,
+            # LEAST leaves out NULL.
+            "previous_secret_ends_at": func.least(func.now() + grace, oauth_clients.c.secret_expires_at),
+        }
+    old["secret_expires_at"] = expires_at
+    scopes = _change_client(connection, actor, Verb.CLIENT_ROTATE_SECRET, client_id, {**made.stored, **old})
+    return Credentials(client_id, made.secret, scopes)
+
+
+def disable_client(connection: Connection, actor: Actor, client_id: str) -> None:
+    """Disables a client and ends its tokens. Raises CommandError for an unknown client."""
+    _change_client(connection, actor, Verb.CLIENT_DISABLE, client_id, {"enabled": False, **_NEXT_VERSION})
+
+
+def enable_client(connection: Connection, actor: Actor, client_id: str) -> None:
+    """Enables a disabled client. Its older tokens stay ended. Raises CommandError for an unknown client."""
+    _change_client(connection, actor, Verb.CLIENT_ENABLE, client_id, {"enabled": True, **_NEXT_VERSION})
+
+
+def change_scopes(connection: Connection, actor: Actor, client_id: str, scopes: Sequence[Scope]) -> None:
+    """Replaces the scopes of a client and ends its tokens; their order matters, as for `add_client`. Raises
+    CommandError for an unknown client or an empty list of scopes."""
+    texts = _list_texts(scopes, signs=may_sign(connection, client_id))
+    _change_client(connection, actor, Verb.CLIENT_SET_SCOPES, client_id, {"scopes": list(texts), **_NEXT_VERSION})
+
+
+def remove_client(connection: Connection, actor: Actor, client_id: str) -> None:
+    """Deletes a client, and so ends its tokens. The access log stays. Raises CommandError for an unknown client."""
+    found = find_listed_client(connection, client_id)
+    with _recorded_client(connection, actor, Verb.CLIENT_REMOVE, client_id, found.vendor):
+        connection.execute(delete(oauth_clients).where(oauth_clients.c.client_id == client_id))
+        connection.execute(delete(last_uses).where(last_uses.c.caller == client_id))
+
+
+# Tokens carry the client's version: a new version ends all of them.
+_NEXT_VERSION = {"version": oauth_clients.c.version + 1}
+
+
+def _change_client(
+    connection: Connection, actor: Actor, verb: Verb, client_id: str, values: dict[str, Any]
+) -> tuple[str, ...]:
+    """Changes columns of a client. Returns its scopes. Raises CommandError for an unknown client."""
+    found = find_listed_client(connection, client_id)
+    with _recorded_client(connection, actor, verb, client_id, found.vendor):
+        connection.execute(update(oauth_clients).where(oauth_clients.c.client_id == client_id).values(values))
+    return found.scopes
+
+
+@dataclass(frozen=True)
+class RegisteredClient:
+    """A client with all that the check of its credentials needs of it and of its vendor."""
+
+    client_id: str
+    # The hash of its secret, and of the previous secret during its grace.
+    secret_hashes: tuple[bytes, ...]
+    # What the same secrets are derived from; none for a client that may not sign requests.
+    salts: tuple[bytes, ...]
+    scopes: tuple[Scope, ...]
+    client_version: int
+    vendor_id: int
+    grant_version: int
+    visibility_key: str
+
+
+def find_client(connection: Connection, client_id: str) -> RegisteredClient | None:
+    """Returns the client with this id, or None if it is unknown, its secrets have ended, or it or its vendor is
+    disabled."""
+    has_ended = (oauth_clients.c.secret_expires_at <= func.now()).label("has_ended")
+    in_grace = (oauth_clients.c.previous_secret_ends_at > func.now()).label("in_grace")
+    row = connection.execute(
+        select(oauth_clients, has_ended, in_grace, vendors.c.grant_version, vendors.c.visibility_key)
+        .select_from(oauth_clients.join(vendors))
+        .where(oauth_clients.c.client_id == client_id, oauth_clients.c.enabled, vendors.c.enabled)
+    ).one_or_none()
+    if row is None:
+        return None
+    secrets = [] if row.has_ended else [(row.secret_hash, row.secret_salt)]
+    if row.in_grace:
+        secrets.append((row.previous_secret_hash, row.previous_secret_salt))
+    if not secrets:
+        return None
+    return RegisteredClient(
+        client_id=row.client_id,
+        secret_hashes=tuple(bytes(hashed) for hashed, _ in secrets),
+        salts=tuple(bytes(salt) for _, salt in secrets if salt is not None),
+        scopes=read_scopes(row.scopes),
+        client_version=row.version,
+        vendor_id=row.vendor_id,
+        grant_version=row.grant_version,
+        visibility_key=str(row.visibility_key),
+    )
