@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from roster_service.errors import CommandError, SettingError
 from roster_service.people import end_exclusion, exclude_person, sweep
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
+from sync_scripts.engine.runs import hold_lock
 from sync_scripts.reading.registry import CLEVER, ONEROSTER, SDS
 from tests.actors import TESTER
 from tests.cli.conftest import run_roster
@@ -277,6 +280,21 @@ def test_who_may_take_a_person_out(engine: Engine, kind: ExclusionKind, role: Op
             exclude_person(connection, TESTER, kind, ID, SETTINGS)
             with pytest.raises(CommandError, match="needs the role"):
                 act(connection, actor, kind, ID, SETTINGS)
+
+
+def test_an_erasure_waits_for_a_run_that_is_under_way(engine: Engine, springfield: Path) -> None:
+    """The run has read whom to leave out, and may bring the person back."""
+    load(engine, "feed", springfield, options=OPTIONS)
+    waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+    with ThreadPoolExecutor(1) as pool:
+        with engine.connect() as connection, hold_lock(connection, "feed"):
+            erasure = pool.submit(exclude, engine, ID)
+            with engine.connect() as looking:
+                while not looking.scalar(waiting):
+                    time.sleep(0.01)
+            assert without(find_names(engine), ID) != find_names(engine)
+        assert erasure.result()["users"] == 1
+    assert without(find_names(engine), ID) == find_names(engine)
 
 
 def test_the_sweep_waits_for_requests_from_before_and_deletes_what_they_store(
