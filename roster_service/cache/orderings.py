@@ -33,6 +33,8 @@ UNCHECKED_BYTES = 2**20
 # half of them.
 MAX_ORDERINGS = 10_000
 
+_SEES_DISTRICTS = select(select_whole_districts().exists())
+
 _log = logging.getLogger(__name__)
 
 
@@ -119,7 +121,10 @@ class Orderings:
         missing = [row for row in claimed if row.bytes is None]
         if not missing:
             return True
-        sees_districts = connection.scalar(select(select_whole_districts().exists()), request.values) or False
+        # Where a sync of some feeds has left the orderings of the others, the feed decides which rows are read, and not
+        # how much the caller sees.
+        is_whole = len(missing) == len(claimed)
+        sees_districts = is_whole and bool(connection.scalar(_SEES_DISTRICTS, request.values))
         ids, feed_ids = [row.id for row in missing], [row.feed_id for row in missing]
         connection.execute(delete(ordering_chunks).where(ordering_chunks.c.ordering_id.in_(ids)))
         statement = make_ordering_statement(
