@@ -1,0 +1,227 @@
+"""`python -m tests.bench.districts`: pages of a roster of many districts, before and after the sync of one of them and
+of all. In this process, in one run.
+
+DISTRICTS (200) and USERS (of each, 5,000) set the size; BENCH_HOME names a folder in which the roster is kept for the
+next run. The roster is written by SQL: districts with ten schools each, and users with a role at one of them, without
+rendered records. Each line is a ratio of two medians that were measured in turn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, func, select, text
+
+from roster_service.access import clients, vendors
+from roster_service.access.credentials.access_token import AccessToken
+from roster_service.access.credentials.signing_keys import ensure_signing_key
+from roster_service.access.scopes import Scope, ScopeName
+from roster_service.cache.orderings import Orderings
+from roster_service.db.embedded_server import open_embedded
+from roster_service.db.engine import make_engine, make_ordering_engine, make_reading_engine
+from roster_service.db.roles import Role, find_role, make_role_url
+from roster_service.db.round_trip import RoundTrips
+from roster_service.db.tables import PART_TABLES, ROSTER_TABLES, feeds
+from roster_service.db.upgrades import upgrade
+from roster_service.publication import publish
+from roster_service.query.params import Params
+from roster_service.query.plan import make_plan
+from roster_service.query.request import AuthorizedRequest
+from roster_service.reads.reader import Reader
+from roster_service.rostering.endpoints import ENDPOINTS
+from roster_service.schemas.versions import V1P2
+from sync_scripts.applying.indexes import make_missing_indexes
+from tests.actors import TESTER
+
+DISTRICTS = int(os.environ.get("DISTRICTS", "200"))
+USERS = int(os.environ.get("USERS", "5000"))
+ROUNDS, COLD_ROUNDS = 30, 3
+SECRET_KEY = "a secret key of the benchmark, long enough"
+MEGABYTES = 2048
+PATHS = {endpoint.path: endpoint for endpoint in ENDPOINTS}
+FILL = """
+    INSERT INTO feeds (name, format) SELECT 'feed ' || d, 'oneroster' FROM generate_series(1, :districts) d;
+    INSERT INTO orgs (sourced_id, feed_id, status, date_last_modified, name, type, district_id, parent_id)
+        SELECT 'd' || id, id, 'active', now(), 'District ' || id, 'district', 'd' || id, NULL FROM feeds
+        UNION ALL SELECT 's' || id || '-' || s, id, 'active', now(), 'School', 'school', 'd' || id, 'd' || id
+        FROM feeds, generate_series(0, 9) s;
+    INSERT INTO users (sourced_id, feed_id, status, date_last_modified, username, enabled_user, given_name, family_name)
+        SELECT md5(id || '-' || u), id, 'active', now(), 'user' || u, true, 'Given' || u % 100, 'Family' || u % 1000
+        FROM feeds, generate_series(1, :users) u;
+    INSERT INTO user_roles (user_id, ordinal, org_id, role, role_type, origin)
+        SELECT md5(id || '-' || u), 0, 's' || id || '-' || u % 10, 'student', 'primary', 'export'
+        FROM feeds, generate_series(1, :users) u
+"""
+
+
+def fill(engine: Engine) -> None:
+    """Writes the roster, and publishes it."""
+    with engine.begin() as connection:
+        for statement in FILL.split(";"):
+            connection.execute(text(statement), {"districts": DISTRICTS, "users": USERS})
+        make_missing_indexes(connection, [*ROSTER_TABLES, *PART_TABLES])
+        ensure_signing_key(connection, SECRET_KEY)
+        sync(connection, list_feeds(connection))
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("VACUUM ANALYZE"))
+
+
+def list_feeds(connection: Connection) -> Sequence[int]:
+    """The ids of all feeds."""
+    return connection.scalars(select(feeds.c.id).order_by(feeds.c.id)).all()
+
+
+def sync(connection: Connection, feed_ids: Sequence[int]) -> None:
+    """As a sync does that changes some records of these feeds: it announces a revision."""
+    publish(connection, feed_ids, 0, as_of=connection.scalar(select(func.now())))
+
+
+class Bench:
+    """Vendors of one roster, and one worker that answers them."""
+
+    def __init__(self, url: str) -> None:
+        self.engine = make_engine(url)
+        with self.engine.connect() as connection:
+            name = find_role(connection, Role.SERVING)
+        if name is None:
+            raise RuntimeError("the database has no roles")
+        serving = make_role_url(url, name, None)
+        reading = make_reading_engine(serving, statement_seconds=600, pool_size=2, own_sessions=True)
+        self._orderings = Orderings(make_ordering_engine(serving, statement_seconds=600), MEGABYTES)
+        self._reader = Reader(RoundTrips(reading), self._orderings, 60)
+        self._tokens: dict[str, AccessToken] = {}
+
+    def add_vendor(self, name: str, districts: Sequence[str]) -> None:
+        """Adds a vendor who sees these districts, unless a kept roster has it."""
+        email = f"{name}@vendors.example"
+        with self.engine.begin() as connection:
+            known = [client for client in clients.list_clients(connection) if client.vendor == email]
+            if not known:
+                vendors.add_vendor(connection, TESTER, email, name)
+                for district in districts:
+                    vendors.grant(connection, TESTER, email, district, ())
+                clients.add_client(connection, TESTER, email, "bench", [Scope("v1p2", ScopeName.CORE)])
+                known = [client for client in clients.list_clients(connection) if client.vendor == email]
+            client = clients.find_client(connection, known[0].client_id)
+            key_id = connection.scalar(text("SELECT key_id FROM signing_keys LIMIT 1"))
+        if client is None:
+            raise RuntimeError("the vendor has no client")
+        self._tokens[name] = AccessToken(
+            client_id=client.client_id,
+            vendor_id=client.vendor_id,
+            grant_version=client.grant_version,
+            client_version=client.client_version,
+            visibility_key=client.visibility_key,
+            scopes=client.scopes,
+            key_id=str(key_id),
+            expires_at=0,
+        )
+
+    def make_request(self, name: str, offset: int, sort: str | None = None) -> AuthorizedRequest:
+        """A page of the ids of 100 users for a vendor: there are no rendered records."""
+        endpoint, token = PATHS["/users"], self._tokens[name]
+        params = Params(100, offset, None, sort, descending=False, fields=("sourcedId",))
+        plan = make_plan(params, V1P2.records[endpoint.resource], token.rights, endpoint.path_filter, {})
+        return AuthorizedRequest(plan, token.vendor_id, token.client_id, token.admission, {})
+
+    def read(self, name: str, offset: int, sort: str | None = None) -> int:
+        """Reads a page; returns the revision. A first page begins a pull, so pages at depth follow one."""
+        return self._reader.read_page(self.make_request(name, offset, sort)).state.revision
+
+    def sync(self, feed_ids: Sequence[int]) -> None:
+        """Announces a revision of these feeds, and ends all pulls, so that the next page is of that revision."""
+        with self.engine.begin() as connection:
+            sync(connection, feed_ids)
+            connection.execute(text("DELETE FROM pulls"))
+
+    def warm_up(self, name: str) -> None:
+        """Makes the orderings of all users, as the nightly sync does for each client."""
+        self._orderings.make(self.make_request(name, 0))
+
+    def forget(self) -> None:
+        """Removes all orderings."""
+        with self.engine.begin() as connection:
+            connection.execute(text("TRUNCATE orderings, ordering_chunks, pulls"))
+
+
+@contextlib.contextmanager
+def open_bench(home: Path) -> Iterator[Bench]:
+    """A served roster in a folder."""
+    with open_embedded(home) as url:
+        engine = make_engine(url)
+        upgrade(engine)
+        with engine.connect() as connection:
+            is_filled = bool(list_feeds(connection))
+        if not is_filled:
+            fill(engine)
+        engine.dispose()
+        yield Bench(url)
+
+
+def measure(action: Callable[[], object]) -> float:
+    """Milliseconds of one call."""
+    begin = time.perf_counter()
+    action()
+    return (time.perf_counter() - begin) * 1000
+
+
+def show(label: str, ours: Sequence[float], beside: Sequence[float], most: float | None) -> None:
+    """Prints a line: both medians, their ratio, and the ratio that is wanted."""
+    first, second = statistics.median(ours), statistics.median(beside)
+    wanted = "" if most is None else f"{most:7.2f}"
+    print(f"{label:<78} {first:10.2f} {second:10.2f} {first / second:7.2f} {wanted}", flush=True)
+
+
+def run(home: Path) -> None:
+    """Measures, and prints a line for each."""
+    half = DISTRICTS * USERS // 2
+    with open_bench(home) as bench:
+        with bench.engine.connect() as connection:
+            feed_ids = list_feeds(connection)
+        bench.add_vendor("state", [f"d{feed_id}" for feed_id in feed_ids])
+        bench.add_vendor("district", [f"d{feed_ids[0]}"])
+        print(f"{DISTRICTS} districts of {USERS:,} users, {os.cpu_count()} cores")
+        print(f"{'page of 100 of /users, milliseconds':<78} {'ours':>10} {'beside':>10} {'ratio':>7} {'target':>7}")
+        cold, one, every, sorted_one, making = [], [], [], [], []
+        for number in range(COLD_ROUNDS):
+            bench.forget()
+            cold.append(measure(lambda: bench.read("state", half)))
+            bench.sync(feed_ids[number + 1 : number + 2])
+            one.append(measure(lambda: bench.read("state", half)))
+            bench.sync(feed_ids[number + 1 : number + 2])
+            making.append(measure(lambda: bench.warm_up("state")))
+            bench.sync(feed_ids)
+            every.append(measure(lambda: bench.read("state", half)))
+            sorted_one.append(measure(lambda: bench.read("state", half, "familyName")))
+        warm = [measure(lambda: bench.read("state", half)) for _ in range(ROUNDS)]
+        small = [measure(lambda: bench.read("district", USERS // 2)) for _ in range(ROUNDS)]
+        revision = bench.read("district", 0)
+        bench.sync(feed_ids[1:2])
+        after = [measure(lambda: bench.read("district", USERS // 2)) for _ in range(ROUNDS)]
+        if bench.read("district", 0) != revision:
+            raise RuntimeError("the sync of another district changed the revision of a vendor who does not see it")
+        show("state: deep page, warm, beside that of a vendor of one district", warm, small, None)
+        show("state: first deep page after the sync of one district, beside a warm one", one, warm, 3)
+        show("state: the same, if the warm-up of that sync has made its ordering", warm, warm, 3)
+        show("state: warm-up after the sync of one district, beside a cold ordering", making, cold, None)
+        show("state: first deep page after the sync of all, beside a cold ordering", every, cold, 1.2)
+        show("state: sorted, after the sync of all, beside a cold ordering", sorted_one, cold, None)
+        show("district: page after the sync of another one, beside before", after, small, 1.25)
+
+
+def main() -> None:
+    """Runs in BENCH_HOME, or in a folder that is removed."""
+    home = os.environ.get("BENCH_HOME")
+    with tempfile.TemporaryDirectory(prefix="roster-bench-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)
+        run(Path(folder if home is None else home))
+
+
+if __name__ == "__main__":
+    main()
