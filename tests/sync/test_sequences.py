@@ -152,7 +152,7 @@ class Sequence:
                 self._forget_row_ids()
 
     def _load(self, feed: str, path: Path, export: Export, options: Options) -> None:
-        limits = None if options.allow_mass_delete or options.approves is not None else LIMITS
+        limits = None if options.allow_mass_delete or options.approval is not None else LIMITS
         wanted = self.model.load(feed, export, limits, self.runs, dry=options.dry_run)
         note(f"{feed}: {wanted}")
         _report_events(export, wanted)
