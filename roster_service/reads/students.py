@@ -41,9 +41,8 @@ from roster_service.schemas.version_words import Wording
 class StudentsParams:
     """The parameters of a students query, with the names of the request body.
 
-    `limit` and `offset` count students. `schools`: sourcedIds, or None for the whole district. `include`: values of
-    `PermissionFlag`.
-    """
+    `limit` and `offset` count students. `revision`: of the pull that a later page belongs to, or None. `schools`:
+    sourcedIds, or None for the whole district. `include`: values of `PermissionFlag`."""
 
     districtlea: str
     limit: int
@@ -51,6 +50,7 @@ class StudentsParams:
     schools: Sequence[str] | None = None
     modified_since: datetime | None = None
     include: Sequence[str] = ()
+    revision: int | None = None
 
 
 _REQUESTED_DISTRICTS = cast(bindparam("requested_districts"), CTexts)
@@ -107,7 +107,8 @@ def make_students_plan(params: StudentsParams) -> Plan:
     view = make_resource_view(make_student_record(included), rights)
     is_requested = _is_requested_student if params.modified_since is None else _make_since_filter(included)
     shape = QueryShape(view, is_requested, None, False, fields)
-    return Plan(shape, path_ids=(), filter=None, limit=params.limit, offset=params.offset, revision=None, notices=())
+    revision = params.revision if params.offset else None
+    return Plan(shape, (), filter=None, limit=params.limit, offset=params.offset, revision=revision, notices=())
 
 
 def _require_flags(holder: KeyHolder, params: StudentsParams) -> None:

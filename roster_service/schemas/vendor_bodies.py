@@ -14,8 +14,8 @@ MAX_STUDENTS = 5000
 DEFAULT_STUDENTS = 100
 MAX_SCHOOLS = 1000
 MAX_TEXT_LENGTH = 256
-# The largest offset that PostgreSQL accepts.
-MAX_STUDENTS_OFFSET = 2**63 - 1
+# The largest offset and the largest revision that PostgreSQL accepts.
+MAX_NUMBER = 2**63 - 1
 EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
@@ -105,8 +105,17 @@ class StudentsRequest(StrictSchema):
     offset = fields.Integer(
         strict=True,
         load_default=0,
-        validate=validate.Range(0, MAX_STUDENTS_OFFSET),
+        validate=validate.Range(0, MAX_NUMBER),
         metadata=describe("How many students to skip", example=0),
+    )
+    revision = fields.Integer(
+        strict=True,
+        validate=validate.Range(0, MAX_NUMBER),
+        metadata=describe(
+            "The revision of the pull that a later page belongs to, from the header `X-Roster-Revision` of its first "
+            "page. Only pulls of the same students at the same time need it",
+            example=1,
+        ),
     )
 
 

@@ -23,7 +23,6 @@ from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName
 from roster_service.access.throttling.limits import RosteringAllowance
 from roster_service.app import create_app
-from roster_service.cache.pulls import refuse_ended
 from roster_service.cli import demo
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
@@ -221,8 +220,7 @@ class ExampleReader:
             },
             "405": {"method": refuse(405, None, headers)},
         }
-        with patch(STUDENTS_QUERY, side_effect=refuse_ended("records of this page were deleted")):
-            found["410"] = {"pull": refuse(410, body, headers)}
+        found["410"] = {"pull": refuse(410, {**body, "offset": 100, "revision": 0}, headers)}
         self.use_up("POST", "/v1/students", limited)
         found["429"] = {"rate": refuse(429, body, limited)}
         with patch(STUDENTS_QUERY, side_effect=FAULT):

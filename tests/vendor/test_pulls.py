@@ -64,3 +64,25 @@ def test_a_pull_that_cannot_go_on_is_refused(own: Served, lose_a_student: Callab
         connection.execute(tables.orderings.delete())
     refused = own.client.students(account, token, BODY | {"offset": page.json["nextOffset"]})
     assert refused.outcome == (410, "pull-ended")
+
+
+def test_two_pulls_of_the_same_students_do_not_mix(own: Served, lose_a_student: Callable[[], None]) -> None:
+    """Each names its revision; a revision of no pull is refused, and a first page begins a new one."""
+    account = own.add(grants={"spr-district": ()})
+    token = own.client.token(account)
+    expected, found, revisions = [], [], []
+    for lose in (lose_a_student, None):
+        expected.append(own.client.students(account, token, BODY | {"limit": 100}).ids)
+        page = own.client.students(account, token, BODY | {"revision": 7})
+        found.append(page.ids)
+        revisions.append(int(page.headers["X-Roster-Revision"]))
+        if lose is not None:
+            lose()
+    for pull, revision in enumerate(revisions):
+        while len(found[pull]) < len(expected[pull]):
+            body = BODY | {"offset": len(found[pull]), "revision": revision}
+            found[pull] += own.client.students(account, token, body).ids
+    assert found == expected
+    assert revisions[0] != revisions[1]
+    invented = own.client.students(account, token, BODY | {"offset": 2, "revision": 7})
+    assert invented.outcome == (410, "pull-ended")
