@@ -9,6 +9,8 @@ from flask import Flask, Response
 from sqlalchemy import Engine, event
 from werkzeug.middleware.proxy_fix import ProxyFix
 
+from roster_service.access.access_log.districts import GrantedDistricts
+from roster_service.access.access_log.spool import Spool
 from roster_service.access.access_log.writer import AccessLog
 from roster_service.access.credentials.signing_keys import KeyRing, ensure_signing_key
 from roster_service.access.credentials.token_cache import TokenReader
@@ -45,6 +47,7 @@ from roster_service.vendor.blueprint import register_vendor
 from roster_service.vendor.views import VendorServices
 from roster_service.web.access_log_hook import register_access_log
 from roster_service.web.compression import register_compression
+from roster_service.web.disclosures import Disclosures
 from roster_service.web.docs_page import register_docs
 from roster_service.web.error_handlers import register_error_handlers
 from roster_service.web.health import Check, Need, find_first_unmet, register_health
@@ -107,14 +110,24 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app.extensions["roster_counting_engine"] = counting
     counters = Counters(make_storage(counting, settings.rate_storage_url))
     throttle = RosteringThrottle(counters, accounts, settings.workers)
+    access_log = AccessLog(
+        make_engine(urls[Role.COUNTERS]),
+        Spool(settings.access_log_folder),
+        settings.audit_days,
+        is_required=settings.access_log_required,
+    )
+    app.extensions["roster_access_log"] = access_log
+    disclosures = Disclosures(access_log, GrantedDistricts(accounts))
     rostering.set_error_profile(app, settings.v1p2_errors)
     signed = SignedRequests(accounts, counting, settings.read_secret_key()) if settings.oauth1 else None
     rostering.register_rostering(
-        app, Services(reader, TokenReader(keys, issuer), signed, throttle, limits, settings.public_url)
+        app, Services(reader, TokenReader(keys, issuer), signed, throttle, limits, disclosures, settings.public_url)
     )
     register_vendor(
         app,
-        VendorServices(engine, reader, accounts, keys, issuer, VendorThrottle(counters), LoginThrottle(counters)),
+        VendorServices(
+            engine, reader, accounts, keys, issuer, VendorThrottle(counters), LoginThrottle(counters), disclosures
+        ),
         settings.public_url,
     )
     tokens = TokenThrottle(
@@ -129,8 +142,6 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     register_start_page(app)
     register_health(app, partial(find_first_unmet, list_checks(engine, keys)), standby)
     register_error_handlers(app)
-    access_log = AccessLog(make_engine(urls[Role.COUNTERS]), settings.audit_days)
-    app.extensions["roster_access_log"] = access_log
     roles = {engine: Role.SERVING, ordering: Role.SERVING, accounts: Role.ACCOUNTS, counting: Role.COUNTERS}
     for opened, role in roles.items():
         count_connections(opened, role)

@@ -158,7 +158,11 @@ class Settings:
         "ROSTER_DATABASE_URL",
         hide_secret,
     )
-    home: Path = declare_setting(Path("var"), Path, "data folder: the embedded server's files, the secret key")
+    home: Path = declare_setting(
+        Path("var"),
+        Path,
+        "data folder: the embedded server's files, the secret key, rows on their way to the access log",
+    )
     host: str = declare_setting("127.0.0.1", read_text, "address to listen on")
     port: int = declare_setting(8000, read_count(1, 65535), "port to listen on")
     workers: int = declare_setting(os.cpu_count() or 1, read_count(1, 512), "worker processes; one per core by default")
@@ -225,6 +229,12 @@ class Settings:
         "days that the changes of a run are kept, with the values before and after; 0: none are kept",
     )
     audit_days: int = declare_setting(400, read_count(1, 36_500), "days that the access log is kept")
+    access_log_required: bool = declare_setting(
+        True,
+        read_switch,
+        "an answer with records that neither the data folder nor the database can record is 503; `false`: it leaves, "
+        "and its row waits in memory",
+    )
     rate_storage_url: str | None = declare_setting(
         None,
         read_rate_storage,
@@ -343,6 +353,11 @@ class Settings:
     def secret_key_path(self) -> Path:
         """The file of the secret key, if no setting gives it."""
         return self.home / "secret_key"
+
+    @property
+    def access_log_folder(self) -> Path:
+        """The folder of the rows of the access log that the database does not have yet."""
+        return self.home / "access-log"
 
     def read_secret_key(self) -> str:
         """Returns the setting `secret_key`, else the key in the data folder, which the first call makes."""

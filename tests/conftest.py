@@ -6,6 +6,7 @@ import gc
 import itertools
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from sqlalchemy import Engine
 from roster_service.access.credentials import passwords
 from roster_service.db.engine import make_engine
 from roster_service.db.roles import Role, make_role_base, name_role
+from roster_service.settings import Settings
 from tests.extent import EXTENT, Extent
 from tests.postgres.databases import administer, copy_database, drop_databases
 from tests.postgres.server import TEMPLATE, make_template, open_server
@@ -33,6 +35,7 @@ TALLIED = pytest.StashKey[list[str]]()
 # The exports of the tests were written just now.
 os.environ["ROSTER_EXPORT_AGE_MINUTES"] = "0"
 
+HOME = Settings().home
 TEST_DATABASE_VARIABLE = "ROSTER_TEST_DATABASE_URL"
 
 
@@ -132,6 +135,21 @@ def production_hasher() -> Iterator[PasswordHasher]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(passwords, "_HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
         yield hasher
+
+
+@pytest.fixture(scope="session", autouse=True)
+def access_log_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Each application whose settings name no data folder has a folder of its own for the access log: it would adopt
+    the rows of another database."""
+    named = Settings.access_log_folder.fget
+    assert named is not None
+
+    def find(given: Settings) -> Path:
+        return tmp_path_factory.mktemp("access-log") if given.home == HOME else named(given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Settings, "access_log_folder", property(find))
+        yield
 
 
 @pytest.fixture

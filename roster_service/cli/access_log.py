@@ -12,7 +12,13 @@ from typing import Any
 import click
 from sqlalchemy import Connection
 
-from roster_service.access.access_log.reports import AccessLogRow, UsageRow, read_access_log, read_usage
+from roster_service.access.access_log.reports import (
+    AccessLogFilter,
+    AccessLogRow,
+    UsageRow,
+    read_access_log,
+    read_usage,
+)
 from roster_service.access.vendors import find_vendor
 from roster_service.cli.console import as_json, make_table, open_connection, show, to_texts
 
@@ -36,13 +42,36 @@ def usage(email: str | None, since: datetime | None, as_csv: bool, as_json: bool
 @click.command()
 @vendor_option
 @since_option
+@click.option("--client", "caller", help="Only this OAuth client, or API key by its prefix.")
+@click.option("--address", help="Only requests from this network address.")
+@click.option("--scope", help="Only this scope, as `v1p2/roster.readonly`, or this permission flag.")
+@click.option("--district", help="Only what was disclosed while the vendor's grants opened this district.")
 @csv_option
 @as_json
-def audit(email: str | None, since: datetime | None, as_csv: bool, as_json: bool) -> None:
-    """Show the access log: each response with records, its time, vendor, path and number of records."""
+def audit(
+    email: str | None,
+    since: datetime | None,
+    caller: str | None,
+    address: str | None,
+    scope: str | None,
+    district: str | None,
+    as_csv: bool,
+    as_json: bool,
+) -> None:
+    """Show the access log: each response with records, its time, vendor, path, scope, districts and number of records.
+
+    A row is here about a second after its response.
+    """
     with open_connection() as connection:
-        start = None if since is None else since.replace(tzinfo=UTC)
-        found = read_access_log(connection, _find_vendor_id(connection, email), start)
+        wanted = AccessLogFilter(
+            vendor_id=_find_vendor_id(connection, email),
+            since=None if since is None else since.replace(tzinfo=UTC),
+            caller=caller,
+            address=address,
+            scope=scope,
+            district=district,
+        )
+        found = read_access_log(connection, wanted)
     _show(found, as_csv, as_json, "no records were disclosed")
 
 
@@ -53,7 +82,10 @@ def _find_vendor_id(connection: Connection, email: str | None) -> int | None:
 def _show(found: Sequence[UsageRow] | Sequence[AccessLogRow], as_csv: bool, as_json: bool, nothing: str) -> None:
     if as_csv and as_json:
         raise click.UsageError("choose one of --csv and --json")
-    rows = [dataclasses.asdict(row) for row in found]
+    rows = [
+        {name: " ".join(cell) if isinstance(cell, list) else cell for name, cell in dataclasses.asdict(row).items()}
+        for row in found
+    ]
     show(found, as_json, lambda _: _write_csv(rows) if as_csv else make_table([to_texts(row) for row in rows], nothing))
 
 

@@ -52,7 +52,11 @@ RIGHTS: Mapping[Role, tuple[str, ...]] = {
         "EXECUTE ON FUNCTION admit_client(text, numeric, numeric, numeric, uuid, text, boolean, integer), "
         "admit_key_holder(bytea, boolean), evict_orderings(bigint, bigint)",
     ),
-    Role.ACCOUNTS: (f"SELECT ON {_join_names((tables.vendors, tables.oauth_clients, tables.signing_keys))}",),
+    Role.ACCOUNTS: (
+        f"SELECT ON {_join_names((tables.vendors, tables.oauth_clients, tables.signing_keys))}",
+        # The access log names the districts.
+        f"SELECT (vendor_id, district_id) ON {tables.vendor_grants.name}",
+    ),
     Role.COUNTERS: (
         f"SELECT, INSERT, UPDATE, DELETE ON {_join_names(_COUNTERS)}",
         f"INSERT, DELETE, SELECT (stamp) ON {tables.oauth1_nonces.name}",

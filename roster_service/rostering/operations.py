@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from roster_service.access.access_log.writer import mask_filter
+from roster_service.access.access_log.entries import mask_filter
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.roster_state import RosterState, make_state_headers
 from roster_service.access.scopes import ScopeName

@@ -32,7 +32,8 @@ from roster_service.reads.students import StudentsParams, find_students
 from roster_service.schemas.vendor_bodies import LoginRequest, StudentsRequest
 from roster_service.vendor.bodies import read_body
 from roster_service.vendor.responses import make_response
-from roster_service.web.request_facts import require_rate, set_disclosure, set_requesting_vendor, set_shape
+from roster_service.web.disclosures import Disclosures
+from roster_service.web.request_facts import RequestingVendor, require_rate, set_requesting_vendor, set_shape
 
 LOGIN_BODY = LoginRequest()
 STUDENTS_BODY = StudentsRequest()
@@ -51,6 +52,7 @@ class VendorServices:
     issuer: str
     throttle: VendorThrottle
     login_throttle: LoginThrottle
+    disclosures: Disclosures
 
 
 # Answers a request whose API key is valid.
@@ -66,7 +68,7 @@ def make_vendor_view(services: VendorServices, handler: RequestHandler) -> Calla
             holder = find_key_holder(connection, request.headers.get("x-api-key", ""))
         if holder is None:
             raise RefusedRequestError(Problem.API_KEY, "the `x-api-key` header is missing, or its key is not valid")
-        set_requesting_vendor(holder.vendor_id, holder.key_prefix)
+        set_requesting_vendor(_name_vendor(holder))
         require_rate(services.throttle.count(holder.vendor_id, holder.allowance))
         return handler(services, holder)
 
@@ -82,14 +84,24 @@ def answer_students(services: VendorServices, holder: KeyHolder) -> Response:
     set_shape(partial(_mask_body, body))
     read = find_students(services.reader, services.engine, holder, params)
     page = read.page
-    set_disclosure(page.records, partial(_mask_body, body))
     members = {"total": page.total, "limit": params.limit, "offset": params.offset}
     end = params.offset + page.records
     if page.records and end < page.total:
         members["nextOffset"] = end
     response = make_response(f'{{"students":[{",".join(page.pieces)}],{json.dumps(members)[1:]}')
     response.headers.update(make_state_headers(read.state))
+    services.disclosures.record(
+        _name_vendor(holder),
+        records=page.records,
+        scope=" ".join(sorted(holder.flags)),
+        grant_version=holder.grant_version,
+        masked_filter=_mask_body(body),
+    )
     return response
+
+
+def _name_vendor(holder: KeyHolder) -> RequestingVendor:
+    return RequestingVendor(holder.vendor_id, holder.key_prefix)
 
 
 def _mask_body(body: dict[str, Any]) -> str:

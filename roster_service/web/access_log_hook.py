@@ -1,4 +1,4 @@
-"""Adds each response to an authenticated vendor, of any interface, to the access log."""
+"""Counts each response to an authenticated vendor, of any interface, in the usage counters."""
 
 from __future__ import annotations
 
@@ -6,17 +6,13 @@ from datetime import UTC, datetime
 
 from flask import Flask, Response, request
 
-from roster_service.access.access_log.writer import AccessLog, Entry
-from roster_service.web.request_facts import (
-    get_disclosure,
-    get_documented_path,
-    get_request_id,
-    get_requesting_vendor,
-)
+from roster_service.access.access_log.entries import Entry
+from roster_service.access.access_log.writer import AccessLog
+from roster_service.web.request_facts import get_disclosed_records, get_documented_path, get_requesting_vendor
 
 
 def register_access_log(app: Flask, access_log: AccessLog) -> None:
-    """Registers the hook that adds responses to `access_log`."""
+    """Registers the hooks that start `access_log` and add responses to it."""
 
     def add_entry(response: Response) -> Response:
         vendor = get_requesting_vendor()
@@ -31,10 +27,10 @@ def register_access_log(app: Flask, access_log: AccessLog) -> None:
                     path=get_documented_path(),
                     status=response.status_code,
                     bytes=response.calculate_content_length() or 0,
-                    request_id=get_request_id(),
-                    disclosure=get_disclosure() if response.status_code == 200 else None,
+                    records=(get_disclosed_records() or 0) if response.status_code == 200 else 0,
                 )
             )
         return response
 
+    app.before_request(access_log.start)
     app.after_request(add_entry)

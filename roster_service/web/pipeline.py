@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 from flask import Response, request
 
-from roster_service.access.access_log.writer import mask_filter
+from roster_service.access.access_log.entries import mask_filter
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.credentials.token_cache import TokenReader
 from roster_service.access.roster_state import RosterState
@@ -30,7 +29,8 @@ from roster_service.rostering.operations import (
 )
 from roster_service.rostering.paths import read_raw_path, read_sent_path
 from roster_service.schemas.versions import Version
-from roster_service.web.request_facts import require_rate, set_disclosure, set_requesting_vendor, set_shape
+from roster_service.web.disclosures import Disclosures
+from roster_service.web.request_facts import RequestingVendor, require_rate, set_requesting_vendor, set_shape
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class Services:
     signed_requests: SignedRequests | None
     throttle: RosteringThrottle
     limits: Limits
+    disclosures: Disclosures
     public_url: str | None
 
 
@@ -52,11 +53,13 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
 
     Raises RefusedRequestError for the token or signature (401), the vendor's rate (429), the token's version (400), its
     scopes (403), the parameters (400), the vendor's requests at the same time (429), and a record that does not exist
-    (404), in this order; 410 where the pull of a page cannot go on. Another method than GET was refused before. One
-    round trip admits the client and reads, in one transaction, so a token that has ended reads nothing.
+    (404), in this order; 410 where the pull of a page cannot go on; 503 where the disclosure cannot be recorded.
+    Another method than GET was refused before. One round trip admits the client and reads, in one transaction, so a
+    token that has ended reads nothing.
     """
     token = authenticate(operation.version, services)
-    set_requesting_vendor(token.vendor_id, token.client_id)
+    vendor = RequestingVendor(token.vendor_id, token.client_id)
+    set_requesting_vendor(vendor)
     require_rate(services.throttle.count(token.vendor_id))
     admission = token.admit(services.throttle.find_slots(token.vendor_id))
     with _refuse_token_first(services, token):
@@ -68,7 +71,14 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
             return _respond_unchanged(planned, state)
     state, records = _read(services, planned)
     response = _respond(planned, state, records)
-    set_disclosure(records.number, partial(mask_filter, planned.filter))
+    if response.status_code == 200:
+        services.disclosures.record(
+            vendor,
+            records=records.number,
+            scope=" ".join(scope.short for scope in token.scopes),
+            grant_version=token.grant_version,
+            masked_filter=mask_filter(planned.filter),
+        )
     return response
 
 

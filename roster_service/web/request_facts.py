@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from flask import Response, g, request
 
-from roster_service.access.access_log.writer import Disclosure, MakeFilterText
 from roster_service.access.throttling.rate_state import RateState
 from roster_service.errors import ThrottledRequestError
 
@@ -57,14 +56,14 @@ def _make_documented_path(rule: str) -> str:
     return _PARAMETER.sub(r"{\1}", rule)
 
 
-def set_requesting_vendor(vendor_id: int, caller: str) -> None:
+def set_requesting_vendor(vendor: RequestingVendor) -> None:
     """Sets the vendor of the request, once its credentials are verified."""
-    g.vendor = RequestingVendor(vendor_id, caller)
+    g.vendor = vendor
 
 
-def set_disclosure(records: int, make_filter_text: MakeFilterText) -> None:
-    """Sets the number of records in the response. `make_filter_text`: called later, in the thread of the access log."""
-    g.disclosure = Disclosure(records, make_filter_text)
+def set_disclosed_records(number: int) -> None:
+    """Sets the number of records that the response discloses."""
+    g.disclosed_records = number
 
 
 def start_clock() -> None:
@@ -105,9 +104,9 @@ def get_requesting_vendor() -> RequestingVendor | None:
     return found
 
 
-def get_disclosure() -> Disclosure | None:
-    """Returns the disclosure of the response; None if the response has no records."""
-    found: Disclosure | None = g.get("disclosure")
+def get_disclosed_records() -> int | None:
+    """Returns the number of records that the response discloses; None if it is no response with records."""
+    found: int | None = g.get("disclosed_records")
     return found
 
 

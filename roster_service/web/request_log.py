@@ -14,7 +14,7 @@ from roster_service.logs import add_facts, facts
 from roster_service.web.request_facts import (
     REQUEST_ID,
     WATCHED_PATHS,
-    get_disclosure,
+    get_disclosed_records,
     get_documented_path,
     get_failure,
     get_request_id,
@@ -40,7 +40,6 @@ def register_request_log(app: Flask, slow_milliseconds: int) -> None:
         failure = get_failure()
         level = _choose_level(response.status_code, is_slow or failure is not None)
         if log.isEnabledFor(level):
-            disclosure = get_disclosure()
             log.log(
                 level,
                 "%s %s %d%s",
@@ -52,7 +51,7 @@ def register_request_log(app: Flask, slow_milliseconds: int) -> None:
                     milliseconds=round(milliseconds, 1),
                     method=request.method[:20],
                     status=response.status_code,
-                    records=None if disclosure is None else disclosure.records,
+                    records=get_disclosed_records(),
                     bytes=response.calculate_content_length() or 0,
                     slow=is_slow or None,
                     shape=get_shape() if is_slow or failure else None,

@@ -185,6 +185,7 @@ def serve(settings: Settings, application: str, url: str) -> Iterator[Server]:
     foreign = {name: value for name, value in os.environ.items() if not name.startswith("ROSTER_")}
     own = {
         "ROSTER_DATABASE_URL": url,
+        "ROSTER_HOME": str(settings.home),
         "ROSTER_SECRET_KEY": str(settings.secret_key),
         "ROSTER_PORT": str(settings.port),
         URL_VARIABLE: url,

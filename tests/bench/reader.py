@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import select
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 from flask.testing import FlaskClient
 
@@ -18,16 +20,17 @@ from roster_service.settings import Settings
 PATH = "/ims/oneroster/rostering/v1p2/users?limit=100&offset=5000"
 
 
-def ask(client: FlaskClient, token: str) -> None:
+def ask(client: FlaskClient, token: str, path: str = PATH) -> None:
     """One page of users; a consumer that gets no answer stops here."""
-    response = client.get(PATH, headers={"Authorization": f"Bearer {token}"})
+    response = client.get(path, headers={"Authorization": f"Bearer {token}"})
     if response.status_code != 200:
         raise SystemExit(f"{response.status}: {response.get_data(as_text=True)[:200]}")
 
 
 def run(url: str, client_id: str, client_secret: str, secret_key: str, seconds: float) -> None:
     """Reads for so long, and then for as long as its input is open."""
-    client = create_app(Settings(secret_key=secret_key), url).test_client()
+    settings = Settings(secret_key=secret_key, home=Path(tempfile.mkdtemp(prefix="roster-bench-")))
+    client = create_app(settings, url).test_client()
     form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": client_secret}
     token = client.post("/oauth/token", data=form).get_json()["access_token"]
     ask(client, token)

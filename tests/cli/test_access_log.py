@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from roster_service.access.access_log.writer import Disclosure, Entry, write_entries
+from roster_service.access.access_log.entries import Disclosure, Entry
+from roster_service.access.access_log.writer import write_entries, write_rows
 from tests.cli.conftest import Roster
 
 Answer = Callable[..., Any]
@@ -20,27 +21,27 @@ EMAIL = "reading@example.com"
 def requests(answer: Answer, engine: Engine) -> None:
     """Three requests of one vendor on two days, and one of another."""
     ids = [answer("vendor", "add", email, "--name", "x")["id"] for email in (EMAIL, "other@example.com")]
-    shown = Disclosure(3, lambda: "givenName='*'")
-    rows = [(1, ids[0], shown, 200), (2, ids[0], shown, 200), (2, ids[0], None, 403), (2, ids[1], shown, 200)]
+    calls = [(1, ids[0], 200), (2, ids[0], 200), (2, ids[0], 403), (2, ids[1], 200)]
     with engine.begin() as connection:
-        write_entries(
-            connection,
-            [
-                Entry(
-                    datetime(2026, 11, day, 23, 59, tzinfo=UTC),
-                    vendor,
-                    "key-0",
-                    None,
-                    "GET",
-                    "/x",
-                    status,
-                    10,
-                    "r",
-                    seen,
+        for day, vendor, status in calls:
+            at, records = datetime(2026, 11, day, 23, 59, tzinfo=UTC), 3 if status == 200 else 0
+            caller, address = f"key-{vendor}", f"192.0.2.{day}"
+            write_entries(connection, [Entry(at, vendor, caller, address, "GET", "/x", status, 10, records)])
+            if status == 200:
+                shown = Disclosure(
+                    at=at,
+                    vendor_id=vendor,
+                    caller=caller,
+                    address=address,
+                    method="GET",
+                    path="/x",
+                    scope=f"v1p2/roster.readonly v1p2/roster-{vendor}.readonly",
+                    districts=["everywhere", f"district-{vendor}"],
+                    filter="givenName='*'",
+                    records=records,
+                    request_id="r",
                 )
-                for day, vendor, seen, status in rows
-            ],
-        )
+                write_rows(connection, [shown.make_line()])
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,14 @@ def requests(answer: Answer, engine: Engine) -> None:
         ("audit", ["--vendor", EMAIL], 2),
         ("audit", ["--since", "2026-11-02"], 2),
         ("audit", ["--since", "2026-11-03"], 0),
+        ("audit", ["--client", "key-1"], 2),
+        ("audit", ["--address", "192.0.2.2"], 2),
+        ("audit", ["--scope", "v1p2/roster.readonly"], 3),
+        ("audit", ["--scope", "v1p2/roster-2.readonly"], 1),
+        ("audit", ["--scope", "v1p2/roster"], 0),
+        ("audit", ["--district", "everywhere", "--client", "key-1"], 2),
+        ("audit", ["--district", "district-2"], 1),
+        ("audit", ["--district", "district"], 0),
     ],
 )
 def test_rows_of_a_vendor_from_a_day_on(
@@ -79,9 +88,12 @@ def test_a_row_says_what_there_is_to_know(answer: Answer) -> None:
         {
             "at": "2026-11-02T23:59:00.000+00:00",
             "vendor": "other@example.com",
-            "caller": "key-0",
+            "caller": "key-2",
+            "address": "192.0.2.2",
             "method": "GET",
             "path": "/x",
+            "scope": "v1p2/roster.readonly v1p2/roster-2.readonly",
+            "districts": ["everywhere", "district-2"],
             "filter": "givenName='*'",
             "records": 3,
             "request_id": "r",

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, update
 
-from roster_service.access.access_log.writer import Entry, write_entries
+from roster_service.access.access_log.entries import Entry
+from roster_service.access.access_log.writer import write_entries
 from roster_service.access.clients import find_client
 from roster_service.access.credentials.api_keys import find_key_holder
 from roster_service.db.credentials import CredentialKind, ListedCredential
@@ -96,7 +97,7 @@ def use(engine: Engine, vendor: Any, caller: str, days: int, address: str) -> No
     """Stores a request, as workers do."""
     at = NOW - timedelta(days=days)
     with engine.begin() as connection:
-        write_entries(connection, [Entry(at, vendor["id"], caller, address, "GET", "/x", 200, 10, "r", None)])
+        write_entries(connection, [Entry(at, vendor["id"], caller, address, "GET", "/x", 200, 10, 0)])
 
 
 def test_the_last_use_is_shown_everywhere_and_is_the_latest(answer: Answer, engine: Engine, vendor: Any) -> None:

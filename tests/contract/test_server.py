@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -81,11 +82,11 @@ def serving(
 
     `options`: other ones; `settings`: the variables behind `ROSTER_`.
     """
-    with socket.socket() as listening:
+    with tempfile.TemporaryDirectory() as home, socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
         bound = {"bind": f"fd://{listening.fileno()}"}
-        given = {"DATABASE_URL": served.url, "SECRET_KEY": SECRET_KEY, **settings}
+        given = {"DATABASE_URL": served.url, "HOME": home, "SECRET_KEY": SECRET_KEY, **settings}
         own = {f"ROSTER_{name.upper()}": text for name, text in given.items()}
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ROSTER_")}
         process = start(

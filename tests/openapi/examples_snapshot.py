@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import tempfile
@@ -274,12 +275,13 @@ def ask_examples(url: str) -> dict[str, Any]:
         account = demo.add_demo_account(connection, TESTER)
         limited = add_limited_vendor(connection)
     settings = Settings(secret_key="of a database that is thrown away", public_url=EXAMPLE_ROOT, rendition_megabytes=0)
-    app = create_app(settings, url)
-    try:
-        return collect(ExampleReader(app, account, limited))
-    finally:
-        close_app(app)
-        engine.dispose()
+    with tempfile.TemporaryDirectory(prefix="roster-examples-") as home:
+        app = create_app(dataclasses.replace(settings, home=Path(home)), url)
+        try:
+            return collect(ExampleReader(app, account, limited))
+        finally:
+            close_app(app)
+            engine.dispose()
 
 
 def collect(reader: ExampleReader) -> dict[str, Any]:

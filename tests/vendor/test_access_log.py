@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, insert, select, text
+from werkzeug.test import TestResponse
 
-from roster_service.access import clients
-from roster_service.access.access_log.reports import read_access_log, read_usage
-from roster_service.access.access_log.writer import AccessLog, Disclosure, Entry, mask_filter
+from roster_service.access import clients, vendors
+from roster_service.access.access_log.entries import mask_filter
+from roster_service.access.access_log.reports import AccessLogFilter, read_access_log, read_usage
+from roster_service.access.access_log.spool import Spool
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.db.tables import audit
 from roster_service.schemas.flags import PermissionFlag
 from tests.actors import TESTER
 from tests.vendor.client import Account, VendorClient
@@ -35,7 +35,7 @@ def log_of(served: Served) -> Callable[[Account], list[Any]]:
     def read(account: Account) -> list[Any]:
         served.app.extensions["roster_access_log"].flush()
         with served.engine.connect() as connection:
-            return read_access_log(connection, account.id, None)
+            return read_access_log(connection, AccessLogFilter(vendor_id=account.id))
 
     return read
 
@@ -54,15 +54,15 @@ def usage_of(served: Served) -> Callable[[Account], dict[Any, Any]]:
     return read
 
 
-def ask_rostering(served: Served, account: Account, *addresses: str) -> None:
+def ask_rostering(served: Served, account: Account, *addresses: str) -> list[TestResponse]:
     """Calls of the other interface."""
     with served.engine.begin() as connection:
         made = clients.add_client(connection, TESTER, account.email, "tests", [Scope("v1p1", ScopeName.FULL)])
     http = served.app.test_client()
     form = {"grant_type": "client_credentials", "client_id": made.client_id, "client_secret": made.client_secret}
     token = http.post("/oauth/token", data=form).json["access_token"]
-    for address in addresses:
-        http.get(f"/ims/oneroster/v1p1{address}", headers={"Authorization": f"Bearer {token}"})
+    headers = {"Authorization": f"Bearer {token}"}
+    return [http.get(f"/ims/oneroster/v1p1{address}", headers=headers) for address in addresses]
 
 
 def test_students_leave_a_row_with_what_was_asked_but_no_value(
@@ -74,7 +74,8 @@ def test_students_leave_a_row_with_what_was_asked_but_no_value(
     assert (row.vendor, row.method, row.path, row.records) == (account.email, "POST", "/v1/students", 2)
     assert account.api_key.startswith(row.caller)
     assert row.filter == "districtlea='*' include='contacts' limit='*' offset='*' schools='*'"
-    assert row.request_id
+    assert (row.scope.split(), row.districts) == (sorted(PermissionFlag), ["spr-district"])
+    assert (row.address, bool(row.request_id)) == ("127.0.0.1", True)
 
 
 def test_the_other_interface_leaves_rows_too(
@@ -88,9 +89,29 @@ def test_the_other_interface_leaves_rows_too(
         ("/users/{sourcedId}", None, 1),
         ("/classes/{classId}/students", None, 0),
     ]
-    assert {row.caller[:7] for row in rows} == {"client-"}
+    assert {(row.caller[:7], row.scope, row.address, *row.districts) for row in rows} == {
+        ("client-", f"v1p1/{ScopeName.FULL}", "127.0.0.1", "spr-district")
+    }
     written = str(rows)
     assert not [value for value in ("Brien", "Zoë", "zo'", "spr-student", "anything") if value in written]
+
+
+def test_a_row_names_the_districts_of_the_grants_at_its_time(
+    served: Served, client: VendorClient, log_of: Callable[[Account], list[Any]]
+) -> None:
+    """Also those of which single schools are granted."""
+    account = served.add(grants={"spr-district": ("spr-high",)})
+
+    def ask() -> None:
+        client.students(account, client.token(account), {"districtlea": LEA})
+
+    ask()
+    with served.engine.begin() as connection:
+        vendors.grant(connection, TESTER, account.email, "shv-district", ())
+    ask()
+    ask()
+    districts = [row.districts for row in log_of(account)]
+    assert districts == [["spr-district"], *[["shv-district", "spr-district"]] * 2]
 
 
 def test_what_is_refused_leaves_no_row_but_counts(
@@ -115,6 +136,34 @@ def test_what_is_refused_leaves_no_row_but_counts(
     }
 
 
+def test_an_answer_that_cannot_be_recorded_is_503_on_both_interfaces(
+    served: Served,
+    client: VendorClient,
+    account: Account,
+    log_of: Callable[[Account], list[Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    expected_faults: pytest.LogCaptureFixture,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError
+
+    token = client.token(account)
+    monkeypatch.setattr(Spool, "append", refuse)
+    with served.engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE audit RENAME TO hidden")
+    try:
+        answer = client.students(account, token, {"districtlea": LEA})
+        assert (answer.status, answer.json["code"], b"students" in answer.body) == (503, "unavailable", False)
+        assert int(answer.headers["Retry-After"]) > 0
+        assert [reply.status_code for reply in ask_rostering(served, account, "/users", "/users/spr-student-1")] == [
+            503
+        ] * 2
+    finally:
+        with served.engine.begin() as connection:
+            connection.exec_driver_sql("ALTER TABLE hidden RENAME TO audit")
+    assert log_of(account) == []
+
+
 def test_usage_adds_up_over_batches(
     client: VendorClient, account: Account, usage_of: Callable[[Account], dict[Any, Any]]
 ) -> None:
@@ -124,60 +173,6 @@ def test_usage_adds_up_over_batches(
     assert usage_of(account)["POST /v1/students", "2xx"] == (3, 18)
     client.students(account, token, {"districtlea": LEA, "limit": 1})
     assert usage_of(account)["POST /v1/students", "2xx"] == (4, 19)
-
-
-def make_entry(at: datetime | None = None) -> Entry:
-    """A request that was shown a record."""
-    shown = Disclosure(1, lambda: None)
-    return Entry(at or datetime.now(UTC), 1, "key-0", None, "GET", "/x", 200, 10, "id", shown)
-
-
-@pytest.fixture
-def access_log(engine: Engine) -> Iterator[AccessLog]:
-    """A journal on a database of this test's own."""
-    made = AccessLog(engine, 400)
-    yield made
-    made.close()
-
-
-def test_what_is_left_is_written_at_the_end(engine: Engine, access_log: AccessLog) -> None:
-    for _ in range(5):
-        access_log.add(make_entry())
-    access_log.close()
-    with engine.connect() as connection:
-        assert len(read_access_log(connection, None, None)) == 5
-
-
-def test_a_database_that_is_away_loses_no_entry(
-    engine: Engine, access_log: AccessLog, expected_faults: pytest.LogCaptureFixture
-) -> None:
-    rename = "ALTER TABLE {} RENAME TO {}"
-    with engine.begin() as connection:
-        connection.execute(text(rename.format("audit", "hidden")))
-    access_log.add(make_entry())
-    access_log.flush()
-    with engine.begin() as connection:
-        connection.execute(text(rename.format("hidden", "audit")))
-    access_log.flush()
-    assert [record.getMessage().partition(" (")[0] for record in expected_faults.records] == [
-        "the access log does not answer",
-        "the access log answers again",
-    ]
-    with engine.connect() as connection:
-        assert len(read_access_log(connection, None, None)) == 1
-        assert [row.requests for row in read_usage(connection, None, None)] == [1]
-
-
-def test_the_log_is_kept_for_its_days_and_no_longer(engine: Engine, access_log: AccessLog) -> None:
-    now = datetime.now(UTC)
-    row = {"vendor_id": 1, "caller": "c", "method": "GET", "path": "/x", "records": 1, "request_id": "r"}
-    with engine.begin() as connection:
-        connection.execute(insert(audit), [row | {"at": now - timedelta(days=days)} for days in (401, 399)])
-    access_log.add(make_entry(now))
-    access_log.flush()
-    with engine.connect() as connection:
-        ages = [now - at for at in connection.scalars(select(audit.c.at).order_by(audit.c.at))]
-    assert [round(age / timedelta(days=1)) for age in ages] == [399, 0]
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, any_, func, literal, select
 
 from roster_service.db.tables import audit, usage, vendors
 
@@ -25,13 +27,17 @@ class UsageRow:
 
 @dataclass(frozen=True)
 class AccessLogRow:
-    """A response that disclosed records. `vendor`: its e-mail; `at`: ISO 8601."""
+    """A response that disclosed records. `vendor`: its e-mail; `at`: ISO 8601; `address`, `scope`, `districts`: as in
+    `Disclosure`, None where the row does not have them."""
 
     at: str
     vendor: str
     caller: str
+    address: str | None
     method: str
     path: str
+    scope: str | None
+    districts: Sequence[str] | None
     filter: str | None
     records: int
     request_id: str
@@ -59,20 +65,45 @@ def read_usage(connection: Connection, vendor_id: int | None, since: date | None
     ]
 
 
-def read_access_log(connection: Connection, vendor_id: int | None, since: datetime | None) -> list[AccessLogRow]:
-    """Lists the access log, oldest row first. `vendor_id`: None means all vendors; `since`: None means all rows."""
+@dataclass(frozen=True, kw_only=True)
+class AccessLogFilter:
+    """The rows of the access log to list; None does not narrow them. `since`: from this instant on; `caller`: an OAuth
+    client id, or the prefix of an API key; `district`: that the vendor's grants opened; `scope`: in the short spelling,
+    or a permission flag."""
+
+    vendor_id: int | None = None
+    since: datetime | None = None
+    caller: str | None = None
+    address: str | None = None
+    scope: str | None = None
+    district: str | None = None
+
+
+_CONDITIONS: Mapping[str, Callable[[Any], ColumnElement[bool]]] = {
+    "vendor_id": lambda value: audit.c.vendor_id == value,
+    "since": lambda value: audit.c.at >= value,
+    "caller": lambda value: audit.c.caller == value,
+    "address": lambda value: audit.c.address == value,
+    "scope": lambda value: literal(value) == any_(func.string_to_array(audit.c.scope, " ")),
+    "district": lambda value: literal(value) == any_(audit.c.districts),
+}
+
+
+def read_access_log(connection: Connection, wanted: AccessLogFilter) -> list[AccessLogRow]:
+    """Lists the access log, oldest row first."""
     rows = select(audit, vendors.c.email).join(vendors, vendors.c.id == audit.c.vendor_id, isouter=True)
-    if vendor_id is not None:
-        rows = rows.where(audit.c.vendor_id == vendor_id)
-    if since is not None:
-        rows = rows.where(audit.c.at >= since)
+    values = vars(wanted)
+    rows = rows.where(*(make(values[name]) for name, make in _CONDITIONS.items() if values[name] is not None))
     return [
         AccessLogRow(
             at=row.at.isoformat(timespec="milliseconds"),
             vendor=row.email or str(row.vendor_id),
             caller=row.caller,
+            address=row.address,
             method=row.method,
             path=row.path,
+            scope=row.scope,
+            districts=row.districts,
             filter=row.filter,
             records=row.records,
             request_id=row.request_id,

@@ -1,125 +1,172 @@
-"""Writes the usage counters, the last uses and the access log, in a thread of each worker: requests do not wait for it.
+"""Writes the access log, the usage counters and the last uses.
 
-A request adds an entry in memory. About once a second, and when the worker ends, the thread writes the entries: it adds
-them to the counters of their day, and writes a row of the access log for each response with records. The thread also
-masks the filters.
+A response with records leaves only once its row of the access log is safe from the end of the worker: in the spool, or
+if the disk refuses it, in the database. The usage counters wait in memory; a worker that is killed loses those of about
+a second.
+
+About once a second, and when the worker ends, a thread adds the entries to the counters of their day, and moves the
+rows of the spool to the database.
 """
 
 from __future__ import annotations
 
 import atexit
-import json
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from oneroster_filter import fold_tree, parse
-from sqlalchemy import JSON, Connection, Engine, Text, bindparam, cast, column, delete, func, insert, select
+from sqlalchemy import JSON, Connection, Engine, Text, bindparam, cast, column, delete, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 
+from roster_service.access.access_log.entries import Disclosure, Entry
+from roster_service.access.access_log.spool import Spool, SpoolFile
 from roster_service.access.credentials.nonces import delete_old_nonces
 from roster_service.access.throttling.storage import delete_old_windows
 from roster_service.db.deadline import limit_time
 from roster_service.db.tables import audit, last_uses, usage
+from roster_service.errors import Problem, RefusedRequestError, name_fault
 from roster_service.metrics import WAITING
 from roster_service.outages import Outage
 
 FLUSH_SECONDS = 0.8
+ADOPT_EVERY = timedelta(minutes=1)
 PURGE_EVERY = timedelta(hours=1)
 # The longest that one attempt to write may take: a worker that ends waits for it.
 WRITE_SECONDS = 10
+# The same for a row that a request writes, because the disk refuses it.
+DIRECT_SECONDS = 5
 # While the database is away, a worker drops its oldest entries beyond this number, to bound its memory.
 KEPT_ENTRIES = 100_000
-
-# Returns the column `filter` of the access log: the filter or the body of a request, with every value masked.
-MakeFilterText = Callable[[], str | None]
-
-
-@dataclass(frozen=True)
-class Disclosure:
-    """The records that a response discloses: their number, and the function that makes the masked filter text. The
-    writer calls it, not the request."""
-
-    records: int
-    make_filter_text: MakeFilterText
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A request of an authenticated vendor. `caller`: an OAuth client id, or the prefix of an API key; `address`: the
-    network address that it came from; `path`: as it is documented, without ids; `bytes`: of the response body;
-    `disclosure`: None if the response has no records."""
-
-    at: datetime
-    vendor_id: int
-    caller: str
-    address: str | None
-    method: str
-    path: str
-    status: int
-    bytes: int
-    request_id: str
-    disclosure: Disclosure | None
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class AccessLog:
-    """The entries that are not written yet, and the thread that writes them. Threads may share it."""
+    """The rows and entries that are not in the database yet, and the thread that writes them. Threads may share it."""
 
-    def __init__(self, engine: Engine, audit_days: int) -> None:
-        """`engine`: of the role that writes the access log. `audit_days`: how many days the log keeps a row."""
+    def __init__(self, engine: Engine, spool: Spool, audit_days: int, *, is_required: bool) -> None:
+        """`engine`: of the role that writes the access log. `audit_days`: how many days the log keeps a row.
+        `is_required`: whether a response that cannot be recorded is refused."""
         self._engine = engine
+        self._spool = spool
         self._audit_days = audit_days
+        self._is_required = is_required
         self._entries: list[Entry] = []
+        # Rows that neither the disk nor the database took, if they are not required.
+        self._unsaved: list[bytes] = []
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._outage = Outage("the access log", "its entries wait")
-        self._purged_at = datetime.min.replace(tzinfo=UTC)
+        self._disk_outage = Outage("the folder of the access log", "requests write their rows to the database")
+        self._purged_at = self._adopted_at = _LONG_AGO
 
-    def add(self, entry: Entry) -> None:
-        """Adds an entry, which the thread writes within about a second."""
+    def start(self) -> None:
+        """Starts the thread, if it does not run. The first request calls it: a fork before would lose the thread."""
         with self._lock:
-            self._entries.append(entry)
-            WAITING.set(len(self._entries))
             if self._thread is None:
-                # The first request starts the thread: a fork before it would lose it.
                 self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
                 self._thread.start()
                 atexit.register(self.close)
 
+    def add(self, entry: Entry) -> None:
+        """Adds an entry, which the thread counts within about a second."""
+        with self._lock:
+            self._entries.append(entry)
+        self._show_waiting()
+
+    def record(self, disclosure: Disclosure) -> None:
+        """Records a disclosure, so that its response may leave.
+
+        Raises RefusedRequestError (BUSY) if neither the disk nor the database takes the row, and rows are required.
+        """
+        line = disclosure.make_line()
+        try:
+            self._spool.append(line)
+        except OSError as error:
+            self._disk_outage.add_failure(name_fault(error))
+        else:
+            self._disk_outage.end()
+            return
+        try:
+            self._write_rows([line], DIRECT_SECONDS)
+        except SQLAlchemyError as error:
+            self._outage.add_failure(type(error).__name__)
+            if self._is_required:
+                raise RefusedRequestError(Problem.BUSY, "the access log cannot be written; try again") from None
+            with self._lock:
+                self._unsaved.append(line)
+
     def close(self) -> None:
-        """Writes the remaining entries and ends the thread."""
+        """Writes what waits, and ends the thread. Another worker adopts what the database does not take."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join(5)
         self.flush()
+        self._spool.close()
 
     def flush(self) -> None:
-        """Writes the entries. If the database fails, it logs that once, and keeps them for the next call."""
+        """Writes what waits. If the database fails, it logs that once, and keeps the rest for the next call."""
         with self._writing:
             with self._lock:
                 entries, self._entries = self._entries, []
-            if not entries:
-                return
+                unsaved, self._unsaved = self._unsaved, []
             try:
-                with limit_time(WRITE_SECONDS), self._engine.begin() as connection:
-                    write_entries(connection, entries)
-                    self._purge(connection)
+                if entries:
+                    with limit_time(WRITE_SECONDS), self._engine.begin() as connection:
+                        write_entries(connection, entries)
+                        self._purge(connection)
+                    entries = []
+                if unsaved:
+                    self._write_rows(unsaved, WRITE_SECONDS)
+                    unsaved = []
+                self._move_files()
             except SQLAlchemyError as error:
                 self._outage.add_failure(type(error).__name__)
                 with self._lock:
                     self._entries = (entries + self._entries)[-KEPT_ENTRIES:]
+                    self._unsaved = (unsaved + self._unsaved)[-KEPT_ENTRIES:]
             else:
                 self._outage.end()
-            WAITING.set(len(self._entries))
+            self._show_waiting()
 
     def _run(self) -> None:
         while not self._ended.wait(FLUSH_SECONDS):
             self.flush()
+
+    def _show_waiting(self) -> None:
+        WAITING.set(len(self._entries) + len(self._unsaved) + self._spool.rows)
+
+    def _move_files(self) -> None:
+        """Moves the rows of the spool to the database. While the database is away, the spool has few files, because the
+        current one is sealed last."""
+        now = datetime.now(UTC)
+        if now - self._adopted_at >= ADOPT_EVERY:
+            self._adopted_at = now
+            try:
+                self._spool.adopt()
+            except OSError as error:
+                self._disk_outage.add_failure(name_fault(error))
+        for file in self._spool.list_waiting():
+            self._move(file)
+        self._spool.seal()
+        for file in self._spool.list_waiting():
+            self._move(file)
+
+    def _move(self, file: SpoolFile) -> None:
+        try:
+            for rows in file.read_batches():
+                self._write_rows(rows, WRITE_SECONDS)
+            self._spool.remove(file)
+        except OSError as error:
+            # The file stays; the table takes none of its rows twice.
+            self._disk_outage.add_failure(name_fault(error))
+
+    def _write_rows(self, rows: Sequence[bytes], seconds: float) -> None:
+        with limit_time(seconds), self._engine.begin() as connection:
+            write_rows(connection, rows)
 
     def _purge(self, connection: Connection) -> None:
         now = datetime.now(UTC)
@@ -131,13 +178,12 @@ class AccessLog:
 
 
 def write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
-    """Adds the entries to the usage counters of their day, and those with a disclosure to the access log. Stores the
-    last use of each caller."""
+    """Adds the entries to the usage counters of their day, and stores the last use of each caller."""
     counted: dict[tuple[Any, ...], list[int]] = {}
     for entry in entries:
         key = (entry.vendor_id, entry.at.date(), f"{entry.method} {entry.path}", f"{entry.status // 100}xx")
         sums = counted.setdefault(key, [0, 0, 0])
-        for index, value in enumerate((1, 0 if entry.disclosure is None else entry.disclosure.records, entry.bytes)):
+        for index, value in enumerate((1, entry.records, entry.bytes)):
             sums[index] += value
     names = ("vendor_id", "day", "endpoint", "status_class", "requests", "records", "bytes")
     # Every worker takes the row locks in the same order, so that two workers do not deadlock.
@@ -146,9 +192,6 @@ def write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
     sums_of = {name: usage.c[name] + adding.excluded[name] for name in names[4:]}
     connection.execute(adding.on_conflict_do_update(index_elements=names[:4], set_=sums_of))
     _store_last_uses(connection, entries)
-    disclosed = [_to_row(entry, entry.disclosure) for entry in entries if entry.disclosure is not None]
-    if disclosed:
-        connection.execute(_ADD_ROWS, {"rows": json.dumps(disclosed)})
 
 
 def _store_last_uses(connection: Connection, entries: Sequence[Entry]) -> None:
@@ -171,24 +214,10 @@ _ROWS = (
     .table_valued(*(column(it.name, it.type) for it in audit.c if it.identity is None))
     .render_derived(with_types=True)
 )
-_ADD_ROWS = insert(audit).from_select([it.name for it in _ROWS.c], select(*_ROWS.c))
+# A row that was written before a crash is in the spool still, and is left out.
+_ADD_ROWS = upsert(audit).from_select([it.name for it in _ROWS.c], select(*_ROWS.c)).on_conflict_do_nothing()
 
 
-def _to_row(entry: Entry, disclosure: Disclosure) -> dict[str, Any]:
-    return {
-        "at": entry.at.isoformat(),
-        "vendor_id": entry.vendor_id,
-        "caller": entry.caller,
-        "method": entry.method,
-        "path": entry.path,
-        "filter": disclosure.make_filter_text(),
-        "records": disclosure.records,
-        "request_id": entry.request_id,
-    }
-
-
-def mask_filter(text: str | None) -> str | None:
-    """Returns a filter with every value replaced by `*`. The filter must be one that the request could parse."""
-    if text is None:
-        return None
-    return fold_tree(parse(text), lambda clause: f"{clause.field}{clause.operator.value}'*'", " AND ".join, " OR ".join)
+def write_rows(connection: Connection, rows: Sequence[bytes]) -> None:
+    """Adds rows to the access log that it does not have yet. `rows`: of `Disclosure.make_line`."""
+    connection.execute(_ADD_ROWS, {"rows": f"[{b','.join(rows).decode()}]"})

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Boolean, Column, Date, ForeignKey, Identity, Index, Integer, LargeBinary, Table, text
 from sqlalchemy.dialects.postgresql import TIMESTAMP, UUID
 
-from roster_service.db.tables.base import CText, Stamp, metadata
+from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
 
 # With microseconds: two hits of a counter may be less than a millisecond apart.
 Moment = TIMESTAMP(timezone=True)
@@ -100,6 +100,16 @@ audit = Table(
     Column("filter", CText),
     Column("records", Integer, nullable=False),
     Column("request_id", CText, nullable=False),
+    # NULL in the next four: the row is older than the column.
+    # The network address that the request came from; NULL also if it has none.
+    Column("address", CText),
+    # The scopes of the token, or the permission flags of the vendor.
+    Column("scope", CText),
+    # The districts that the vendor's grants opened, whole or by single schools; NULL also if the grants changed during
+    # the request.
+    Column("districts", CTexts),
+    # A worker may write a row twice, if it crashes.
+    Column("entry_id", UUID, unique=True),
     Index(None, "vendor_id", "at"),
     Index(None, "at"),
 )

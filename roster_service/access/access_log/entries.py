@@ -1,0 +1,61 @@
+"""The entries of the access log and of the usage counters, as a request makes them."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from oneroster_filter import fold_tree, parse
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A request of an authenticated vendor, for the usage counters. `caller`: an OAuth client id, or the prefix of an
+    API key; `address`: the network address that it came from; `path`: as it is documented, without ids; `bytes`: of the
+    response body; `records`: in the response."""
+
+    at: datetime
+    vendor_id: int
+    caller: str
+    address: str | None
+    method: str
+    path: str
+    status: int
+    bytes: int
+    records: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disclosure:
+    """A response with records. `caller`, `address`, `path`: as of an entry. `scope`: the scopes of the token, or the
+    permission flags of the vendor, separated by spaces. `districts`: the sourcedIds of those that the vendor's grants
+    opened, None if they changed during the request. `filter`: the filter or the keys of the body, with every value
+    masked."""
+
+    at: datetime
+    vendor_id: int
+    caller: str
+    address: str | None
+    method: str
+    path: str
+    scope: str
+    districts: Sequence[str] | None
+    filter: str | None
+    records: int
+    request_id: str
+
+    def make_line(self) -> bytes:
+        """Returns the row of the access log as a line of JSON, with a new id: the table takes a row with a known id
+        only once."""
+        row = {**vars(self), "at": self.at.isoformat(), "entry_id": str(uuid.uuid4())}
+        return json.dumps(row).encode() + b"\n"
+
+
+def mask_filter(text: str | None) -> str | None:
+    """Returns a filter with every value replaced by `*`. The filter must be one that the request could parse."""
+    if text is None:
+        return None
+    return fold_tree(parse(text), lambda clause: f"{clause.field}{clause.operator.value}'*'", " AND ".join, " OR ".join)

@@ -1,0 +1,51 @@
+"""Records the disclosure of the current request in the access log, before its response leaves."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from flask import request
+
+from roster_service.access.access_log.districts import GrantedDistricts
+from roster_service.access.access_log.entries import Disclosure
+from roster_service.access.access_log.writer import AccessLog
+from roster_service.web.request_facts import (
+    RequestingVendor,
+    get_documented_path,
+    get_request_id,
+    set_disclosed_records,
+)
+
+
+class Disclosures:
+    """Records disclosures of either interface."""
+
+    def __init__(self, access_log: AccessLog, districts: GrantedDistricts) -> None:
+        self._access_log = access_log
+        self._districts = districts
+
+    def record(
+        self, vendor: RequestingVendor, *, records: int, scope: str, grant_version: int, masked_filter: str | None
+    ) -> None:
+        """Records that the response discloses so many records. `scope`, `masked_filter`: as in `Disclosure`;
+        `grant_version`: of the vendor's grants with which the records were read.
+
+        Raises RefusedRequestError (BUSY) if the disclosure cannot be recorded, and SQLAlchemyError if the database
+        fails.
+        """
+        self._access_log.record(
+            Disclosure(
+                at=datetime.now(UTC),
+                vendor_id=vendor.vendor_id,
+                caller=vendor.caller,
+                address=request.remote_addr,
+                method=request.method,
+                path=get_documented_path(),
+                scope=scope,
+                districts=self._districts.find(vendor.vendor_id, grant_version),
+                filter=masked_filter,
+                records=records,
+                request_id=get_request_id(),
+            )
+        )
+        set_disclosed_records(records)

@@ -1,0 +1,297 @@
+"""The access log below the web: no row is lost or doubled, whatever ends or fails between an answer and the table."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, insert, select, text
+
+from roster_service.access.access_log.entries import Disclosure, Entry
+from roster_service.access.access_log.reports import AccessLogFilter, read_access_log, read_usage
+from roster_service.access.access_log.spool import Spool
+from roster_service.access.access_log.writer import AccessLog
+from roster_service.db.tables import audit
+from roster_service.errors import RefusedRequestError
+
+MakeLog = Callable[..., AccessLog]
+EVERYTHING = AccessLogFilter()
+
+
+def make_entry(at: datetime | None = None) -> Entry:
+    """A request of a vendor."""
+    return Entry(at or datetime.now(UTC), 1, "key-0", None, "GET", "/x", 200, 10, 1)
+
+
+def make_disclosure(request_id: str = "r", at: datetime | None = None) -> Disclosure:
+    """A response with a record."""
+    return Disclosure(
+        at=at or datetime.now(UTC),
+        vendor_id=1,
+        caller="key-0",
+        address="192.0.2.1",
+        method="GET",
+        path="/x",
+        scope="v1p2/roster.readonly",
+        districts=("a", "b"),
+        filter="familyName='*'",
+        records=1,
+        request_id=request_id,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of the spool."""
+    return tmp_path / "home" / "access-log"
+
+
+@pytest.fixture
+def make_log(engine: Engine, folder: Path) -> Iterator[MakeLog]:
+    """Makes the access log of a worker, on a database of this test's own."""
+    made: list[AccessLog] = []
+
+    def make(*, is_required: bool = True) -> AccessLog:
+        made.append(AccessLog(engine, Spool(folder), 400, is_required=is_required))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def access_log(make_log: MakeLog) -> AccessLog:
+    """The access log of a worker."""
+    return make_log()
+
+
+def read_ids(engine: Engine) -> list[str]:
+    """The ids of the requests in the table, in its order."""
+    with engine.connect() as connection:
+        return [row.request_id for row in read_access_log(connection, EVERYTHING)]
+
+
+@contextmanager
+def without_table(engine: Engine) -> Iterator[None]:
+    """The database refuses each row."""
+    rename = "ALTER TABLE {} RENAME TO {}"
+    with engine.begin() as connection:
+        connection.execute(text(rename.format("audit", "hidden")))
+    try:
+        yield
+    finally:
+        with engine.begin() as connection:
+            connection.execute(text(rename.format("hidden", "audit")))
+
+
+@contextmanager
+def without_folder(folder: Path) -> Iterator[None]:
+    """The disk refuses the folder of the spool."""
+    folder.parent.write_text("a file where the data folder should be")
+    yield
+    folder.parent.unlink()
+
+
+@contextmanager
+def with_full_disk(room: int) -> Iterator[None]:
+    """No file of this process may have more bytes than this."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+# --- to the table -------------------------------------------------------------------------------------------------
+
+
+def test_what_is_left_is_written_at_the_end(engine: Engine, access_log: AccessLog, folder: Path) -> None:
+    for _ in range(5):
+        access_log.add(make_entry())
+    access_log.record(make_disclosure())
+    access_log.close()
+    assert read_ids(engine) == ["r"]
+    with engine.connect() as connection:
+        assert [row.requests for row in read_usage(connection, None, None)] == [5]
+    assert list(folder.iterdir()) == []
+
+
+def test_rows_have_the_order_of_their_responses(engine: Engine, make_log: MakeLog) -> None:
+    """Those of one worker also within a millisecond."""
+    first, second = make_log(), make_log()
+    now = datetime.now(UTC)
+    second.record(make_disclosure("later", now + timedelta(seconds=1)))
+    second.flush()
+    for number in range(20):
+        first.record(make_disclosure(str(number), now))
+    first.flush()
+    assert read_ids(engine) == [*map(str, range(20)), "later"]
+
+
+def test_a_database_that_is_away_loses_nothing(
+    engine: Engine, access_log: AccessLog, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And the spool does not get a file with each attempt."""
+    with without_table(engine):
+        for number in range(5):
+            access_log.add(make_entry())
+            access_log.record(make_disclosure(str(number)))
+            access_log.flush()
+        assert len(list(folder.iterdir())) == 2
+    access_log.flush()
+    access_log.flush()
+    assert [record.getMessage().partition(" (")[0] for record in caplog.records] == [
+        "the access log does not answer",
+        "the access log answers again",
+    ]
+    assert read_ids(engine) == [*map(str, range(5))]
+    with engine.connect() as connection:
+        assert [row.requests for row in read_usage(connection, None, None)] == [5]
+
+
+def test_the_log_is_kept_for_its_days_and_no_longer(engine: Engine, access_log: AccessLog) -> None:
+    now = datetime.now(UTC)
+    row = {"vendor_id": 1, "caller": "c", "method": "GET", "path": "/x", "records": 1, "request_id": "r"}
+    with engine.begin() as connection:
+        connection.execute(insert(audit), [row | {"at": now - timedelta(days=days)} for days in (401, 399)])
+    access_log.add(make_entry(now))
+    access_log.record(make_disclosure(at=now))
+    access_log.flush()
+    with engine.connect() as connection:
+        ages = [now - at for at in connection.scalars(select(audit.c.at).order_by(audit.c.at))]
+    assert [round(age / timedelta(days=1)) for age in ages] == [399, 0]
+
+
+# --- a worker that is killed ----------------------------------------------------------------------------------------
+
+# Records disclosures, names each once its response could leave, and is killed before its thread begins.
+KILLED = """
+import sys, os, signal
+from pathlib import Path
+from roster_service.access.access_log.writer import AccessLog
+from roster_service.access.access_log.spool import Spool
+from roster_service.db.engine import make_engine
+from tests.access.test_access_log import make_disclosure
+url, folder, name, count = sys.argv[1:]
+log = AccessLog(make_engine(url), Spool(Path(folder)), 400, is_required=True)
+for number in range(int(count)):
+    log.record(make_disclosure(f"{name}-{number}"))
+    print(f"{name}-{number}", flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def kill_worker(engine: Engine, folder: Path, name: str, count: int) -> list[str]:
+    """Lets a process record disclosures and be killed; the ids of those that it recorded."""
+    url = engine.url.render_as_string(hide_password=False)
+    command = [sys.executable, "-c", KILLED, url, str(folder), name, str(count)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    return done.stdout.split()
+
+
+def test_another_worker_adopts_the_rows_of_a_killed_one(engine: Engine, make_log: MakeLog, folder: Path) -> None:
+    """And not those of a worker that lives, nor a line that was being written."""
+    living = make_log()
+    living.record(make_disclosure("living"))
+    [own] = folder.iterdir()
+    recorded = kill_worker(engine, folder, "killed", 3)
+    [left] = set(folder.iterdir()) - {own}
+    with left.open("ab") as out:
+        out.write(make_disclosure("torn").make_line()[:-20])
+    make_log().flush()
+    assert read_ids(engine) == recorded == ["killed-0", "killed-1", "killed-2"]
+    assert list(folder.iterdir()) == [own]
+
+
+def test_a_crash_between_the_commit_and_the_removal_doubles_no_row(
+    engine: Engine, make_log: MakeLog, folder: Path
+) -> None:
+    recorded = kill_worker(engine, folder, "killed", 3)
+    [left] = folder.iterdir()
+    lines = left.read_bytes()
+    make_log().flush()
+    # As the crash leaves it, with a row that is not in the table yet.
+    left.write_bytes(lines + make_disclosure("new").make_line())
+    make_log().flush()
+    assert read_ids(engine) == [*recorded, "new"]
+    assert list(folder.iterdir()) == []
+
+
+def test_damage_by_a_crash_of_the_machine_costs_the_damaged_rows_alone(
+    engine: Engine, make_log: MakeLog, folder: Path
+) -> None:
+    folder.mkdir(parents=True)
+    lines = [make_disclosure("a").make_line(), bytes(50) + b"\n", b'{"at": \n', make_disclosure("b").make_line()]
+    (folder / "damaged.jsonl").write_bytes(b"".join(lines))
+    make_log().flush()
+    assert read_ids(engine) == ["a", "b"]
+
+
+# --- no disk, no database -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["no folder", "full disk"])
+def test_without_a_disk_the_row_is_in_the_database_before_the_answer(
+    engine: Engine, make_log: MakeLog, folder: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    access_log = make_log()
+    if kind == "no folder":
+        with without_folder(folder):
+            access_log.record(make_disclosure("refused"))
+            assert read_ids(engine) == ["refused"]
+        access_log.record(make_disclosure("after"))
+    else:
+        access_log.record(make_disclosure("before"))
+        size = next(folder.iterdir()).stat().st_size
+        # A part of a line has room.
+        with with_full_disk(size + 20):
+            access_log.record(make_disclosure("refused"))
+        assert read_ids(engine) == ["refused"]
+        access_log.record(make_disclosure("after"))
+    access_log.flush()
+    assert set(read_ids(engine)) == {"refused", "after"} | ({"before"} if kind == "full disk" else set())
+    assert [record.getMessage().partition(" (")[0] for record in caplog.records] == [
+        "the folder of the access log does not answer",
+        "the folder of the access log answers again",
+    ]
+
+
+def test_with_neither_the_answer_is_refused_and_no_row_claims_it(
+    engine: Engine, access_log: AccessLog, folder: Path
+) -> None:
+    with without_table(engine), without_folder(folder), pytest.raises(RefusedRequestError, match="access log"):
+        access_log.record(make_disclosure())
+    access_log.flush()
+    assert read_ids(engine) == []
+
+
+def test_an_answer_that_needs_no_row_leaves_and_its_row_waits(engine: Engine, make_log: MakeLog, folder: Path) -> None:
+    access_log = make_log(is_required=False)
+    with without_table(engine), without_folder(folder):
+        access_log.record(make_disclosure())
+        access_log.flush()
+    access_log.flush()
+    assert read_ids(engine) == ["r"]
+
+
+# --- privacy --------------------------------------------------------------------------------------------------------
+
+
+def test_the_spool_is_private_and_holds_what_the_table_holds(access_log: AccessLog, folder: Path) -> None:
+    access_log.record(make_disclosure())
+    [file] = folder.iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert set(json.loads(file.read_bytes())) == {column.name for column in audit.c if column.identity is None}
