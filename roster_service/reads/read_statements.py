@@ -92,7 +92,8 @@ def make_ordered_page_statement(shape: QueryShape, source: TextSource) -> Select
     sum_of_totals = cast(func.coalesce(func.sum(parts.c.total), 0), BigInteger)
     is_whole = func.coalesce(func.bool_and(parts.c.is_stored), true())
     collection = select(case((is_whole, sum_of_totals)).label("total")).select_from(parts).cte("collection")
-    total = select(collection.c.total).scalar_subquery()
+    # 0 where an ordering is missing: LEAST ignores NULL, so the numbers of chunks would follow from any offset.
+    total = select(func.coalesce(collection.c.total, 0)).scalar_subquery()
     ids = select_page_ids(parts, total, descending=shape.descending)
     sees_districts = case((collection.c.total.is_(None), exists(select_whole_districts())))
     head = (*state.c, *list_pull_columns(pull), collection.c.total, sees_districts)

@@ -165,6 +165,14 @@ def test_what_leaves_few_records_is_found_without_asking_for_an_ordering(
     assert questioner.count_rows(orderings) == 0
 
 
+@pytest.mark.parametrize("path", ["/users", "/schools/{schoolId}/classes"])
+def test_the_largest_offset_is_answered_where_no_ordering_is_stored(
+    questioner: Questioner, of_all: Ask, path: str
+) -> None:
+    question = of_all(path)
+    assert questioner.ask(question, 1000, 2**63 - 1) == ([], read_plainly(questioner, question, 1, 0)[1])
+
+
 def test_descending_is_the_same_ordering_backwards(questioner: Questioner, of_all: Ask) -> None:
     """With its ties and its absent values."""
     for way in (False, True):

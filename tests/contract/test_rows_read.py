@@ -43,7 +43,7 @@ STUDENTS = 3000
 # that finds nothing. Orgs and academic sessions are few in every district.
 ROWS_A_RECORD = 40
 ROWS_A_REQUEST = 100
-SMALL_TABLES = {"orgs", "visible_orgs", "academic_sessions", "roster_state", "renditions"}
+SMALL_TABLES = {"orgs", "visible_orgs", "visible_feeds", "academic_sessions"}
 
 # A class with students, its school, and people of it: what both vendors may see.
 SAMPLE = text("""
