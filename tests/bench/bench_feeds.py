@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine, insert, select, update
 
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
@@ -65,7 +65,7 @@ def measure_jobs(home: Path, jobs: int) -> None:
         upgrade(engine)
         with engine.begin() as connection:
             vendors.add_vendor(connection, TESTER, EMAIL, "bench")
-            vendors.add_client(connection, TESTER, EMAIL, "bench", [CORE])
+            clients.add_client(connection, TESTER, EMAIL, "bench", [CORE])
             rows = [
                 {"name": path.name, "format": "oneroster", "path": str(path)} for path in (home / "first").iterdir()
             ]
