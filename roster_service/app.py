@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from flask import Flask, Response
+from flask import Flask, Response, redirect
 from sqlalchemy import Engine, event
 from werkzeug.middleware.proxy_fix import ProxyFix
 
@@ -22,6 +22,8 @@ from roster_service.access.throttling.storage import make_storage
 from roster_service.access.throttling.token_throttle import TokenThrottle
 from roster_service.access.throttling.vendor_throttle import VendorThrottle
 from roster_service.cache.orderings import Orderings
+from roster_service.console.blueprint import register_console
+from roster_service.console.login import ROOT as CONSOLE_ROOT
 from roster_service.db.engine import (
     make_counting_engine,
     make_engine,
@@ -53,6 +55,7 @@ from roster_service.web.error_handlers import register_error_handlers
 from roster_service.web.health import Check, Need, find_first_unmet, register_health
 from roster_service.web.host_header import register_host_check
 from roster_service.web.metrics_page import register_metrics_page, register_request_metrics
+from roster_service.web.page_assets import register_assets
 from roster_service.web.pipeline import Services
 from roster_service.web.request_log import register_request_log
 from roster_service.web.start_page import register_start_page
@@ -140,6 +143,9 @@ def create_app(settings: Settings, database_url: str) -> Flask:
         register_metrics_page(app, settings.metrics_token, counting, standby)
     register_docs(app, settings.public_url)
     register_start_page(app)
+    if settings.has_console:
+        app.extensions["roster_owner_engine"] = owner = make_engine(database_url)
+        register_console(app, settings, owner, engine, counters)
     register_health(app, partial(find_first_unmet, list_checks(engine, keys)), standby)
     register_error_handlers(app)
     roles = {engine: Role.SERVING, ordering: Role.SERVING, accounts: Role.ACCOUNTS, counting: Role.COUNTERS}
@@ -149,6 +155,11 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     # Flask runs the hook that was registered last first: so compression runs before the access log counts the bytes.
     register_compression(app, settings.compress_bytes)
     app.after_request(add_common_headers)
+    return put_in_front(app, settings)
+
+
+def put_in_front(app: Flask, settings: Settings) -> Flask:
+    """Puts what sees each request first in front of an application, and returns it."""
     # Flask documents this way of adding middleware. A request passes the one that was added last first.
     app.wsgi_app = EncodedIds(app.wsgi_app)  # type: ignore[method-assign]
     app.wsgi_app = TimeLimit(app.wsgi_app, settings.request_seconds)  # type: ignore[method-assign]
@@ -158,6 +169,30 @@ def create_app(settings: Settings, database_url: str) -> Flask:
             app.wsgi_app, x_for=settings.trusted_proxies, x_proto=1, x_host=1, x_port=0, x_prefix=0
         )
     return app
+
+
+def create_console(settings: Settings, database_url: str) -> Flask:
+    """Makes an application with the console alone, for a process of its own. Arguments and errors as for
+    `create_app`."""
+    urls = prepare_database(settings, database_url)
+    serving = make_serving_engine(urls[Role.SERVING], settings)
+    counting = make_counting_engine(urls[Role.COUNTERS])
+    owner = make_engine(database_url)
+    app = Flask("roster_service", static_folder=None)
+    register_request_log(app, settings.slow_milliseconds)
+    register_request_metrics(app)
+    register_host_check(app)
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
+    for name, engine in {"owner": owner, "counting": counting, "serving": serving}.items():
+        app.extensions[f"roster_{name}_engine"] = engine
+    counters = Counters(make_storage(counting, settings.rate_storage_url))
+    register_assets(app)
+    register_console(app, settings, owner, serving, counters)
+    app.add_url_rule("/", endpoint="root", view_func=lambda: redirect(CONSOLE_ROOT), methods=["GET"])
+    register_health(app, partial(find_first_unmet, {Need.DATABASE: partial(require_reachable, owner)}))
+    register_error_handlers(app)
+    app.after_request(add_common_headers)
+    return put_in_front(app, settings)
 
 
 def prepare_database(settings: Settings, database_url: str) -> Mapping[Role, str]:

@@ -29,6 +29,8 @@ FILE_SUFFIX = "_FILE"
 HIDDEN = "***"
 # Variables that other programs of this project read. The service ignores them.
 IGNORED = frozenset({"TEST_DATABASE_URL"})
+# The values of ROSTER_CONSOLE beside an address.
+CONSOLE_OFF, CONSOLE_SAME = "off", "same"
 # Former names and their new ones. This version reads a former name and logs a warning; the next version refuses it.
 RENAMED: Mapping[str, str] = {
     "WALK_MEGABYTES": "ORDERING_MEGABYTES",
@@ -96,6 +98,14 @@ def read_word(words: type[WordT]) -> Callable[[str], WordT]:
         return words(text)
 
     return read
+
+
+def read_console(text: str) -> str:
+    """Accepts `off`, `same`, or the address and port of a server of its own."""
+    host, _, port = text.rpartition(":")
+    if text not in (CONSOLE_OFF, CONSOLE_SAME) and not (host and port.isascii() and port.isdigit()):
+        raise ValueError("must be off, same, or an address and a port, as 127.0.0.1:8001")
+    return text
 
 
 def read_secret(text: str) -> str:
@@ -290,6 +300,18 @@ class Settings:
     webhook_secret: str | None = declare_setting(
         None, read_secret, "secret that signs what is posted there, of at least 32 characters", hide_secret
     )
+    console: str | None = declare_setting(
+        None,
+        read_console,
+        "where operators find the console: `off`; `same`: at `/console` of the service; `127.0.0.1:8001`: there, by "
+        "`roster console`, in a process of its own; none: `same` with the embedded database, else `off`",
+    )
+    console_idle_minutes: int = declare_setting(
+        60, read_count(1, 1440), "minutes without a request after which an operator must log in to the console again"
+    )
+    console_hours: int = declare_setting(
+        12, read_count(1, 720), "hours after a login after which an operator must log in to the console again"
+    )
     prepared_statements: bool = declare_setting(
         True,
         read_switch,
@@ -348,6 +370,22 @@ class Settings:
     def is_ipv6(self) -> bool:
         """Whether the address to listen on is an IPv6 address."""
         return ":" in self.host
+
+    @property
+    def has_console(self) -> bool:
+        """Whether the service itself has the console, at `/console`."""
+        return self.console == CONSOLE_SAME or (self.console is None and self.database_url is None)
+
+    @property
+    def console_address(self) -> str | None:
+        """The address and port at which a process of its own has the console; None if none has."""
+        return None if self.console in (None, CONSOLE_OFF, CONSOLE_SAME) else self.console
+
+    @property
+    def console_url(self) -> str:
+        """The address of the console, without a path. A console of its own behind a proxy is reached at `public_url`,
+        too."""
+        return self.public_url or f"http://{self.console_address or self.host_and_port}"
 
     @property
     def secret_key_path(self) -> Path:

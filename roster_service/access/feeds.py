@@ -21,10 +21,9 @@ from roster_service.db.actors import Actor
 from roster_service.db.changes import State, Subject, Verb, recorded
 from roster_service.db.feed_names import require_feed_name
 from roster_service.db.feed_states import FeedState, find_feed, read_feed_settings
-from roster_service.db.figures import GOOD_OUTCOMES
 from roster_service.db.held_runs import HELD
 from roster_service.db.pauses import Pause, find_today, make_pause, store_pause
-from roster_service.db.run_history import TYPES
+from roster_service.db.run_history import GOOD_OUTCOMES, TYPES
 from roster_service.db.sync_lock import INTERRUPTED, RUNNING, find_interrupted, try_sync_lock
 from roster_service.db.tables import ROSTER_TABLES, feeds, sync_runs
 from roster_service.errors import CommandError

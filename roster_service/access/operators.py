@@ -17,6 +17,7 @@ from sqlalchemy import Connection, delete, exists, insert, select, text, update
 from roster_service.access.credentials.operator_link import OperatorLink, read_link, sign_link
 from roster_service.access.credentials.passwords import hash_password, matches_password
 from roster_service.access.email_address import normalize_email, read_email
+from roster_service.access.operator_sessions import end_sessions
 from roster_service.db.actors import Actor, ActorKind, OperatorRole
 from roster_service.db.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import operators
@@ -82,17 +83,19 @@ def set_role(connection: Connection, actor: Actor, email: str, role: OperatorRol
 
 
 def set_operator_enabled(connection: Connection, actor: Actor, email: str, enabled: bool) -> Operator:
-    """Enables or disables an operator, and ends an open link. Raises CommandError for an unknown operator and for the
-    last owner."""
+    """Enables or disables an operator, and ends an open link and all sessions. Raises CommandError for an unknown
+    operator and for the last owner."""
     verb = Verb.OPERATOR_ENABLE if enabled else Verb.OPERATOR_DISABLE
+    end_sessions(connection, normalize_email(email))
     return _change(connection, actor, verb, email, {"enabled": enabled, "link": None})
 
 
 def reset_password(connection: Connection, actor: Actor, email: str, secret_key: str) -> str:
-    """Ends the password of an operator and its open link, and returns the token of a new link. Raises CommandError for
-    an unknown operator."""
+    """Ends the password of an operator, its open link and its sessions, and returns the token of a new link. Raises
+    CommandError for an unknown operator."""
     with _recorded(connection, actor, Verb.OPERATOR_RESET, email):
         found = find_operator(connection, email)
+        end_sessions(connection, found.email)
         connection.execute(update(operators).where(operators.c.email == found.email).values(password_hash=None))
         return _make_link(connection, found.email, secret_key)
 
@@ -106,7 +109,8 @@ def remove_operator(connection: Connection, actor: Actor, email: str) -> None:
 
 
 def use_link(connection: Connection, token: str, password: str, secret_key: str) -> Operator:
-    """Sets the password of the operator whose link this is, and ends the link. The operator is the actor.
+    """Sets the password of the operator whose link this is, and ends the link and all sessions. The operator is the
+    actor.
 
     Raises CommandError for a token that is forged, damaged or older than 48 hours, for a link that was used or
     replaced, for a disabled or removed operator, and for a password that is too short or too long.
@@ -120,6 +124,7 @@ def use_link(connection: Connection, token: str, password: str, secret_key: str)
         raise CommandError("the link was used or replaced; an owner can make a new one")
     with _recorded(connection, Actor(ActorKind.OPERATOR, email, None), Verb.OPERATOR_SET_PASSWORD, email):
         connection.execute(update(operators).where(*own).values(password_hash=hashed, link=None))
+        end_sessions(connection, email)
     return find_operator(connection, email)
 
 

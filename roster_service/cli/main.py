@@ -24,6 +24,7 @@ from roster_service.cli.console import (
     reason_option,
     show,
 )
+from roster_service.cli.console_server import console
 from roster_service.cli.credentials import credential
 from roster_service.cli.demo import demo
 from roster_service.cli.feed_check import feed_check
@@ -144,6 +145,7 @@ for group in (
     audit,
     access,
     record_show,
+    console,
     changes,
 ):
     main.add_command(group)

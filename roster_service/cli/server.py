@@ -17,7 +17,9 @@ from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import TOKEN_PATH
 from roster_service.cli.console import announce_cluster, as_json, read_settings
 from roster_service.cli.demo import DemoAccount, prepare_demo
+from roster_service.cli.first_operator import EMAIL, invite_first
 from roster_service.cli.run_signals import RunSignals, Terminated
+from roster_service.console.login import ROOT as CONSOLE_ROOT
 from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.upgrades import require_current, upgrade
@@ -25,7 +27,7 @@ from roster_service.errors import CommandError
 from roster_service.schemas.versions import VERSIONS
 from roster_service.server.gunicorn_process import announce_stop, make_options, start, stop
 from roster_service.server.metrics_folder import share_metrics
-from roster_service.settings import Settings
+from roster_service.settings import CONSOLE_SAME, Settings
 from roster_service.web.request_facts import READY_PATH
 from roster_service.web.stop_notice import NOTICE_SECONDS
 
@@ -55,7 +57,7 @@ def run(demo: bool | None, as_json: bool) -> None:
     signals.register()
     wants_demo = is_embedded if demo is None else demo
     with share_metrics(settings), open_database(settings, announce_cluster) as url:
-        account = None
+        account, invitation = None, None
         # The service starts even if another database is not reachable.
         if is_embedded or wants_demo:
             engine = make_engine(url)
@@ -67,8 +69,16 @@ def run(demo: bool | None, as_json: bool) -> None:
             with engine.begin() as connection:
                 ensure_signing_key(connection, settings.read_secret_key())
             account = prepare_demo(engine, url, settings) if wants_demo else None
+            if is_embedded and settings.has_console:
+                with engine.begin() as connection:
+                    invitation = invite_first(connection, settings)
             engine.dispose()
-        serve(settings, url, signals, lambda is_ready: announce(settings, account, as_json=as_json, is_ready=is_ready))
+        serve(
+            settings,
+            url,
+            signals,
+            lambda is_ready: announce(settings, account, invitation, as_json=as_json, is_ready=is_ready),
+        )
 
 
 def is_loopback(host: str) -> bool:
@@ -92,16 +102,23 @@ def require_free_port(settings: Settings) -> None:
             ) from None
 
 
-def serve(settings: Settings, url: str, signals: RunSignals, when_answering: Callable[[bool], None]) -> None:
-    """Runs gunicorn until it ends, or until Ctrl-C or SIGTERM, after which it finishes its requests. Raises
-    CommandError if gunicorn fails.
+def serve(
+    settings: Settings,
+    url: str,
+    signals: RunSignals,
+    when_answering: Callable[[bool], None],
+    application: str = "wsgi:app",
+) -> None:
+    """Runs gunicorn until it ends, or until Ctrl-C or SIGTERM, after which it finishes its requests. `application`:
+    `module:name`. Raises CommandError if gunicorn fails.
 
     `when_answering`: called once gunicorn answers requests, with True if it can use the database.
     """
-    # The workers use the embedded server of this process.
-    environment = os.environ | ({"ROSTER_DATABASE_URL": url} if settings.database_url is None else {})
+    # The workers use the embedded server of this process, and do not see that it is one.
+    embedded = {"ROSTER_DATABASE_URL": url, "ROSTER_CONSOLE": settings.console or CONSOLE_SAME}
+    environment = os.environ | (embedded if settings.database_url is None else {})
     # In a new session, so that Ctrl-C in the terminal interrupts this process only, which then stops gunicorn.
-    child = start("wsgi:app", make_options(settings), env=environment, start_new_session=True)
+    child = start(application, make_options(settings), env=environment, start_new_session=True)
     try:
         is_ready = wait_until_answering(settings, child)
         signals.forward_to(child)
@@ -141,11 +158,15 @@ def wait_until_answering(settings: Settings, child: subprocess.Popen[bytes]) -> 
     raise CommandError(f"the server did not answer within {START_SECONDS} seconds")
 
 
-def announce(settings: Settings, account: DemoAccount | None, *, as_json: bool, is_ready: bool) -> None:
-    """Prints the address of the service, and example calls if there is a demo account."""
+def announce(
+    settings: Settings, account: DemoAccount | None, invitation: str | None, *, as_json: bool, is_ready: bool
+) -> None:
+    """Prints the address of the service, and example calls if there is a demo account. `invitation`: the address at
+    which the first operator sets a password, None if there is none to set."""
     root = settings.public_url or f"http://{settings.host_and_port}"
     if as_json:
-        click.echo(json.dumps({"url": root, "demo": None if account is None else dataclasses.asdict(account)}))
+        demo = None if account is None else dataclasses.asdict(account)
+        click.echo(json.dumps({"url": root, "demo": demo, "invitation": invitation}))
         return
     if not is_ready:
         click.echo(f"\nThe service runs at {root}, and answers 503 until it can use its database. Ctrl-C stops it.\n")
@@ -153,6 +174,10 @@ def announce(settings: Settings, account: DemoAccount | None, *, as_json: bool, 
     click.echo(f"\nThe roster is served at {root}; its documentation at {root}/docs. Ctrl-C stops it.\n")
     if account is not None:
         click.echo(make_example_calls(root, account))
+    if invitation is not None:
+        click.echo(f"The console; this link sets the password of its first operator, {EMAIL}:\n{invitation}\n")
+    elif settings.has_console:
+        click.echo(f"The console: {settings.console_url}{CONSOLE_ROOT}\n")
 
 
 def make_example_calls(root: str, account: DemoAccount) -> str:

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Table, func, literal, select
 
 from roster_service.db.feed_states import FeedState
+from roster_service.db.run_history import GOOD_OUTCOMES
 from roster_service.db.tables import feeds, ordering_chunks, orderings, rendered_records, sync_runs
-
-# The outcomes of a run after which the roster is that of the export.
-GOOD_OUTCOMES = ("done", "unchanged", "approved")
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,12 @@ def read_figures(connection: Connection) -> Figures:
         .order_by(feeds.c.name)
     )
     health = [FeedHealth(row.name, None if row.age is None else float(row.age), row.rejected, row.held) for row in rows]
-    return Figures(health, _read_size(connection, orderings, ordering_chunks), _read_size(connection, rendered_records))
+    return Figures(health, *read_cache_sizes(connection))
+
+
+def read_cache_sizes(connection: Connection) -> tuple[int, int]:
+    """Returns the bytes that orderings take, and those that rendered records take, with indexes."""
+    return _read_size(connection, orderings, ordering_chunks), _read_size(connection, rendered_records)
 
 
 def _read_size(connection: Connection, *tables: Table) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ from roster_service.errors import CommandError
 STEPS = ("digest", "stage", "check", "prepare", "compare", "write", "index", "analyze")
 # The types of records in reports, which are OneRoster's collections, by the names of their tables.
 TYPES = {table.name: {"academic_sessions": "academicSessions"}.get(table.name, table.name) for table in ROSTER_TABLES}
+# The outcomes of a run after which the roster is that of the export.
+GOOD_OUTCOMES = ("done", "unchanged", "approved")
 # The counts of a type in a run: records by kind of change, rejected rows, and records that a later purge removed.
 COUNTS = ("added", "changed", "revived", "tombstoned", "unchanged", "refused", "purged")
 
@@ -92,6 +94,40 @@ def list_runs(connection: Connection, feed: str | None, count: int) -> list[Run]
     held = connection.execute(rows.where(sync_runs.c.outcome == HELD)).all()
     others = connection.execute(rows.where(sync_runs.c.outcome != HELD).limit(count)).all()
     return [Run(**_read_fields(row, interrupted)) for row in (*held, *others)]
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A finished run, for a comparison with those before it. `records`: by type, the live records of the feed after it;
+    `is_good`: whether the roster is that of its export."""
+
+    run: int
+    outcome: str
+    finished: str
+    records: dict[str, int]
+    refused: int
+    is_good: bool
+
+
+def list_latest_runs(connection: Connection, count: int) -> Mapping[str, Sequence[FinishedRun]]:
+    """Returns the latest `count` finished runs of each feed, the oldest first, by the name of the feed."""
+    number = func.row_number().over(partition_by=sync_runs.c.feed_id, order_by=sync_runs.c.id.desc())
+    latest = select(sync_runs, number.label("number")).where(sync_runs.c.finished_at.is_not(None)).subquery()
+    rows = select(latest, feeds.c.name).join(feeds, feeds.c.id == latest.c.feed_id).where(latest.c.number <= count)
+    found: dict[str, list[FinishedRun]] = {}
+    for row in connection.execute(rows.order_by(latest.c.id)):
+        of_feed = found.setdefault(row.name, [])
+        # A run of the same export counts nothing.
+        records = _count_live(row.counts) or (of_feed[-1].records if of_feed else {})
+        finished = row.finished_at.isoformat(timespec="seconds")
+        is_good = row.outcome in GOOD_OUTCOMES
+        of_feed.append(FinishedRun(row.id, row.outcome, finished, records, row.refused, is_good))
+    return found
+
+
+def _count_live(counts: dict[str, dict[str, int]]) -> dict[str, int]:
+    live = ("added", "changed", "revived", "unchanged")
+    return {name: sum(of_type.get(kind, 0) for kind in live) for name, of_type in counts.items()}
 
 
 def find_run(connection: Connection, run: int) -> RunDetails:

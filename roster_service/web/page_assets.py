@@ -13,8 +13,19 @@ from roster_service.web.compression import CODINGS, choose_coding
 FOLDER = "assets"
 PATH = "/docs/assets"
 TYPES = {"css": "text/css", "js": "text/javascript"}
-# Swagger UI is of the package swagger-ui-dist 5.35.0 (Apache-2.0, the licence is beside it); a test has its hashes.
-NAMES = frozenset({"docs.css", "reference.css", "reference.js", "swagger-ui.css", "swagger-ui-bundle.js"})
+# Swagger UI is of the package swagger-ui-dist 5.35.0 (Apache-2.0), htmx of htmx.org 2.0.11 (0BSD); the licences are
+# beside them, and a test has their hashes.
+NAMES = frozenset(
+    {
+        "docs.css",
+        "console.css",
+        "htmx.min.js",
+        "reference.css",
+        "reference.js",
+        "swagger-ui.css",
+        "swagger-ui-bundle.js",
+    }
+)
 KEPT = "public, max-age=31536000, immutable"
 
 

@@ -114,7 +114,7 @@ def test_an_own_database_gets_no_demo_and_no_embedded_server(
             urlopen(f"{known['url']}/ims/oneroster/v1p1/orgs")
         refused.value.close()
     assert refused.value.code == 401
-    assert known == {"url": f"http://{shown}:{free_port}", "demo": None}
+    assert known == {"url": f"http://{shown}:{free_port}", "demo": None, "invitation": None}
     assert not (tmp_path / "postgres").exists()
 
 

@@ -343,18 +343,24 @@ def test_the_reference_shows_each_document(client: RosterClient) -> None:
     }
 
 
-# Of swagger-ui-dist 5.35.0.
+# Of swagger-ui-dist 5.35.0 and htmx.org 2.0.11, with the licence of each.
 VENDORED = {
     "swagger-ui.css": "5ed08757e53da3e026d6cbecc61fe5d43585c9560b302d534ad56692519a273d",
     "swagger-ui-bundle.js": "e6a898692f2d768e807c3ba4626068a69a2c5dd960dd6c76f3e4d3a3de180af2",
+    "htmx.min.js": "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717",
 }
+LICENCES = {"swagger-ui.LICENSE.txt": "Apache License", "htmx.LICENSE.txt": "Zero-Clause BSD"}
 
 
 @pytest.mark.parametrize("name", VENDORED)
-def test_swagger_ui_is_that_of_its_package(name: str) -> None:
+def test_a_file_of_others_is_that_of_its_package(name: str) -> None:
     folder = Path(page_assets.__file__).parent / "assets"
     assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == VENDORED[name]
-    assert "Apache License" in (folder / "swagger-ui.LICENSE.txt").read_text()
+
+
+@pytest.mark.parametrize("name", LICENCES)
+def test_the_licence_of_the_files_of_others_is_beside_them(name: str) -> None:
+    assert LICENCES[name] in (Path(page_assets.__file__).parent / "assets" / name).read_text()
 
 
 def test_a_large_file_is_compressed(client: RosterClient) -> None:

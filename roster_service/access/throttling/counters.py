@@ -43,6 +43,8 @@ class Throttle:
 THROTTLES: Mapping[str, Throttle] = {
     "login-account": Throttle("failed logins with an e-mail address", WhenAway.COUNTS_ALONE),
     "login-key": Throttle("failed logins with the API keys of a vendor", WhenAway.COUNTS_ALONE),
+    "operator-account": Throttle("failed logins of an operator", WhenAway.COUNTS_ALONE),
+    "operator-address": Throttle("failed logins of operators from an address", WhenAway.COUNTS_ALONE),
     "token-client": Throttle("tokens of a client", WhenAway.OPENS),
     "token-address": Throttle("requests of an address for tokens", WhenAway.OPENS),
     "vendor": Throttle("requests of a vendor on `/v1`", WhenAway.OPENS),

@@ -17,7 +17,7 @@ from roster_service.db.tables.accounts import oauth_clients, signing_keys, vendo
 from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
 from roster_service.db.tables.exclusions import exclusions
 from roster_service.db.tables.feeds import feeds, sync_changes, sync_refusals, sync_runs
-from roster_service.db.tables.operators import changes, operators
+from roster_service.db.tables.operators import changes, operator_sessions, operators
 from roster_service.db.tables.orderings import ordering_chunks, orderings, pulls
 from roster_service.db.tables.renditions import rendered_records, renditions
 from roster_service.db.tables.roster import (
@@ -60,6 +60,7 @@ __all__ = [
     "metadata",
     "oauth1_nonces",
     "oauth_clients",
+    "operator_sessions",
     "operators",
     "ordering_chunks",
     "orderings",

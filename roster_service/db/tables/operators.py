@@ -1,8 +1,20 @@
-"""The tables of operators and of the change log."""
+"""The tables of operators, of their sessions in the console, and of the change log."""
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, Identity, Index, Integer, Table, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    text,
+)
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
 from roster_service.db.tables.base import CText, Stamp, metadata
@@ -21,6 +33,21 @@ operators = Table(
     Column("link", UUID),
     Column("created_at", Stamp, nullable=False, server_default=text("now()")),
     CheckConstraint("role IN ('viewer', 'editor', 'owner')", name="role"),
+)
+
+# A row for each session in the console. `used_at` is at most a minute older than the last request.
+operator_sessions = Table(
+    "operator_sessions",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("operator_id", ForeignKey("operators.id", ondelete="CASCADE"), nullable=False, index=True),
+    # SHA-256 of the token in the cookie, which has 256 random bits.
+    Column("token_hash", LargeBinary, nullable=False, unique=True),
+    Column("created_at", Stamp, nullable=False, server_default=text("now()")),
+    Column("used_at", Stamp, nullable=False, server_default=text("now()")),
+    # The network address and the browser that the login came from.
+    Column("address", CText),
+    Column("browser", CText),
 )
 
 # The change log: a row for each change by a command. It has no foreign key, so that its rows outlive their subjects.

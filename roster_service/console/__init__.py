@@ -1,0 +1,1 @@
+"""The console: the pages with which operators run the service in a browser."""

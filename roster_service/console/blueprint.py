@@ -1,0 +1,173 @@
+"""The routes of the console: each screen as a page, as JSON and, if it has a list, as CSV; each form; the login.
+
+One function answers every screen and one every form, so no screen can forget the session, the role or the token
+against forged forms.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from datetime import timedelta
+from enum import Enum
+from typing import Any
+
+from flask import Blueprint, Flask, flash, get_flashed_messages, redirect, request
+from sqlalchemy import Engine
+from werkzeug import Response
+from werkzeug.exceptions import Forbidden, HTTPException
+
+from roster_service.access.operator_sessions import Lifetime, SignedIn
+from roster_service.access.throttling.counters import Counters
+from roster_service.access.throttling.operator_throttle import OperatorThrottle
+from roster_service.console.cookies import set_up_cookies
+from roster_service.console.filters import FILTERS
+from roster_service.console.frame import add_headers, make_csv, make_json, make_page
+from roster_service.console.login import ROOT, Login, ensure_csrf, remember_wanted, require_csrf
+from roster_service.console.screen import Form, Screen
+from roster_service.console.screens import FORMS, SCREENS
+from roster_service.console.visit import Moved, Submission, Tools, Visit, open_reading
+from roster_service.db.changes import Verb
+from roster_service.errors import CommandError
+from roster_service.settings import Settings
+
+# An export that is uploaded.
+MAX_UPLOAD_BYTES = 2 * 1024**3
+
+
+class Shape(Enum):
+    """The form in which a screen is answered; its value is the ending of the path."""
+
+    PAGE = ""
+    JSON = ".json"
+    CSV = ".csv"
+
+
+def register_console(app: Flask, settings: Settings, owner: Engine, serving: Engine, counters: Counters) -> None:
+    """Registers the console at `/console`. `owner`: as the owner of the tables; `serving`: as the serving role."""
+    set_up_cookies(app, settings.read_secret_key(), ROOT)
+    lifetime = Lifetime(timedelta(minutes=settings.console_idle_minutes), timedelta(hours=settings.console_hours))
+    tools = Tools(settings, owner, serving, lifetime, settings.console_url)
+    app.register_blueprint(make_blueprint(tools, Login(tools, OperatorThrottle(counters))), url_prefix=ROOT)
+
+
+def make_blueprint(tools: Tools, login: Login) -> Blueprint:
+    """Returns the routes."""
+    console = Blueprint("console", __name__, template_folder="templates")
+    for name, filter_ in FILTERS.items():
+        console.add_app_template_filter(filter_, name)
+    answers = {screen.name: functools.partial(answer_screen, tools, login, screen) for screen in SCREENS}
+    for screen in SCREENS:
+        for shape in Shape:
+            if shape is Shape.CSV and screen.rows is None:
+                continue
+            path = screen.path if shape is Shape.PAGE else (screen.path or "/index") + shape.value
+            console.add_url_rule(
+                path, f"{screen.name}{shape.name}", functools.partial(answers[screen.name], shape), methods=["GET"]
+            )
+    screens = {screen.name: screen for screen in SCREENS}
+    for form in FORMS:
+        console.add_url_rule(
+            f"{screens[form.screen].path}/{form.name}",
+            f"{form.screen}-{form.name}",
+            functools.partial(answer_form, tools, login, screens[form.screen], form),
+            methods=["POST"],
+        )
+    console.add_url_rule("/login", "login", login.show_login, methods=["GET", "POST"])
+    console.add_url_rule("/password", "password", login.show_password, methods=["GET", "POST"])
+    console.add_url_rule("/logout", "logout", login.end, methods=["POST"])
+    console.before_request(_prepare)
+    console.after_request(add_headers)
+    console.register_error_handler(HTTPException, _show_error)
+    console.register_error_handler(CommandError, _show_refusal)
+    return console
+
+
+def _prepare() -> None:
+    request.max_content_length = MAX_UPLOAD_BYTES
+
+
+def answer_screen(tools: Tools, login: Login, screen: Screen, shape: Shape, **place: Any) -> Response:
+    """Answers a request for a screen: with the login if there is no session, with 403 if the role does not suffice."""
+    signed_in = login.find()
+    if signed_in is None:
+        if shape is not Shape.PAGE:
+            return make_page("refusal", 401, title="Log in first", text="The session has ended.")
+        remember_wanted()
+        return redirect(f"{ROOT}/login", 303)
+    if not signed_in.role.includes(screen.least):
+        raise Forbidden(f"This page needs the role {screen.least}; you are {signed_in.role}.")
+    with open_reading(tools.owner) as connection:
+        visit = Visit(tools, connection, signed_in, place, request.args)
+        if shape is Shape.PAGE:
+            return _show_screen(screen, visit, 200, error=None)
+        content = screen.read(visit)
+    if shape is Shape.CSV and screen.rows is not None:
+        return make_csv(screen.rows(content), screen.name)
+    return make_json(content)
+
+
+def answer_form(tools: Tools, login: Login, screen: Screen, form: Form, **place: Any) -> Response:
+    """Answers a form: makes the change and goes on, or shows the screen again with the reason why not."""
+    signed_in = login.find()
+    if signed_in is None:
+        return redirect(f"{ROOT}/login", 303)
+    require_csrf()
+    if not signed_in.role.includes(form.verb.least_role):
+        raise Forbidden(f"This needs the role {form.verb.least_role}; you are {signed_in.role}.")
+    files = {name: upload.stream for name, upload in request.files.items()}
+    submission = Submission(tools, signed_in, place, request.form, request.form.getlist, files)
+    try:
+        if form.typed is not None and submission.get("typed") != form.typed(submission):
+            raise CommandError(f"this is not {form.typed(submission)}; nothing was changed")
+        outcome = form.run(submission)
+    except CommandError as error:
+        with open_reading(tools.owner) as connection:
+            return _show_screen(screen, Visit(tools, connection, signed_in, place, request.form), 422, error=str(error))
+    if isinstance(outcome, Moved):
+        flash(outcome.message)
+        return redirect(ROOT + outcome.path, 303)
+    return _make_signed_in_page(outcome.template, signed_in, 200, title=outcome.title, content=outcome.content)
+
+
+def _show_screen(screen: Screen, visit: Visit, status: int, error: str | None) -> Response:
+    return _make_signed_in_page(
+        screen.name,
+        visit.signed_in,
+        status,
+        title=screen.title,
+        content=screen.read(visit),
+        screen=screen,
+        query=visit.query,
+        error=error,
+    )
+
+
+def _make_signed_in_page(template: str, signed_in: SignedIn, status: int, **values: Any) -> Response:
+    may: Callable[[str], bool] = lambda verb: signed_in.role.includes(Verb(verb).least_role)  # noqa: E731
+    menu = [item for item in SCREENS if item.menu is not None and signed_in.role.includes(item.least)]
+    given = {"screen": None, "query": {}, "error": None, **values}
+    return make_page(
+        template,
+        status,
+        signed_in=signed_in,
+        menu=menu,
+        may=may,
+        csrf=ensure_csrf(),
+        messages=get_flashed_messages(),
+        here=request.path,
+        query_string=request.query_string.decode(errors="replace"),
+        root=ROOT,
+        **given,
+    )
+
+
+def _show_error(error: HTTPException) -> Response | HTTPException:
+    if error.code is None or error.code < 400:
+        return error
+    return make_page("refusal", error.code, title=error.name, text=error.description)
+
+
+def _show_refusal(error: CommandError) -> Response:
+    """Shows why a screen cannot be shown: what it is about is not there."""
+    return make_page("refusal", 404, title="Not found", text=str(error))

@@ -1,0 +1,125 @@
+"""The pages before a session: login, the link that sets a password, and the end of a session."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from dataclasses import dataclass
+
+from flask import redirect, request, session
+from sqlalchemy import Connection
+from werkzeug import Response
+from werkzeug.exceptions import Forbidden
+
+from roster_service.access import operator_sessions
+from roster_service.access.operator_sessions import SignedIn
+from roster_service.access.operators import use_link, verify_operator
+from roster_service.access.throttling.operator_throttle import OperatorThrottle
+from roster_service.console.frame import make_page
+from roster_service.console.visit import Tools
+from roster_service.errors import CommandError
+
+# The members of the cookie, which Flask signs.
+TOKEN, CSRF, NEXT = "token", "csrf", "next"
+ROOT = "/console"
+WRONG = "The e-mail or the password is wrong, or the account is disabled."
+NEEDS_HTTPS = "The console needs https: a password would cross the network in clear text."
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass(frozen=True)
+class Login:
+    """The login of operators, and the pages around it."""
+
+    tools: Tools
+    throttle: OperatorThrottle
+
+    def find(self) -> SignedIn | None:
+        """Returns the session that the cookie of the request names; None if it names none that is open."""
+        token = session.get(TOKEN)
+        if token is None:
+            return None
+        with self.tools.owner.begin() as connection:
+            return operator_sessions.find_session(connection, token, self.tools.lifetime)
+
+    def show_login(self) -> Response:
+        """Shows the form, or takes it: an operator with the right password gets a session, with a new cookie."""
+        if request.method == "GET":
+            return make_page("login", csrf=ensure_csrf(), email="", error=None)
+        require_csrf()
+        email, password = request.form.get("email", ""), request.form.get("password", "")
+        if not _is_private():
+            return make_page("login", 403, csrf=ensure_csrf(), email=email, error=NEEDS_HTTPS)
+        wait = self.throttle.find_wait(email, request.remote_addr)
+        if wait:
+            error = f"There were too many failed logins; try again in {wait} seconds."
+            response = make_page("login", 429, csrf=ensure_csrf(), email=email, error=error)
+            response.headers["Retry-After"] = str(wait)
+            return response
+        with self.tools.owner.begin() as connection:
+            operator = verify_operator(connection, email, password)
+            if operator is not None:
+                return self._begin(connection, operator.email)
+        self.throttle.count_failure(email, request.remote_addr)
+        return make_page("login", 401, csrf=ensure_csrf(), email=email, error=WRONG)
+
+    def _begin(self, connection: Connection, email: str) -> Response:
+        browser = request.user_agent.string or None
+        token = operator_sessions.begin_session(connection, email, request.remote_addr, browser)
+        wanted = session.get(NEXT, ROOT)
+        # Nothing of the cookie that came with the login stays.
+        session.clear()
+        session[TOKEN], session[CSRF] = token, secrets.token_urlsafe(32)
+        return redirect(wanted, 303)
+
+    def show_password(self) -> Response:
+        """Shows the form of a link that sets a password, or takes it."""
+        link = request.values.get("link", "")
+        if request.method == "GET":
+            return make_page("password", csrf=ensure_csrf(), link=link, error=None)
+        require_csrf()
+        password, again = request.form.get("password", ""), request.form.get("again", "")
+        try:
+            if not _is_private():
+                raise CommandError(NEEDS_HTTPS)
+            if password != again:
+                raise CommandError("the two passwords differ")
+            with self.tools.owner.begin() as connection:
+                operator = use_link(connection, link, password, self.tools.settings.read_secret_key())
+                return self._begin(connection, operator.email)
+        except CommandError as error:
+            return make_page("password", 422, csrf=ensure_csrf(), link=link, error=str(error))
+
+    def end(self) -> Response:
+        """Ends the session of the request."""
+        require_csrf()
+        found = self.find()
+        if found is not None:
+            with self.tools.owner.begin() as connection:
+                operator_sessions.end_session(connection, found.session_id, found.email)
+        session.clear()
+        return redirect(f"{ROOT}/login", 303)
+
+
+def ensure_csrf() -> str:
+    """Returns the random text that the forms of this cookie carry."""
+    return str(session.setdefault(CSRF, secrets.token_urlsafe(32)))
+
+
+def require_csrf() -> None:
+    """Raises Forbidden for a form that no page of this cookie had, and for one that another site sent."""
+    if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+        raise Forbidden("The form came from another site.")
+    given = request.form.get(CSRF, "")
+    if not hmac.compare_digest(given.encode(), str(session.get(CSRF, "")).encode()) or not given:
+        raise Forbidden("The form is not of this session; open the page again.")
+
+
+def remember_wanted() -> None:
+    """Keeps the address of a page that needs a login, for after the login."""
+    session[NEXT] = request.full_path.rstrip("?")
+
+
+def _is_private() -> bool:
+    """Whether nobody between reads the request: it came by https, or did not leave the machine."""
+    return request.is_secure or request.host.rpartition(":")[0] in LOOPBACK or request.host in LOOPBACK

@@ -1,0 +1,12 @@
+"""All screens and forms of the console, in the order of the menu."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roster_service.console.screen import Form, Screen
+from roster_service.console.views import operators, tonight
+
+_VIEWS = (tonight, operators)
+SCREENS: Sequence[Screen] = tuple(screen for view in _VIEWS for screen in view.SCREENS)
+FORMS: Sequence[Form] = tuple(form for view in _VIEWS for form in view.FORMS)

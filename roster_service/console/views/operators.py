@@ -1,0 +1,140 @@
+"""The operators, as owners add and change them, and the own account of an operator with its sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from roster_service.access import operator_sessions, operators
+from roster_service.access.credentials.operator_link import LINK_PATH, LINK_SECONDS
+from roster_service.access.operator_sessions import OpenSession
+from roster_service.access.operators import Operator
+from roster_service.console.screen import Form, Screen
+from roster_service.console.visit import Moved, Outcome, Shown, Submission, Visit
+from roster_service.db.actors import OperatorRole
+from roster_service.db.changes import Verb
+from roster_service.errors import CommandError
+
+
+@dataclass(frozen=True)
+class OperatorList:
+    """All operators, their open sessions, and the roles to choose from."""
+
+    operators: Sequence[Operator]
+    sessions: Sequence[OpenSession]
+    roles: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Account:
+    """The own account: its open sessions, and which of them this is."""
+
+    email: str
+    sessions: Sequence[OpenSession]
+    own_session: int
+
+
+@dataclass(frozen=True)
+class Invitation:
+    """The link with which an operator sets a password, once, within `hours`."""
+
+    email: str
+    link: str
+    hours: int
+
+
+def read_operators(visit: Visit) -> OperatorList:
+    """Reads all operators and their open sessions."""
+    return OperatorList(
+        operators.list_operators(visit.connection),
+        operator_sessions.list_sessions(visit.connection, visit.tools.lifetime, None),
+        [role.value for role in OperatorRole],
+    )
+
+
+def read_account(visit: Visit) -> Account:
+    """Reads the own sessions of the operator."""
+    own = visit.signed_in
+    sessions = operator_sessions.list_sessions(visit.connection, visit.tools.lifetime, own.email)
+    return Account(own.email, sessions, own.session_id)
+
+
+def add_operator(sent: Submission) -> Outcome:
+    """Adds an operator, and shows the link."""
+    email, name = sent.get("email"), sent.get("name")
+    if email is None or name is None:
+        raise CommandError("an operator needs an e-mail and a name")
+    with sent.change() as connection:
+        key = sent.settings.read_secret_key()
+        token = operators.add_operator(connection, sent.actor, email, name, _read_role(sent), key)
+    return _show_link(sent, email, token)
+
+
+def reset_password(sent: Submission) -> Outcome:
+    """Ends the password of an operator, and shows a new link."""
+    email = sent.form.get("email", "")
+    with sent.change() as connection:
+        token = operators.reset_password(connection, sent.actor, email, sent.settings.read_secret_key())
+    return _show_link(sent, email, token)
+
+
+def set_role(sent: Submission) -> Outcome:
+    """Gives an operator another role."""
+    with sent.change() as connection:
+        changed = operators.set_role(connection, sent.actor, sent.form.get("email", ""), _read_role(sent))
+    return Moved("/operators", f"{changed.email} is {changed.role} now.")
+
+
+def set_enabled(sent: Submission) -> Outcome:
+    """Enables or disables an operator."""
+    is_enabled = sent.form.get("enabled") == "yes"
+    with sent.change() as connection:
+        changed = operators.set_operator_enabled(connection, sent.actor, sent.form.get("email", ""), is_enabled)
+    return Moved("/operators", f"{changed.email} is {'enabled' if changed.enabled else 'disabled'} now.")
+
+
+def remove_operator(sent: Submission) -> Outcome:
+    """Removes an operator."""
+    email = sent.form.get("email", "")
+    with sent.change() as connection:
+        operators.remove_operator(connection, sent.actor, email)
+    return Moved("/operators", f"{email} is removed.")
+
+
+def end_own_session(sent: Submission) -> Outcome:
+    """Ends a session of the operator's own, or all but this one."""
+    own = sent.signed_in
+    wanted = sent.form.get("session", "")
+    with sent.change() as connection:
+        listed = operator_sessions.list_sessions(connection, sent.tools.lifetime, own.email)
+        chosen = [it.id for it in listed if (str(it.id) == wanted if wanted else it.id != own.session_id)]
+        ended = sum(operator_sessions.end_session(connection, number, own.email) for number in chosen)
+    return Moved("/account", f"{ended} session{'' if ended == 1 else 's'} ended.")
+
+
+def _read_role(sent: Submission) -> OperatorRole:
+    try:
+        return OperatorRole(sent.form.get("role", ""))
+    except ValueError:
+        raise CommandError("choose a role") from None
+
+
+def _show_link(sent: Submission, email: str, token: str) -> Shown:
+    made = Invitation(email, f"{sent.tools.origin}{LINK_PATH}?link={token}", LINK_SECONDS // 3600)
+    return Shown("invitation", f"A link for {email}", made)
+
+
+SCREENS = (
+    Screen(
+        "operators", "/operators", "Operators", OperatorRole.OWNER, read_operators, lambda it: it.operators, "Operators"
+    ),
+    Screen("account", "/account", "Your account", OperatorRole.VIEWER, read_account, lambda it: it.sessions, None),
+)
+FORMS = (
+    Form("operators", "add", Verb.OPERATOR_ADD, add_operator, None),
+    Form("operators", "role", Verb.OPERATOR_SET_ROLE, set_role, None),
+    Form("operators", "enable", Verb.OPERATOR_ENABLE, set_enabled, None),
+    Form("operators", "reset", Verb.OPERATOR_RESET, reset_password, None),
+    Form("operators", "remove", Verb.OPERATOR_REMOVE, remove_operator, lambda sent: sent.form.get("email", "")),
+    Form("account", "sessions", Verb.OPERATOR_SET_PASSWORD, end_own_session, None),
+)

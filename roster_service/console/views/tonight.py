@@ -1,0 +1,118 @@
+"""The first page: the last sync at a glance, and what a person must do first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from roster_service.access.access_log.reports import UsageRow, read_usage
+from roster_service.access.feeds import Feed, list_feeds
+from roster_service.console.screen import Screen
+from roster_service.console.visit import Visit
+from roster_service.db.actors import OperatorRole
+from roster_service.db.figures import read_cache_sizes
+from roster_service.db.run_history import FinishedRun, list_latest_runs
+from roster_service.settings import Settings
+
+# The runs of a small chart.
+CHARTED_RUNS = 30
+# A card shows the types of records that districts count in.
+CHARTED = ("users", "classes", "enrollments")
+# Outcomes of a run after which a person must look.
+BAD_OUTCOMES = ("refused", "failed", "interrupted")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A thing that a person must do. `path`: of the page for it, below `/console`."""
+
+    text: str
+    path: str
+
+
+@dataclass(frozen=True)
+class FeedCard:
+    """A feed with its last runs. `charts`: by type of record, the number of records after each of the last runs, the
+    oldest first; `task`: None if nobody must act."""
+
+    feed: Feed
+    last: FinishedRun | None
+    charts: Mapping[str, Sequence[int]]
+    task: Task | None
+
+
+@dataclass(frozen=True)
+class ActiveVendor:
+    """A vendor's requests of today, in UTC. `refused`: answered 4xx, limits included; `failed`: answered 5xx."""
+
+    vendor: str
+    requests: int
+    records: int
+    refused: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Tonight:
+    """The content of the page. `ordering_bytes`, `rendition_bytes`: that orderings and rendered records take."""
+
+    tasks: Sequence[Task]
+    cards: Sequence[FeedCard]
+    removed: int
+    vendors: Sequence[ActiveVendor]
+    ordering_bytes: int
+    rendition_bytes: int
+
+
+def read_tonight(visit: Visit) -> Tonight:
+    """Reads the health of every feed, the vendors of today, and the disk that the caches take."""
+    connection = visit.connection
+    listed = list_feeds(connection)
+    runs = list_latest_runs(connection, CHARTED_RUNS)
+    cards = [_make_card(feed, runs.get(feed.name, ()), visit.settings) for feed in listed if feed.state != "removed"]
+    ordering_bytes, rendition_bytes = read_cache_sizes(connection)
+    return Tonight(
+        tasks=[card.task for card in cards if card.task is not None],
+        cards=sorted(cards, key=lambda card: (card.task is None, card.feed.name)),
+        removed=sum(feed.state == "removed" for feed in listed),
+        vendors=list(_sum_vendors(read_usage(connection, None, datetime.now(UTC).date()))),
+        ordering_bytes=ordering_bytes,
+        rendition_bytes=rendition_bytes,
+    )
+
+
+def _make_card(feed: Feed, runs: Sequence[FinishedRun], settings: Settings) -> FeedCard:
+    charts = {name: [run.records.get(name, 0) for run in runs if run.is_good] for name in CHARTED}
+    return FeedCard(feed, runs[-1] if runs else None, charts, _find_task(feed, runs, settings))
+
+
+def _find_task(feed: Feed, runs: Sequence[FinishedRun], settings: Settings) -> Task | None:
+    """What must be done about a feed; the first that applies."""
+    place = f"/runs/{runs[-1].run}" if runs else "/feeds"
+    if feed.held_run is not None:
+        return Task(f"{feed.name}: run {feed.held_run} waits for your decision", f"/runs/{feed.held_run}/held")
+    if not feed.enabled or feed.pause is not None:
+        return None
+    if feed.last_outcome in BAD_OUTCOMES:
+        return Task(f"{feed.name}: the last run was {feed.last_outcome}", place)
+    if feed.age_seconds is None:
+        return Task(f"{feed.name}: nothing has been loaded yet", "/feeds")
+    if feed.age_seconds > timedelta(days=settings.stale_days).total_seconds():
+        return Task(f"{feed.name}: no good run for {feed.age_seconds // 86_400} days", place)
+    return None
+
+
+def _sum_vendors(rows: Sequence[UsageRow]) -> Iterator[ActiveVendor]:
+    for vendor in sorted({row.vendor for row in rows}):
+        own = [row for row in rows if row.vendor == vendor]
+
+        def count(status: str, own: Sequence[UsageRow] = own) -> int:
+            return sum(row.requests for row in own if row.status == status)
+
+        total = sum(row.requests for row in own)
+        yield ActiveVendor(vendor, total, sum(row.records for row in own), count("4xx"), count("5xx"))
+
+
+SCREENS = (Screen("tonight", "", "Tonight", OperatorRole.VIEWER, read_tonight, lambda it: it.vendors, "Tonight"),)
+FORMS = ()

@@ -1,0 +1,121 @@
+"""The values of a request to the console: who asks, and for what. The views take them, and know nothing of Flask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any
+
+from sqlalchemy import Connection, Engine, text
+
+from roster_service.access.operator_sessions import Lifetime, SignedIn
+from roster_service.db.actors import Actor, ActorKind
+from roster_service.db.changes import Verb
+from roster_service.settings import Settings
+
+
+@dataclass(frozen=True)
+class Tools:
+    """The parts of the process that views need. `owner`: as the owner of the tables, as the `roster` command has it;
+    `serving`: as the serving role, for what vendors get; `origin`: the address that operators use, without a path."""
+
+    settings: Settings
+    owner: Engine
+    serving: Engine
+    lifetime: Lifetime
+    origin: str
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A request for a screen. `connection`: as the owner of the tables, and can change nothing; `place`: the values of
+    the path; `query`: those of the query string, or of a form that was refused."""
+
+    tools: Tools
+    connection: Connection
+    signed_in: SignedIn
+    place: Mapping[str, Any]
+    query: Mapping[str, str]
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the process."""
+        return self.tools.settings
+
+    def get(self, name: str) -> str | None:
+        """Returns a value of the query string; None if it is absent or blank."""
+        return self.query.get(name, "").strip() or None
+
+    def get_number(self, name: str, default: int, most: int) -> int:
+        """Returns a whole number of the query string, from 1 to `most`; `default` for anything else."""
+        given = self.query.get(name, "")
+        number = int(given) if given.isascii() and given.isdigit() and len(given) < 10 else default
+        return min(max(number, 1), most)
+
+    def may(self, verb: Verb) -> bool:
+        """Returns whether the role of the operator suffices for a verb."""
+        return self.signed_in.role.includes(verb.least_role)
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A form that an operator sent. `form`: its values; `lists`: those of names that come more than once, such as
+    checkboxes; `files`: its uploads."""
+
+    tools: Tools
+    signed_in: SignedIn
+    place: Mapping[str, Any]
+    form: Mapping[str, str]
+    lists: Callable[[str], list[str]]
+    files: Mapping[str, IO[bytes]]
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the process."""
+        return self.tools.settings
+
+    @property
+    def actor(self) -> Actor:
+        """The operator as the actor of a change, with the reason that the form gives."""
+        return Actor(ActorKind.OPERATOR, self.signed_in.email, self.form.get("reason", "").strip() or None)
+
+    def get(self, name: str) -> str | None:
+        """Returns a value of the form without the blanks around it; None if it is absent or blank."""
+        return self.form.get(name, "").strip() or None
+
+    @contextmanager
+    def change(self) -> Iterator[Connection]:
+        """Yields a connection as the owner of the tables. It commits if the block ends without an error."""
+        with self.tools.owner.begin() as connection:
+            yield connection
+
+
+@contextmanager
+def open_reading(engine: Engine) -> Iterator[Connection]:
+    """Yields a connection that can change nothing, with one snapshot for all that it reads."""
+    with engine.connect() as connection:
+        connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
+        yield connection
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The outcome of a form after which the browser shows another page. `path`: below `/console`; `message`: shown
+    there, once."""
+
+    path: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The outcome of a form that is shown at once and never again, such as a secret. `template`: that shows
+    `content`."""
+
+    template: str
+    title: str
+    content: Any
+
+
+Outcome = Moved | Shown

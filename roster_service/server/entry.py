@@ -1,0 +1,40 @@
+"""What a worker of gunicorn does at its start: settings, log, database, application."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import sys
+from collections.abc import Callable
+
+from flask import Flask
+
+from roster_service.db.deadline import end_waits_at_the_deadline
+from roster_service.db.embedded_server import open_database
+from roster_service.errors import RosterServiceError
+from roster_service.server.gunicorn_logger import set_up_log
+from roster_service.server.late_app import LateApp
+from roster_service.settings import Settings
+
+
+def open_application(make: Callable[[Settings, str], Flask]) -> LateApp:
+    """Returns the application of this worker. `make`: makes it of the settings and the URL of the database. A setting
+    that is wrong ends the process."""
+    try:
+        settings = Settings.from_environ(os.environ)
+        set_up_log(settings)
+        # Kept open until the worker ends.
+        database = contextlib.ExitStack()
+        atexit.register(database.close)
+        make_app = functools.partial(make, settings, database.enter_context(open_database(settings)))
+        end_waits_at_the_deadline()
+        app = LateApp(make_app, settings.request_seconds, settings.v1p2_errors)
+        app.start()
+    except RosterServiceError as error:
+        # gunicorn reads exit code 4 as "the application failed to load": it stops, and does not restart workers for
+        # ever.
+        sys.stderr.write(f"roster: {error}\n")
+        sys.exit(4)
+    return app

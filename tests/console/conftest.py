@@ -1,0 +1,89 @@
+"""The console over HTTP, with operators of each role, on a copy of the roster of both districts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import Engine
+from werkzeug.test import TestResponse
+
+from roster_service.access import operators
+from roster_service.db.actors import OperatorRole
+from tests.actors import TESTER
+from tests.contract.conftest import SECRET_KEY, Served, make_served, roster, served
+
+__all__ = ["make_served", "roster", "served"]
+
+PASSWORD = "a long sentence to log in with"
+ROOT = "/console"
+SECRET = SECRET_KEY
+
+
+def name_operator(role: OperatorRole) -> str:
+    """The e-mail of the operator with a role."""
+    return f"{role}@operators.example"
+
+
+@dataclass(frozen=True)
+class Browser:
+    """A browser with cookies of its own."""
+
+    client: FlaskClient
+
+    def get(self, path: str, **options: Any) -> TestResponse:
+        """Asks for a path below the root of the console."""
+        return self.client.get(ROOT + path, **options)
+
+    def read_csrf(self, path: str = "/login") -> str:
+        """The token against forged forms, of the page at a path."""
+        found = re.search(r'name="csrf" value="([^"]+)"', self.get(path).text)
+        assert found is not None, path
+        return found[1]
+
+    def send(self, path: str, csrf_of: str = "/account", **form: Any) -> TestResponse:
+        """Sends a form, with the token of the page `csrf_of`."""
+        return self.client.post(ROOT + path, data={"csrf": self.read_csrf(csrf_of), **form})
+
+    def log_in(self, email: str, password: str = PASSWORD) -> TestResponse:
+        """Sends the form of the login."""
+        return self.send("/login", csrf_of="/login", email=email, password=password)
+
+
+@dataclass(frozen=True)
+class Console:
+    """A service with a console that an operator of each role can log in to."""
+
+    app: Flask
+    engine: Engine
+
+    def open(self) -> Browser:
+        """A new browser."""
+        return Browser(self.app.test_client())
+
+    def log_in(self, role: OperatorRole = OperatorRole.OWNER) -> Browser:
+        """A browser in which an operator with this role has logged in."""
+        browser = self.open()
+        assert browser.log_in(name_operator(role)).status_code == 303
+        return browser
+
+
+def add_operator(engine: Engine, email: str, role: OperatorRole, secret_key: str) -> None:
+    """An operator with the password of the tests."""
+    with engine.begin() as connection:
+        token = operators.add_operator(connection, TESTER, email, role.title(), role, secret_key)
+        operators.use_link(connection, token, PASSWORD, secret_key)
+
+
+@pytest.fixture(scope="module")
+def console(make_served: Callable[..., Served]) -> Console:
+    """A console of this module's own, whose tests may change the roster."""
+    own = make_served(console="same")
+    for role in OperatorRole:
+        add_operator(own.engine, name_operator(role), role, SECRET)
+    return Console(own.app, own.engine)

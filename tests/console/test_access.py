@@ -1,0 +1,200 @@
+"""Who reaches what: every address of the console for every role and without a session, forged forms, and sessions."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from sqlalchemy import select, update
+
+from roster_service.access.operators import set_operator_enabled
+from roster_service.console.screens import FORMS, SCREENS
+from roster_service.db.actors import OperatorRole
+from roster_service.db.tables import operator_sessions, operators
+from tests.actors import TESTER
+from tests.console.conftest import PASSWORD, ROOT, SECRET, Browser, Console, add_operator, name_operator
+
+ADDRESSES = [
+    (screen, shape)
+    for screen in SCREENS
+    for shape in ("", ".json", ".csv")
+    if shape != ".csv" or screen.rows is not None
+]
+
+
+def fill(path: str) -> str:
+    """An address of a path, with the number 1 or a word that nothing has for each value."""
+    return re.sub(r"<\w+:\w+>", "1", re.sub(r"<(\w+)>", "nothing", path))
+
+
+def find_address(path: str, shape: str) -> str:
+    """The address of a screen in a shape."""
+    return fill(path) + shape if path or not shape else f"/index{shape}"
+
+
+@pytest.fixture(scope="module")
+def browsers(console: Console) -> dict[OperatorRole, Browser]:
+    """A browser for each role."""
+    return {role: console.log_in(role) for role in OperatorRole}
+
+
+@pytest.mark.parametrize(("screen", "shape"), ADDRESSES, ids=lambda it: getattr(it, "name", it) or "page")
+def test_a_screen_is_for_its_role_and_no_one_else(
+    console: Console, browsers: dict[OperatorRole, Browser], screen: object, shape: str
+) -> None:
+    path = find_address(screen.path, shape)  # type: ignore[attr-defined]
+    alone = console.open().get(path)
+    assert alone.status_code == (401 if shape else 303)
+    assert shape or alone.headers["Location"] == f"{ROOT}/login"
+    for role, browser in browsers.items():
+        answered = browser.get(path).status_code
+        # A screen of a subject that is not there says so, but only to those who may see it.
+        allowed = (200, 404) if role.includes(screen.least) else (403,)  # type: ignore[attr-defined]
+        assert answered in allowed, (role, answered)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda it: f"{it.screen}-{it.name}")
+def test_a_form_is_for_its_role_and_for_pages_of_the_session(
+    console: Console, browsers: dict[OperatorRole, Browser], form: object
+) -> None:
+    screens = {screen.name: screen for screen in SCREENS}
+    path = f"{fill(screens[form.screen].path)}/{form.name}"  # type: ignore[attr-defined]
+    alone = console.open().client.post(ROOT + path)
+    assert (alone.status_code, alone.headers["Location"]) == (303, f"{ROOT}/login")
+    for role, browser in browsers.items():
+        assert browser.client.post(ROOT + path).status_code == 403, "without the token"
+        assert browser.client.post(ROOT + path, data={"csrf": "guessed"}).status_code == 403
+        if not role.includes(form.verb.least_role):  # type: ignore[attr-defined]
+            assert browser.send(path).status_code == 403, role
+
+
+def test_a_form_of_another_site_is_refused(console: Console) -> None:
+    browser = console.log_in()
+    csrf = browser.read_csrf("/operators")
+    sent = browser.client.post(
+        f"{ROOT}/operators/add", data={"csrf": csrf, "email": "a@b"}, headers={"Sec-Fetch-Site": "cross-site"}
+    )
+    assert sent.status_code == 403
+
+
+def test_every_answer_forbids_frames_foreign_sources_and_caches(console: Console) -> None:
+    browser = console.log_in()
+    for path in ("", "/login", "/operators.json", "/operators.csv", "/nothing-there"):
+        headers = browser.get(path).headers
+        if path != "/nothing-there":
+            assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+            assert "unsafe" not in headers["Content-Security-Policy"]
+            assert headers["X-Frame-Options"] == "DENY"
+            assert headers["Cache-Control"] == "no-store"
+
+
+def test_the_cookie_is_for_the_console_alone_and_no_script_reads_it(console: Console) -> None:
+    sent = console.open().client.post(f"{ROOT}/login", base_url="https://roster.example")
+    assert sent.status_code == 403
+    page = console.open().client.get(f"{ROOT}/login", base_url="https://roster.example")
+    cookie = page.headers["Set-Cookie"]
+    assert all(word in cookie for word in ("Secure", "HttpOnly", "SameSite=Strict", "Path=/console"))
+
+
+def test_a_login_over_a_network_needs_https(console: Console) -> None:
+    browser = console.open()
+    page = browser.client.get(f"{ROOT}/login", base_url="http://roster.example")
+    csrf = re.search(r'name="csrf" value="([^"]+)"', page.text)
+    assert csrf is not None
+    form = {"csrf": csrf[1], "email": name_operator(OperatorRole.OWNER), "password": PASSWORD}
+    sent = browser.client.post(f"{ROOT}/login", data=form, base_url="http://roster.example")
+    assert sent.status_code == 403
+    assert "https" in sent.text
+
+
+def test_a_login_leaves_nothing_of_the_cookie_before_it(console: Console) -> None:
+    browser = console.open()
+    before = browser.read_csrf()
+    browser.log_in(name_operator(OperatorRole.OWNER))
+    assert browser.read_csrf("/account") != before
+
+
+def test_after_the_login_comes_the_page_that_was_asked_for_and_no_other_site(console: Console) -> None:
+    browser = console.open()
+    browser.get("/account?next=https://evil.example/")
+    sent = browser.log_in(name_operator(OperatorRole.OWNER))
+    assert sent.headers["Location"] == "/console/account?next=https://evil.example/"
+
+
+@pytest.mark.parametrize(
+    ("email", "password"),
+    [("owner@operators.example", "wrong"), ("nobody@operators.example", PASSWORD), ("", ""), ("'; --", "x" * 10_000)],
+)
+def test_a_wrong_login_is_refused_with_the_same_words(console: Console, email: str, password: str) -> None:
+    sent = console.open().log_in(email, password)
+    assert sent.status_code == 401
+    assert "The e-mail or the password is wrong, or the account is disabled." in sent.text
+
+
+def test_many_failed_logins_of_an_operator_have_to_wait(console: Console) -> None:
+    add_operator(console.engine, "guessed@operators.example", OperatorRole.VIEWER, SECRET)
+    browser = console.open()
+    answers = [browser.log_in("guessed@operators.example", "wrong").status_code for _ in range(6)]
+    assert answers == [401] * 5 + [429]
+    refused = browser.log_in("guessed@operators.example")
+    assert refused.status_code == 429
+    assert int(refused.headers["Retry-After"]) > 0
+
+
+def test_a_link_sets_the_password_once_and_logs_in(console: Console) -> None:
+    owner = console.log_in()
+    shown = owner.send("/operators/add", email="new@operators.example", name="New", role="viewer")
+    link = re.search(r"http://[^<]+/console(/password\?link=[^<]+)<", shown.text)
+    assert link is not None
+    token = link[1].partition("=")[2]
+    browser = console.open()
+    form = {"csrf_of": link[1], "link": token, "password": PASSWORD}
+    assert browser.send("/password", **form, again="another one").status_code == 422
+    assert browser.send("/password", **{**form, "password": "short"}, again="short").status_code == 422
+    assert browser.send("/password", **form, again=PASSWORD).status_code == 303
+    assert "New" in browser.get("/account").text
+    again = console.open().send("/password", **form, again=PASSWORD)
+    assert again.status_code == 422
+    assert "was used or replaced" in again.text
+    forged = console.open().send("/password", **{**form, "link": token[:-2] + "xx"}, again=PASSWORD)
+    assert "no link of this service" in forged.text
+
+
+@pytest.mark.parametrize("reason", ["logged out", "idle", "old", "disabled", "new password", "ended elsewhere"])
+def test_a_session_ends(console: Console, reason: str) -> None:
+    email = f"{reason.replace(' ', '-')}@operators.example"
+    add_operator(console.engine, email, OperatorRole.OWNER, SECRET)
+    browser = console.open()
+    browser.log_in(email)
+    assert browser.get("/account").status_code == 200
+    cookie = browser.client.get_cookie("roster_console", path=ROOT)
+    assert cookie is not None
+    with console.engine.begin() as connection:
+        own = (
+            operator_sessions.c.operator_id
+            == select(operators.c.id).where(operators.c.email == email).scalar_subquery()
+        )
+        if reason in ("idle", "old"):
+            column = {"idle": "used_at", "old": "created_at"}[reason]
+            connection.execute(update(operator_sessions).where(own).values({column: "2026-01-01"}))
+        elif reason == "disabled":
+            set_operator_enabled(connection, TESTER, email, enabled=False)
+    if reason == "logged out":
+        browser.send("/logout")
+    elif reason == "new password":
+        console.log_in().send("/operators/reset", email=email)
+    elif reason == "ended elsewhere":
+        other = console.open()
+        other.log_in(email)
+        other.send("/account/sessions")
+    replayed = console.open()
+    replayed.client.set_cookie("roster_console", cookie.value, path=ROOT)
+    assert replayed.get("/account").status_code == 303
+
+
+def test_an_editor_cannot_become_an_owner(console: Console) -> None:
+    editor = console.log_in(OperatorRole.EDITOR)
+    email = name_operator(OperatorRole.EDITOR)
+    assert editor.send("/operators/role", email=email, role="owner").status_code == 403
+    with console.engine.connect() as connection:
+        assert connection.scalar(select(operators.c.role).where(operators.c.email == email)) == "editor"
