@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, select
 
-from roster_service.access.clients import Client, RegisteredClient, find_client, list_clients
+from roster_service.access.clients import Client, find_client, list_clients
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.vendors import Vendor, find_vendor
 from roster_service.cache.orderings import Orderings
@@ -125,7 +125,7 @@ class _Look:
                 which = "client" if self.vendor.enabled else "vendor"
                 yield VendorView(*shown, None, f"the {which} is disabled")
         elif held:
-            token = _make_token(registered, held)
+            token = registered.make_token(held, time.time() + _SECONDS)
             try:
                 yield VendorView(*shown, self._read(token, version, endpoint, path, sourced_id), None)
             except RefusedRequestError as error:
@@ -168,17 +168,3 @@ class _Look:
             return "the person is a guardian, and the client lacks guardians.readonly"
         places = sorted({f"{row.role} at {row.name or row.org_id}" for row in roles})
         return f"no grant of the vendor opens an org of the person: {', '.join(places)}"
-
-
-def _make_token(client: RegisteredClient, scopes: Sequence[Any]) -> AccessToken:
-    """What a token of the client with these scopes says."""
-    return AccessToken(
-        client_id=client.client_id,
-        vendor_id=client.vendor_id,
-        grant_version=client.grant_version,
-        client_version=client.client_version,
-        visibility_key=client.visibility_key,
-        scopes=tuple(scopes),
-        key_id=None,
-        expires_at=time.time() + _SECONDS,
-    )

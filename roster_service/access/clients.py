@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
+from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.credentials.secrets import (
     CLIENT_SECRET_PREFIX,
     derive_secret,
@@ -247,6 +248,20 @@ class RegisteredClient:
     vendor_id: int
     grant_version: int
     visibility_key: str
+
+    def make_token(self, scopes: Sequence[Scope], expires_at: float) -> AccessToken:
+        """Returns the claims of an access token of the client with these scopes, which no key has signed.
+        `expires_at`: in seconds since 1970."""
+        return AccessToken(
+            client_id=self.client_id,
+            vendor_id=self.vendor_id,
+            grant_version=self.grant_version,
+            client_version=self.client_version,
+            visibility_key=self.visibility_key,
+            scopes=tuple(scopes),
+            key_id=None,
+            expires_at=expires_at,
+        )
 
 
 def find_client(connection: Connection, client_id: str) -> RegisteredClient | None:

@@ -108,16 +108,7 @@ class SignedRequests:
             )
         if not take_nonce(self._counting, client.client_id, timestamp, signed.oauth_params["oauth_nonce"]):
             raise _refuse("the service has received this request before; sign each request with a nonce of its own")
-        return AccessToken(
-            client_id=client.client_id,
-            vendor_id=client.vendor_id,
-            grant_version=client.grant_version,
-            client_version=client.client_version,
-            visibility_key=client.visibility_key,
-            scopes=scopes,
-            key_id=None,
-            expires_at=timestamp + WINDOW_SECONDS,
-        )
+        return client.make_token(scopes, timestamp + WINDOW_SECONDS)
 
     def _verify(self, signed: OAuth1Request) -> RegisteredClient | None:
         """Returns the client that has signed the request; None if the signature is that of no client."""

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, func, select, text
 
-from roster_service.access import clients, vendors
+from roster_service.access import clients
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import Scope, ScopeName
@@ -30,21 +30,16 @@ from roster_service.db.round_trip import RoundTrips
 from roster_service.db.tables import PART_TABLES, ROSTER_TABLES, feeds
 from roster_service.db.upgrades import upgrade
 from roster_service.publication import publish
-from roster_service.query.params import Params
-from roster_service.query.plan import make_plan
 from roster_service.query.request import AuthorizedRequest
 from roster_service.reads.reader import Reader
-from roster_service.rostering.endpoints import ENDPOINTS
-from roster_service.schemas.versions import V1P2
 from sync_scripts.applying.indexes import make_missing_indexes
-from tests.actors import TESTER
+from tests.cache.conftest import SECRET_KEY, add_vendor, make_request, make_token
+from tests.cache.plain_pages import Question
 
 DISTRICTS = int(os.environ.get("DISTRICTS", "200"))
 USERS = int(os.environ.get("USERS", "5000"))
 ROUNDS, COLD_ROUNDS = 30, 3
-SECRET_KEY = "a secret key of the benchmark, long enough"
 MEGABYTES = 2048
-PATHS = {endpoint.path: endpoint for endpoint in ENDPOINTS}
 FILL = """
     INSERT INTO feeds (name, format) SELECT 'feed ' || d, 'oneroster' FROM generate_series(1, :districts) d;
     INSERT INTO orgs (sourced_id, feed_id, status, date_last_modified, name, type, district_id, parent_id)
@@ -102,33 +97,15 @@ class Bench:
         email = f"{name}@vendors.example"
         with self.engine.begin() as connection:
             known = [client for client in clients.list_clients(connection) if client.vendor == email]
-            if not known:
-                vendors.add_vendor(connection, TESTER, email, name)
-                for district in districts:
-                    vendors.grant(connection, TESTER, email, district, ())
-                clients.add_client(connection, TESTER, email, "bench", [Scope("v1p2", ScopeName.CORE)])
-                known = [client for client in clients.list_clients(connection) if client.vendor == email]
-            client = clients.find_client(connection, known[0].client_id)
-            key_id = connection.scalar(text("SELECT key_id FROM signing_keys LIMIT 1"))
-        if client is None:
-            raise RuntimeError("the vendor has no client")
-        self._tokens[name] = AccessToken(
-            client_id=client.client_id,
-            vendor_id=client.vendor_id,
-            grant_version=client.grant_version,
-            client_version=client.client_version,
-            visibility_key=client.visibility_key,
-            scopes=client.scopes,
-            key_id=str(key_id),
-            expires_at=0,
-        )
+            if known:
+                self._tokens[name] = make_token(connection, known[0].client_id)
+            else:
+                self._tokens[name] = add_vendor(connection, name, districts, [Scope("v1p2", ScopeName.CORE)])
 
     def make_request(self, name: str, offset: int, sort: str | None = None) -> AuthorizedRequest:
         """A page of the ids of 100 users for a vendor: there are no rendered records."""
-        endpoint, token = PATHS["/users"], self._tokens[name]
-        params = Params(100, offset, None, sort, descending=False, fields=("sourcedId",))
-        plan = make_plan(params, V1P2.records[endpoint.resource], token.rights, endpoint.path_filter, {})
-        return AuthorizedRequest(plan, token.vendor_id, token.client_id, token.admission, {})
+        question = Question(path="/users", districts=(), schools=(), school="", sort=sort)
+        return make_request(self._tokens[name], question, 100, offset)
 
     def read(self, name: str, offset: int, sort: str | None = None) -> int:
         """Reads a page; returns the revision. A first page begins a pull, so pages at depth follow one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,16 +74,7 @@ def make_token(connection: Connection, client_id: str) -> AccessToken:
     client = clients.find_client(connection, client_id)
     assert client is not None
     key_id = connection.execute(select(tables.signing_keys.c.key_id)).scalar_one()
-    return AccessToken(
-        client_id=client.client_id,
-        vendor_id=client.vendor_id,
-        grant_version=client.grant_version,
-        client_version=client.client_version,
-        visibility_key=client.visibility_key,
-        scopes=client.scopes,
-        key_id=key_id,
-        expires_at=0,
-    )
+    return replace(client.make_token(client.scopes, 0), key_id=key_id)
 
 
 class CountingRoundTrips(RoundTrips):
