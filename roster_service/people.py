@@ -35,6 +35,7 @@ from roster_service.db.exclusions import (
     list_exclusions,
     store_exclusion,
 )
+from roster_service.db.feed_states import list_feed_ids
 from roster_service.db.held_runs import close_held
 from roster_service.db.run_history import delete_run_values
 from roster_service.db.stamps import make_next_stamp
@@ -94,7 +95,7 @@ def exclude_person(
         own = select(enrollments.c.sourced_id).where(enrollments.c.user_id == sourced_id)
         ids = (sourced_id, *connection.scalars(own))
         held: Sequence[str] = ()
-        feed_ids = connection.scalars(select(feeds.c.id)).all() if person is None else [person.feed_id]
+        feed_ids = list_feed_ids(connection) if person is None else [person.feed_id]
         if kind is ExclusionKind.ERASED:
             # A rejected row of an enrollment does not say whose it is. The next run stores the rows of others again.
             delete_run_values(connection, feed_ids)

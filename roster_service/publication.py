@@ -6,18 +6,18 @@ Of the service, the sync imports this module, `db`, the settings and the errors,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine
 
 from roster_service.access.roster_state import advance_state
 from roster_service.cache.renditions import add_renditions, refresh_renditions
 from roster_service.cache.warm_up import WarmUp, list_resource_views, make_orderings
 from roster_service.db.engine import make_ordering_engine
+from roster_service.db.feed_states import list_feed_ids
 from roster_service.db.roles import Role, make_role_urls
 from roster_service.db.sync_lock import try_sync_lock
-from roster_service.db.tables import feeds
 from roster_service.db.visible_orgs import refresh_renderer, refresh_vendors_of
 from roster_service.rostering.endpoints import list_listings
 from roster_service.settings import Settings
@@ -54,13 +54,9 @@ def render_for_clients(connection: Connection, settings: Settings) -> bool:
     """
     if not try_sync_lock(connection):
         return False
-    refresh_renderer(connection, _list_feeds(connection))
+    refresh_renderer(connection, list_feed_ids(connection))
     add_renditions(connection, list_resource_views(connection, LISTINGS), settings.rendition_megabytes * 10**6)
     return True
-
-
-def _list_feeds(connection: Connection) -> Sequence[int]:
-    return connection.scalars(select(feeds.c.id)).all()
 
 
 def warm_up(engine: Engine, settings: Settings) -> WarmUp:

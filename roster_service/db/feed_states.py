@@ -25,6 +25,11 @@ class FeedState(StrEnum):
     REMOVED = "removed"
 
 
+def list_feed_ids(connection: Connection) -> list[int]:
+    """Lists the ids of all feeds, in every state, in ascending order."""
+    return list(connection.scalars(select(feeds.c.id).order_by(feeds.c.id)))
+
+
 def find_listed_feed(connection: Connection, name: str) -> Row[Any]:
     """Returns the row of a feed, also of a removed one. Raises CommandError if there is none."""
     wanted = select(feeds).where(feeds.c.name == name, feeds.c.state != FeedState.TRIED)

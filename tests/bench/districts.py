@@ -25,9 +25,10 @@ from roster_service.access.scopes import Scope, ScopeName
 from roster_service.cache.orderings import Orderings
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine, make_ordering_engine, make_reading_engine
+from roster_service.db.feed_states import list_feed_ids
 from roster_service.db.roles import Role, find_role, make_role_url
 from roster_service.db.round_trip import RoundTrips
-from roster_service.db.tables import PART_TABLES, ROSTER_TABLES, feeds
+from roster_service.db.tables import PART_TABLES, ROSTER_TABLES
 from roster_service.db.upgrades import upgrade
 from roster_service.publication import publish
 from roster_service.query.request import AuthorizedRequest
@@ -62,14 +63,9 @@ def fill(engine: Engine) -> None:
             connection.execute(text(statement), {"districts": DISTRICTS, "users": USERS})
         make_missing_indexes(connection, [*ROSTER_TABLES, *PART_TABLES])
         ensure_signing_key(connection, SECRET_KEY)
-        sync(connection, list_feeds(connection))
+        sync(connection, list_feed_ids(connection))
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("VACUUM ANALYZE"))
-
-
-def list_feeds(connection: Connection) -> Sequence[int]:
-    """The ids of all feeds."""
-    return connection.scalars(select(feeds.c.id).order_by(feeds.c.id)).all()
 
 
 def sync(connection: Connection, feed_ids: Sequence[int]) -> None:
@@ -134,7 +130,7 @@ def open_bench(home: Path) -> Iterator[Bench]:
         engine = make_engine(url)
         upgrade(engine)
         with engine.connect() as connection:
-            is_filled = bool(list_feeds(connection))
+            is_filled = bool(list_feed_ids(connection))
         if not is_filled:
             fill(engine)
         engine.dispose()
@@ -160,7 +156,7 @@ def run(home: Path) -> None:
     half = DISTRICTS * USERS // 2
     with open_bench(home) as bench:
         with bench.engine.connect() as connection:
-            feed_ids = list_feeds(connection)
+            feed_ids = list_feed_ids(connection)
         bench.add_vendor("state", [f"d{feed_id}" for feed_id in feed_ids])
         bench.add_vendor("district", [f"d{feed_ids[0]}"])
         print(f"{DISTRICTS} districts of {USERS:,} users, {os.cpu_count()} cores")

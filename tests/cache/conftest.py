@@ -245,11 +245,6 @@ def writing(questioner: Questioner) -> Engine:
     return questioner.owner
 
 
-def list_feed_ids(connection: Connection) -> list[int]:
-    """The ids of all feeds."""
-    return list(connection.scalars(select(tables.feeds.c.id)))
-
-
 def find_orgs(engine: Engine) -> tuple[list[str], list[str]]:
     """(the districts, some of the schools)."""
     orgs = tables.orgs.c

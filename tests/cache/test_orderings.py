@@ -19,6 +19,7 @@ from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.roster_state import advance_state
 from roster_service.cache.orderings import Orderings, evict_orderings
 from roster_service.db import tables
+from roster_service.db.feed_states import list_feed_ids
 from roster_service.db.tables import ordering_chunks, orderings, pulls
 from roster_service.db.visible_orgs import refresh_vendors_of
 from roster_service.errors import Problem, RefusedRequestError
@@ -365,8 +366,7 @@ def test_what_was_lost_is_read_all_the_same(questioner: Questioner, of_all: Ask,
 def change_roster(connection: Connection) -> None:
     """As a sync of the first feed does: a user goes, and the revision of the feed advances."""
     users = tables.users.c
-    feed_id = connection.scalars(select(tables.feeds.c.id).order_by(tables.feeds.c.id)).first()
-    assert feed_id is not None
+    feed_id = list_feed_ids(connection)[0]
     first = select(func.min(users.sourced_id)).where(users.feed_id == feed_id).scalar_subquery()
     connection.execute(delete(tables.users).where(users.sourced_id == first))
     advance_state(connection, [feed_id])
@@ -440,7 +440,7 @@ def test_a_sync_of_one_feed_leaves_the_ordering_of_another(questioner: Questione
     with questioner.owner.begin() as connection:
         feed_of_second = connection.scalar(select(tables.orgs.c.feed_id).where(tables.orgs.c.sourced_id == orgs[0][1]))
         known = connection.execute(select(orderings.c.id, orderings.c.feed_id)).all()
-        others = [feed_id for feed_id in connection.scalars(select(tables.feeds.c.id)) if feed_id != feed_of_second]
+        others = [feed_id for feed_id in list_feed_ids(connection) if feed_id != feed_of_second]
         advance_state(connection, others)
         refresh_vendors_of(connection, others)
     with statements(questioner.ordering) as written:

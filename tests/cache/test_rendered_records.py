@@ -19,6 +19,7 @@ from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.cache.rendered_records import make_full_json, make_rendition_id, select_rendered_text
 from roster_service.cache.required_orgs import has_rendered_records
 from roster_service.db import tables
+from roster_service.db.feed_states import list_feed_ids
 from roster_service.db.tables import rendered_records
 from roster_service.db.visibility import ContentRights, rendered_record_is_visible, row_is_visible
 from roster_service.publication import publish
@@ -34,7 +35,7 @@ from tests.sync.conftest import empty_roster
 from tests.sync.roster_model import Export
 from tests.sync.small_exports import FEEDS, exports, write_export
 
-from .conftest import SECRET_KEY, Questioner, add_vendor, list_feed_ids, list_scopes
+from .conftest import SECRET_KEY, Questioner, add_vendor, list_scopes
 
 SEQUENCES = examples(2, 4, 30)
 RECORDS = [record for version in VERSIONS for record in version.records.values() if has_rendered_records(record.table)]

@@ -23,6 +23,7 @@ from roster_service.cache.required_orgs import find_required_orgs, select_common
 from roster_service.cache.warm_up import list_resource_views
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
+from roster_service.db.feed_states import list_feed_ids
 from roster_service.db.tables import rendered_records, renditions
 from roster_service.db.visibility import RENDERER, ContentRights, row_is_visible
 from roster_service.publication import publish, render_for_clients
@@ -41,7 +42,7 @@ from tests.renditions import MUCH, every_view, render_all
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD
 from tests.sync.export_changes import Bend, both, cell_of, column, with_row, without_rows
 
-from .conftest import SECRET_KEY, Questioner, add_vendor, ids_of, list_feed_ids, list_scopes, make_request
+from .conftest import SECRET_KEY, Questioner, add_vendor, ids_of, list_scopes, make_request
 from .plain_pages import Question, plain_page
 
 FEEDS = {"spr": SPRINGFIELD, "shv": SHELBYVILLE}

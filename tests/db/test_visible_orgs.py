@@ -18,6 +18,7 @@ from roster_service.access import clients, vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
+from roster_service.db.feed_states import list_feed_ids
 from roster_service.db.tables import visible_orgs
 from roster_service.db.visibility import RENDERER
 from roster_service.db.visible_orgs import refresh_renderer
@@ -68,11 +69,6 @@ def write_orgs(connection: Connection, orgs: Mapping[str, Org]) -> None:
         feed = select(tables.feeds.c.id).where(tables.feeds.c.name == feed_name).scalar_subquery()
         row = {"sourced_id": name, "name": name, "type": kind, "district_id": district, "status": "active"}
         connection.execute(insert(tables.orgs).values(**row, feed_id=feed, date_last_modified=func.now()))
-
-
-def list_feed_ids(connection: Connection) -> list[int]:
-    """The ids of all feeds."""
-    return list(connection.scalars(select(tables.feeds.c.id)))
 
 
 def email_of(vendor: str) -> str:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine
 
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.app import create_app
 from roster_service.db.engine import make_engine
-from roster_service.db.tables import feeds
+from roster_service.db.feed_states import list_feed_ids
 from roster_service.metrics import READS
 from roster_service.publication import publish
 from roster_service.settings import Settings
@@ -81,7 +81,7 @@ def roster(pair: Pair) -> tuple[str, dict[str, tuple[str, str]], Account]:
     with engine.begin() as connection:
         credentials = {name: add_vendor(connection, name, grants) for name, grants in GRANTS.items()}
         ensure_signing_key(connection, SECRET_KEY)
-        publish(connection, list(connection.scalars(select(feeds.c.id))), MEGABYTES)
+        publish(connection, list_feed_ids(connection), MEGABYTES)
     account = add_account(engine, "students", {"spr-district": ()})
     engine.dispose()
     return "standby_roster", credentials, account
