@@ -12,7 +12,9 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     FromClause,
+    Join,
     Select,
+    and_,
     bindparam,
     cast,
     func,
@@ -54,6 +56,18 @@ def select_parts() -> Select[int, str, int]:
     return select(seen.c.feed_id, name_visible_set(seen.c).label("visible_set"), seen.c.revision).where(
         seen.c.vendor_id == VENDOR, (seen.c.feed_id != WHOLE) == BY_FEED
     )
+
+
+def join_orderings(parts: FromClause) -> Join:
+    """Returns the outer join of parts (feed, visible set, revision) with the ordering that each has of the query that
+    is bound as `query`. The columns of an ordering that is not stored are NULL."""
+    is_its_ordering = and_(
+        orderings.c.query == QUERY,
+        orderings.c.feed_id == parts.c.feed_id,
+        orderings.c.visible_set == parts.c.visible_set,
+        orderings.c.revision == parts.c.revision,
+    )
+    return parts.outerjoin(orderings, is_its_ordering)
 
 
 def select_positions(plan: Plan, by_feed: Collection[int] | None, *, sees_districts: bool) -> Select[str, int, int]:

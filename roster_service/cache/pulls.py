@@ -4,7 +4,8 @@ A client needs to know nothing of this. Its first page (`offset=0`) begins a pul
 and the collection, with the orderings that it reads, until some time after its last page; the URLs in `Link` name the
 revision besides, so that two pulls of one client do not mix. A later page then has the records that were in the
 collection at the first page, as they are now, whatever a sync has changed meanwhile. A pull whose ordering is lost, or
-whose records are no longer all there for the caller, is refused: the client has to begin again."""
+whose records are no longer all there for the caller, is refused: the client has to begin again.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, array, insert
 
 from roster_service.access.roster_state import RosterState
-from roster_service.cache.ordering_statements import OFFSET, QUERY, select_changed, select_parts
+from roster_service.cache.ordering_statements import OFFSET, QUERY, join_orderings, select_changed, select_parts
 from roster_service.db.tables import WHOLE, Stamp, orderings, pulls, visible_feeds
 from roster_service.db.visibility import VENDOR, name_visible_set
 from roster_service.errors import Problem, RefusedRequestError
@@ -117,17 +118,11 @@ def make_pull_row(state: RosterState, minutes: int) -> Select[Any]:
     """Returns the statement that begins a pull of the orderings of `state`. It gives no row if the caller sees another
     revision now, or if one of the orderings is not stored any more."""
     part = select_parts().subquery("part")
-    is_part = and_(
-        orderings.c.query == QUERY,
-        orderings.c.feed_id == part.c.feed_id,
-        orderings.c.visible_set == part.c.visible_set,
-        orderings.c.revision == part.c.revision,
-    )
     stored = select(
         func.coalesce(func.array_agg(part.c.feed_id), cast(array([]), ARRAY(Integer))).label("feed_ids"),
         func.coalesce(func.array_agg(part.c.revision), cast(array([]), ARRAY(BigInteger))).label("feed_revisions"),
         func.coalesce(func.bool_and(orderings.c.bytes.is_not(None)), true()).label("is_stored"),
-    ).select_from(part.outerjoin(orderings, is_part))
+    ).select_from(join_orderings(part))
     found, seen = stored.subquery("stored"), visible_feeds.alias()
     is_present = and_(seen.c.vendor_id == VENDOR, seen.c.feed_id == WHOLE, seen.c.revision == state.revision)
     values: dict[str, ColumnElement[Any]] = {

@@ -27,7 +27,7 @@ from sqlalchemy import (
     true,
 )
 
-from roster_service.cache.ordering_statements import LIMIT, QUERY, select_page_ids
+from roster_service.cache.ordering_statements import LIMIT, join_orderings, select_page_ids
 from roster_service.cache.pulls import list_pull_columns, make_pull_cte, select_asked_parts
 from roster_service.cache.rendered_records import TextSource, select_rendered_text, select_texts
 from roster_service.db.tables import WHOLE, orderings, visible_feeds
@@ -79,16 +79,10 @@ def make_ordered_page_statement(shape: QueryShape, source: TextSource) -> Select
     """
     state, pull = _make_state_cte(), make_pull_cte()
     asked = select_asked_parts(pull).cte("asked")
-    is_asked = and_(
-        orderings.c.query == QUERY,
-        orderings.c.feed_id == asked.c.feed_id,
-        orderings.c.visible_set == asked.c.visible_set,
-        orderings.c.revision == asked.c.revision,
-    )
     before = func.sum(orderings.c.total).over(order_by=asked.c.feed_id) - orderings.c.total
     is_stored = or_(orderings.c.bytes.is_not(None), and_(LIMIT == 0, orderings.c.id.is_not(None)))
     columns = (orderings.c.id, orderings.c.total, cast(before, BigInteger).label("start"), is_stored.label("is_stored"))
-    parts = select(*columns).select_from(asked.outerjoin(orderings, is_asked)).cte("parts")
+    parts = select(*columns).select_from(join_orderings(asked)).cte("parts")
     sum_of_totals = cast(func.coalesce(func.sum(parts.c.total), 0), BigInteger)
     is_whole = func.coalesce(func.bool_and(parts.c.is_stored), true())
     collection = select(case((is_whole, sum_of_totals)).label("total")).select_from(parts).cte("collection")
