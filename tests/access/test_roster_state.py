@@ -13,7 +13,7 @@ from roster_service.access.roster_state import MIN_RESTORE_STEP, advance_state
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
 from roster_service.db.upgrades import upgrade
-from tests.faults.services import wait_for
+from tests.conditions import wait_for
 from tests.postgres.databases import administer, copy_database, drop_databases
 
 

@@ -9,8 +9,7 @@ import signal
 import subprocess
 import termios
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -21,11 +20,10 @@ from roster_service.cli import run_signals
 from roster_service.cli.run_signals import RunSignals, Terminated
 from roster_service.web.request_facts import READY_PATH
 from tests.cli.test_serve import COMMAND, PROJECT, environment_of, free_port, serving
+from tests.conditions import PATIENCE_SECONDS, wait_for
 from tests.extent import long
 
 __all__ = ["free_port"]
-
-PATIENCE_SECONDS = 60
 
 
 class Forwarded:
@@ -76,14 +74,6 @@ def ask(port: int, path: str) -> tuple[int, str | None]:
     response.read()
     connection.close()
     return response.status, response.getheader("Connection")
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Returns when the condition holds."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_a_hangup_replaces_the_workers_and_a_termination_is_announced(

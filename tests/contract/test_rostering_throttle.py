@@ -13,7 +13,7 @@ from roster_service.access import vendors
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.throttling.limits import ROSTERING_DEFAULTS, RosteringAllowance
 from tests.actors import TESTER
-from tests.faults.services import wait_for
+from tests.conditions import wait_for
 
 from .client import VERSIONS, Answer
 from .conftest import Roster, Served, open_interfaces

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from psycopg2.errors import DivisionByZero, QueryCanceled
@@ -14,6 +13,7 @@ from sqlalchemy.exc import DataError, DBAPIError
 from roster_service.db.engine import make_reading_engine
 from roster_service.db.prepared_statements import may_prepare
 from roster_service.db.round_trip import Call, RoundTrips
+from tests.conditions import wait_for
 
 KEY = 7
 SETTINGS = (
@@ -80,21 +80,13 @@ def test_what_commits_between_two_statements_is_seen_by_neither(reader: RoundTri
         asking = threading.Thread(target=lambda: found.append(reader.fetch_last(*calls)))
         asking.start()
         waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
-        wait_until(lambda: other.scalar(waiting) == 1)
+        wait_for(lambda: other.scalar(waiting) == 1)
         other.execute(text("UPDATE roster_state SET revision = revision + 1"))
         other.commit()
         holder.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": KEY})
         asking.join()
     assert found == [[(before,)]]
     assert reader.fetch_last(calls[0]) == [(before + 1,)]
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Until it holds, which it must before long."""
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +23,7 @@ from roster_service.db.visibility import RENDERER
 from roster_service.db.visible_orgs import refresh_renderer
 from roster_service.publication import publish
 from tests.actors import TESTER
+from tests.conditions import is_blocked, wait_for
 
 # An org: (its type, the district that it lies in). Schools of a school are schools of its district.
 Org = tuple[str, str | None]
@@ -268,24 +268,6 @@ def test_records_are_rendered_with_every_org(orgs: Engine) -> None:
 # --- a sync and a change of grants at once ---------------------------------------------------------------------------
 
 
-def is_blocked(engine: Engine) -> bool:
-    """Whether a session of this database waits for another one."""
-    waiting = text(
-        "SELECT count(*) FROM pg_stat_activity "
-        "WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0"
-    )
-    with engine.connect() as connection:
-        return connection.execute(waiting).scalar_one() > 0
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Until it holds, which it must before long."""
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 class Beside:
     """A transaction in a thread of its own."""
 
@@ -365,7 +347,7 @@ def test_a_change_of_grants_waits_for_the_end_of_a_sync(
     with granted.connect() as connection, connection.begin():
         add_school(connection)
         beside = Beside(others, change)
-        wait_until(lambda: is_blocked(granted))
+        wait_for(lambda: is_blocked(granted))
     beside.join()
     assert_rows(granted, grants)
 
@@ -377,7 +359,7 @@ def test_a_sync_reads_the_grants_that_were_changed_before_it(
     with granted.connect() as connection, connection.begin():
         change(connection)
         beside = Beside(others, add_school)
-        wait_until(lambda: is_blocked(granted))
+        wait_for(lambda: is_blocked(granted))
     beside.join()
     assert_rows(granted, grants)
 
@@ -392,7 +374,7 @@ def test_a_sync_in_the_middle_of_a_change_of_grants_stops_neither(
     def begin_sync(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
         if "refresh_visible_orgs" in statement and not begun:
             begun.append(Beside(others, add_school))
-            wait_until(lambda: is_blocked(others))
+            wait_for(lambda: is_blocked(others))
 
     event.listen(granted, "before_cursor_execute", begin_sync)
     with granted.begin() as connection:
@@ -416,7 +398,7 @@ def test_a_change_of_grants_while_a_sync_renders_stops_neither(
 
     def render_beside(*given: Any) -> None:
         changing = Beside(others, change)
-        wait_until(lambda: is_blocked(granted) or not changing.is_alive())
+        wait_for(lambda: is_blocked(granted) or not changing.is_alive())
         render(*given)
         begun.append(changing)
 

@@ -23,6 +23,7 @@ from roster_service.db.engine import make_engine
 from roster_service.publication import publish
 from sync_scripts.engine.load import load
 from tests.actors import TESTER
+from tests.conditions import wait_for
 from tests.contract.client import ROOTS, Answer, RosterClient
 from tests.contract.conftest import EXPORTS, FEEDS, GRANTS, add_vendor
 from tests.contract.test_paths import (
@@ -37,7 +38,6 @@ from tests.contract.test_paths import (
 )
 from tests.deploy.machines import PROGRAMS, Machines, open_machines
 from tests.deploy.proxy import Proxy
-from tests.faults.services import wait_for
 from tests.sync.export_changes import column
 
 # The core of the contract, which runs here too, with the client of this module. (nginx answers some refusals itself.)

@@ -17,12 +17,12 @@ import pytest
 
 from roster_service.cli.demo import STUDENTS
 from roster_service.settings import Settings
+from tests.conditions import wait_for
 from tests.contract.client import ROOTS
 from tests.deploy.behind import Behind, serve_behind
 from tests.deploy.proxy import NAME, find_free_ports, proxying
 from tests.deploy.slow import READING, slow_clients
 from tests.docs.test_calls import CALLS, Calls, read_program, read_shell_lines
-from tests.faults.services import wait_for
 
 pytestmark = pytest.mark.long_with("nginx", "curl")
 

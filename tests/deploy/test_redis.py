@@ -14,8 +14,8 @@ from roster_service.access.throttling import counters as module
 from roster_service.access.throttling.counters import Counters
 from roster_service.access.throttling.storage import make_storage
 from roster_service.db.engine import make_counting_engine
+from tests.conditions import wait_for
 from tests.deploy.proxy import find_free_ports
-from tests.faults.services import wait_for
 
 pytestmark = pytest.mark.long_with("redis-server")
 ITEM = RateLimitItemPerMinute(3, namespace="vendor")

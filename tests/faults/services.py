@@ -30,12 +30,12 @@ from roster_service.server import gunicorn_process
 from roster_service.settings import PREFIX, Settings
 from sync_scripts.engine.load import load
 from tests.actors import TESTER
+from tests.conditions import PATIENCE_SECONDS, wait_for
 from tests.contract.client import ROOTS
 from tests.contract.conftest import EXPORTS, FEEDS, SECRET_KEY
 from tests.vendor.client import Account, add_account
 
 PROJECT = Path(__file__).parents[2]
-PATIENCE_SECONDS = 60
 DISTRICT, LEA, STUDENTS = "spr-district", "17-0042", 6
 # Of records that are kept as texts, an answer would take no look at the tables.
 SETTINGS = {"secret_key": SECRET_KEY, "workers": 2, "token_client_per_minute": 10**6, "rendition_megabytes": 0}
@@ -208,14 +208,6 @@ def assert_served(service: Service) -> None:
         assert service.ask(interface).status == 200, interface
     assert len(service.ask("students").json["students"]) == STUDENTS
     assert len(service.ask("v1p1").json["users"]) == 2
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Returns when the condition holds; AssertionError where it does not within a minute."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def find_free_port() -> int:

@@ -16,10 +16,11 @@ from sqlalchemy import Engine, select
 
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import audit
+from tests.conditions import wait_for
 from tests.conftest import Tally
 from tests.extent import examples, long
 
-from .services import Credentials, Service, fill, serving, wait_for
+from .services import Credentials, Service, fill, serving
 
 CLIENTS = 4
 KILLS = examples(2, 2, 50)

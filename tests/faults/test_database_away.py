@@ -16,11 +16,11 @@ from sqlalchemy import Engine, text
 from roster_service.db.engine import make_engine
 from roster_service.db.roles import Role, find_role, quote_name
 from roster_service.db.upgrades import upgrade
+from tests.conditions import PATIENCE_SECONDS, wait_for
 from tests.postgres.databases import administer, url_of
 
 from .services import (
     INTERFACES,
-    PATIENCE_SECONDS,
     Credentials,
     Service,
     assert_busy,
@@ -28,7 +28,6 @@ from .services import (
     fill,
     serving,
     start,
-    wait_for,
 )
 from .test_servers import OwnServer
 

@@ -19,9 +19,10 @@ from roster_service.access.credentials import signing_keys
 from roster_service.access.credentials.api_keys import Allowance, rotate_key
 from roster_service.access.throttling.limits import ROSTERING_DEFAULTS
 from tests.actors import TESTER
+from tests.conditions import wait_for
 from tests.contract.conftest import SECRET_KEY
 
-from .services import Credentials, Service, fill, serving, wait_for
+from .services import Credentials, Service, fill, serving
 
 ASKING_THREADS = 4
 # How many answers are seen on each side of the change.

@@ -17,11 +17,12 @@ from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import INSTALLATION, WHEEL
 from sync_scripts.engine.load import load
 from tests.cli.conftest import run_roster
+from tests.conditions import wait_for
 from tests.docs.pages import read_section
 from tests.postgres.databases import administer
 from tests.sync.export_changes import cell_of
 
-from .services import Service, fill, serving, wait_for
+from .services import Service, fill, serving
 
 PROGRAMS = Path(str(distribution(WHEEL).locate_file(INSTALLATION)), "bin")
 # A record, a page of the collection, a page of its known order, and what is empty.

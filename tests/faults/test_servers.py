@@ -23,13 +23,12 @@ from roster_service.db.engine import make_engine
 from roster_service.db.upgrades import upgrade
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import load
+from tests.conditions import PATIENCE_SECONDS
 from tests.postgres.databases import administer, url_of
 from tests.sync.conftest import empty_roster
 from tests.sync.export_changes import rows_of
 
 from .conftest import SERVER_ROUNDS, read_roster, start, wait_for_a_moment
-
-PATIENCE_SECONDS = 60
 
 
 class OwnServer:

@@ -13,8 +13,9 @@ import pytest
 from sqlalchemy import Engine, text
 
 from roster_service.db.engine import make_engine
+from tests.conditions import wait_for
 
-from .services import Credentials, Service, assert_served, fill, serving, wait_for
+from .services import Credentials, Service, assert_served, fill, serving
 
 CLIENTS = 6
 TIMEOUT_SECONDS = 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +13,13 @@ from typing import Any
 from sqlalchemy import create_engine, make_url, text
 
 from roster_service.db.postgres_programs import Programs, find_programs
+from tests.conditions import wait_for
 from tests.deploy.proxy import find_free_ports
 from tests.postgres import watchdog
 from tests.postgres.databases import url_of
 from tests.postgres.server import CLUSTER, copy_cluster
 
 HOST = "127.0.0.1"
-PATIENCE_SECONDS = 60
 # Beside the options of the tests' servers, of which the last line of a name counts.
 PRIMARY = "wal_level = replica\nmax_wal_senders = 4\nwal_receiver_status_interval = 1s\n"
 ADMITTED = "host all,replication all 127.0.0.1/32 trust\n"
@@ -69,7 +68,7 @@ class Pair:
     def pause(self) -> None:
         """Lets the standby replay nothing, until `resume`."""
         self.standby.ask("SELECT pg_wal_replay_pause()")
-        wait_until(lambda: self.standby.ask("SELECT pg_get_wal_replay_pause_state()") == "paused")
+        wait_for(lambda: self.standby.ask("SELECT pg_get_wal_replay_pause_state()") == "paused")
 
     def resume(self) -> None:
         """Lets it replay, and waits until it has replayed all that was committed."""
@@ -81,15 +80,7 @@ class Pair:
         # A commit that waits for the disk, after those of the orderings, which do not.
         self.primary.ask("SELECT pg_logical_emit_message(true, 'tests', '')::text")
         written = self.primary.ask("SELECT pg_current_wal_flush_lsn()::text")
-        wait_until(lambda: self.standby.ask(f"SELECT pg_last_wal_replay_lsn() >= '{written}'"))
-
-
-def wait_until(condition: Any) -> None:
-    """Returns when the condition holds."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+        wait_for(lambda: self.standby.ask(f"SELECT pg_last_wal_replay_lsn() >= '{written}'"))
 
 
 @contextlib.contextmanager

@@ -6,17 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.conditions import wait_for
 from tests.conftest import TEST_DATABASE_VARIABLE
 from tests.extent import long
 
 PROJECT = Path(__file__).parents[2]
-PATIENCE_SECONDS = 60
 
 
 @long
@@ -40,10 +39,7 @@ def test_killed_run_leaves_no_server(tmp_path: Path) -> None:
     )
     assert done.returncode == -signal.SIGKILL
     server, child, folder = report.read_text().split()
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while Path(folder).exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not Path(folder).exists()
+    wait_for(lambda: not Path(folder).exists())
     assert not is_running(int(server))
     assert not is_running(int(child))
 

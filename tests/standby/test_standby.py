@@ -22,11 +22,11 @@ from roster_service.reads import standby as module
 from roster_service.reads.standby import Standby
 from sync_scripts.engine.load import load
 from tests.actors import TESTER
+from tests.conditions import wait_for
 from tests.contract.client import VERSIONS, Answer
 from tests.contract.conftest import EXPORTS, FEEDS
 from tests.contract.paths import ENDPOINTS, OF_EACH_KIND
 from tests.extent import examples, long
-from tests.postgres.pair import wait_until
 from tests.sync.export_changes import column
 
 from .conftest import Served, count_reads
@@ -191,7 +191,7 @@ def test_the_primary_answers_while_the_standby_is_away(served: Served, monkeypat
         assert read_readiness(served) == {"answers": False, "lag_seconds": None}
     finally:
         served.pair.standby.start()
-    wait_until(lambda: read_readiness(served)["answers"])
+    wait_for(lambda: read_readiness(served)["answers"])
     served.pair.wait()
     assert count_reads(lambda: served.client.call("v1p2", ADDRESS)) == STANDBY
 
@@ -206,13 +206,13 @@ def read_readiness(served: Served) -> Any:
 @long
 def test_the_lag_is_shown(served: Served) -> None:
     served.pair.wait()
-    wait_until(lambda: read_readiness(served)["lag_seconds"] == 0)
+    wait_for(lambda: read_readiness(served)["lag_seconds"] == 0)
     served.pair.pause()
     with served.engine.begin() as connection:
         connection.execute(text("UPDATE roster_state SET revision = revision"))
-    wait_until(lambda: read_readiness(served)["lag_seconds"] > 0)
+    wait_for(lambda: read_readiness(served)["lag_seconds"] > 0)
     served.pair.resume()
-    wait_until(lambda: read_readiness(served)["lag_seconds"] == 0)
+    wait_for(lambda: read_readiness(served)["lag_seconds"] == 0)
 
 
 @long

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -32,6 +31,7 @@ from sync_scripts.engine.runs import LockedError, begin_run, end_run, hold_lock,
 from sync_scripts.purge import purge
 from sync_scripts.reading.rejections import NO_FINDINGS
 from tests.actors import TESTER
+from tests.conditions import is_blocked, wait_for
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, describe, empty_roster, snapshot
 from tests.sync.export_changes import cell_of, with_row, without_rows
 
@@ -171,30 +171,12 @@ def test_two_feeds_that_add_one_id_at_the_same_time_do_not_both_get_it(
 
     def come() -> None:
         other.start()
-        wait_until(lambda: is_blocked(loaded))
+        wait_for(lambda: is_blocked(loaded))
 
     load_with(loaded, "springfield", springfield, "analyze", come)
     other.join()
     assert "belongs to the feed springfield (found 'both')" in describe(reports[0].findings)
     assert snapshot(loaded, orgs)["both"]["parent_id"] == "spr-district"
-
-
-def is_blocked(engine: Engine) -> bool:
-    """Whether a session of this database waits for another one."""
-    waiting = text(
-        "SELECT count(*) FROM pg_stat_activity "
-        "WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0"
-    )
-    with engine.connect() as connection:
-        return connection.execute(waiting).scalar_one() > 0
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Until it holds, which it must before long."""
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_only_a_run_whose_lock_is_free_is_interrupted(loaded: Engine, springfield: Path) -> None:
