@@ -93,19 +93,9 @@ class Machines:
 
     def start(self, name: str, command: Sequence[str], *, as_user: bool = False, **more: str) -> None:
         """Starts a service, and returns when it accepts connections. `as_user`: not as root."""
-        user = find_user() if as_user else None
+        options = self._make_options(name, as_user=as_user, **more)
         with (self.folder / f"{name}.log").open("ab") as out:
-            self.processes[name] = subprocess.Popen(
-                command,
-                env=self.make_environment(name, **more),
-                cwd=PROJECT,
-                user=user,
-                group=user,
-                extra_groups=None if user is None else [],
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-            )
+            self.processes[name] = subprocess.Popen(command, **options, stdout=out, stderr=out, start_new_session=True)
         address = self.find_address(name) if name in PORTS else "127.0.0.1"
         self.wait_for(name, address, PORTS.get(name, self.proxy.port))
 
@@ -131,19 +121,15 @@ class Machines:
 
     def run(self, name: str, command: Sequence[str], *, as_user: bool = False, **more: str) -> None:
         """Runs a command of a service until its end."""
-        user = find_user() if as_user else None
-        done = subprocess.run(
-            command,
-            env=self.make_environment(name, **more),
-            cwd=PROJECT,
-            user=user,
-            group=user,
-            extra_groups=None if user is None else [],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        options = self._make_options(name, as_user=as_user, **more)
+        done = subprocess.run(command, **options, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
+
+    def _make_options(self, name: str, *, as_user: bool, **more: str) -> dict[str, Any]:
+        """The options of `subprocess` for a command of a service."""
+        user = find_user()
+        of_user = {"user": user, "group": user, "extra_groups": []} if as_user else {}
+        return {"env": self.make_environment(name, **more), "cwd": PROJECT, **of_user}
 
     # --- the services -------------------------------------------------------------------------------------------------
 
