@@ -458,10 +458,9 @@ def test_a_sync_of_one_feed_leaves_the_ordering_of_another(questioner: Questione
 def keep(connection: Connection, names: dict[str, tuple[int, int]]) -> None:
     """Orderings by name: (the vendor whose request made it, its bytes), the newest last."""
     seen = tables.visible_feeds
-    present = connection.execute(select(seen.c.feed_id, seen.c.visible_set, seen.c.revision)).first()
-    if present is None:
+    if connection.execute(select(seen)).first() is None:
         add_vendor(connection, "keeps", [])
-        return keep(connection, names)
+    present = connection.execute(select(seen.c.feed_id, seen.c.visible_set, seen.c.revision).limit(1)).one()
     connection.execute(delete(orderings))
     connection.execute(delete(ordering_chunks))
     for number, (name, (vendor_id, size)) in enumerate(names.items()):
@@ -470,7 +469,6 @@ def keep(connection: Connection, names: dict[str, tuple[int, int]]) -> None:
         added = insert(orderings).values(**row, vendor_id=vendor_id, made_at=made_at).returning(orderings.c.id)
         ordering_id = connection.execute(added).scalar_one()
         connection.execute(insert(ordering_chunks).values(ordering_id=ordering_id, number=0, ids=[name]))
-    return None
 
 
 MADE = {"a1": (1, 10), "b1": (2, 30), "a2": (1, 10), "a3": (1, 10), "a4": (1, 10), "a5": (1, 10)}
