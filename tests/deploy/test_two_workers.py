@@ -14,7 +14,7 @@ from roster_service.access import vendors
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.throttling.limits import RosteringAllowance
 from tests.actors import TESTER
-from tests.faults.services import Service, add_credentials, fill, serving
+from tests.faults.services import DISTRICT, Service, add_credentials, fill, serving
 
 pytestmark = pytest.mark.long_with()
 CONNECTIONS = 12
@@ -45,7 +45,7 @@ def test_two_workers_let_as_many_requests_through_as_the_burst(engine: Engine, t
 def test_a_vendor_with_many_connections_leaves_a_worker_to_another(engine: Engine, tmp_path: Path) -> None:
     url = engine.url.render_as_string(hide_password=False)
     credentials = fill(engine)
-    others = add_credentials(engine, "modest")
+    others = add_credentials(engine, "modest", [DISTRICT])
     with serving(url, credentials, tmp_path) as service:
         service.get_tokens()
         # Alone, it is never refused.

@@ -21,6 +21,8 @@ from sync_scripts.engine.load import load
 from tests.sync.conftest import EXPORTS, PARTS, SPRINGFIELD
 from tests.sync.export_changes import both, cell_of, column, with_row, without_rows
 
+from .services import Filled, fill
+
 # How often a sync is disturbed, and how often its server; `make check-long` asks for more.
 ROUNDS = int(os.environ.get("FAULT_ROUNDS", "3"))
 SERVER_ROUNDS = int(os.environ.get("SERVER_FAULT_ROUNDS", "2"))
@@ -60,6 +62,15 @@ def rosters(make_database: Callable[[], str], load_runs: tuple[Path, Path]) -> l
         found.append(read_roster(engine))
     engine.dispose()
     return found
+
+
+@pytest.fixture(scope="module")
+def filled(make_database: Callable[[], str]) -> Iterator[Filled]:
+    """A filled database, which the tests of a module share."""
+    url = make_database()
+    engine = make_engine(url)
+    yield Filled(url, engine, fill(engine))
+    engine.dispose()
 
 
 def start(engine: Engine, path: Path) -> subprocess.Popen[bytes]:

@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -48,6 +48,7 @@ BUSY: Mapping[str, Callable[[Any], bool]] = {
     "students": lambda body: bool(body["code"] == "unavailable"),
 }
 INTERFACES = tuple(BUSY)
+ALL_SCOPES = tuple(Scope(version.prefix, name) for version in VERSIONS for name in ScopeName)
 
 
 @dataclass(frozen=True)
@@ -58,16 +59,26 @@ class Credentials:
     account: Account
 
 
+@dataclass(frozen=True)
+class Filled:
+    """A database with a district, and a vendor who sees it."""
+
+    url: str
+    engine: Engine
+    credentials: Credentials
+
+
 def fill(engine: Engine) -> Credentials:
     """Loads a district, and adds a vendor who sees it."""
     load(engine, "springfield", EXPORTS / FEEDS["springfield"])
-    return add_credentials(engine, "reading")
+    return add_credentials(engine, "reading", [DISTRICT])
 
 
-def add_credentials(engine: Engine, name: str) -> Credentials:
-    """Adds a vendor who sees the district."""
-    account = add_account(engine, name, {DISTRICT: ()})
-    scopes = [Scope(version.prefix, name) for version in VERSIONS for name in ScopeName]
+def add_credentials(
+    engine: Engine, name: str, districts: Iterable[str], scopes: Sequence[Scope] = ALL_SCOPES
+) -> Credentials:
+    """Adds a vendor who sees these districts, with a client that may ask for these scopes."""
+    account = add_account(engine, name, dict.fromkeys(districts, ()))
     with engine.begin() as connection:
         # The tests ask as fast as they can: no throttle may answer in the place of an outage.
         vendors.change_allowance(

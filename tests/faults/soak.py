@@ -26,28 +26,27 @@ from pathlib import Path
 import psutil
 from sqlalchemy import Engine, select
 
-from roster_service.access import clients
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.upgrades import upgrade
 from roster_service.db.vocabulary import GUARDIAN_ROLES
+from roster_service.schemas.versions import VERSIONS
 from sync_scripts.districts.drift import Drift
 from sync_scripts.engine.load import Options, load
 from sync_scripts.generate_district import generate
-from tests.actors import TESTER
 from tests.contract.conftest import SECRET_KEY
 from tests.postgres.databases import administer, url_of
-from tests.vendor.client import add_account
 
-from .services import Credentials, Service, serving
+from .services import Credentials, Service, add_credentials, serving
 from .test_servers import OwnServer
 
 MINUTES = float(os.environ.get("MINUTES", "30"))
 VENDORS, FEEDS, STUDENTS = (int(os.environ.get(*it)) for it in (("VENDORS", "20"), ("FEEDS", "4"), ("STUDENTS", "300")))
 SYNC_SECONDS, KILL_SECONDS, RESTARTS = 20, 60, 2
 ROOT = "/ims/oneroster/rostering/v1p2"
+SCOPES = [Scope(version.prefix, ScopeName.FULL) for version in VERSIONS]
 COLLECTIONS = {"users": tables.users, "enrollments": tables.enrollments}
 NEXT = re.compile(r"<([^>]*)>; rel=\"next\"")
 RIGHT = {200, 304, 429, 503}
@@ -124,16 +123,8 @@ def add_vendors(engine: Engine) -> list[tuple[Credentials, list[int]]]:
     made = []
     for number in range(VENDORS):
         seen = districts if number % 4 == 0 else [districts[number % len(districts)]]
-        account = add_account(engine, f"soak-{number}", {row.sourced_id: () for row in seen})
-        with engine.begin() as connection:
-            added = clients.add_client(
-                connection,
-                TESTER,
-                account.email,
-                "soak",
-                [Scope(version, ScopeName.FULL) for version in ("v1p1", "v1p2")],
-            )
-        made.append((Credentials((added.client_id, added.client_secret), account), [row.feed_id for row in seen]))
+        credentials = add_credentials(engine, f"soak-{number}", [row.sourced_id for row in seen], SCOPES)
+        made.append((credentials, [row.feed_id for row in seen]))
     return made
 
 

@@ -7,41 +7,21 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
 from http.client import HTTPException
 from pathlib import Path
 
-import pytest
 from sqlalchemy import Engine, select
 
-from roster_service.db.engine import make_engine
 from roster_service.db.tables import audit
 from tests.conditions import wait_for
 from tests.conftest import Tally
 from tests.extent import examples, long
 
-from .services import Credentials, Service, fill, serving
+from .services import Filled, Service, serving
 
 CLIENTS = 4
 KILLS = examples(2, 2, 50)
 DISCLOSURES = examples(50, 50, 1_000)
-
-
-@pytest.fixture(scope="module")
-def engine(make_database: Callable[[], str]) -> Iterator[Engine]:
-    made = make_engine(make_database())
-    yield made
-    made.dispose()
-
-
-@pytest.fixture(scope="module")
-def credentials(engine: Engine) -> Credentials:
-    return fill(engine)
-
-
-def find_url(engine: Engine) -> str:
-    """The address of the database, as a setting."""
-    return engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
 
 
 def ask_on_and_on(service: Service, client: int, ended: threading.Event, answered: list[str]) -> None:
@@ -75,10 +55,8 @@ def kill_workers(service: Service, seed: int) -> None:
 
 
 @long
-def test_no_row_is_lost_or_doubled_when_workers_are_killed(
-    engine: Engine, credentials: Credentials, tmp_path: Path, tally: Tally
-) -> None:
-    with serving(find_url(engine), credentials, tmp_path) as service:
+def test_no_row_is_lost_or_doubled_when_workers_are_killed(filled: Filled, tmp_path: Path, tally: Tally) -> None:
+    with serving(filled.url, filled.credentials, tmp_path) as service:
         service.get_tokens()
         ended, answered = threading.Event(), [[] for _ in range(CLIENTS)]
         threads = [
@@ -93,7 +71,7 @@ def test_no_row_is_lost_or_doubled_when_workers_are_killed(
         for thread in threads:
             thread.join()
         shown = {request_id for ids in answered for request_id in ids}
-        wait_for(lambda: shown <= set(read_ids(engine)))
-    rows = read_ids(engine)
+        wait_for(lambda: shown <= set(read_ids(filled.engine)))
+    rows = read_ids(filled.engine)
     assert len(rows) == len(set(rows))
     tally(f"{len(shown)} disclosures, {KILLS} workers killed, {len(shown - set(rows))} rows missing")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import text
 
 from roster_service.db.deadline import GRACE_SECONDS
-from roster_service.db.engine import make_engine
 from roster_service.server.gunicorn_process import make_options
 from roster_service.settings import Settings
 
-from .services import Service, assert_busy, assert_served, fill, serving
+from .services import Filled, Service, assert_busy, assert_served, serving
 
 LATER_PAGE, RECORD = "/users?limit=2&offset=2", "/users/spr-student-1"
 # What is locked -> what then cannot be answered.
@@ -25,25 +24,16 @@ LOCKED = {
 
 
 @pytest.fixture(scope="module")
-def engine(make_database: Callable[[], str]) -> Iterator[Engine]:
-    made = make_engine(make_database())
-    yield made
-    made.dispose()
-
-
-@pytest.fixture(scope="module")
-def service(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    credentials = fill(engine)
-    url = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
-    with serving(url, credentials, tmp_path_factory.mktemp("home"), request_seconds=1) as made:
+def service(filled: Filled, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with serving(filled.url, filled.credentials, tmp_path_factory.mktemp("home"), request_seconds=1) as made:
         yield made
 
 
 @pytest.mark.parametrize("table", LOCKED)
-def test_a_locked_table_is_503_and_kills_no_worker(service: Service, engine: Engine, table: str) -> None:
+def test_a_locked_table_is_503_and_kills_no_worker(service: Service, filled: Filled, table: str) -> None:
     assert_served(service)
     workers = service.workers
-    with engine.begin() as connection:
+    with filled.engine.begin() as connection:
         connection.execute(text(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE"))
         for interface, path in LOCKED[table]:
             assert_busy(interface, service.ask(interface, path))

@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from sqlalchemy import select, text
 
 from roster_service.db import tables, upgrades
-from roster_service.db.engine import make_engine
 from roster_service.db.upgrades import read_revisions, upgrade
 from tests.db.next_revision import add_revision
 
-from .services import Asking, assert_busy, assert_served, fill, serving
+from .services import Asking, Filled, assert_busy, assert_served, serving
 
 
 def test_requests_are_answered_while_the_database_is_upgraded(
-    make_database: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    filled: Filled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rightly, or with the 503 of a lock; the service, which does not know the revision, goes on without a restart."""
-    url = make_database()
-    engine = make_engine(url)
-    credentials = fill(engine)
     rows = select(tables.users).order_by(tables.users.c.sourced_id)
-    with engine.connect() as connection:
+    with filled.engine.connect() as connection:
         newest, before = read_revisions(connection)[1], connection.execute(rows).all()
-    with serving(url, credentials, tmp_path) as service:
+    with serving(filled.url, filled.credentials, tmp_path) as service:
         assert_served(service)
         with Asking(service) as asking:
             monkeypatch.setattr(upgrades, "make_config", add_revision(tmp_path, newest))
-            assert upgrade(engine) == (newest, "of_the_tests")
+            assert upgrade(filled.engine) == (newest, "of_the_tests")
             asking.wait()
         for _, interface, reply in asking.replies:
             if reply.status != 200:
                 assert_busy(interface, reply)
         assert_served(service)
-    with engine.connect() as connection:
+    with filled.engine.connect() as connection:
         assert connection.execute(rows).all() == before
         assert connection.scalar(text("SELECT count(of_the_tests) FROM orgs")) == 0
-    engine.dispose()

@@ -5,37 +5,18 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import text
 
-from roster_service.db.engine import make_engine
 from tests.conditions import wait_for
 
-from .services import Credentials, Service, assert_served, fill, serving
+from .services import Filled, Service, assert_served, serving
 
 CLIENTS = 6
 TIMEOUT_SECONDS = 2
-
-
-@pytest.fixture(scope="module")
-def engine(make_database: Callable[[], str]) -> Iterator[Engine]:
-    made = make_engine(make_database())
-    yield made
-    made.dispose()
-
-
-@pytest.fixture(scope="module")
-def credentials(engine: Engine) -> Credentials:
-    return fill(engine)
-
-
-def find_url(engine: Engine) -> str:
-    """The address of the database, as a setting."""
-    return engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
 
 
 def ask_on_and_on(port: int, ended: threading.Event, answered: list[int]) -> None:
@@ -51,8 +32,8 @@ def ask_on_and_on(port: int, ended: threading.Event, answered: list[int]) -> Non
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_reload_loses_no_request(engine: Engine, credentials: Credentials, tmp_path: Path) -> None:
-    with serving(find_url(engine), credentials, tmp_path) as service:
+def test_a_reload_loses_no_request(filled: Filled, tmp_path: Path) -> None:
+    with serving(filled.url, filled.credentials, tmp_path) as service:
         before, ended, answered = service.workers, threading.Event(), [[] for _ in range(CLIENTS)]
         threads = [threading.Thread(target=ask_on_and_on, args=(service.port, ended, each)) for each in answered]
         for thread in threads:
@@ -68,13 +49,11 @@ def test_a_reload_loses_no_request(engine: Engine, credentials: Credentials, tmp
         assert len(service.workers) == len(before)
 
 
-def test_a_worker_is_ended_if_a_request_takes_too_long(
-    engine: Engine, credentials: Credentials, tmp_path: Path
-) -> None:
-    with serving(find_url(engine), credentials, tmp_path, {"timeout": TIMEOUT_SECONDS, "workers": 1}) as service:
+def test_a_worker_is_ended_if_a_request_takes_too_long(filled: Filled, tmp_path: Path) -> None:
+    with serving(filled.url, filled.credentials, tmp_path, {"timeout": TIMEOUT_SECONDS, "workers": 1}) as service:
         assert_served(service)
         [stuck] = service.workers
-        with engine.begin() as connection:
+        with filled.engine.begin() as connection:
             connection.execute(text("LOCK TABLE users IN ACCESS EXCLUSIVE MODE"))
             asking = threading.Thread(target=service.ask, args=("v1p1",))
             asking.start()
@@ -84,9 +63,9 @@ def test_a_worker_is_ended_if_a_request_takes_too_long(
         wait_for(lambda: is_served(service))
 
 
-def test_a_worker_that_serves_is_not_taken_for_stuck(engine: Engine, credentials: Credentials, tmp_path: Path) -> None:
+def test_a_worker_that_serves_is_not_taken_for_stuck(filled: Filled, tmp_path: Path) -> None:
     """Neither under load, nor without a request."""
-    with serving(find_url(engine), credentials, tmp_path, {"timeout": TIMEOUT_SECONDS, "workers": 1}) as service:
+    with serving(filled.url, filled.credentials, tmp_path, {"timeout": TIMEOUT_SECONDS, "workers": 1}) as service:
         before, end = service.workers, time.monotonic() + 2 * TIMEOUT_SECONDS
         while time.monotonic() < end:
             assert service.ask("v1p1", "/orgs").status == 401
