@@ -175,15 +175,11 @@ CREATE FUNCTION public.refresh_visible_orgs(vendor integer) RETURNS void
     SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
-    is_renderer boolean := vendor = 0;
-    current_key uuid := gen_random_uuid();
+    current_key uuid;
     districts text[];
     schools text[];
 BEGIN
-    IF NOT is_renderer THEN
-        SELECT found.visibility_key INTO STRICT current_key FROM vendors found WHERE found.id = vendor
-        FOR NO KEY UPDATE;
-    END IF;
+    SELECT found.visibility_key INTO STRICT current_key FROM vendors found WHERE found.id = vendor FOR NO KEY UPDATE;
     districts := ARRAY(
         SELECT given.district_id FROM vendor_grants given WHERE given.vendor_id = vendor AND given.school_id IS NULL
     );
@@ -192,10 +188,10 @@ BEGIN
     );
     WITH wanted AS (
         SELECT org.sourced_id AS org_id, org.feed_id,
-            is_renderer OR org.sourced_id = ANY (schools) OR coalesce(org.district_id = ANY (districts), false) AS granted,
-            org.sourced_id = ANY (districts) OR (is_renderer AND org.type = 'district') AS whole_district
+            org.sourced_id = ANY (schools) OR coalesce(org.district_id = ANY (districts), false) AS granted,
+            org.sourced_id = ANY (districts) AS whole_district
         FROM orgs org
-        WHERE is_renderer OR org.district_id = ANY (districts) OR org.sourced_id = ANY (schools)
+        WHERE org.district_id = ANY (districts) OR org.sourced_id = ANY (schools)
             OR org.sourced_id IN (SELECT school.district_id FROM orgs school WHERE school.sourced_id = ANY (schools))
     ), gone AS (
         DELETE FROM visible_orgs known
@@ -208,9 +204,6 @@ BEGIN
         key = excluded.key
     WHERE (known.feed_id, known.granted, known.whole_district, known.key)
         IS DISTINCT FROM (excluded.feed_id, excluded.granted, excluded.whole_district, excluded.key);
-    IF is_renderer THEN
-        RETURN;
-    END IF;
     -- The hashes are salted, because they open orderings: nobody can compute them from known ids.
     WITH orgs_seen AS (
         SELECT known.feed_id, jsonb_agg(jsonb_build_array(known.org_id, known.granted) ORDER BY known.org_id) AS listed

@@ -116,7 +116,7 @@ audit = Table(
 
 # The visible orgs of each vendor. `refresh_visible_orgs` writes the rows when grants change, and in every sync that
 # changes orgs. Both layers of visibility read them. The rows of vendor 0, with which records are rendered, open every
-# org.
+# org; `refresh_renderer` writes them.
 visible_orgs = Table(
     "visible_orgs",
     metadata,

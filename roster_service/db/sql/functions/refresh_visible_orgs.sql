@@ -1,20 +1,16 @@
 -- Updates the visible orgs of a vendor, and from them its visible feeds: the orgs of its granted districts, its granted
--- schools, and the districts of those. Vendor 0, with which records are rendered, sees every org. If two transactions
--- update one vendor, the second waits for the first and reads the rows that it has committed: otherwise a sync could
--- write a row for a grant that was revoked meanwhile. They wait for the lock of the vendor's row, which a change of
--- grants already has: with another lock beside it, two transactions could take the two in different order, and deadlock.
+-- schools, and the districts of those. If two transactions update one vendor, the second waits for the first and reads
+-- the rows that it has committed: otherwise a sync could write a row for a grant that was revoked meanwhile. They wait
+-- for the lock of the vendor's row, which a change of grants already has: with another lock beside it, two transactions
+-- could take the two in different order, and deadlock.
 CREATE OR REPLACE FUNCTION refresh_visible_orgs(vendor integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
-    is_renderer boolean := vendor = 0;
-    current_key uuid := gen_random_uuid();
+    current_key uuid;
     districts text[];
     schools text[];
 BEGIN
-    IF NOT is_renderer THEN
-        SELECT found.visibility_key INTO STRICT current_key FROM vendors found WHERE found.id = vendor
-        FOR NO KEY UPDATE;
-    END IF;
+    SELECT found.visibility_key INTO STRICT current_key FROM vendors found WHERE found.id = vendor FOR NO KEY UPDATE;
     districts := ARRAY(
         SELECT given.district_id FROM vendor_grants given WHERE given.vendor_id = vendor AND given.school_id IS NULL
     );
@@ -23,10 +19,10 @@ BEGIN
     );
     WITH wanted AS (
         SELECT org.sourced_id AS org_id, org.feed_id,
-            is_renderer OR org.sourced_id = ANY (schools) OR coalesce(org.district_id = ANY (districts), false) AS granted,
-            org.sourced_id = ANY (districts) OR (is_renderer AND org.type = 'district') AS whole_district
+            org.sourced_id = ANY (schools) OR coalesce(org.district_id = ANY (districts), false) AS granted,
+            org.sourced_id = ANY (districts) AS whole_district
         FROM orgs org
-        WHERE is_renderer OR org.district_id = ANY (districts) OR org.sourced_id = ANY (schools)
+        WHERE org.district_id = ANY (districts) OR org.sourced_id = ANY (schools)
             OR org.sourced_id IN (SELECT school.district_id FROM orgs school WHERE school.sourced_id = ANY (schools))
     ), gone AS (
         DELETE FROM visible_orgs known
@@ -39,9 +35,6 @@ BEGIN
         key = excluded.key
     WHERE (known.feed_id, known.granted, known.whole_district, known.key)
         IS DISTINCT FROM (excluded.feed_id, excluded.granted, excluded.whole_district, excluded.key);
-    IF is_renderer THEN
-        RETURN;
-    END IF;
     -- The hashes are salted, because they open orderings: nobody can compute them from known ids.
     WITH orgs_seen AS (
         SELECT known.feed_id, jsonb_agg(jsonb_build_array(known.org_id, known.granted) ORDER BY known.org_id) AS listed
