@@ -46,6 +46,13 @@ def credential_list(email: str | None, unused_days: int | None, ending_days: int
             and (ending_days is None or item.ends_within(ending_days, now))
         ]
     rows = [
-        {"kind": item.kind.value, "name": item.name, "vendor": item.vendor, **describe_dates(item)} for item in found
+        {
+            "kind": item.kind.value,
+            "name": item.name,
+            "vendor": item.vendor,
+            "enabled": "yes" if item.enabled else "no",
+            **describe_dates(item),
+        }
+        for item in found
     ]
     show(found, as_json, lambda _: make_table(rows, "there are no such credentials"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 
-from sqlalchemy import Connection, and_, literal, select, union_all
+from sqlalchemy import Connection, and_, literal, select, true, union_all
 
 from roster_service.db.tables import api_keys, last_uses, oauth_clients, vendors
 
@@ -21,11 +21,13 @@ class CredentialKind(StrEnum):
 @dataclass(frozen=True)
 class ListedCredential:
     """A credential, without its secret. `name`: the prefix of an API key, or a client id; `vendor`:
-    its e-mail. Instants are ISO 8601, UTC; None: it has no end, or it was never used."""
+    its e-mail; `enabled`: whether its vendor is, and its client. Instants are ISO 8601, UTC; None: it has no end, or it
+    was never used."""
 
     kind: CredentialKind
     name: str
     vendor: str
+    enabled: bool
     created_at: str
     expires_at: str | None
     used_at: str | None
@@ -44,9 +46,9 @@ class ListedCredential:
         return self.expires_at is not None and datetime.fromisoformat(self.expires_at) <= now + timedelta(days=days)
 
     def announce(self, day: date, days: int) -> str | None:
-        """Returns what to say on a day: `days` days before the last day of the credential, and on the day before it.
-        The days are in UTC."""
-        if self.expires_at is None:
+        """Returns what to say on a day: `days` days before the last day of the credential, and on the day before it,
+        unless it is disabled. The days are in UTC."""
+        if self.expires_at is None or not self.enabled:
             return None
         # The instant is the beginning of the day after, unless the credential was replaced with a grace.
         last = (datetime.fromisoformat(self.expires_at) - timedelta(milliseconds=1)).date()
@@ -62,6 +64,7 @@ def list_credentials(connection: Connection) -> list[ListedCredential]:
         literal(CredentialKind.API_KEY.value).label("kind"),
         api_keys.c.vendor_id,
         api_keys.c.prefix.label("name"),
+        true().label("enabled"),
         api_keys.c.created_at,
         api_keys.c.expires_at,
     )
@@ -69,13 +72,15 @@ def list_credentials(connection: Connection) -> list[ListedCredential]:
         literal(CredentialKind.CLIENT_SECRET.value).label("kind"),
         oauth_clients.c.vendor_id,
         oauth_clients.c.client_id.label("name"),
+        oauth_clients.c.enabled,
         oauth_clients.c.created_at,
         oauth_clients.c.secret_expires_at.label("expires_at"),
     )
     found = union_all(keys, secrets).subquery()
+    is_enabled = and_(found.c.enabled, vendors.c.enabled).label("is_enabled")
     used = and_(last_uses.c.vendor_id == found.c.vendor_id, last_uses.c.caller == found.c.name)
     rows = (
-        select(found, vendors.c.email, last_uses.c.used_at, last_uses.c.address)
+        select(found, vendors.c.email, is_enabled, last_uses.c.used_at, last_uses.c.address)
         .join(vendors, vendors.c.id == found.c.vendor_id)
         .outerjoin(last_uses, used)
         .order_by(vendors.c.email, found.c.kind, found.c.created_at, found.c.name)
@@ -85,6 +90,7 @@ def list_credentials(connection: Connection) -> list[ListedCredential]:
             CredentialKind(row.kind),
             row.name,
             row.email,
+            row.is_enabled,
             _format(row.created_at),
             row.expires_at and _format(row.expires_at),
             row.used_at and _format(row.used_at),

@@ -135,6 +135,16 @@ def test_unused_and_ending_credentials_are_found(answer: Answer, engine: Engine,
     assert made["client_id"] in roster("credential", "list").stdout
 
 
+def test_a_credential_of_a_disabled_client_or_vendor_is_disabled(answer: Answer, vendor: Any) -> None:
+    made = answer(*ADD_CLIENT)
+    commands = (("client", "disable", made["client_id"]), ("vendor", "disable", EMAIL), ("vendor", "enable", EMAIL))
+    found = []
+    for command in commands:
+        answer(*command)
+        found.append({item["kind"]: item["enabled"] for item in answer("credential", "list")})
+    assert [(it["api key"], it["client secret"]) for it in found] == [(True, False), (False, False), (True, False)]
+
+
 def test_removed_vendors_and_clients_leave_no_use(answer: Answer, engine: Engine, vendor: Any) -> None:
     made = answer(*ADD_CLIENT)
     [key] = answer("vendor", "show", EMAIL)["keys"]
@@ -152,7 +162,14 @@ def test_removed_vendors_and_clients_leave_no_use(answer: Answer, engine: Engine
 def test_an_end_is_announced_some_days_before_and_on_the_day_before(days: int, announced: bool) -> None:
     """`days`: from the day of the announcement to the last day of the credential."""
     listed = ListedCredential(
-        CredentialKind.API_KEY, "key-0", EMAIL, "2026-01-01T00:00:00+00:00", "2026-12-02T00:00:00+00:00", None, None
+        CredentialKind.API_KEY,
+        "key-0",
+        EMAIL,
+        enabled=True,
+        created_at="2026-01-01T00:00:00+00:00",
+        expires_at="2026-12-02T00:00:00+00:00",
+        used_at=None,
+        used_from=None,
     )
     words = listed.announce(date(2026, 12, 1) - timedelta(days=days), 14)
     assert words == ("the api key key-0 of reading@example.com is valid until 2026-12-01, UTC" if announced else None)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime
+from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from roster_service.access import clients, vendors
 from roster_service.access.scopes import Scope, ScopeName
@@ -20,33 +22,63 @@ EMAIL = "reading@example.com"
 LAST = date(2126, 12, 20)
 
 
-@pytest.mark.parametrize(
-    ("days", "day", "number"),
-    [(14, date(2126, 12, 6), 2), (14, date(2126, 12, 19), 2), (14, date(2126, 12, 7), 0), (0, date(2126, 12, 19), 0)],
-)
-def test_ends_are_announced_with_their_vendor(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, days: int, day: date, number: int
-) -> None:
-    """One key and one secret end; a key without an end is never announced."""
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[Announcement]:
+    """What is sent to a webhook that fails."""
     sent: list[Announcement] = []
-    events: list[dict[str, object]] = []
 
     def announce(_settings: Settings, announcement: Announcement) -> list[str]:
         sent.append(announcement)
         return ["the webhook failed"]
 
     monkeypatch.setattr(nightly_feeds, "announce", announce)
+    return sent
+
+
+def add_ending(connection: Connection) -> tuple[str, str]:
+    """One key and one secret that end, and a key without an end; (prefix of the first key, id of the client)."""
     end = datetime(2126, 12, 21, tzinfo=UTC)
+    key = vendors.add_vendor(connection, TESTER, EMAIL, "x", expires_at=end)
+    vendors.add_vendor(connection, TESTER, "other@example.com", "x")
+    scopes = [Scope("v1p2", ScopeName.CORE)]
+    return key.prefix, clients.add_client(connection, TESTER, EMAIL, "x", scopes, expires_at=end).client_id
+
+
+@pytest.mark.parametrize(
+    ("days", "day", "number"),
+    [(14, date(2126, 12, 6), 2), (14, date(2126, 12, 19), 2), (14, date(2126, 12, 7), 0), (0, date(2126, 12, 19), 0)],
+)
+def test_ends_are_announced_with_their_vendor(
+    engine: Engine, sent: list[Announcement], days: int, day: date, number: int
+) -> None:
+    """A key without an end is never announced."""
+    events: list[dict[str, object]] = []
     with engine.begin() as connection:
-        key = vendors.add_vendor(connection, TESTER, EMAIL, "x", expires_at=end)
-        vendors.add_vendor(connection, TESTER, "other@example.com", "x")
-        scopes = [Scope("v1p2", ScopeName.CORE)]
-        client = clients.add_client(connection, TESTER, EMAIL, "x", scopes, expires_at=end)
+        prefix, client_id = add_ending(connection)
     sync = NightlySync(engine, Settings(credential_days=days), events.append)
     assert announce_ends(sync, day) == number
     words = [
-        f"the api key {key.prefix} of {EMAIL} is valid until {LAST}, UTC",
-        f"the client secret {client.client_id} of {EMAIL} is valid until {LAST}, UTC",
+        f"the api key {prefix} of {EMAIL} is valid until {LAST}, UTC",
+        f"the client secret {client_id} of {EMAIL} is valid until {LAST}, UTC",
     ]
     assert sent == [Announcement(Kind.CREDENTIAL, None, text, vendor=EMAIL) for text in words[:number]]
     assert [(event["step"], event["vendor"], event["exit"]) for event in events] == [("announce", EMAIL, 0)] * number
+
+
+@pytest.mark.parametrize(
+    ("disable", "number"),
+    [
+        pytest.param(
+            lambda it, _: vendors.set_vendor_enabled(it, TESTER, EMAIL, enabled=False), 0, id="a-disabled-vendor"
+        ),
+        pytest.param(lambda it, client_id: clients.disable_client(it, TESTER, client_id), 1, id="a-disabled-client"),
+    ],
+)
+def test_the_end_of_what_is_disabled_is_not_announced(
+    engine: Engine, sent: list[Announcement], disable: Callable[[Connection, str], Any], number: int
+) -> None:
+    with engine.begin() as connection:
+        _, client_id = add_ending(connection)
+        disable(connection, client_id)
+    assert announce_ends(NightlySync(engine, Settings(credential_days=14), lambda _: None), date(2126, 12, 6)) == number
+    assert len(sent) == number
