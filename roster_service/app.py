@@ -10,6 +10,7 @@ from sqlalchemy import Engine, event
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from roster_service.access.access_log.districts import GrantedDistricts
+from roster_service.access.access_log.people import PersonHasher
 from roster_service.access.access_log.spool import Spool
 from roster_service.access.access_log.writer import AccessLog
 from roster_service.access.credentials.signing_keys import KeyRing, ensure_signing_key
@@ -120,7 +121,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
         is_required=settings.access_log_required,
     )
     app.extensions["roster_access_log"] = access_log
-    disclosures = Disclosures(access_log, GrantedDistricts(accounts))
+    disclosures = Disclosures(access_log, GrantedDistricts(accounts), PersonHasher(settings.read_secret_key()))
     rostering.set_error_profile(app, settings.v1p2_errors)
     signed = SignedRequests(accounts, counting, settings.read_secret_key()) if settings.oauth1 else None
     rostering.register_rostering(

@@ -141,7 +141,8 @@ class _Look:
         round_trips = RoundTrips(self.serving)
         try:
             reader = Reader(round_trips, Orderings(self.serving, 0), settings.pull_minutes)
-            return json.loads(show_record(planned, reader.read_record(planned.authorized_request).text).body)
+            record = reader.read_record(planned.authorized_request)
+            return json.loads(show_record(planned, record.text, record.person).body)
         finally:
             round_trips.close()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
@@ -22,6 +23,7 @@ from sqlalchemy import (
     column,
     func,
     literal_column,
+    null,
     select,
     true,
     type_coerce,
@@ -75,6 +77,13 @@ def make_full_json(view: ResourceView) -> ColumnElement[str]:
     return json_text.object_json((name, field.json(view.rights)) for name, field in view.fields.items())
 
 
+def make_stored_person(view: ResourceView) -> ColumnElement[Any]:
+    """Returns the expression of the person whom a rendered record stores: NULL where the record has the id of the
+    person, or belongs to none."""
+    person = view.record.person
+    return null() if person is None else func.nullif(person, view.record.table.c.sourced_id)
+
+
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def make_rendition_id(view: ResourceView) -> int:
     """Returns the id of a view's rendition: a hash of the SQL that renders its records.
@@ -83,17 +92,19 @@ def make_rendition_id(view: ResourceView) -> int:
     share a rendition.
     """
     required = find_required_orgs(view.record.table, view.rights)
-    made = select(make_full_json(view), required.orgs, required.guardians, required.condition)
+    columns = (required.orgs, required.guardians, required.condition, make_stored_person(view))
+    made = select(make_full_json(view), *columns)
     digest = hashlib.sha256(prepare(made).text.encode()).digest()
     return int.from_bytes(digest[:RENDITION_ID_BYTES], "big")
 
 
 def select_texts(
     shape: QueryShape, ids: ColumnElement[Any], source: TextSource, *, backwards: bool
-) -> Select[str, int, int]:
-    """Returns the SELECT of (JSON texts joined by commas, number of texts, number of the row).
+) -> Select[str, int, Sequence[str], int]:
+    """Returns the SELECT of (JSON texts joined by commas, number of texts, people, number of the row).
 
-    Each row has up to `BATCH_SIZE` records. `ids`: the array of the records' ids, which the path has selected.
+    Each row has up to `BATCH_SIZE` records. People: the ids of the people whose records these are, NULL for records of
+    no person. `ids`: the array of the records' ids, which the path has selected.
     `backwards`: whether the texts are in the reverse order of `ids`. The statement checks visibility again, on the
     rendered record or on the record itself. It leaves out records that are not visible or not rendered.
     """
@@ -121,19 +132,34 @@ def select_texts(
     position = page.c.position.desc() if backwards else page.c.position.asc()
     joined = func.string_agg(body, aggregate_order_by(json_text.constant(","), position), type_=CText)
     batch = (
-        select(joined.label("body"), func.count().label("records"))
+        select(joined.label("body"), func.count().label("records"), _list_people(shape.view, source))
         .select_from(page.join(found, is_found))
         .correlate(listed, starts)
         .lateral("batch")
     )
     number = -start if backwards else start
-    texts = select(batch.c.body, batch.c.records, number.label("number"))
+    texts = select(batch.c.body, batch.c.records, batch.c.people, number.label("number"))
     return texts.select_from(listed.join(starts, true()).join(batch, true())).where(batch.c.records > 0)
 
 
-def select_rendered_text(view: ResourceView, sourced_id: ColumnElement[str]) -> Select[str]:
-    """Returns the SELECT of a record's rendered text; it gives no row where none is visible to the caller."""
-    return select(rendered_records.c.body).where(rendered_records.c.sourced_id == sourced_id, _is_visible(view))
+def select_rendered_text(view: ResourceView, sourced_id: ColumnElement[str]) -> Select[str, str]:
+    """Returns the SELECT of a record's rendered text (`body`) and of the `person` whose record it is; it gives no row
+    where none is visible to the caller."""
+    text = select(rendered_records.c.body, get_person(view, TextSource.RENDERED).label("person"))
+    return text.where(rendered_records.c.sourced_id == sourced_id, _is_visible(view))
+
+
+def get_person(view: ResourceView, source: TextSource) -> ColumnElement[Any]:
+    """Returns the expression of the person whose record a row of the source is; NULL for a record of no person."""
+    person = view.record.person
+    if person is None or source is TextSource.LIVE:
+        return null() if person is None else person
+    return func.coalesce(rendered_records.c.person_id, rendered_records.c.sourced_id)
+
+
+def _list_people(view: ResourceView, source: TextSource) -> ColumnElement[Any]:
+    people = null() if view.record.person is None else func.array_agg(get_person(view, source))
+    return type_coerce(people, CTexts).label("people")
 
 
 def _is_visible(view: ResourceView) -> ColumnElement[bool]:

@@ -31,10 +31,16 @@ from sqlalchemy import (
     literal,
     select,
     text,
+    type_coerce,
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from roster_service.cache.rendered_records import has_rendition, make_full_json, make_rendition_id
+from roster_service.cache.rendered_records import (
+    has_rendition,
+    make_full_json,
+    make_rendition_id,
+    make_stored_person,
+)
 from roster_service.cache.required_orgs import (
     find_required_orgs,
     read_dependency_hash,
@@ -225,6 +231,7 @@ def _make_render_statement(view: ResourceView, select_ids: _SelectIds) -> Select
             required.orgs.label("required_orgs"),
             required.guardians.label("requires_guardians"),
             make_full_json(view).label("body"),
+            type_coerce(make_stored_person(view), CText).label("person_id"),
         )
         .where(table.c.sourced_id == any_(func.array(ids.correlate(None).scalar_subquery())), required.condition)
         .order_by(table.c.sourced_id)
@@ -234,7 +241,10 @@ def _make_render_statement(view: ResourceView, select_ids: _SelectIds) -> Select
     )
     district = select_common_district(made.c.required_orgs)
     rendered = insert(rendered_records).from_select(
-        ["rendition_id", "sourced_id", "feed_id", "required_orgs", "district_id", "requires_guardians", "body"],
+        [
+            *("rendition_id", "sourced_id", "feed_id", "required_orgs", "district_id", "requires_guardians", "body"),
+            "person_id",
+        ],
         select(
             _RENDITION,
             made.c.sourced_id,
@@ -243,6 +253,7 @@ def _make_render_statement(view: ResourceView, select_ids: _SelectIds) -> Select
             district,
             made.c.requires_guardians,
             made.c.body,
+            made.c.person_id,
         ),
     )
     return _return_bytes(rendered)

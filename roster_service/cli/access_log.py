@@ -12,15 +12,18 @@ from typing import Any
 import click
 from sqlalchemy import Connection
 
+from roster_service.access.access_log.people import PersonHasher
 from roster_service.access.access_log.reports import (
     AccessLogFilter,
     AccessLogRow,
+    Unsearchable,
     UsageRow,
+    count_unsearchable,
     read_access_log,
     read_usage,
 )
 from roster_service.access.vendors import find_vendor
-from roster_service.cli.console import as_json, make_table, open_connection, show, to_texts
+from roster_service.cli.console import as_json, make_table, open_connection, read_settings, show, to_texts
 
 vendor_option = click.option("--vendor", "email", help="Only the vendor with this e-mail.")
 since_option = click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="Only from this day on, in UTC.")
@@ -46,6 +49,7 @@ def usage(email: str | None, since: datetime | None, as_csv: bool, as_json: bool
 @click.option("--address", help="Only requests from this network address.")
 @click.option("--scope", help="Only this scope, as `v1p2/roster.readonly`, or this permission flag.")
 @click.option("--district", help="Only what was disclosed while the vendor's grants opened this district.")
+@click.option("--person", metavar="SOURCEDID", help="Only what had records of this person, who may be gone by now.")
 @csv_option
 @as_json
 def audit(
@@ -55,6 +59,7 @@ def audit(
     address: str | None,
     scope: str | None,
     district: str | None,
+    person: str | None,
     as_csv: bool,
     as_json: bool,
 ) -> None:
@@ -62,6 +67,7 @@ def audit(
 
     A row is here about a second after its response.
     """
+    hasher = None if person is None else PersonHasher(read_settings().read_secret_key())
     with open_connection() as connection:
         wanted = AccessLogFilter(
             vendor_id=_find_vendor_id(connection, email),
@@ -70,13 +76,27 @@ def audit(
             address=address,
             scope=scope,
             district=district,
+            person=None if hasher is None or person is None else hasher.hash_id(person),
         )
         found = read_access_log(connection, wanted)
+        if hasher is not None:
+            _warn(count_unsearchable(connection, wanted, hasher.check))
     _show(found, as_csv, as_json, "no records were disclosed")
 
 
 def _find_vendor_id(connection: Connection, email: str | None) -> int | None:
     return None if email is None else find_vendor(connection, email).id
+
+
+def _warn(left_out: Unsearchable) -> None:
+    """Says on the standard error which rows a search for a person leaves out."""
+    reasons = {
+        "are of before the access log knew people": left_out.older,
+        "were made with another ROSTER_SECRET_KEY; search them with that one": left_out.other_key,
+    }
+    for reason, count in reasons.items():
+        if count:
+            click.echo(f"rows that do not tell whether they have the person: {count:,} {reason}", err=True)
 
 
 def _show(found: Sequence[UsageRow] | Sequence[AccessLogRow], as_csv: bool, as_json: bool, nothing: str) -> None:

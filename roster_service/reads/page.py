@@ -14,11 +14,12 @@ class Page:
     """The records of a page as JSON texts.
 
     `pieces`: each has one record, or several joined by commas; `HREF_ROOT` stands for the root of the hrefs. `records`:
-    the number of records in `pieces`. `total`: the number of records on all pages.
-    """
+    the number of records in `pieces`. `people`: the ids of the people whose records these are, with repetitions.
+    `total`: the number of records on all pages."""
 
     pieces: Sequence[str]
     records: int
+    people: Sequence[str]
     total: int
 
     def encode(self, head: str, tail: str, base_url: str) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -29,7 +30,7 @@ from sqlalchemy import (
 
 from roster_service.cache.ordering_statements import LIMIT, join_orderings, select_page_ids
 from roster_service.cache.pulls import list_pull_columns, make_pull_cte, select_asked_parts
-from roster_service.cache.rendered_records import TextSource, select_rendered_text, select_texts
+from roster_service.cache.rendered_records import TextSource, get_person, select_rendered_text, select_texts
 from roster_service.db.tables import WHOLE, orderings, visible_feeds
 from roster_service.db.visibility import VENDOR, name_visible_set, read_admission, read_refusal, select_whole_districts
 from roster_service.query.path_filters import everything
@@ -70,9 +71,9 @@ def make_ordered_page_statement(shape: QueryShape, source: TextSource) -> Select
     """Returns the statement that reads a page from the orderings whose hash is bound as `query`.
 
     Columns: the state (4), the pull (4), total, whether the caller sees whole districts, JSON text, number of records
-    in it. There is one row for each text, in the order of the page. `total` is NULL where one of the orderings is not
-    stored (with a limit of 0: not even counted); only then does the next column have a value. `shape`: without its
-    sort, which the statement does not depend on.
+    in it, people whose records they are. There is one row for each text, in the order of the page. `total` is NULL
+    where one of the orderings is not stored (with a limit of 0: not even counted); only then does the next column have
+    a value. `shape`: without its sort, which the statement does not depend on.
 
     The path filter decides the ordering, and not the texts: a page of a pull also has the records that a sync has taken
     out of the collection since.
@@ -98,8 +99,8 @@ def make_ordered_page_statement(shape: QueryShape, source: TextSource) -> Select
 def make_found_page_statement(shape: QueryShape, found: CTE, source: TextSource) -> Select[*tuple[Any, ...]]:
     """Returns the statement that reads the page whose ids and total are in `found`.
 
-    Columns: the state (4), total, JSON text, number of records in it. There is one row for each text, in the order of
-    the page. `shape`: as for `make_ordered_page_statement`.
+    Columns: the state (4), total, JSON text, number of records in it, people whose records they are. There is one row
+    for each text, in the order of the page. `shape`: as for `make_ordered_page_statement`.
     """
     state = _make_state_cte()
     ids = select(found.c.ids).scalar_subquery()
@@ -112,11 +113,11 @@ make_shared_page_statement = functools.lru_cache(STATEMENT_CACHE_SIZE)(make_foun
 
 
 def _put_beside(
-    head: tuple[ColumnElement[Any], ...], source: FromClause, texts: Select[str, int, int]
+    head: tuple[ColumnElement[Any], ...], source: FromClause, texts: Select[str, int, Sequence[str], int]
 ) -> Select[*tuple[Any, ...]]:
     """Returns rows of `head` and one text each, in order; one row with NULL as text where there are no texts."""
     shown = texts.subquery("shown")
-    rows = select(*head, shown.c.body, shown.c.records).select_from(source.outerjoin(shown, true()))
+    rows = select(*head, shown.c.body, shown.c.records, shown.c.people).select_from(source.outerjoin(shown, true()))
     return rows.order_by(shown.c.number)
 
 
@@ -124,12 +125,12 @@ def _put_beside(
 def make_record_statement(shape: QueryShape, source: TextSource) -> Select[*tuple[Any, ...]]:
     """Returns the statement that reads the record whose sourcedId is bound as `path_sourcedId`.
 
-    It gives one row: the state (4), and the JSON text or NULL.
+    It gives one row: the state (4), the JSON text or NULL, and the person whose record it is or NULL.
     """
     state = _make_state_cte()
     table = shape.view.record.table
     if source is TextSource.LIVE:
-        record = select(make_record_json(shape).label("body"))
+        record = select(make_record_json(shape).label("body"), get_person(shape.view, source).label("person"))
         record = record.select_from(table).where(
             get_key_column(shape) == RECORD, make_collection_condition(shape, Driver.FILTER)
         )
@@ -140,5 +141,5 @@ def make_record_statement(shape: QueryShape, source: TextSource) -> Select[*tupl
             is_selected = shape.path_filter(shape.view.rights, shape.view.record.wording)
             selected = select_ids(shape, get_key_column(shape) == RECORD, is_selected)
             record = record.where(exists(selected))
-    body = record.subquery("record").c.body
-    return select(*state.c, body).select_from(state.outerjoin(body.table, true()))
+    found = record.subquery("record")
+    return select(*state.c, found.c.body, found.c.person).select_from(state.outerjoin(found, true()))

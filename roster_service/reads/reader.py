@@ -57,11 +57,12 @@ class ReadPage:
 
 @dataclass(frozen=True)
 class ReadRecord:
-    """The JSON text of a record (None where no visible record has the id), and the state of the roster.
-    `visible_set`: as in `Admitted`."""
+    """The JSON text of a record (None where no visible record has the id), and the state of the roster. `person`: whose
+    record it is, None for a record of no person; `visible_set`: as in `Admitted`."""
 
     state: RosterState
     text: str | None
+    person: str | None
     visible_set: str
 
 
@@ -116,7 +117,7 @@ class Reader:
             if row[4] is not None:
                 break
         TEXTS.labels(source.name).inc()
-        return ReadRecord(_read_state(row), row[4], row[0])
+        return ReadRecord(_read_state(row), row[4], row[5], row[0])
 
     def read_collection_state(self, request: AuthorizedRequest) -> CollectionState:
         """Admits the caller and returns the state of the roster from which the page would be read. Raises as
@@ -253,9 +254,11 @@ def _count_expected(plan: Plan, total: int) -> int:
 
 
 def _join(rows: Sequence[tuple[Any, ...]], text: int, total: int) -> Page:
-    """Returns the page of these rows. Column `text` is a JSON text or NULL, and the next one its number of records."""
-    shown = [row[text : text + 2] for row in rows if row[text] is not None]
-    return Page([body for body, _ in shown], sum(records for _, records in shown), total)
+    """Returns the page of these rows. Column `text` is a JSON text or NULL; the next ones are its number of records,
+    and the people whose records they are."""
+    shown = [row[text : text + 3] for row in rows if row[text] is not None]
+    people = [person for _, _, some in shown for person in some or ()]
+    return Page([body for body, _, _ in shown], sum(records for _, records, _ in shown), people, total)
 
 
 def _read_state(row: tuple[Any, ...]) -> RosterState:

@@ -105,10 +105,12 @@ class PlannedRequest:
 
 @dataclass(frozen=True)
 class AnswerBody:
-    """The body of a response, the number of its records, and the headers that depend on them."""
+    """The body of a response, the number of its records, the ids of the people whose records these are, and the headers
+    that depend on them."""
 
     body: bytes
     number: int
+    people: Sequence[str]
     headers: Mapping[str, str]
 
 
@@ -169,11 +171,11 @@ def show_page(planned: PlannedRequest, page: Page, revision: int) -> AnswerBody:
     if links:
         headers["Link"] = links
     head = f'{{"{planned.operation.endpoint.resource.plural}":['
-    return AnswerBody(page.encode(head, "]" + _make_end(planned), planned.base_url), page.records, headers)
+    return AnswerBody(page.encode(head, "]" + _make_end(planned), planned.base_url), page.records, page.people, headers)
 
 
-def show_record(planned: PlannedRequest, text: str | None) -> AnswerBody:
-    """Returns the body and headers for a single record.
+def show_record(planned: PlannedRequest, text: str | None, person: str | None) -> AnswerBody:
+    """Returns the body and headers for a single record. `person`: whose record it is, None for a record of no person.
 
     Raises RefusedRequestError (UNKNOWN_RECORD) where `text` is None.
     """
@@ -182,7 +184,8 @@ def show_record(planned: PlannedRequest, text: str | None) -> AnswerBody:
         wanted = dict(planned.plan.path_ids)["sourcedId"][:255]
         raise RefusedRequestError(Problem.UNKNOWN_RECORD, f"there is no {key} {wanted!r}")
     body = f'{{"{key}":{put_root(text, planned.base_url)}{_make_end(planned)}'
-    return AnswerBody(body.encode(), 1, {COUNT: "1", **_make_warning_headers(planned)})
+    people = () if person is None else (person,)
+    return AnswerBody(body.encode(), 1, people, {COUNT: "1", **_make_warning_headers(planned)})
 
 
 def _make_end(planned: PlannedRequest) -> str:

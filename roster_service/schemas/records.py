@@ -51,9 +51,11 @@ STAMP = "The instant of the sync that last changed anything which the record sho
 
 
 class Record(StrictSchema):
-    """A resource: a schema over one roster table. `wording`: the words of its version."""
+    """A resource: a schema over one roster table. `person`: the id of the person whose record it is, None for a record
+    of no person; `wording`: the words of its version."""
 
     table: ClassVar[Table]
+    person: ClassVar[ColumnElement[str] | None] = None
     wording: ClassVar[Wording] = STORED
 
 
@@ -226,6 +228,7 @@ class UserRecord(Record):
     """A person: student, teacher, guardian, administrator. There is no password field: the service stores none."""
 
     table = tables.users
+    person = tables.users.c.sourced_id
 
     sourcedId, status, dateLastModified = make_base_fields(tables.users)
     metadata = Metadata(
@@ -269,6 +272,7 @@ class EnrollmentRecord(Record):
     """The enrollment of a user in a class."""
 
     table = tables.enrollments
+    person = tables.enrollments.c.user_id
 
     sourcedId, status, dateLastModified = make_base_fields(tables.enrollments)
     # An enrollment is visible only where its user, class and school are.
@@ -287,6 +291,7 @@ class DemographicsRecord(Record):
     """The demographics of a user, under the user's own sourcedId."""
 
     table = tables.demographics
+    person = tables.demographics.c.sourced_id
 
     sourcedId, status, dateLastModified = make_base_fields(tables.demographics)
     metadata = Metadata(

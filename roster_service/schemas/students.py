@@ -6,7 +6,7 @@ own, which a request can include.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from marshmallow import Schema, fields
@@ -297,6 +297,7 @@ class Student(Record):
     """A student."""
 
     table = tables.users
+    person = tables.users.c.sourced_id
 
     sourcedId, status, dateLastModified = make_base_fields(tables.users)
     identifier = Text(_users.identifier, "The number of the student at the school or district")
@@ -330,3 +331,13 @@ class Student(Record):
 # The fields that need to be included, and those of every student.
 INCLUDES = tuple(flag.value for flag in PermissionFlag)
 PLAIN_FIELDS = tuple(name for name in list_roster_fields(Student) if name not in INCLUDES)
+# The flags with which a record names other people than the student.
+NAMING_FLAGS = frozenset({PermissionFlag.CONTACTS, PermissionFlag.ENROLLMENTS})
+
+
+def list_named_people(student: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the ids of the people whom a record of the interface names beside the student: guardians and teachers."""
+    contacts: Mapping[str, Any] = student.get("contacts") or {}
+    enrollments: Sequence[Mapping[str, Any]] = student.get("enrollments") or ()
+    for people in (contacts.get("guardians"), *(each.get("teachers") for each in enrollments)):
+        yield from (person["sourcedId"] for person in people or ())

@@ -7,7 +7,7 @@ privilege (403). The login needs no permission token; it checks the e-mail and t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,8 +27,10 @@ from roster_service.access.roster_state import format_instant, make_state_header
 from roster_service.access.throttling.login_throttle import LoginThrottle
 from roster_service.access.throttling.vendor_throttle import VendorThrottle
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
+from roster_service.reads.page import Page
 from roster_service.reads.reader import Reader
 from roster_service.reads.students import StudentsParams, find_students
+from roster_service.schemas.students import NAMING_FLAGS, list_named_people
 from roster_service.schemas.vendor_bodies import LoginRequest, StudentsRequest
 from roster_service.vendor.bodies import read_body
 from roster_service.vendor.responses import make_response
@@ -93,6 +95,7 @@ def answer_students(services: VendorServices, holder: KeyHolder) -> Response:
     services.disclosures.record(
         _name_vendor(holder),
         records=page.records,
+        people=_list_people(page, params.include),
         scope=" ".join(sorted(holder.flags)),
         grant_version=holder.grant_version,
         masked_filter=_mask_body(body),
@@ -102,6 +105,15 @@ def answer_students(services: VendorServices, holder: KeyHolder) -> Response:
 
 def _name_vendor(holder: KeyHolder) -> RequestingVendor:
     return RequestingVendor(holder.vendor_id, holder.key_prefix)
+
+
+def _list_people(page: Page, include: Sequence[str]) -> Iterator[str]:
+    """Yields the ids of the people whom a page of students names: the students, their guardians and teachers."""
+    yield from page.people
+    if NAMING_FLAGS.intersection(include):
+        for piece in page.pieces:
+            for student in json.loads(f"[{piece}]"):
+                yield from list_named_people(student)
 
 
 def _mask_body(body: dict[str, Any]) -> str:

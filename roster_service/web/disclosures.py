@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from flask import request
 
 from roster_service.access.access_log.districts import GrantedDistricts
 from roster_service.access.access_log.entries import Disclosure
+from roster_service.access.access_log.people import PersonHasher
 from roster_service.access.access_log.writer import AccessLog
 from roster_service.web.request_facts import (
     RequestingVendor,
@@ -20,15 +22,24 @@ from roster_service.web.request_facts import (
 class Disclosures:
     """Records disclosures of either interface."""
 
-    def __init__(self, access_log: AccessLog, districts: GrantedDistricts) -> None:
+    def __init__(self, access_log: AccessLog, districts: GrantedDistricts, hasher: PersonHasher) -> None:
         self._access_log = access_log
         self._districts = districts
+        self._hasher = hasher
 
     def record(
-        self, vendor: RequestingVendor, *, records: int, scope: str, grant_version: int, masked_filter: str | None
+        self,
+        vendor: RequestingVendor,
+        *,
+        records: int,
+        people: Iterable[str],
+        scope: str,
+        grant_version: int,
+        masked_filter: str | None,
     ) -> None:
-        """Records that the response discloses so many records. `scope`, `masked_filter`: as in `Disclosure`;
-        `grant_version`: of the vendor's grants with which the records were read.
+        """Records that the response discloses so many records. `people`: the ids of those whose records these are;
+        `scope`, `masked_filter`: as in `Disclosure`; `grant_version`: of the vendor's grants with which the records
+        were read.
 
         Raises RefusedRequestError (BUSY) if the disclosure cannot be recorded, and SQLAlchemyError if the database
         fails.
@@ -45,6 +56,7 @@ class Disclosures:
                 districts=self._districts.find(vendor.vendor_id, grant_version),
                 filter=masked_filter,
                 records=records,
+                people=self._hasher.hash_people(people),
                 request_id=get_request_id(),
             )
         )

@@ -75,6 +75,7 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
         services.disclosures.record(
             vendor,
             records=records.number,
+            people=records.people,
             scope=" ".join(scope.short for scope in token.scopes),
             grant_version=token.grant_version,
             masked_filter=mask_filter(planned.filter),
@@ -144,7 +145,7 @@ def _read(services: Services, planned: PlannedRequest) -> tuple[RosterState, Ans
         page = services.reader.read_page(planned.authorized_request)
         return page.state, show_page(planned, page.page, page.state.revision)
     record = services.reader.read_record(planned.authorized_request)
-    return record.state, show_record(planned, record.text)
+    return record.state, show_record(planned, record.text, record.person)
 
 
 def _respond(planned: PlannedRequest, state: RosterState, records: AnswerBody) -> Response:

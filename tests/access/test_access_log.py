@@ -45,6 +45,7 @@ def make_disclosure(request_id: str = "r", at: datetime | None = None) -> Disclo
         districts=("a", "b"),
         filter="familyName='*'",
         records=1,
+        people=bytes(12),
         request_id=request_id,
     )
 

@@ -1,8 +1,9 @@
-"""`python -m tests.bench.disclosures`: what the row of a disclosure costs a page of 100, in this process.
+"""`python -m tests.bench.disclosures`: what the row of a disclosure costs a page, in this process.
 
-Rounds follow each other in turn: with rows that pass through the spool, with rows that wait in memory, where the end of
-the worker would lose them, and without rows. A round ends when the database has its rows, so its time has the moving
-of them. STUDENTS sets the size of the district (2,000), ROUNDS the number of rounds of each kind (9).
+Rounds follow each other in turn: with rows that pass through the spool, with such rows without the hashes of people,
+with rows that wait in memory, where the end of the worker would lose them, and without rows. A round ends when the
+database has its rows, so its time has the moving of them. STUDENTS sets the size of the district (2,000), ROUNDS the
+number of rounds of each kind (9), LIMITS the sizes of the pages (100).
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from unittest import mock
 
 from flask.testing import FlaskClient
+from sqlalchemy import create_engine, text
 
 from roster_service.access.access_log.entries import Disclosure
+from roster_service.access.access_log.people import PersonHasher
 from roster_service.access.access_log.writer import AccessLog
 from roster_service.app import create_app
 from tests.bench.place import Place, open_place
@@ -25,20 +30,23 @@ from tests.bench.reader import ask
 
 STUDENTS = int(os.environ.get("STUDENTS", "2000"))
 ROUNDS = int(os.environ.get("ROUNDS", "9"))
-REQUESTS = 1_000
-PATH = "/ims/oneroster/v1p1/users?limit=100&offset=500"
-PAGES = {"a page": PATH, "with a filter": f"{PATH}&filter=status%3D'active'"}
+LIMITS = tuple(map(int, os.environ.get("LIMITS", "100").split(",")))
+# Records that the requests of a round bring.
+RECORDS = 100_000
+PATH = "/ims/oneroster/v1p1/{}&offset=500"
+PAGES = {"users": "users?limit={}", "users with a filter": "users?limit={}&filter=status%3D'active'",
+         "enrollments": "enrollments?limit={}"}  # fmt: skip
 
 
-def measure(client: FlaskClient, token: str, path: str, access_log: AccessLog) -> tuple[float, float]:
+def measure(client: FlaskClient, token: str, path: str, access_log: AccessLog, requests: int) -> tuple[float, float]:
     """Milliseconds of a request: by the clock, and of this process."""
     clock, processor = time.perf_counter(), time.process_time()
-    for _ in range(REQUESTS):
+    for _ in range(requests):
         ask(client, token, path)
     access_log.flush()
     return (
-        (time.perf_counter() - clock) * 1000 / REQUESTS,
-        (time.process_time() - processor) * 1000 / REQUESTS,
+        (time.perf_counter() - clock) * 1000 / requests,
+        (time.process_time() - processor) * 1000 / requests,
     )
 
 
@@ -47,15 +55,20 @@ def keep_in_memory(access_log: AccessLog, disclosure: Disclosure) -> None:
     access_log._unsaved.append(disclosure.make_line())
 
 
-KINDS: Mapping[str, Callable[[AccessLog, Disclosure], None]] = {
-    "spool": AccessLog.record,
-    "memory": keep_in_memory,
-    "no row": lambda _log, _disclosure: None,
+# Each kind, with what takes the place of what.
+KINDS: Mapping[str, Mapping[tuple[type, str], Callable[..., Any]]] = {
+    "spool": {},
+    "no people": {(PersonHasher, "hash_people"): lambda _hasher, _ids: b""},
+    "memory": {(AccessLog, "record"): keep_in_memory},
+    "no row": {
+        (AccessLog, "record"): lambda _log, _disclosure: None,
+        (PersonHasher, "hash_people"): lambda _hasher, _ids: b"",
+    },
 }
 
 
-def compare(place: Place, name: str, path: str) -> None:
-    """Prints the medians of each kind."""
+def compare(place: Place, name: str, path: str, limit: int) -> None:
+    """Prints the medians of each kind, and the bytes of a row."""
     app = create_app(place.settings, place.url)
     access_log: AccessLog = app.extensions["roster_access_log"]
     client = app.test_client()
@@ -64,17 +77,29 @@ def compare(place: Place, name: str, path: str) -> None:
     token = client.post("/oauth/token", data=form, auth=pair).get_json()["access_token"]
     found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
     for _ in range(ROUNDS + 1):
-        for kind, record in KINDS.items():
-            with mock.patch.object(AccessLog, "record", record):
-                found[kind].append(measure(client, token, path, access_log))
+        for kind, replaced in KINDS.items():
+            with ExitStack() as stack:
+                for (owner, method), replacement in replaced.items():
+                    stack.enter_context(mock.patch.object(owner, method, replacement))
+                found[kind].append(measure(client, token, path, access_log, max(10, RECORDS // limit)))
     for column, unit in enumerate(("clock", "processor")):
         # The first round of each made what is cached.
         times = {kind: statistics.median(row[column] for row in rows[1:]) for kind, rows in found.items()}
-        print(f"{name}, {unit}: " + ", ".join(f"{kind} {taken:.3f} ms" for kind, taken in times.items()), flush=True)
+        shown = ", ".join(f"{kind} {taken:.3f} ms" for kind, taken in times.items())
+        print(f"{limit} {name}, {unit}: {shown}", flush=True)
+    engine = create_engine(place.url)
+    with engine.connect() as connection:
+        sizes = "SELECT max(octet_length(people)), max(pg_column_size(audit)) FROM audit"
+        people, row = connection.execute(text(sizes)).one()
+        print(f"{limit} {name}: {people} bytes of people, {row} bytes of the row", flush=True)
+    with engine.begin() as connection:
+        connection.execute(text("TRUNCATE audit"))
+    engine.dispose()
     access_log.close()
 
 
 if __name__ == "__main__":
     with TemporaryDirectory(prefix="roster-bench-") as made, open_place(STUDENTS, Path(made)) as opened:
-        for label, address in PAGES.items():
-            compare(opened, label, address)
+        for size in LIMITS:
+            for label, address in PAGES.items():
+                compare(opened, label, PATH.format(address.format(size)), size)

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, update
 
 from roster_service.access.access_log.entries import Disclosure, Entry
+from roster_service.access.access_log.people import HASH_BYTES, PersonHasher
 from roster_service.access.access_log.writer import write_entries, write_rows
+from roster_service.db.tables import audit
 from tests.cli.conftest import Roster
 
 Answer = Callable[..., Any]
 EMAIL = "reading@example.com"
+SECRET_KEY = "a secret key of the tests, long enough to be one"
+HASHER = PersonHasher(SECRET_KEY)
+# An id with signs that mean something to SQL and to a shell.
+NASTY = "O'Brien\"; -- %(x)s :y \\"
 
 
 @pytest.fixture(autouse=True)
-def requests(answer: Answer, engine: Engine) -> None:
-    """Three requests of one vendor on two days, and one of another."""
+def requests(answer: Answer, engine: Engine, tmp_path: Path) -> None:
+    """Three requests of one vendor on two days, and one of another; each with records of two people."""
+    (tmp_path / "secret_key").write_text(SECRET_KEY)
     ids = [answer("vendor", "add", email, "--name", "x")["id"] for email in (EMAIL, "other@example.com")]
     calls = [(1, ids[0], 200), (2, ids[0], 200), (2, ids[0], 403), (2, ids[1], 200)]
     with engine.begin() as connection:
@@ -39,6 +47,7 @@ def requests(answer: Answer, engine: Engine) -> None:
                     districts=["everywhere", f"district-{vendor}"],
                     filter="givenName='*'",
                     records=records,
+                    people=HASHER.hash_people([f"{NASTY}-{day}", NASTY]),
                     request_id="r",
                 )
                 write_rows(connection, [shown.make_line()])
@@ -62,6 +71,12 @@ def requests(answer: Answer, engine: Engine) -> None:
         ("audit", ["--district", "everywhere", "--client", "key-1"], 2),
         ("audit", ["--district", "district-2"], 1),
         ("audit", ["--district", "district"], 0),
+        ("audit", ["--person", NASTY], 3),
+        ("audit", ["--person", NASTY, "--vendor", EMAIL], 2),
+        ("audit", ["--person", NASTY, "--since", "2026-11-02", "--client", "key-1"], 1),
+        ("audit", ["--person", f"{NASTY}-1"], 1),
+        ("audit", ["--person", f"{NASTY}-3"], 0),
+        ("audit", ["--person", ""], 0),
     ],
 )
 def test_rows_of_a_vendor_from_a_day_on(
@@ -107,3 +122,37 @@ def test_a_table_for_people_and_refusals(roster: Roster, command: str) -> None:
     assert roster(command, "--vendor", "no@example.com").exit_code == 1
     assert roster(command, "--csv", "--json").exit_code == 2
     assert roster(command, "--since", "yesterday").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("people", "said"),
+    [
+        pytest.param(None, "3 are of before the access log knew people", id="older"),
+        pytest.param(
+            PersonHasher("another").hash_people(["someone"]),
+            "3 were made with another ROSTER_SECRET_KEY",
+            id="other key",
+        ),
+        pytest.param(b"", "", id="nobody"),
+    ],
+)
+def test_a_search_for_a_person_says_which_rows_it_leaves_out(
+    roster: Roster, engine: Engine, people: bytes | None, said: str
+) -> None:
+    with engine.begin() as connection:
+        connection.execute(update(audit).values(people=people))
+    done = roster("audit", "--person", NASTY, "--json")
+    assert (done.exit_code, done.stdout) == (0, "[]\n")
+    assert said in done.stderr
+    assert bool(said) is bool(done.stderr)
+
+
+@pytest.mark.parametrize(("is_hash", "count"), [(False, 0), (True, 3)])
+def test_the_bytes_of_a_hash_that_span_two_others_are_no_person(
+    answer: Answer, engine: Engine, is_hash: bool, count: int
+) -> None:
+    wanted, half = HASHER.hash_id("wanted"), HASH_BYTES // 2
+    spanning = HASHER.check + bytes(half) + wanted + bytes(HASH_BYTES - half)
+    with engine.begin() as connection:
+        connection.execute(update(audit).values(people=spanning + (wanted if is_hash else b"")))
+    assert len(answer("audit", "--person", "wanted")) == count

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
@@ -61,6 +63,13 @@ class Service:
     def find(self) -> set[tuple[str, str]]:
         """The places that have a planted value."""
         return find_traces(dump_tables(self.engine) | dump_folder(self.home), PLANTED)
+
+    def list_disclosures(self) -> list[dict[str, Any]]:
+        """The disclosures that had records of the planted person."""
+        for worker in self.workers:
+            worker.application.extensions["roster_access_log"].flush()
+        found: list[dict[str, Any]] = json.loads(self.roster("audit", "--person", ID, "--json"))
+        return found
 
     def ask(self) -> set[tuple[str, int, bool]]:
         """(path, status, whether a planted value is in the answer) from both workers, whose caches are warm."""
@@ -176,8 +185,11 @@ def test_an_erased_person_leaves_no_trace_and_is_seen_nowhere(service: Service) 
     assert any(place.startswith("held/") for place, _ in before)
     assert {value for _, value in before} == set(PLANTED)
     assert all(status == 200 and is_shown for _, status, is_shown in service.ask())
+    disclosures = service.list_disclosures()
+    assert {row["vendor"] for row in disclosures} == {VENDOR}
     service.roster("person", "erase", ID, "--yes", "--reason", "order 4711 of the court")
     assert service.find() == set()
+    assert service.list_disclosures() == disclosures
     assert service.ask() == {(path, 404 if ID in path else 200, False) for path in (*service.headers, "/v1/students")}
     # The next syncs bring the person again, changed and unchanged.
     assert service.load() in ("done", "unchanged")

@@ -33,7 +33,7 @@ class Disclosure:
     """A response with records. `caller`, `address`, `path`: as of an entry. `scope`: the scopes of the token, or the
     permission flags of the vendor, separated by spaces. `districts`: the sourcedIds of those that the vendor's grants
     opened, None if they changed during the request. `filter`: the filter or the keys of the body, with every value
-    masked."""
+    masked. `people`: the hashes of the people whose records these are (`PersonHasher.hash_people`)."""
 
     at: datetime
     vendor_id: int
@@ -45,12 +45,19 @@ class Disclosure:
     districts: Sequence[str] | None
     filter: str | None
     records: int
+    people: bytes
     request_id: str
 
     def make_line(self) -> bytes:
         """Returns the row of the access log as a line of JSON, with a new id: the table takes a row with a known id
         only once."""
-        row = {**vars(self), "at": self.at.isoformat(), "entry_id": str(uuid.uuid4())}
+        row = {
+            **vars(self),
+            "at": self.at.isoformat(),
+            # As PostgreSQL reads bytes.
+            "people": f"\\x{self.people.hex()}",
+            "entry_id": str(uuid.uuid4()),
+        }
         return json.dumps(row).encode() + b"\n"
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, any_, func, literal, select
+from sqlalchemy import ColumnElement, Connection, any_, exists, func, literal, select
 
+from roster_service.access.access_log.people import HASH_BYTES
 from roster_service.db.tables import audit, usage, vendors
 
 
@@ -69,7 +71,7 @@ def read_usage(connection: Connection, vendor_id: int | None, since: date | None
 class AccessLogFilter:
     """The rows of the access log to list; None does not narrow them. `since`: from this instant on; `caller`: an OAuth
     client id, or the prefix of an API key; `district`: that the vendor's grants opened; `scope`: in the short spelling,
-    or a permission flag."""
+    or a permission flag; `person`: the hash of a person whose records were disclosed (`PersonHasher.hash_id`)."""
 
     vendor_id: int | None = None
     since: datetime | None = None
@@ -77,6 +79,16 @@ class AccessLogFilter:
     address: str | None = None
     scope: str | None = None
     district: str | None = None
+    person: bytes | None = None
+
+
+def _has_person(id_hash: bytes) -> ColumnElement[bool]:
+    """Whether a row has the hash among its people. The search for its bytes sorts out nearly all rows; the bytes may
+    also be the end of one hash and the beginning of the next."""
+    people = audit.c.people
+    start = func.generate_series(1 + HASH_BYTES, func.octet_length(people), HASH_BYTES).column_valued("start")
+    is_hash = exists(select(start).where(func.substring(people, start, HASH_BYTES) == id_hash))
+    return (func.pg_catalog.position(people, id_hash) > 0) & is_hash
 
 
 _CONDITIONS: Mapping[str, Callable[[Any], ColumnElement[bool]]] = {
@@ -86,14 +98,19 @@ _CONDITIONS: Mapping[str, Callable[[Any], ColumnElement[bool]]] = {
     "address": lambda value: audit.c.address == value,
     "scope": lambda value: literal(value) == any_(func.string_to_array(audit.c.scope, " ")),
     "district": lambda value: literal(value) == any_(audit.c.districts),
+    "person": _has_person,
 }
+
+
+def _list_conditions(wanted: AccessLogFilter) -> list[ColumnElement[bool]]:
+    values = vars(wanted)
+    return [make(values[name]) for name, make in _CONDITIONS.items() if values[name] is not None]
 
 
 def read_access_log(connection: Connection, wanted: AccessLogFilter) -> list[AccessLogRow]:
     """Lists the access log, oldest row first."""
     rows = select(audit, vendors.c.email).join(vendors, vendors.c.id == audit.c.vendor_id, isouter=True)
-    values = vars(wanted)
-    rows = rows.where(*(make(values[name]) for name, make in _CONDITIONS.items() if values[name] is not None))
+    rows = rows.where(*_list_conditions(wanted))
     return [
         AccessLogRow(
             at=row.at.isoformat(timespec="milliseconds"),
@@ -110,3 +127,21 @@ def read_access_log(connection: Connection, wanted: AccessLogFilter) -> list[Acc
         )
         for row in connection.execute(rows.order_by(audit.c.at, audit.c.id))
     ]
+
+
+@dataclass(frozen=True)
+class Unsearchable:
+    """Numbers of rows that do not tell whether they have a person. `older`: than the hashes of people; `other_key`:
+    with hashes that another secret key made."""
+
+    older: int
+    other_key: int
+
+
+def count_unsearchable(connection: Connection, wanted: AccessLogFilter, check: bytes) -> Unsearchable:
+    """Counts the rows that a search for a person leaves out because they do not tell, whoever the person is. `check`:
+    of the `PersonHasher` that made the hash of the person."""
+    other = func.substring(audit.c.people, 1, HASH_BYTES).not_in([check, b""])
+    counts = (func.count().filter(audit.c.people.is_(None)), func.count().filter(other))
+    rows = select(*counts).where(*_list_conditions(dataclasses.replace(wanted, person=None)))
+    return Unsearchable(*connection.execute(rows).one())

@@ -83,8 +83,8 @@ last_uses = Table(
     Column("address", CText),
 )
 
-# The access log: a row for each response with records, without the ids of records. It has no foreign key, so that its
-# rows outlive the vendor.
+# The access log: a row for each response with records, without the ids of records; people are there as keyed hashes. It
+# has no foreign key, so that its rows outlive the vendor.
 audit = Table(
     "audit",
     metadata,
@@ -100,7 +100,7 @@ audit = Table(
     Column("filter", CText),
     Column("records", Integer, nullable=False),
     Column("request_id", CText, nullable=False),
-    # NULL in the next four: the row is older than the column.
+    # NULL in the next five: the row is older than the column.
     # The network address that the request came from; NULL also if it has none.
     Column("address", CText),
     # The scopes of the token, or the permission flags of the vendor.
@@ -108,6 +108,8 @@ audit = Table(
     # The districts that the vendor's grants opened, whole or by single schools; NULL also if the grants changed during
     # the request.
     Column("districts", CTexts),
+    # The hashes of the people whose records these are, one after the other (`access/access_log/people.py`).
+    Column("people", LargeBinary),
     # A worker may write a row twice, if it crashes.
     Column("entry_id", UUID, unique=True),
     Index(None, "vendor_id", "at"),

@@ -41,5 +41,7 @@ rendered_records = Table(
     Column("requires_guardians", Boolean, nullable=False),
     # The JSON text. In place of the root address, its refs have a placeholder.
     Column("body", CText, nullable=False),
+    # The person whose record it is; NULL if the record has the id of the person, or belongs to none.
+    Column("person_id", CText),
     Index(None, "feed_id", "rendition_id"),
 )
