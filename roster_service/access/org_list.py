@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, distinct, func, 
 from roster_service.db.tables import classes, enrollments, feeds, orgs, user_roles, users
 from roster_service.errors import CommandError
 
-DISTRICT, SCHOOL, ACTIVE = "district", "school", "active"
+DISTRICT, SCHOOL, ACTIVE, STUDENT = "district", "school", "active", "student"
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,50 @@ def _list_orgs(
         )
         for row in connection.execute(rows)
     ]
+
+
+def list_district_names(connection: Connection) -> list[tuple[str, str]]:
+    """Lists the active districts by name: sourcedId and name."""
+    rows = select(orgs.c.sourced_id, orgs.c.name).where(orgs.c.type == DISTRICT, orgs.c.status == ACTIVE)
+    return [(row[0], row[1]) for row in connection.execute(rows.order_by(orgs.c.name, orgs.c.sourced_id))]
+
+
+def count_schools(connection: Connection) -> dict[str, int]:
+    """Returns the number of active schools of each district."""
+    counted = select(orgs.c.district_id, func.count()).where(orgs.c.type == SCHOOL, orgs.c.status == ACTIVE)
+    return {row[0]: row[1] for row in connection.execute(counted.group_by(orgs.c.district_id))}
+
+
+def list_school_names(connection: Connection, district_id: str) -> list[tuple[str, str, int]]:
+    """Lists the active schools of a district by name: sourcedId, name, number of active students with a role there."""
+    students = (
+        select(user_roles.c.org_id, func.count(distinct(user_roles.c.user_id)).label("students"))
+        .join(users, users.c.sourced_id == user_roles.c.user_id)
+        .join(orgs, orgs.c.sourced_id == user_roles.c.org_id)
+        .where(user_roles.c.role == STUDENT, users.c.status == ACTIVE, orgs.c.district_id == district_id)
+        .group_by(user_roles.c.org_id)
+        .subquery()
+    )
+    rows = (
+        select(orgs.c.sourced_id, orgs.c.name, func.coalesce(students.c.students, 0))
+        .outerjoin(students, students.c.org_id == orgs.c.sourced_id)
+        .where(orgs.c.type == SCHOOL, orgs.c.district_id == district_id, orgs.c.status == ACTIVE)
+        .order_by(orgs.c.name, orgs.c.sourced_id)
+    )
+    return [(row[0], row[1], row[2]) for row in connection.execute(rows)]
+
+
+def count_students(connection: Connection, district_id: str, schools: Sequence[str] | None) -> int:
+    """Returns the number of active students with a role at these schools of a district, or at any org of it (None)."""
+    counted = (
+        select(func.count(distinct(user_roles.c.user_id)))
+        .join(users, users.c.sourced_id == user_roles.c.user_id)
+        .join(orgs, orgs.c.sourced_id == user_roles.c.org_id)
+        .where(user_roles.c.role == STUDENT, users.c.status == ACTIVE, orgs.c.district_id == district_id)
+    )
+    if schools is not None:
+        counted = counted.where(orgs.c.sourced_id.in_(schools))
+    return connection.scalar(counted) or 0
 
 
 def _count(

@@ -123,6 +123,14 @@ def find_vendor(connection: Connection, email: str) -> Vendor:
     return found[0]
 
 
+def find_vendor_by_id(connection: Connection, vendor_id: int) -> Vendor:
+    """Returns the vendor with this number. Raises CommandError if there is none."""
+    found = next((vendor for vendor in list_vendors(connection) if vendor.id == vendor_id), None)
+    if found is None:
+        raise CommandError("there is no such vendor; it may have been removed")
+    return found
+
+
 def list_vendors(connection: Connection) -> list[Vendor]:
     """Lists all vendors with their grants, ordered by e-mail."""
     grants: dict[int, list[Grant]] = {}
@@ -192,6 +200,42 @@ def revoke(
         if district is not None:
             _revoke_district(connection, vendor, district)
         _set_flags(connection, vendor, {*vendor.flags} - {*flags})
+        invalidate_tokens(connection, vendor.id)
+    return find_vendor(connection, email)
+
+
+def set_district_grant(
+    connection: Connection, actor: Actor, email: str, district_id: str, schools: Sequence[str] | None
+) -> Vendor:
+    """Makes a vendor's grants of a district these: `schools`, the sourcedIds of single schools of it; None for the
+    whole district; an empty list for nothing. Older tokens of the vendor end.
+
+    Raises CommandError for an unknown vendor or district, and for a school of another district.
+    """
+    verb = Verb.VENDOR_REVOKE if schools is not None and not schools else Verb.VENDOR_GRANT
+    with _recorded(connection, actor, verb, email):
+        vendor = find_vendor(connection, email)
+        known = {item.district_id for item in vendor.grants}
+        # The roster may no longer have a district whose grant is taken back.
+        if schools or district_id not in known:
+            find_org(connection, district_id, DISTRICT, None)
+        own = vendor_grants.c.vendor_id == vendor.id
+        connection.execute(delete(vendor_grants).where(own, vendor_grants.c.district_id == district_id))
+        wanted: list[str | None] = [None] if schools is None else [*dict.fromkeys(schools)]
+        for school in wanted:
+            school_id = None if school is None else find_org(connection, school, SCHOOL, district_id)
+            row = {"vendor_id": vendor.id, "district_id": district_id, "school_id": school_id}
+            connection.execute(upsert(vendor_grants).values(row))
+        invalidate_tokens(connection, vendor.id)
+    return find_vendor(connection, email)
+
+
+def set_flags(connection: Connection, actor: Actor, email: str, flags: Sequence[PermissionFlag]) -> Vendor:
+    """Makes the permission flags of a vendor these. Older tokens of the vendor end. Raises CommandError for an unknown
+    vendor."""
+    with _recorded(connection, actor, Verb.VENDOR_GRANT if flags else Verb.VENDOR_REVOKE, email):
+        vendor = find_vendor(connection, email)
+        _set_flags(connection, vendor, {*flags})
         invalidate_tokens(connection, vendor.id)
     return find_vendor(connection, email)
 

@@ -26,17 +26,24 @@ class Tools:
     lifetime: Lifetime
     origin: str
 
+    @property
+    def service_url(self) -> str:
+        """The address of the service for vendors, without a path."""
+        return self.settings.public_url or f"http://{self.settings.host_and_port}"
+
 
 @dataclass(frozen=True)
 class Visit:
     """A request for a screen. `connection`: as the owner of the tables, and can change nothing; `place`: the values of
-    the path; `query`: those of the query string, or of a form that was refused."""
+    the path; `query`: those of the query string, or of a form that was refused; `lists`: those of names that come more
+    than once, such as checkboxes."""
 
     tools: Tools
     connection: Connection
     signed_in: SignedIn
     place: Mapping[str, Any]
     query: Mapping[str, str]
+    lists: Callable[[str], list[str]]
 
     @property
     def settings(self) -> Settings:

@@ -1,0 +1,188 @@
+"""The screens of vendors: what a form opens and closes, what is shown once, and what of it works."""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+
+import pytest
+from sqlalchemy import select
+
+from roster_service.access import clients, vendors
+from roster_service.access.vendors import find_vendor
+from roster_service.db.actors import OperatorRole
+from roster_service.db.tables import changes
+from tests.actors import TESTER
+from tests.console.conftest import Browser, Console, name_operator
+
+HOSTILE = '<script>alert(1)</script>"><b>x'
+DISTRICT = "spr-district"
+
+
+@pytest.fixture
+def owner(console: Console) -> Browser:
+    return console.log_in()
+
+
+def add_vendor(console: Console, name: str) -> int:
+    """The number of a new vendor."""
+    with console.engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, f"{name}@console.example", name)
+        return find_vendor(connection, f"{name}@console.example").id
+
+
+def read_grants(console: Console, number: int) -> set[tuple[str, str | None]]:
+    """The grants of a vendor."""
+    with console.engine.connect() as connection:
+        found = vendors.find_vendor_by_id(connection, number)
+    return {(it.district_id, it.school_id) for it in found.grants}
+
+
+def test_a_vendor_is_added_and_its_credentials_work_once_shown(console: Console, owner: Browser) -> None:
+    shown = owner.send("/vendors/add", name="New vendor", email="NEW@console.example", reason="a contract")
+    key = re.search(r"key-[0-9a-f]{8}-[\w-]{43}", shown.text)
+    password = re.search(r"Password</dt><dd><code[^>]*>([^<]+)<", shown.text)
+    assert key is not None
+    assert password is not None
+    login = {"email": "new@console.example", "password": html.unescape(password[1])}
+    answered = console.app.test_client().post("/v1/login", json=login, headers={"x-api-key": key[0]})
+    assert answered.status_code == 200
+    assert key[0] not in owner.get("/vendors").text
+    with console.engine.connect() as connection:
+        row = connection.execute(select(changes).where(changes.c.vendor == "new@console.example")).one()
+    assert (row.verb, row.actor, row.reason) == ("vendor add", name_operator(OperatorRole.OWNER), "a contract")
+    assert key[0] not in str(row)
+
+
+def test_a_client_is_added_and_its_secret_gets_a_token(console: Console, owner: Browser) -> None:
+    number = add_vendor(console, "client")
+    shown = owner.send(
+        f"/vendors/{number}/client", name="program", scope=["v1p2/roster-core.readonly", "v1p1/roster.readonly"]
+    )
+    found = re.search(r"curl -s -u '([^:]+):([^']+)'", html.unescape(shown.text))
+    assert found is not None
+    login = base64.b64encode(f"{found[1]}:{found[2]}".encode()).decode()
+    answered = console.app.test_client().post(
+        "/oauth/token",
+        data={"grant_type": "client_credentials", "scope": "v1p1/roster.readonly"},
+        headers={"Authorization": f"Basic {login}"},
+    )
+    assert answered.status_code == 200
+    page = owner.get(f"/vendors/{number}").text
+    assert found[1] in page
+    assert found[2] not in page
+
+
+CHOICES = {
+    "the whole district": ({"extent": "whole"}, {(DISTRICT, None)}),
+    "single schools": ({"extent": "some", "school": ["spr-elementary"]}, {(DISTRICT, "spr-elementary")}),
+    "nothing, although a school is checked": ({"extent": "nothing", "school": ["spr-elementary"]}, set()),
+}
+
+
+@pytest.mark.parametrize(("form", "expected"), CHOICES.values(), ids=CHOICES)
+def test_the_form_of_a_district_sets_its_grants(
+    console: Console, owner: Browser, form: dict[str, object], expected: set[tuple[str, str | None]]
+) -> None:
+    number = add_vendor(console, f"grants-{len(expected)}-{form['extent']}")
+    path = f"/vendors/{number}/grants/{DISTRICT}"
+    for before in ({"extent": "whole"}, {"extent": "some", "school": ["spr-high"]}):
+        owner.send(f"{path}/set", **before)
+        sent = owner.send(f"{path}/set", **form)
+        assert sent.status_code == 303, sent.text
+        assert read_grants(console, number) == expected
+
+
+REFUSED = {
+    "no choice": ({}, "Choose what the vendor may see"),
+    "an unknown choice": ({"extent": "all"}, "Choose what the vendor may see"),
+    "single schools, but none": ({"extent": "some"}, "Choose at least one school, or nothing"),
+    "a school of another district": ({"extent": "some", "school": ["shv-north"]}, "There is no school"),
+    "a hostile school": ({"extent": "some", "school": [HOSTILE]}, "There is no school"),
+}
+
+
+@pytest.mark.parametrize(("form", "reason"), REFUSED.values(), ids=REFUSED)
+def test_a_wrong_form_of_a_district_changes_nothing_and_says_why(
+    console: Console, owner: Browser, form: dict[str, object], reason: str
+) -> None:
+    number = add_vendor(console, f"refused-{len(str(form))}")
+    path = f"/vendors/{number}/grants/{DISTRICT}"
+    owner.send(f"{path}/set", extent="whole")
+    sent = owner.send(f"{path}/set", **form)
+    assert sent.status_code == 422
+    assert reason in sent.text
+    assert HOSTILE not in sent.text
+    assert read_grants(console, number) == {(DISTRICT, None)}
+
+
+def test_the_effect_of_a_choice_is_counted_before_it_is_made(console: Console, owner: Browser) -> None:
+    number = add_vendor(console, "effect")
+    path = f"/vendors/{number}/grants/{DISTRICT}.json"
+    whole = owner.get(f"{path}?extent=whole").json
+    single = [owner.get(f"{path}?extent=some&school={it['sourced_id']}").json["students"] for it in whole["schools"]]
+    assert whole["now"] == 0
+    assert [it["students"] for it in whole["schools"]] == single
+    assert 0 < max(single) <= whole["students"] <= sum(single)
+    assert read_grants(console, number) == set()
+
+
+LIMITS = {
+    "none": ({}, 303),
+    "some": ({"per_second": "5", "rostering_at_once": "3"}, 303),
+    "a burst that is no multiple": ({"per_second": "5", "burst": "7"}, 422),
+    "a text": ({"per_day": "many"}, 422),
+    "too large": ({"per_second": "10001"}, 422),
+    "negative": ({"burst": "-1"}, 422),
+}
+
+
+@pytest.mark.parametrize(("form", "status"), LIMITS.values(), ids=LIMITS)
+def test_limits(console: Console, owner: Browser, form: dict[str, str], status: int) -> None:
+    number = add_vendor(console, f"limits-{status}-{len(str(form))}")
+    assert owner.send(f"/vendors/{number}/limits", **form).status_code == status
+    with console.engine.connect() as connection:
+        found = vendors.find_vendor_by_id(connection, number)
+    stored = (found.allowance.requests_per_second, found.rostering.at_once)
+    assert stored == ((5, 3) if form == LIMITS["some"][0] else (None, None))
+
+
+def test_a_client_of_another_vendor_cannot_be_changed(console: Console, owner: Browser) -> None:
+    number = add_vendor(console, "own")
+    with console.engine.connect() as connection:
+        other = clients.list_clients(connection)[0]
+    for form in ("scopes", "secret", "client-enable", "client-remove"):
+        sent = owner.send(
+            f"/vendors/{number}/{form}", client=other.client_id, typed=other.name, scope="v1p1/roster.readonly"
+        )
+        assert sent.status_code == 422
+        assert "is not one of own@console.example" in sent.text
+    with console.engine.connect() as connection:
+        assert clients.find_listed_client(connection, other.client_id) == other
+
+
+def test_a_removal_needs_the_name_typed(console: Console, owner: Browser) -> None:
+    number = add_vendor(console, "removed")
+    for typed in ("", "removed", "REMOVED@console.example"):
+        assert owner.send(f"/vendors/{number}/remove", typed=typed).status_code == 422
+    assert owner.get(f"/vendors/{number}").status_code == 200
+    assert owner.send(f"/vendors/{number}/remove", typed="removed@console.example").status_code == 303
+    assert owner.get(f"/vendors/{number}").status_code == 404
+
+
+def test_hostile_names_are_text(console: Console, owner: Browser) -> None:
+    owner.send("/vendors/add", name=HOSTILE, email="hostile@console.example")
+    for path in ("/vendors", "/vendors.csv"):
+        page = owner.get(path)
+        assert ("<script>alert" in page.text) is path.endswith(".csv")
+    with console.engine.connect() as connection:
+        number = find_vendor(connection, "hostile@console.example").id
+    assert "<script>alert" not in owner.get(f"/vendors/{number}").text
+
+
+def test_a_viewer_sees_no_form_of_a_vendor(console: Console) -> None:
+    viewer = console.log_in(OperatorRole.VIEWER)
+    number = add_vendor(console, "viewed")
+    page = viewer.get(f"/vendors/{number}").text
+    assert not re.search(r"/(client|key|remove|enable)\"", page)
