@@ -40,9 +40,11 @@ def list_changes(
     feed: str | None,
     operator: str | None,
     since: datetime | None,
+    latest: tuple[int, int] | None = None,
 ) -> list[Change]:
     """Lists changes in their order. Each argument but None leaves only those of a vendor (its e-mail), a feed (its
-    name), an actor (as `Change.actor`), and those at or after an instant; removed ones have their changes too."""
+    name), an actor (as `Change.actor`), and those at or after an instant; removed ones have their changes too.
+    `latest`: only this many (the second number), newest first, after leaving out the newest ones (the first number)."""
     conditions = []
     if vendor is not None:
         conditions.append(changes.c.vendor == normalize_email(vendor))
@@ -52,7 +54,13 @@ def list_changes(
         conditions.append(changes.c.actor == operator)
     if since is not None:
         conditions.append(changes.c.at >= since)
-    rows = connection.execute(select(changes).where(*conditions).order_by(changes.c.at, changes.c.id))
+    listed = select(changes).where(*conditions)
+    if latest is None:
+        listed = listed.order_by(changes.c.at, changes.c.id)
+    else:
+        skipped, count = latest
+        listed = listed.order_by(changes.c.at.desc(), changes.c.id.desc()).offset(skipped).limit(count)
+    rows = connection.execute(listed)
     return [
         Change(
             row.id,

@@ -98,7 +98,7 @@ def answer_screen(tools: Tools, login: Login, screen: Screen, shape: Shape, **pl
     if not signed_in.role.includes(screen.least):
         raise Forbidden(f"This page needs the role {screen.least}; you are {signed_in.role}.")
     with open_reading(tools.owner) as connection:
-        visit = Visit(tools, connection, signed_in, place, request.args, request.args.getlist)
+        visit = Visit(tools, connection, signed_in, place, request.args, request.args.getlist, shape is Shape.CSV)
         if shape is Shape.PAGE:
             return _show_screen(screen, visit, 200, error=None)
         content = screen.read(visit)
@@ -123,7 +123,7 @@ def answer_form(tools: Tools, login: Login, screen: Screen, form: Form, **place:
         outcome = form.run(submission)
     except CommandError as error:
         with open_reading(tools.owner) as connection:
-            visit = Visit(tools, connection, signed_in, place, request.form, request.form.getlist)
+            visit = Visit(tools, connection, signed_in, place, request.form, request.form.getlist, whole=False)
             return _show_screen(screen, visit, 422, error=str(error))
     if isinstance(outcome, Moved):
         flash(outcome.message)

@@ -10,6 +10,8 @@ from urllib.parse import urlencode
 from roster_service.console.visit import Visit
 
 SIZE = 50
+# Of a file of CSV, which is made in memory.
+MOST_ROWS = 200_000
 # Beyond it a person should filter; the pages before are cheap to skip.
 MOST_PAGES = 10_000
 
@@ -25,14 +27,18 @@ class Paged:
 
 
 def find_window(visit: Visit) -> tuple[int, int]:
-    """Returns (rows to skip, rows to read) for the page that a request wants: one row more than the page shows."""
+    """Returns (rows to skip, rows to read) for the page that a request wants: one row more than the page shows; or all
+    rows, for CSV."""
+    if visit.whole:
+        return 0, MOST_ROWS
     return (_read_number(visit) - 1) * SIZE, SIZE + 1
 
 
 def make_page(visit: Visit, rows: Sequence[Any]) -> Paged:
     """Returns the page. `rows`: of the window of `find_window`."""
     query = urlencode([(name, value) for name in visit.query if name != "page" for value in visit.lists(name)])
-    return Paged(rows[:SIZE], _read_number(visit), len(rows) > SIZE, query)
+    shown = rows if visit.whole else rows[:SIZE]
+    return Paged(shown, _read_number(visit), len(rows) > len(shown), query)
 
 
 def cut_page(visit: Visit, rows: Sequence[Any]) -> Paged:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import IO, Any
 
 from sqlalchemy import Connection, Engine, text
@@ -36,7 +37,7 @@ class Tools:
 class Visit:
     """A request for a screen. `connection`: as the owner of the tables, and can change nothing; `place`: the values of
     the path; `query`: those of the query string, or of a form that was refused; `lists`: those of names that come more
-    than once, such as checkboxes."""
+    than once, such as checkboxes; `whole`: whether lists are read as a whole, for CSV, and not a page of them."""
 
     tools: Tools
     connection: Connection
@@ -44,6 +45,7 @@ class Visit:
     place: Mapping[str, Any]
     query: Mapping[str, str]
     lists: Callable[[str], list[str]]
+    whole: bool
 
     @property
     def settings(self) -> Settings:
@@ -59,6 +61,13 @@ class Visit:
         given = self.query.get(name, "")
         number = int(given) if given.isascii() and given.isdigit() and len(given) < 10 else default
         return min(max(number, 1), most)
+
+    def get_day(self, name: str) -> datetime | None:
+        """Returns the beginning of a day of the query string, in UTC; None if it is absent or no day."""
+        try:
+            return datetime.strptime(self.query.get(name, ""), "%Y-%m-%d").replace(tzinfo=UTC)
+        except ValueError:
+            return None
 
     def may(self, verb: Verb) -> bool:
         """Returns whether the role of the operator suffices for a verb."""

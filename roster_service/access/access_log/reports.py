@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, any_, exists, func, literal, select
+from sqlalchemy import ColumnElement, Connection, Select, any_, exists, func, literal, select
 
 from roster_service.access.access_log.people import HASH_BYTES
 from roster_service.db.tables import audit, usage, vendors
@@ -107,8 +107,11 @@ def _list_conditions(wanted: AccessLogFilter) -> list[ColumnElement[bool]]:
     return [make(values[name]) for name, make in _CONDITIONS.items() if values[name] is not None]
 
 
-def read_access_log(connection: Connection, wanted: AccessLogFilter) -> list[AccessLogRow]:
-    """Lists the access log, oldest row first."""
+def read_access_log(
+    connection: Connection, wanted: AccessLogFilter, latest: tuple[int, int] | None = None
+) -> list[AccessLogRow]:
+    """Lists the access log, oldest row first. `latest`: only this many rows (the second number), newest first, after
+    leaving out the newest ones (the first number)."""
     rows = select(audit, vendors.c.email).join(vendors, vendors.c.id == audit.c.vendor_id, isouter=True)
     rows = rows.where(*_list_conditions(wanted))
     return [
@@ -125,8 +128,15 @@ def read_access_log(connection: Connection, wanted: AccessLogFilter) -> list[Acc
             records=row.records,
             request_id=row.request_id,
         )
-        for row in connection.execute(rows.order_by(audit.c.at, audit.c.id))
+        for row in connection.execute(_order(rows, latest))
     ]
+
+
+def _order(rows: Select[Any], latest: tuple[int, int] | None) -> Select[Any]:
+    if latest is None:
+        return rows.order_by(audit.c.at, audit.c.id)
+    skipped, count = latest
+    return rows.order_by(audit.c.at.desc(), audit.c.id.desc()).offset(skipped).limit(count)
 
 
 @dataclass(frozen=True)

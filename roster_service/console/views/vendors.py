@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from urllib.parse import quote, urlencode
 
 from roster_service.access import clients, vendors
 from roster_service.access.access_log.reports import read_usage
@@ -64,7 +65,6 @@ class VendorList:
     """The vendors, a page of them."""
 
     vendors: Paged
-    all: Sequence[VendorRow]
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def read_vendors(visit: Visit) -> VendorList:
         VendorRow(it.id, it.name, it.email, it.enabled, _list_districts(it, numbers), it.flags, used.get(it.email))
         for it in vendors.list_vendors(connection)
     ]
-    return VendorList(cut_page(visit, rows), rows)
+    return VendorList(cut_page(visit, rows))
 
 
 def read_vendor(visit: Visit) -> VendorPage:
@@ -281,6 +281,13 @@ def set_district(sent: Submission) -> Outcome:
         vendor = _find(sent)
         vendors.set_district_grant(connection, sent.actor, vendor.email, sent.place["district"], wanted)
     return Moved(f"/vendors/{vendor.id}", f"The access of {vendor.name} has changed. Its older tokens have ended.")
+
+
+def show_effect(sent: Submission) -> Outcome:
+    """Shows what the form of a district would open, and sets nothing: the way without script."""
+    chosen = [("extent", sent.get("extent") or NOTHING), *(("school", it) for it in sent.lists("school"))]
+    place = f"/vendors/{_find(sent).id}/grants/{quote(sent.place['district'], safe='')}"
+    return Moved(f"{place}?{urlencode(chosen)}", "Nothing is set yet.")
 
 
 def set_flags(sent: Submission) -> Outcome:
@@ -439,13 +446,14 @@ def _show_key(sent: Submission, vendor: Vendor, title: str, api_key: str, passwo
 
 _VIEWER = OperatorRole.VIEWER
 SCREENS = (
-    Screen("vendors", "/vendors", "Vendors", _VIEWER, read_vendors, lambda it: it.all, "Vendors"),
+    Screen("vendors", "/vendors", "Vendors", _VIEWER, read_vendors, lambda it: it.vendors.rows, "Vendors"),
     Screen("vendor", "/vendors/<int:vendor>", "Vendor", _VIEWER, read_vendor, None, None),
     Screen("districts", "/vendors/<int:vendor>/grants", "Districts to grant", _VIEWER, read_districts, None, None),
     Screen("grants", "/vendors/<int:vendor>/grants/<id:district>", "Grants", _VIEWER, read_choice, None, None),
 )
 FORMS = (
     Form("vendors", "add", Verb.VENDOR_ADD, add_vendor, None),
+    Form("grants", "effect", Verb.SHOW, show_effect, None),
     Form("grants", "set", Verb.VENDOR_GRANT, set_district, None),
     Form("vendor", "flags", Verb.VENDOR_GRANT, set_flags, None),
     Form("vendor", "limits", Verb.VENDOR_LIMITS, set_limits, None),
