@@ -54,6 +54,8 @@ class Verb(StrEnum):
     SYNC_DISCARD = "sync discard"
     # It changes nothing: an operator has looked at a record as a vendor gets it.
     SHOW = "show"
+    # It changes nothing either: a test announcement has gone to people. By the console, so there is no command.
+    ANNOUNCE = "announce"
     KEYS_ROTATE = "keys rotate"
     DB_RESTORED = "db restored"
     OPERATOR_ADD = "operator add"

@@ -56,5 +56,12 @@ def read_cache_sizes(connection: Connection) -> tuple[int, int]:
     return _read_size(connection, orderings, ordering_chunks), _read_size(connection, rendered_records)
 
 
+def read_server(connection: Connection) -> tuple[str, int]:
+    """Returns the version of PostgreSQL, and the bytes that the database takes."""
+    size = func.pg_database_size(func.current_database())
+    row = connection.execute(select(func.current_setting("server_version"), size)).one()
+    return row[0], row[1]
+
+
 def _read_size(connection: Connection, *tables: Table) -> int:
     return sum(int(connection.scalar(select(func.pg_total_relation_size(table.name))) or 0) for table in tables)

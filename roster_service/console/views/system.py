@@ -1,0 +1,75 @@
+"""The service itself: its settings and where each comes from, its health, and a test of its announcements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from roster_service import __version__
+from roster_service.access.roster_state import format_instant, read_state
+from roster_service.access.scripts import run_script
+from roster_service.console.screen import Form, Screen
+from roster_service.console.visit import Moved, Outcome, Submission, Visit
+from roster_service.db.actors import OperatorRole
+from roster_service.db.changes import Subject, Verb, recorded
+from roster_service.db.figures import read_cache_sizes, read_server
+from roster_service.errors import CommandError
+from roster_service.listed_settings import ListedSetting, list_settings
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A fact of the health of the service, for people."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class System:
+    """The settings, and the health. `channels`: over which announcements are sent."""
+
+    facts: Sequence[Fact]
+    channels: Sequence[str]
+    settings: Sequence[ListedSetting]
+
+
+def read_system(visit: Visit) -> System:
+    """Reads the settings of this process and the state of the database."""
+    connection, settings = visit.connection, visit.settings
+    state = read_state(connection)
+    server, size = read_server(connection)
+    orderings, renditions = read_cache_sizes(connection)
+    channels = {"e-mail": settings.smtp_url and settings.mail_to, "webhook": settings.webhook_url}
+    return System(
+        facts=[
+            Fact("Version", __version__),
+            Fact("PostgreSQL", server),
+            Fact("Database", _to_megabytes(size)),
+            Fact("Orderings", f"{_to_megabytes(orderings)} of {settings.ordering_megabytes:,} MB"),
+            Fact("Rendered records", f"{_to_megabytes(renditions)} of {settings.rendition_megabytes:,} MB"),
+            Fact("Revision of the roster", f"{state.revision:,}"),
+            Fact("As of", format_instant(state.as_of)),
+        ],
+        channels=[name for name, given in channels.items() if given],
+        settings=list_settings(settings),
+    )
+
+
+def _to_megabytes(size: int) -> str:
+    return f"{size / 10**6:,.1f} MB"
+
+
+def send_test(sent: Submission) -> Outcome:
+    """Sends a test announcement over every channel."""
+    with sent.change() as connection:
+        subject = Subject("service", "announcements")
+        with recorded(connection, sent.actor, Verb.ANNOUNCE, subject, dict):
+            done = run_script(connection, "announce")
+        if done.returncode:
+            raise CommandError(done.stderr.strip() or "the test announcement was not sent")
+    return Moved("/system", f"The test announcement was {done.stdout.strip()}.")
+
+
+SCREENS = (Screen("system", "/system", "System", OperatorRole.OWNER, read_system, lambda it: it.settings, "System"),)
+FORMS = (Form("system", "announce", Verb.ANNOUNCE, send_test, None),)

@@ -1,0 +1,35 @@
+"""Every setting with its value and its source, without secrets, as operators see it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+from roster_service.settings import HIDDEN, PREFIX, Settings, read_setting_texts
+
+
+@dataclasses.dataclass(frozen=True)
+class ListedSetting:
+    """A setting as operators see it. `value`: None if there is none; a secret is hidden. `source`: `default`,
+    `environment`, or `file` and its path; `words`: what it is for."""
+
+    variable: str
+    value: str | None
+    source: str
+    words: str
+
+
+def list_settings(settings: Settings) -> list[ListedSetting]:
+    """Lists the settings of this process, in the order of their declaration."""
+    given = read_setting_texts(os.environ)
+    listed = []
+    for row in dataclasses.fields(settings):
+        value, source = getattr(settings, row.name), "default"
+        shown = None if value is None else row.metadata["show"](str(value))
+        if row.name in given:
+            path = given[row.name].path
+            source = "environment" if path is None else f"file {path}"
+        elif row.name == "secret_key" and settings.secret_key_path.exists():
+            shown, source = HIDDEN, f"file {settings.secret_key_path}"
+        listed.append(ListedSetting(PREFIX + row.name.upper(), shown, source, row.metadata["help"]))
+    return listed
