@@ -15,8 +15,8 @@ from roster_service.web.stop_notice import NOTICE_SECONDS
 from sync_scripts.engine.exit_codes import ExitCode
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-UNITS = ("roster-web.service", "roster-sync.service", "roster-sync.timer")
-SERVICES = UNITS[:2]
+UNITS = ("roster-web.service", "roster-console.service", "roster-sync.service", "roster-sync.timer")
+SERVICES = UNITS[:3]
 # What systemd-analyze makes of an unprotected service is 9.6 of 10.
 MOST_EXPOSED = 2.0
 EXAMPLE = (DEPLOY / "roster.env.example").read_text()

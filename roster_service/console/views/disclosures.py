@@ -8,7 +8,15 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Connection
 
-from roster_service.access.access_log.reports import AccessLogFilter, UsageRow, read_access_log, read_usage
+from roster_service.access.access_log.people import PersonHasher
+from roster_service.access.access_log.reports import (
+    AccessLogFilter,
+    Unsearchable,
+    UsageRow,
+    count_unsearchable,
+    read_access_log,
+    read_usage,
+)
 from roster_service.access.vendors import list_vendors
 from roster_service.console.paging import Paged, find_window, make_page
 from roster_service.console.screen import Form, Screen
@@ -21,10 +29,12 @@ CHARTED_DAYS = 30
 
 @dataclass(frozen=True)
 class Disclosures:
-    """The access log, newest row first. `vendors`: to choose from."""
+    """The access log, newest row first. `vendors`: to choose from; `unsearchable`: with a person, the rows that do not
+    tell whether they have the person."""
 
     vendors: Sequence[str]
     rows: Paged
+    unsearchable: Unsearchable | None
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,8 @@ def read_disclosures(visit: Visit) -> Disclosures:
     """Reads the page of the access log that the query string wants."""
     connection = visit.connection
     known = {it.email: it.id for it in list_vendors(connection)}
-    vendor = visit.get("vendor")
+    vendor, person = visit.get("vendor"), visit.get("person")
+    hasher = PersonHasher(visit.settings.read_secret_key())
     wanted = AccessLogFilter(
         # The number 0 is no vendor's: a name that is not known finds nothing.
         vendor_id=None if vendor is None else known.get(vendor, 0),
@@ -60,8 +71,11 @@ def read_disclosures(visit: Visit) -> Disclosures:
         address=visit.get("address"),
         scope=visit.get("scope"),
         district=visit.get("district"),
+        person=None if person is None else hasher.hash_id(person),
     )
-    return Disclosures(list(known), make_page(visit, read_access_log(connection, wanted, find_window(visit))))
+    found = read_access_log(connection, wanted, find_window(visit))
+    unsearchable = None if person is None else count_unsearchable(connection, wanted, hasher.check)
+    return Disclosures(list(known), make_page(visit, found), unsearchable)
 
 
 def read_usage_page(visit: Visit) -> Usage:

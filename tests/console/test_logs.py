@@ -1,0 +1,106 @@
+"""The screens of disclosures, usage, changes, access and settings: the same rows as the logs have, and no secret."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from sqlalchemy import insert
+
+from roster_service.access import vendors
+from roster_service.access.access_log.people import PersonHasher
+from roster_service.access.change_log import list_changes
+from roster_service.db.actors import Actor, ActorKind
+from roster_service.db.tables import audit
+from roster_service.settings import Settings
+from tests.actors import TESTER
+from tests.console.conftest import SECRET, Browser, Console
+
+FORMULA = '=HYPERLINK("https://evil.example")'
+
+
+@pytest.fixture(scope="module")
+def owner(console: Console) -> Browser:
+    """The browser of an owner, after a vendor was shown a page of 60 records of two people, one by one."""
+    hasher = PersonHasher(SECRET)
+    with console.engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, "shown@logs.example", "Shown")
+        number = vendors.find_vendor(connection, "shown@logs.example").id
+        for minute in range(60):
+            person = "even" if minute % 2 == 0 else "odd"
+            row = {
+                "at": f"2026-11-20T10:{minute:02}:00Z",
+                "vendor_id": number,
+                "caller": "client-of-logs",
+                "method": "GET",
+                "path": "/users/{sourcedId}",
+                "records": 1,
+                "request_id": f"request-{minute:02}",
+                "address": "192.0.2.1",
+                "people": hasher.hash_people([person]),
+            }
+            connection.execute(insert(audit).values(row))
+        actor = Actor(ActorKind.OPERATOR, "owner@operators.example", FORMULA)
+        vendors.set_vendor_enabled(connection, actor, "shown@logs.example", enabled=False)
+    return console.log_in()
+
+
+SEARCHES = {
+    "of a vendor, by pages": ("?vendor=shown@logs.example", [*range(59, 9, -1)], True),
+    "the second page": ("?vendor=shown@logs.example&page=2", [*range(9, -1, -1)], False),
+    "beyond the last page": ("?vendor=shown@logs.example&page=9", [], False),
+    "of an unknown vendor": ("?vendor=nobody", [], False),
+    "of a person": ("?person=even", [*range(58, -1, -2)], False),
+    "of a person who was not shown": ("?person=other", [], False),
+    "of a day": ("?caller=client-of-logs&since=2026-11-21", [], False),
+    "with a day that is none": ("?caller=client-of-logs&since=soon&page=x", [*range(59, 9, -1)], True),
+    "of an address": ("?address=192.0.2.1&page=2", [*range(9, -1, -1)], False),
+}
+
+
+@pytest.mark.parametrize(("query", "expected", "more"), SEARCHES.values(), ids=SEARCHES)
+def test_disclosures_are_found(owner: Browser, query: str, expected: list[int], more: bool) -> None:
+    rows = owner.get(f"/disclosures.json{query}").json["rows"]
+    assert [int(row["request_id"][-2:]) for row in rows["rows"]] == expected
+    assert rows["more"] is more
+    assert owner.get(f"/disclosures{query}").status_code == 200
+
+
+def test_the_file_of_disclosures_has_every_page(owner: Browser) -> None:
+    text = owner.get("/disclosures.csv?vendor=shown@logs.example&page=2").text
+    assert len(list(csv.DictReader(io.StringIO(text)))) == 60
+
+
+def test_the_change_log_is_that_of_the_command_line(console: Console, owner: Browser) -> None:
+    with console.engine.connect() as connection:
+        found = list_changes(connection, vendor="shown@logs.example", feed=None, operator=None, since=None)
+    rows = owner.get("/changes.json?vendor=shown@logs.example").json["rows"]["rows"]
+    assert [(row["id"], row["verb"], row["reason"]) for row in rows] == [
+        (it.id, it.verb, it.reason) for it in reversed(found)
+    ]
+    assert "vendor disable" in owner.get("/changes").text
+
+
+def test_no_cell_of_a_file_is_a_formula(owner: Browser) -> None:
+    text = owner.get("/changes.csv?vendor=shown@logs.example").text
+    reasons = [row["reason"] for row in csv.DictReader(io.StringIO(text))]
+    assert f"'{FORMULA}" in reasons
+
+
+def test_access_is_searched_by_vendor_school_and_person(owner: Browser) -> None:
+    every = owner.get("/access.json").json["rows"]["rows"]
+    one = every[0]
+    of_vendor = owner.get(f"/access.json?vendor={one['vendor']}").json["rows"]["rows"]
+    assert of_vendor == [row for row in every if row["vendor"] == one["vendor"]]
+    of_school = owner.get(f"/access.json?school={one['sourcedId']}").json["rows"]["rows"]
+    assert of_school == [row for row in every if row["sourcedId"] == one["sourcedId"]]
+    assert "There is no person nobody" in owner.get("/access?person=nobody").text
+
+
+def test_settings_are_shown_without_secrets(owner: Browser) -> None:
+    page = owner.get("/system").text
+    assert "ROSTER_SECRET_KEY" in page
+    assert SECRET not in page
+    shown = owner.get("/system.json").json["settings"]
+    assert len(shown) == len(Settings.__dataclass_fields__)
