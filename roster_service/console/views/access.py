@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from roster_service.access.access_list import list_access
 from roster_service.access.vendors import list_vendors
-from roster_service.console.paging import Paged, cut_page
+from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
 from roster_service.db.actors import OperatorRole

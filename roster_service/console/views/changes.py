@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from roster_service.access.change_log import list_changes
-from roster_service.console.paging import Paged, find_window, make_page
+from roster_service.console.list_pages import Paged, find_window, make_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
 from roster_service.db.actors import OperatorRole

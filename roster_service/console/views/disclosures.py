@@ -18,7 +18,7 @@ from roster_service.access.access_log.reports import (
     read_usage,
 )
 from roster_service.access.vendors import list_vendors
-from roster_service.console.paging import Paged, find_window, make_page
+from roster_service.console.list_pages import Paged, find_window, make_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
 from roster_service.db.actors import OperatorRole

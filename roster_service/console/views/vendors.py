@@ -15,7 +15,7 @@ from roster_service.access.org_list import count_schools, count_students, list_d
 from roster_service.access.scopes import EXPLANATIONS, TOKEN_PATH, Scope, ScopeName, read_scopes
 from roster_service.access.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.access.vendors import Vendor, find_vendor_by_id
-from roster_service.console.paging import Paged, cut_page
+from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Shown, Submission, Visit
 from roster_service.db.actors import OperatorRole
