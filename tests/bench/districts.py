@@ -1,9 +1,10 @@
 """`python -m tests.bench.districts`: pages of a roster of many districts, before and after the sync of one of them and
-of all. In this process, in one run.
+of all; and the warm-up for few and many clients. In this process, in one run.
 
 DISTRICTS (200) and USERS (of each, 5,000) set the size; BENCH_HOME names a folder in which the roster is kept for the
 next run. The roster is written by SQL: districts with ten schools each, and users with a role at one of them, without
-rendered records. Each line is a ratio of two medians that were measured in turn.
+rendered records. Each line is a ratio of two medians that were measured in turn. The warm-up is measured in processor
+time, so other work on the machine does not count (Linux alone).
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+import psutil
 from sqlalchemy import Connection, Engine, func, select, text
 
-from roster_service.access import clients
+from roster_service.access import clients, vendors
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.cache.orderings import Orderings
+from roster_service.cache.warm_up import make_orderings
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine, make_ordering_engine, make_reading_engine
 from roster_service.db.feed_states import list_feed_ids
@@ -30,17 +33,28 @@ from roster_service.db.roles import Role, find_role, make_role_url
 from roster_service.db.round_trip import RoundTrips
 from roster_service.db.tables import PART_TABLES, ROSTER_TABLES
 from roster_service.db.upgrades import upgrade
-from roster_service.publication import publish
+from roster_service.publication import LISTINGS, publish
 from roster_service.query.request import AuthorizedRequest
 from roster_service.reads.reader import Reader
 from sync_scripts.applying.indexes import make_missing_indexes
+from tests.actors import TESTER
 from tests.cache.conftest import SECRET_KEY, add_vendor, make_request, make_token
 from tests.cache.plain_pages import Question
 
 DISTRICTS = int(os.environ.get("DISTRICTS", "200"))
 USERS = int(os.environ.get("USERS", "5000"))
-ROUNDS, COLD_ROUNDS = 30, 3
+ROUNDS, COLD_ROUNDS, WARM_UP_ROUNDS = 30, 3, 3
+# The warm-up is for so many vendors, each of which sees another district; each has so many clients.
+WARM_UP_VENDORS, WARM_UP_CLIENTS = min(10, DISTRICTS), (1, 2, 20, 200)
 MEGABYTES = 2048
+SCOPES = [Scope("v1p2", ScopeName.CORE)]
+ENABLE_SOME = """
+    UPDATE oauth_clients SET enabled = chosen.enabled FROM (
+        SELECT client_id, email LIKE 'warm-up-%'
+            AND row_number() OVER (PARTITION BY vendor_id ORDER BY client_id) <= :number AS enabled
+        FROM oauth_clients JOIN vendors ON vendors.id = vendor_id
+    ) chosen WHERE chosen.client_id = oauth_clients.client_id
+"""
 FILL = """
     INSERT INTO feeds (name, format) SELECT 'feed ' || d, 'oneroster' FROM generate_series(1, :districts) d;
     INSERT INTO orgs (sourced_id, feed_id, status, date_last_modified, name, type, district_id, parent_id)
@@ -84,7 +98,8 @@ class Bench:
             raise RuntimeError("the database has no roles")
         serving = make_role_url(url, name, None)
         reading = make_reading_engine(serving, statement_seconds=600, pool_size=2, own_sessions=True)
-        self._orderings = Orderings(make_ordering_engine(serving, statement_seconds=600), MEGABYTES)
+        self._ordering_engine = make_ordering_engine(serving, statement_seconds=600)
+        self._orderings = Orderings(self._ordering_engine, MEGABYTES)
         self._reader = Reader(RoundTrips(reading), self._orderings, 60)
         self._tokens: dict[str, AccessToken] = {}
 
@@ -96,7 +111,7 @@ class Bench:
             if known:
                 self._tokens[name] = make_token(connection, known[0].client_id)
             else:
-                self._tokens[name] = add_vendor(connection, name, districts, [Scope("v1p2", ScopeName.CORE)])
+                self._tokens[name] = add_vendor(connection, name, districts, SCOPES)
 
     def make_request(self, name: str, offset: int, sort: str | None = None) -> AuthorizedRequest:
         """A page of the ids of 100 users for a vendor: there are no rendered records."""
@@ -116,6 +131,49 @@ class Bench:
     def warm_up(self, name: str) -> None:
         """Makes the orderings of all users, as the nightly sync does for each client."""
         self._orderings.make(self.make_request(name, 0))
+
+    def add_warm_up_vendors(self) -> list[str]:
+        """Adds the vendors of the warm-up with all their clients; their e-mails."""
+        emails = []
+        for number in range(1, WARM_UP_VENDORS + 1):
+            emails.append(f"warm-up-{number}@vendors.example")
+            with self.engine.begin() as connection:
+                add_vendor(connection, f"warm-up-{number}", [f"d{number}"], SCOPES)
+                for _ in range(1, max(WARM_UP_CLIENTS)):
+                    clients.add_client(connection, TESTER, emails[-1], "bench", SCOPES)
+        return emails
+
+    def remove_vendors(self, emails: Iterable[str]) -> None:
+        """Removes vendors, so that the next run on a kept roster has the same ones."""
+        with self.engine.begin() as connection:
+            for email in emails:
+                vendors.remove_vendor(connection, TESTER, email)
+
+    def warm_up_all(self, clients_of_each: int) -> float:
+        """Makes all orderings of so many clients of each vendor of the warm-up, and of nobody else. Returns the
+        milliseconds of processor time."""
+        self.forget()
+        with self.engine.begin() as connection:
+            connection.execute(text(ENABLE_SOME), {"number": clients_of_each})
+        begin = self._read_processor_ms()
+        made = make_orderings(self.engine, self._ordering_engine, LISTINGS, megabytes=MEGABYTES, seconds=600)
+        spent = self._read_processor_ms() - begin
+        with self.engine.begin() as connection:
+            connection.execute(text("UPDATE oauth_clients SET enabled = true"))
+        if made.left or not made.kept:
+            raise RuntimeError("the warm-up was not whole")
+        return spent
+
+    def _read_processor_ms(self) -> float:
+        """Of this process and of PostgreSQL, whose main process has the time of its ended children."""
+        with self.engine.connect() as connection:
+            backend = psutil.Process(connection.scalar(text("SELECT pg_backend_pid()")))
+        main = backend.parent()
+        if main is None:
+            raise RuntimeError("the server has ended")
+        times = [each.cpu_times() for each in (psutil.Process(), main, *main.children())]
+        ended = main.cpu_times()
+        return 1000 * (sum(it.user + it.system for it in times) + ended.children_user + ended.children_system)
 
     def forget(self) -> None:
         """Removes all orderings."""
@@ -186,6 +244,20 @@ def run(home: Path) -> None:
         show("state: first deep page after the sync of all, beside a cold ordering", every, cold, 1.2)
         show("state: sorted, after the sync of all, beside a cold ordering", sorted_one, cold, None)
         show("district: page after the sync of another one, beside before", after, small, 1.25)
+        show_warm_ups(bench)
+
+
+def show_warm_ups(bench: Bench) -> None:
+    """Measures the warm-up for few and many clients with the same grants, and prints a line for each number."""
+    emails = bench.add_warm_up_vendors()
+    # The first one compiles the statements.
+    bench.warm_up_all(WARM_UP_CLIENTS[0])
+    rounds = [[bench.warm_up_all(number) for number in WARM_UP_CLIENTS] for _ in range(WARM_UP_ROUNDS)]
+    bench.remove_vendors(emails)
+    few, *more = zip(*rounds, strict=True)
+    print(f"warm-up for {WARM_UP_VENDORS} vendors of one district each, milliseconds of processor time", flush=True)
+    for number, spent in zip(WARM_UP_CLIENTS[1:], more, strict=True):
+        show(f"{number} clients of each vendor, beside {WARM_UP_CLIENTS[0]} of each", spent, few, 1.2)
 
 
 def main() -> None:
