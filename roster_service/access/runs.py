@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from roster_service.access.scripts import run_script
+from roster_service.access.scripts import FOLDER, Background, read_background, run_script, start_script
 from roster_service.db.actors import Actor, require_role
 from roster_service.db.changes import Subject, Verb, recorded
 from roster_service.db.held_runs import APPROVED, HELD, close_held, read_outcome
@@ -22,14 +24,38 @@ def approve_run(connection: Connection, actor: Actor, run: int, *, as_json: bool
     Raises CommandError for a run that is not held, and for one that the loader did not apply: if it would now delete or
     change more records than it showed, it is held again, as a new run.
     """
-    require_role(connection, actor, Verb.SYNC_APPROVE.least_role, Verb.SYNC_APPROVE)
-    held = _find_held(connection, run)
-    options = ("--feed", held.name, "--approves", str(run), "--actor", actor.to_text())
-    done = run_script(connection, f"load_{held.format}", *options, *(["--json"] if as_json else []), "--", held.kept)
+    script, *options = _prepare_approval(connection, actor, run)
+    done = run_script(connection, script, *(["--json"] if as_json else []), *options)
     # The outcome in the database decides, because other failures could give the same exit code.
     if _find(connection, run).outcome != APPROVED:
         raise CommandError(f"the run {run} was not applied:\n{done.stderr or done.stdout}")
     return done
+
+
+def start_approval(connection: Connection, actor: Actor, run: int, home: Path) -> None:
+    """Starts what `approve_run` does, in the background; `read_approval` tells how it ended. `home`: the data folder.
+
+    Raises CommandError for a run that is not held, and if its approval was started and has not ended.
+    """
+    script, *options = _prepare_approval(connection, actor, run)
+    start_script(connection, home, _name_approval(home, run), script, "--json", *options)
+
+
+def read_approval(home: Path, run: int) -> Background | None:
+    """Returns the approval of a run that was started last; None if there was none."""
+    return read_background(_name_approval(home, run))
+
+
+def _name_approval(home: Path, run: int) -> Path:
+    return home / FOLDER / f"approval-{run}"
+
+
+def _prepare_approval(connection: Connection, actor: Actor, run: int) -> Sequence[str]:
+    """The script that applies a held run, and its arguments."""
+    require_role(connection, actor, Verb.SYNC_APPROVE.least_role, Verb.SYNC_APPROVE)
+    held = _find_held(connection, run)
+    options = ("--feed", held.name, "--approves", str(run), "--actor", actor.to_text())
+    return (f"load_{held.format}", *options, "--", held.kept)
 
 
 def discard_run(connection: Connection, actor: Actor, run: int) -> tuple[str, list[str]]:

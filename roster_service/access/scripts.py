@@ -1,22 +1,131 @@
-"""Running the scripts of the sync, which this package does not import, on the database of a connection."""
+"""Running the scripts of the sync, which this package does not import, on the database of a connection: to their end,
+or in the background."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import json
 import os
+import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection
+
+from roster_service.errors import CommandError
+from roster_service.settings import FILE_SUFFIX
+
+# The file that takes the output of a script in the background, and the folder of such files in the data folder.
+OUTPUT, FOLDER = "output.txt", "background"
 
 
 def run_script(connection: Connection, name: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Runs `python -m sync_scripts.NAME ARGUMENTS` and returns its exit code and output."""
-    url = connection.engine.url.render_as_string(hide_password=False)
     return subprocess.run(  # noqa: S603  (our own script)
-        [sys.executable, "-m", f"sync_scripts.{name}", *arguments],
-        env=os.environ | {"ROSTER_DATABASE_URL": url},
+        _make_command(name, arguments),
+        env=_make_environment(connection),
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@dataclass(frozen=True)
+class Background:
+    """A script in the background, or its end. `report`: the JSON object that it printed, None before that; `text`:
+    everything that it printed if it ended without one."""
+
+    is_running: bool
+    report: Mapping[str, Any] | None
+    text: str
+
+    @property
+    def message(self) -> str | None:
+        """The reason why the script did nothing, as it said it; None while it runs and after a good end."""
+        if self.is_running:
+            return None
+        if self.report is None:
+            return self.text or "the process ended without a word; nothing was changed"
+        message = self.report.get("message")
+        return None if message is None else str(message)
+
+
+def start_script(
+    connection: Connection, home: Path, folder: Path, name: str, *arguments: str | Path, drop: Path | None = None
+) -> None:
+    """Starts a script of the sync as `run_script` does, and returns at once. It goes on when this process ends. Its
+    output goes into a file in `folder`, which only the owner can read; `read_background` reads it. `home`: the data
+    folder; `drop`: a folder to delete at the end.
+
+    Raises CommandError if a script with this folder is still running, and if the disk takes no file.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(folder / OUTPUT, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise CommandError(f"{folder} cannot be written: {error.strerror}") from None
+    with os.fdopen(descriptor, "r+b") as output:
+        # The lock belongs to the open file, which the process inherits: it ends with the process, however that ends.
+        try:
+            fcntl.flock(output, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CommandError("this has been started already, and is under way") from None
+        output.truncate(0)
+        process = subprocess.Popen(  # noqa: S603  (our own script)
+            _make_command(name, arguments),
+            env=_make_environment(connection) | {"ROSTER_HOME": str(home.resolve())},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # A signal for the group of this process, such as that of a terminal, is not for the script.
+            start_new_session=True,
+        )
+    threading.Thread(target=_wait, args=(process, drop), daemon=True).start()
+
+
+def read_background(folder: Path) -> Background | None:
+    """Returns the script that was last started with this folder; None if there was none."""
+    try:
+        with (folder / OUTPUT).open("rb") as output:
+            try:
+                fcntl.flock(output, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return Background(True, None, "")
+            text = output.read().decode(errors="replace").strip()
+    except OSError:
+        return None
+    return Background(False, _find_report(text), text)
+
+
+def _wait(process: subprocess.Popen[bytes], folder: Path | None) -> None:
+    """Waits for the end of a script, because otherwise the system keeps its process."""
+    process.wait()
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _find_report(text: str) -> Mapping[str, Any] | None:
+    """The last line that is a JSON object: warnings may come before it, and the place of a fault after it."""
+    for line in reversed(text.splitlines()):
+        with contextlib.suppress(ValueError):
+            found = json.loads(line)
+            if isinstance(found, dict):
+                return found
+    return None
+
+
+def _make_command(name: str, arguments: Sequence[str | Path]) -> list[str | Path]:
+    return [sys.executable, "-m", f"sync_scripts.{name}", *arguments]
+
+
+def _make_environment(connection: Connection) -> dict[str, str]:
+    url = connection.engine.url.render_as_string(hide_password=False)
+    # The settings refuse a value beside a file with the value.
+    given = {name: value for name, value in os.environ.items() if name != f"ROSTER_DATABASE_URL{FILE_SUFFIX}"}
+    return given | {"ROSTER_DATABASE_URL": url}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlencode
 
 UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
@@ -42,9 +44,28 @@ def to_instant(text: str | None) -> str:
     return datetime.fromisoformat(text).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
+def to_query(values: Mapping[str, Any]) -> str:
+    """Returns values as a query string, without those that are None."""
+    return urlencode({name: value for name, value in values.items() if value is not None})
+
+
+def to_segment(text: str) -> str:
+    """Returns a text as one segment of a path. All signs but ASCII letters and digits, `-` and `_` become `~` and two
+    hexadecimal digits for each byte: a server takes `%2F` for a slash, a browser `%2E%2E` for the folder above, and a
+    dot would begin the ending of a format. `from_segment` reads it."""
+    return re.sub(r"[^A-Za-z0-9_-]", lambda sign: "".join(f"~{byte:02X}" for byte in sign[0].encode()), text)
+
+
+def from_segment(segment: str) -> str:
+    """Returns the text of `to_segment`; of any other segment, some text."""
+    return re.sub(rb"~([0-9A-F]{2})", lambda code: bytes([int(code[1], 16)]), segment.encode()).decode(errors="replace")
+
+
 FILTERS: Mapping[str, Callable[[Any], str]] = {
     "age": to_age,
     "bytes": to_bytes,
     "number": to_number,
     "instant": to_instant,
+    "query": to_query,
+    "segment": to_segment,
 }

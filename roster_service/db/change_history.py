@@ -102,12 +102,54 @@ class ChangeHistory:
             for row in connection.execution_options(yield_per=FETCHED).execute(ordered):
                 yield Change.of_row(TYPES[table.name], row)
 
+    def read_page(
+        self, connection: Connection, kind: str, change: str, after: str | None, count: int
+    ) -> Sequence[Change]:
+        """The first `count` changes of one type and kind of change whose sourcedId comes after `after`, by
+        sourcedId."""
+        [table] = _choose_tables(kind)
+        rows = self._select_added_page(table, after, count) if change == ADDED else self._select_stored(table)
+        rows = rows if change == ADDED else rows.where(sync_changes.c.change == change)
+        page = rows.subquery()
+        ordered = select(page).order_by(page.c.sourced_id).limit(count)
+        if after is not None:
+            ordered = ordered.where(page.c.sourced_id > after)
+        return [Change.of_row(kind, row) for row in connection.execute(ordered)]
+
+    def _select_stored(self, table: Table) -> Select[Any]:
+        """(sourced_id, change, fields) of the changes of stored records."""
+        return select(sync_changes.c.sourced_id, sync_changes.c.change, sync_changes.c.fields).where(
+            sync_changes.c.run_id == self.run.id, sync_changes.c.type == TYPES[table.name]
+        )
+
+    def _select_added_page(self, table: Table, after: str | None, count: int) -> Select[Any]:
+        """The added records as `_select` has them, but each of both places brings `count` rows at most: a first run
+        adds every record."""
+        of_type = sync_changes.c.type == TYPES[table.name]
+        today = select(table.c.sourced_id).where(
+            table.c.feed_id == self.run.feed_id, table.c.date_last_modified == self.run.stamp
+        )
+        later = select(sync_changes.c.sourced_id).where(
+            of_type, sync_changes.c.run_id.in_(self._select_later()), sync_changes.c.previous_stamp == self.run.stamp
+        )
+        other = sync_changes.alias()
+        parts = []
+        for part in (today, later):
+            [identifier] = part.selected_columns
+            is_other = select(other.c.sourced_id).where(
+                other.c.run_id == self.run.id, other.c.type == TYPES[table.name], other.c.sourced_id == identifier
+            )
+            rows = part.where(~is_other.exists())
+            if after is not None:
+                rows = rows.where(identifier > after)
+            parts.append(select(rows.order_by(identifier).limit(count).subquery()))
+        added = union(*parts).subquery()
+        return select(added.c.sourced_id, literal(ADDED, CText).label("change"), Change.no_fields())
+
     def _select(self, table: Table) -> Any:
         """(sourced_id, change, fields) of the changed records of a table."""
         of_type = sync_changes.c.type == TYPES[table.name]
-        stored = select(sync_changes.c.sourced_id, sync_changes.c.change, sync_changes.c.fields).where(
-            sync_changes.c.run_id == self.run.id, of_type
-        )
+        stored = self._select_stored(table)
         today = select(table.c.sourced_id).where(
             table.c.feed_id == self.run.feed_id, table.c.date_last_modified == self.run.stamp
         )

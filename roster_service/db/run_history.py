@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, delete, func, select, update
@@ -96,6 +96,20 @@ def list_runs(connection: Connection, feed: str | None, count: int) -> list[Run]
     return [Run(**_read_fields(row, interrupted)) for row in (*held, *others)]
 
 
+def list_run_page(connection: Connection, feed: str | None, outcome: str | None, count: int, offset: int) -> list[Run]:
+    """Lists `count` runs, the latest first, after the first `offset`. `feed`, `outcome`: only its runs, and those with
+    it. Raises CommandError for an unknown feed."""
+    rows = _select_runs().order_by(sync_runs.c.id.desc()).limit(count).offset(offset)
+    if feed is not None:
+        rows = rows.where(sync_runs.c.feed_id == _find_feed(connection, feed))
+    interrupted = find_interrupted(connection)
+    if outcome == INTERRUPTED:
+        rows = rows.where((sync_runs.c.outcome == INTERRUPTED) | sync_runs.c.id.in_(interrupted))
+    elif outcome is not None:
+        rows = rows.where(sync_runs.c.outcome == outcome, sync_runs.c.id.not_in(interrupted))
+    return [Run(**_read_fields(row, interrupted)) for row in connection.execute(rows)]
+
+
 @dataclass(frozen=True)
 class FinishedRun:
     """A finished run, for a comparison with those before it. `records`: by type, the live records of the feed after it;
@@ -117,15 +131,37 @@ def list_latest_runs(connection: Connection, count: int) -> Mapping[str, Sequenc
     found: dict[str, list[FinishedRun]] = {}
     for row in connection.execute(rows.order_by(latest.c.id)):
         of_feed = found.setdefault(row.name, [])
+        made = _make_finished(row)
         # A run of the same export counts nothing.
-        records = _count_live(row.counts) or (of_feed[-1].records if of_feed else {})
-        finished = row.finished_at.isoformat(timespec="seconds")
-        is_good = row.outcome in GOOD_OUTCOMES
-        of_feed.append(FinishedRun(row.id, row.outcome, finished, records, row.refused, is_good))
+        of_feed.append(made if made.records or not of_feed else replace(made, records=of_feed[-1].records))
     return found
 
 
-def _count_live(counts: dict[str, dict[str, int]]) -> dict[str, int]:
+def find_good_run_before(connection: Connection, run: int) -> FinishedRun | None:
+    """Returns the latest run of the feed of `run` before it after which the roster was that of the export."""
+    own = select(sync_runs.c.feed_id).where(sync_runs.c.id == run).scalar_subquery()
+    good = select(sync_runs).where(sync_runs.c.feed_id == own, sync_runs.c.id < run)
+    good = good.where(sync_runs.c.outcome.in_(GOOD_OUTCOMES), sync_runs.c.counts != {})
+    row = connection.execute(good.order_by(sync_runs.c.id.desc()).limit(1)).one_or_none()
+    return None if row is None else _make_finished(row)
+
+
+def find_run_after(connection: Connection, run: int) -> int | None:
+    """Returns the next run of the feed of `run`, if there is one."""
+    own = select(sync_runs.c.feed_id).where(sync_runs.c.id == run).scalar_subquery()
+    later = select(func.min(sync_runs.c.id)).where(sync_runs.c.feed_id == own, sync_runs.c.id > run)
+    found: int | None = connection.scalar(later)
+    return found
+
+
+def _make_finished(row: Row[Any]) -> FinishedRun:
+    finished = row.finished_at.isoformat(timespec="seconds")
+    records = count_live(row.counts)
+    return FinishedRun(row.id, row.outcome, finished, records, row.refused, row.outcome in GOOD_OUTCOMES)
+
+
+def count_live(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """Returns the live records after a run by type. `counts`: of the run."""
     live = ("added", "changed", "revived", "unchanged")
     return {name: sum(of_type.get(kind, 0) for kind in live) for name, of_type in counts.items()}
 
@@ -155,9 +191,15 @@ def count_rejected_rows(connection: Connection, run: int) -> int:
     return connection.scalar(select(func.count()).where(sync_refusals.c.run_id == run)) or 0
 
 
-def read_rejected_rows(connection: Connection, run: int, count: int | None = None) -> Iterator[RejectedRow]:
-    """Reads the stored rejected rows of a run, or the first `count` of them: root causes before consequences."""
-    rows = select(sync_refusals).where(sync_refusals.c.run_id == run).order_by(sync_refusals.c.number).limit(count)
+def read_rejected_rows(
+    connection: Connection, run: int, count: int | None = None, *, offset: int = 0, cause: int | None = None
+) -> Iterator[RejectedRow]:
+    """Reads the stored rejected rows of a run, or `count` of them after the first `offset`: root causes before
+    consequences. `cause`: only those of the root cause with this number."""
+    rows = select(sync_refusals).where(sync_refusals.c.run_id == run).order_by(sync_refusals.c.number)
+    rows = rows.limit(count).offset(offset)
+    if cause is not None:
+        rows = rows.where(sync_refusals.c.cause == cause - 1)
     for row in connection.execute(rows):
         yield RejectedRow(
             row.file,

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection, Row, func, select, text
 
 # Two numbers, as pg_locks shows them: "Rost", "sync".
 SYNC_LOCK = {"class": 0x526F7374, "object": 0x73796E63}
 # The first number of the locks of feeds, "Feed". The second is the hash of the name, because a feed may not exist yet.
 FEED_CLASS = 0x46656564
 RUNNING, INTERRUPTED = "running", "interrupted"
+# The sessions of runs have names that begin with this, as pg_stat_activity shows them.
+SESSION_NAME = "roster sync: "
 # The message of an interrupted run.
 INTERRUPTED_WORDS = "its process ended before the run; nothing was changed"
 
@@ -58,6 +60,23 @@ def try_sync_lock(connection: Connection) -> bool:
     """Takes the lock of the roster until the end of the transaction. Returns False while a run is under way."""
     taken = text("SELECT pg_try_advisory_xact_lock(:class, :object)")
     return bool(connection.scalar(taken, SYNC_LOCK))
+
+
+def name_session(connection: Connection, feed_name: str, step: str | None) -> None:
+    """Gives the session the name of its feed and of the step of its run, which others see at once: a row of the run
+    would be seen only after the commit. PostgreSQL cuts a name at 63 bytes, so the step comes first."""
+    name = SESSION_NAME + (feed_name if step is None else f"{step}, {feed_name}")
+    connection.execute(select(func.set_config("application_name", name, False)))
+
+
+def find_step(connection: Connection, feed_name: str) -> str | None:
+    """Returns the step of the run of a feed that is under way, as its session is named; None before the first step and
+    without a run."""
+    holder = connection.execute(_HOLDER_OF_FEED, {"class": FEED_CLASS, "name": feed_name}).first()
+    if holder is None or not holder.application_name.startswith(SESSION_NAME):
+        return None
+    step, comma, _ = holder.application_name.removeprefix(SESSION_NAME).partition(", ")
+    return step if comma else None
 
 
 def find_lock_holder(connection: Connection, feed_name: str) -> Row[Any] | None:

@@ -48,7 +48,7 @@ from sync_scripts.engine.run_record import (
     record_run,
     translate_database_errors,
 )
-from sync_scripts.engine.runs import find_or_add_feed, hold_lock, take_stamp
+from sync_scripts.engine.runs import find_or_add_feed, hold_lock, show_steps, take_stamp
 from sync_scripts.engine.staged_export import add_source_findings, stage_export
 from sync_scripts.engine.stopwatch import Observer, Stopwatch
 from sync_scripts.formats.model import Format
@@ -209,7 +209,7 @@ def _run_steps(
 ) -> tuple[Report, bytes | None]:
     """(the report, the digest of the export; None for a skipped export)."""
     options = run.options
-    watch = Stopwatch(options.notify)
+    watch = Stopwatch(show_steps(connection, run.feed_name, options.notify))
     connection.execute(select(*(func.set_config(name, value, True) for name, value in PLANNING.items())))
     feed_id, is_new = (
         find_or_add_feed(connection, run.feed_name, run.family.name)

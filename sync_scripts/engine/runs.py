@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, and_, func, insert, select, text, update
+from sqlalchemy import Connection, Engine, and_, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -21,14 +21,15 @@ from roster_service.db.sync_lock import (
     INTERRUPTED_WORDS,
     RUNNING,
     find_lock_holder,
+    name_session,
     release_feed_lock,
     try_feed_lock,
 )
 from roster_service.db.tables import feeds, roster_state, sync_refusals, sync_runs
 from roster_service.errors import CommandError, RosterServiceError
+from sync_scripts.engine.stopwatch import Observer
 from sync_scripts.reading.rejections import Findings
 
-APPLICATION_NAME = "roster sync: "
 # The key in the counts of a type for the records that the purge after the run removed.
 PURGED = "purged"
 NOT_HELD = "there is no held run {} of this feed"
@@ -53,7 +54,7 @@ def hold_lock(connection: Connection, feed_name: str, *, wait: bool = False, alo
     interrupted.
     """
     with connection.begin():
-        connection.execute(select(func.set_config("application_name", APPLICATION_NAME + feed_name, False)))
+        name_session(connection, feed_name, None)
     while not _try_lock(connection, feed_name, alone=alone, wait=wait):
         time.sleep(WAIT_SECONDS)
     try:
@@ -64,6 +65,17 @@ def hold_lock(connection: Connection, feed_name: str, *, wait: bool = False, alo
         yield
     finally:
         _release_lock(connection)
+
+
+def show_steps(connection: Connection, feed_name: str, notify: Observer) -> Observer:
+    """The function for a stopwatch that shows each step in the name of the session, and passes all events on."""
+
+    def observe(event: Mapping[str, Any]) -> None:
+        if event.get("part") == 0.0:
+            name_session(connection, feed_name, event["step"])
+        notify(event)
+
+    return observe
 
 
 def _try_lock(connection: Connection, feed_name: str, *, alone: bool, wait: bool) -> bool:

@@ -81,9 +81,9 @@ def add_operator(engine: Engine, email: str, role: OperatorRole, secret_key: str
 
 
 @pytest.fixture(scope="module")
-def console(make_served: Callable[..., Served]) -> Console:
+def console(make_served: Callable[..., Served], tmp_path_factory: pytest.TempPathFactory) -> Console:
     """A console of this module's own, whose tests may change the roster."""
-    own = make_served(console="same")
+    own = make_served(console="same", home=tmp_path_factory.mktemp("home"))
     for role in OperatorRole:
         add_operator(own.engine, name_operator(role), role, SECRET)
     return Console(own.app, own.engine)

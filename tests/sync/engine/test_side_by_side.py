@@ -101,7 +101,7 @@ def test_a_run_of_the_same_feed_is_locked_or_waits(loaded: Engine, springfield: 
     reports: list[Report] = []
 
     def come() -> None:
-        words = r"another sync \(roster sync: springfield, process \d+, since .*\) is under way"
+        words = r"another sync \(roster sync: analyze, springfield, process \d+, since .*\) is under way"
         with pytest.raises(LockedError, match=words):
             load(loaded, "springfield", EXPORTS / SPRINGFIELD)
         options = Options(wait=True)

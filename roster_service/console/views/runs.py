@@ -1,0 +1,231 @@
+"""The runs of the sync: the list, one run with its progress, the rows that it rejected, and the records that it
+changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from roster_service.access.feeds import list_feeds
+from roster_service.access.runs import read_approval
+from roster_service.access.scripts import Background
+from roster_service.console.list_pages import MOST_ROWS, Paged, find_window, make_page
+from roster_service.console.screen import Form, Screen
+from roster_service.console.visit import Visit
+from roster_service.db.actors import OperatorRole
+from roster_service.db.change_history import Change, find_changes
+from roster_service.db.run_history import (
+    STEPS,
+    TYPES,
+    Cause,
+    Run,
+    RunDetails,
+    count_live,
+    count_rejected_rows,
+    find_good_run_before,
+    find_run,
+    find_run_after,
+    list_run_page,
+    read_rejected_rows,
+)
+from roster_service.db.sync_lock import INTERRUPTED, RUNNING, find_step
+from roster_service.errors import CommandError
+
+# Changes of a page.
+PAGE = 50
+OUTCOMES = ("done", "unchanged", "held", "approved", "discarded", "refused", "failed", INTERRUPTED, RUNNING)
+# The kinds of change, and the words for them.
+CHANGES = {"added": "added", "changed": "changed", "tombstoned": "marked as deleted", "revived": "revived"}
+
+
+@dataclass(frozen=True)
+class RunList:
+    """A page of runs, the latest first. `feeds`, `outcomes`: to choose from; `feed`, `outcome`: the chosen ones;
+    `totals`: by run, the records that it added, changed, marked as deleted and revived."""
+
+    runs: Paged
+    totals: Mapping[int, Mapping[str, int]]
+    feeds: Sequence[str]
+    outcomes: Sequence[str]
+    feed: str | None
+    outcome: str | None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A step of a run. `state`: `done`, `now`, or `later`; `seconds`: None if it has not ended, or is not known."""
+
+    name: str
+    state: str
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The live records of a type after a run, and after the last good run before it; None: that run had none."""
+
+    type: str
+    records: int
+    before: int | None
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """A run. `steps`: all of them, with their seconds; `before`: the number of the last good run before it; `compared`:
+    with that run; `stored`: the rejected rows that are stored; `approval`: the last one that was started from the
+    console; `after`: the next run of the feed; `is_live`: whether the page changes by itself."""
+
+    run: RunDetails
+    steps: Sequence[Progress]
+    before: int | None
+    compared: Sequence[Comparison]
+    stored: int
+    approval: Background | None
+    after: int | None
+    is_live: bool
+
+
+@dataclass(frozen=True)
+class RejectedPage:
+    """A page of the rejected rows of a run, with their values. `cause`: only the rows of this root cause; `missing`:
+    rows that were rejected and are not stored."""
+
+    run: int
+    feed: str
+    rows: Paged
+    causes: Sequence[Cause]
+    cause: int | None
+    missing: int
+
+
+@dataclass(frozen=True)
+class ChangePage:
+    """A page of the records of one type that a run changed in one way. `counts`: by type and change; `missing`: later
+    runs whose changes are not stored, so that records which this run added and they changed are not listed; `after`:
+    the sourcedId after which the page begins; `next`: that of the next page."""
+
+    run: int
+    feed: str
+    type: str
+    change: str
+    counts: Mapping[str, Mapping[str, int]]
+    changes: Sequence[Change]
+    missing: Sequence[int]
+    after: str | None
+    next: str | None
+
+
+def read_runs(visit: Visit) -> RunList:
+    """Reads a page of the list of runs."""
+    feed, outcome = visit.get("feed"), visit.get("outcome")
+    if outcome is not None and outcome not in OUTCOMES:
+        raise CommandError(f"there is no outcome {outcome}; a run is {', '.join(OUTCOMES)}")
+    skipped, count = find_window(visit)
+    runs = make_page(visit, list_run_page(visit.connection, feed, outcome, count, skipped))
+    totals = {run.run: _sum_changes(run) for run in runs.rows}
+    feeds = [it.name for it in list_feeds(visit.connection)]
+    return RunList(runs, totals, feeds, OUTCOMES, feed, outcome)
+
+
+def read_run(visit: Visit) -> RunPage:
+    """Reads a run, its progress if it is under way, and how the approval of it ended that an operator started."""
+    connection, number = visit.connection, int(visit.place["run"])
+    run = find_run(connection, number)
+    approval = read_approval(visit.settings.home, number)
+    before = find_good_run_before(connection, number)
+    compared = [
+        Comparison(name, count, None if before is None else before.records.get(name))
+        for name, count in count_live(run.counts).items()
+    ]
+    return RunPage(
+        run,
+        list(_list_progress(connection, run)),
+        None if before is None else before.run,
+        compared,
+        count_rejected_rows(connection, number),
+        approval,
+        find_run_after(connection, number),
+        is_live=run.outcome == RUNNING or (approval is not None and approval.is_running),
+    )
+
+
+def read_rejected(visit: Visit) -> RejectedPage:
+    """Reads a page of the rejected rows of a run."""
+    connection, number = visit.connection, int(visit.place["run"])
+    run = find_run(connection, number)
+    cause = visit.get("cause")
+    wanted = None if cause is None else next((it.number for it in run.causes if str(it.number) == cause), None)
+    if cause is not None and wanted is None:
+        raise CommandError(f"the run {number} has no root cause {cause}")
+    skipped, count = find_window(visit)
+    rows = make_page(visit, list(read_rejected_rows(connection, number, count, offset=skipped, cause=wanted)))
+    missing = run.refused - count_rejected_rows(connection, number)
+    return RejectedPage(number, run.feed, rows, run.causes, wanted, missing)
+
+
+def read_changes(visit: Visit) -> ChangePage:
+    """Reads a page of the records that a run changed: of the given type and kind of change, else of the first that
+    occurs."""
+    connection, number = visit.connection, int(visit.place["run"])
+    run = find_run(connection, number)
+    counts = {
+        kind: found
+        for kind, of_type in run.counts.items()
+        if (found := {name: of_type[name] for name in CHANGES if of_type.get(name)})
+    }
+    kind = visit.get("type") or next(iter(counts), "users")
+    change = visit.get("change") or next(iter(counts.get(kind, {})), "added")
+    if kind not in TYPES.values() or change not in CHANGES:
+        raise CommandError(f"there is no such list; the types are {', '.join(TYPES.values())}")
+    after = visit.get("after")
+    # A run that was held, refused or interrupted has counts, but changed nothing.
+    history = find_changes(connection, number)
+    count = MOST_ROWS if visit.whole else PAGE + 1
+    changes = [] if history is None else history.read_page(connection, kind, change, after, count)
+    shown = changes if visit.whole else changes[:PAGE]
+    return ChangePage(
+        number,
+        run.feed,
+        kind,
+        change,
+        {} if history is None else counts,
+        shown,
+        () if history is None else history.missing,
+        after,
+        shown[-1].sourcedId if len(changes) > len(shown) else None,
+    )
+
+
+def _sum_changes(run: Run) -> dict[str, int]:
+    return {name: sum(of_type.get(name, 0) for of_type in run.counts.values()) for name in CHANGES}
+
+
+def _list_progress(connection: Connection, run: RunDetails) -> Iterator[Progress]:
+    """The steps with their seconds, or of a run that is under way those before the present one as done."""
+    if run.outcome != RUNNING:
+        yield from (Progress(name, "done", seconds) for name, seconds in run.seconds.items())
+        return
+    now = find_step(connection, run.feed)
+    reached = STEPS.index(now) if now in STEPS else -1
+    for number, name in enumerate(STEPS):
+        yield Progress(name, "done" if number < reached else "now" if number == reached else "later", None)
+
+
+_VIEWER = OperatorRole.VIEWER
+SCREENS = (
+    Screen("runs", "/runs", "Runs", _VIEWER, read_runs, lambda it: it.runs.rows, "Runs"),
+    Screen("run", "/runs/<int:run>", "Run", _VIEWER, read_run, None, None),
+    Screen(
+        "run_rejected",
+        "/runs/<int:run>/rejected",
+        "Rejected rows",
+        _VIEWER,
+        read_rejected,
+        lambda it: it.rows.rows,
+        None,
+    ),
+    Screen("run_changes", "/runs/<int:run>/changes", "Changes", _VIEWER, read_changes, lambda it: it.changes, None),
+)
+FORMS: Sequence[Form] = ()

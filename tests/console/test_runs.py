@@ -1,0 +1,225 @@
+"""The list of runs, the page of a run, its rejected rows and its changes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, insert, select
+
+from roster_service.db.change_history import find_changes
+from roster_service.db.run_history import STEPS
+from roster_service.db.tables import feeds, sync_runs
+from roster_service.settings import Settings
+from sync_scripts.engine.load import Options, load
+from sync_scripts.engine.runs import begin_run, hold_lock, name_session
+from sync_scripts.reading.rejections import RefusedExportError
+from tests.console.conftest import Browser, Console
+from tests.contract.conftest import EXPORTS, FEEDS
+from tests.sync.export_changes import cell_of, header, with_row, without_rows
+
+HOSTILE = "<script>alert(1)</script>\u202e" + "x" * 200
+
+
+@pytest.fixture(scope="module")
+def browser(console: Console) -> Browser:
+    return console.log_in()
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return Settings(home=tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An export of the loaded feed springfield, for tests to change."""
+    return Path(shutil.copytree(EXPORTS / FEEDS["springfield"], tmp_path_factory.mktemp("exports") / "springfield"))
+
+
+@pytest.fixture(scope="module")
+def changed(console: Console, export: Path, settings: Settings) -> int:
+    """The number of a run with a record of each kind of change, hostile values, and rejected rows."""
+    without_rows("enrollments", "spr-enr-13")(export)
+    load(console.engine, "springfield", export, options=Options(settings))
+    with_row("orgs", sourcedId="spr-new", name=HOSTILE, type="school", parentSourcedId="spr-district")(export)
+    cell_of("users", "spr-student-1", "givenName", HOSTILE)(export)
+    cell_of("users", "spr-student-5", "enabledUser", HOSTILE[:60])(export)
+    without_rows("enrollments", "spr-enr-14")(export)
+    report = load(console.engine, "springfield", export, options=Options(settings))
+    assert report.run is not None
+    return report.run
+
+
+def read(browser: Browser, path: str) -> Any:
+    """The JSON of a screen, whose page must be shown too."""
+    address, _, query = path.partition("?")
+    assert browser.get(path).status_code == 200
+    return json.loads(browser.get(f"{address}.json?{query}").text)
+
+
+def test_the_list_has_the_latest_run_first_and_pages(console: Console, browser: Browser, changed: int) -> None:
+    shown = read(browser, "/runs")
+    assert [run["run"] for run in shown["runs"]["rows"]] == [4, 3, 2, 1]
+    assert shown["totals"][str(changed)] == {"added": 1, "changed": 2, "tombstoned": 1, "revived": 0}
+    listed = list(csv.DictReader(browser.get("/runs.csv").text.splitlines()))
+    assert [row["run"] for row in listed] == ["4", "3", "2", "1"]
+    with console.engine.begin() as connection:
+        made = connection.scalar(insert(feeds).values(name="many", format="oneroster").returning(feeds.c.id))
+        for _ in range(51):
+            connection.execute(
+                insert(sync_runs).values(
+                    feed_id=made, format="x", source="x", started_at="2026-01-01", outcome="done", counts={}, seconds={}
+                )
+            )
+    first = browser.get("/runs?feed=many").text
+    following = re.search(r'href="/console(/runs\?feed=many&amp;page=2)">Next', first)
+    assert following is not None
+    assert len(read(browser, "/runs?feed=many&page=2")["runs"]["rows"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "runs"),
+    [
+        pytest.param("feed=springfield", [4, 3, 2], id="of a feed"),
+        pytest.param("feed=springfield&outcome=done", [4, 3, 2], id="with an outcome"),
+        pytest.param("feed=springfield&outcome=refused", [], id="none"),
+        pytest.param("feed=springfield&page=7", [], id="past the end"),
+        pytest.param("feed=springfield&page=-1", [4, 3, 2], id="a page that is none"),
+    ],
+)
+def test_runs_are_found_by_feed_and_outcome(browser: Browser, changed: int, query: str, runs: list[int]) -> None:
+    assert [run["run"] for run in read(browser, f"/runs?{query}")["runs"]["rows"]] == runs
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/runs?feed=none", "no feed none"),
+        ("/runs?outcome=%3Cscript%3E", "There is no outcome &lt;script&gt;"),
+        ("/runs/999", "no run 999"),
+        ("/runs/999/changes", "no run 999"),
+        ("/runs/2/rejected?cause=9", "no root cause 9"),
+        ("/runs/2/changes?type=people", "no such list"),
+        ("/runs/99999999999999999999", "no run"),
+    ],
+)
+def test_wrong_values_are_answered_with_the_reason(browser: Browser, path: str, words: str) -> None:
+    answered = browser.get(path)
+    assert (answered.status_code, words in answered.text) == (404, True)
+
+
+def test_a_run_is_shown_with_its_steps_and_compared(browser: Browser, changed: int) -> None:
+    shown = read(browser, f"/runs/{changed}")
+    assert [step["name"] for step in shown["steps"]] == list(STEPS)
+    assert all(step["seconds"] is not None for step in shown["steps"])
+    compared = {it["type"]: (it["before"], it["records"]) for it in shown["compared"]}
+    assert (shown["before"], compared["orgs"][1] - compared["orgs"][0]) == (changed - 1, 1)
+    assert not shown["is_live"]
+    assert "hx-get" not in browser.get(f"/runs/{changed}").text.split('<div id="run"')[1].split(">")[0]
+
+
+def test_rejected_rows_are_shown_by_cause_with_their_values(browser: Browser, changed: int) -> None:
+    [cause] = read(browser, f"/runs/{changed}")["run"]["causes"]
+    shown = read(browser, f"/runs/{changed}/rejected?cause={cause['number']}")
+    first = shown["rows"]["rows"][0]
+    assert (first["file"], first["column"], first["sourcedId"]) == ("users.csv", "enabledUser", "spr-student-5")
+    assert first["value"] == HOSTILE[:60]
+    assert len(shown["rows"]["rows"]) == cause["rows"] + cause["consequences"]
+    page = browser.get(f"/runs/{changed}/rejected").text
+    assert "&lt;script&gt;" in page
+    assert "<script>alert" not in page
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "identifier"),
+    [
+        ("added", "orgs", "spr-new"),
+        ("changed", "users", "spr-student-1"),
+        ("tombstoned", "enrollments", "spr-enr-14"),
+    ],
+)
+def test_changes_are_shown_by_type_and_kind(
+    browser: Browser, changed: int, change: str, kind: str, identifier: str
+) -> None:
+    shown = read(browser, f"/runs/{changed}/changes?type={kind}&change={change}")
+    [only] = shown["changes"]
+    assert only["sourcedId"] == identifier
+    if change == "changed":
+        assert only["fields"] == {"givenName": {"before": "Zoë", "after": HOSTILE}}
+    page = browser.get(f"/runs/{changed}/changes?type={kind}&change={change}").text
+    assert f"/console/records/{identifier}" in page
+    assert "<script>alert" not in page
+
+
+def test_added_records_are_paged_and_later_changes_hide_none(
+    console: Console, browser: Browser, changed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roster_service.console.views.runs.PAGE", 4)
+    seen: list[str] = []
+    after = ""
+    while True:
+        shown = read(browser, f"/runs/2/changes?type=enrollments&change=added{after}")
+        seen += [it["sourcedId"] for it in shown["changes"]]
+        if shown["next"] is None:
+            break
+        after = f"&after={shown['next']}"
+    with console.engine.connect() as connection:
+        history = find_changes(connection, 2)
+        assert history is not None
+        added = [it.sourcedId for it in history.read(connection, "enrollments") if it.change == "added"]
+    assert seen == sorted(added)
+    assert {"spr-enr-13", "spr-enr-14"} <= set(seen)
+
+
+def test_a_refused_export_says_why(console: Console, browser: Browser, export: Path, settings: Settings) -> None:
+    header("orgs", "name", HOSTILE[:30])(export)
+    with pytest.raises(RefusedExportError):
+        load(console.engine, "springfield", export, options=Options(settings))
+    [run] = read(browser, "/runs?outcome=refused")["runs"]["rows"]
+    page = browser.get(f"/runs/{run['run']}").text
+    assert "Reasons of the refusal" in page
+    assert "<script>alert" not in page + browser.get(f"/runs/{run['run']}/rejected").text
+    assert read(browser, f"/runs/{run['run']}/changes")["changes"] == []
+
+
+@pytest.fixture
+def under_way(console: Console) -> Iterator[tuple[int, Engine]]:
+    """A run that is in its third step."""
+    with console.engine.connect() as connection, hold_lock(connection, "springfield"):
+        with connection.begin():
+            feed_id = connection.scalar(select(feeds.c.id).where(feeds.c.name == "springfield"))
+            number = begin_run(connection, int(feed_id or 0), "oneroster", "/exports")
+            name_session(connection, "springfield", "check")
+        yield number, console.engine
+
+
+def test_a_run_that_is_under_way_shows_its_step_and_asks_again(browser: Browser, under_way: tuple[int, Engine]) -> None:
+    number, _ = under_way
+    shown = read(browser, f"/runs/{number}")
+    assert [(step["name"], step["state"]) for step in shown["steps"]][:4] == [
+        ("digest", "done"),
+        ("stage", "done"),
+        ("check", "now"),
+        ("prepare", "later"),
+    ]
+    assert 'hx-trigger="every 2s"' in browser.get(f"/runs/{number}").text
+    assert [run["run"] for run in read(browser, "/runs?outcome=running")["runs"]["rows"]] == [number]
+
+
+def test_an_interrupted_run_says_so(console: Console, browser: Browser, under_way: tuple[int, Engine]) -> None:
+    number, _ = under_way
+    with console.engine.begin() as connection:
+        feed_id = connection.scalar(select(feeds.c.id).where(feeds.c.name == "shelbyville"))
+        dead = begin_run(connection, int(feed_id or 0), "oneroster", "/exports")
+    assert read(browser, "/runs?outcome=interrupted")["runs"]["rows"][0]["run"] == dead
+    assert [run["run"] for run in read(browser, "/runs?outcome=running")["runs"]["rows"]] == [number]
+    shown = read(browser, f"/runs/{dead}")
+    assert (shown["run"]["outcome"], shown["is_live"]) == ("interrupted", False)
+    assert "Load the export again" in browser.get(f"/runs/{dead}").text
