@@ -117,7 +117,6 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     access_log = AccessLog(
         make_engine(urls[Role.COUNTERS]),
         Spool(settings.access_log_folder),
-        settings.audit_days,
         is_required=settings.access_log_required,
     )
     app.extensions["roster_access_log"] = access_log

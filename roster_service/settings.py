@@ -238,7 +238,14 @@ class Settings:
         read_count(0, 3650),
         "days that the changes of a run are kept, with the values before and after; 0: none are kept",
     )
+    run_days: int = declare_setting(
+        400, read_count(1, 36_500), "days that runs are kept; those that show the state of their feed stay"
+    )
     audit_days: int = declare_setting(400, read_count(1, 36_500), "days that the access log is kept")
+    usage_days: int = declare_setting(400, read_count(1, 36_500), "days that the usage counters are kept")
+    change_log_days: int = declare_setting(
+        2_555, read_count(1, 36_500), "days that the change log is kept, at least as many as the access log"
+    )
     access_log_required: bool = declare_setting(
         True,
         read_switch,
@@ -350,7 +357,7 @@ class Settings:
     def from_environ(cls, environ: Mapping[str, str]) -> Settings:
         """Reads the settings from environment variables.
 
-        Raises SettingError as `read_setting_texts`, and for a refused value.
+        Raises SettingError as `read_setting_texts`, for a refused value, and for days that contradict each other.
         """
         rows = {row.name: row for row in dataclasses.fields(cls)}
         values: dict[str, Any] = {}
@@ -359,7 +366,11 @@ class Settings:
                 values[name] = rows[name].metadata["reader"](given.text)
             except ValueError as error:
                 raise SettingError(f"{given.variable} {error}") from None
-        return cls(**values)
+        made = cls(**values)
+        for name, others in _AT_LEAST.items():
+            for other in others:
+                _require_order(made, name, other)
+        return made
 
     @property
     def host_and_port(self) -> str:
@@ -415,6 +426,26 @@ class Settings:
             finally:
                 unfinished.unlink()
         return path.read_text().strip()
+
+
+# Days that may not be fewer than others: nothing may need a row that is deleted by then. A run has rejected rows and
+# changes, and the latest ones count what is purged; a tombstone may be disclosed until it is purged; the change log
+# shows by which grant a row of the access log came about.
+_AT_LEAST: Mapping[str, tuple[str, ...]] = {
+    "run_days": ("rejection_days", "change_days", "retention_days"),
+    "audit_days": ("retention_days",),
+    "usage_days": ("retention_days",),
+    "change_log_days": ("audit_days",),
+}
+
+
+def _require_order(settings: Settings, name: str, other: str) -> None:
+    """Raises SettingError if the days of `name` are fewer than those of `other`."""
+    days, least = getattr(settings, name), getattr(settings, other)
+    if days < least:
+        raise SettingError(
+            f"{PREFIX}{name.upper()} is {days}, and must be at least {PREFIX}{other.upper()}, which is {least}"
+        )
 
 
 def read_setting_texts(environ: Mapping[str, str]) -> Mapping[str, SettingText]:

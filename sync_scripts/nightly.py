@@ -35,18 +35,20 @@ from sync_scripts.engine.exit_codes import (
 from sync_scripts.engine.loader_command import WAIT, open_roster_engine
 from sync_scripts.engine.nightly_feeds import NightlySync, load_feeds
 from sync_scripts.engine.progress import Notify, is_step, print_line, show_bars
-from sync_scripts.purge import delete_changes, delete_old_orderings, delete_rejections, purge
+from sync_scripts.purge import purge
+from sync_scripts.retention import delete_expired, delete_old_orderings
 
 
 def run_nightly(engine: Engine, settings: Settings, notify: Notify, *, wait: bool = False) -> ExitCode:
-    """Loads every feed, announces credentials that end soon, purges, and makes the orderings of the new roster. Returns
-    the worst exit code.
+    """Loads every feed, announces credentials that end soon, deletes the rows of logs and runs whose days are over,
+    purges, and makes the orderings of the new roster. Returns the worst exit code.
 
     Passes to `notify` one event per step of a load, and one per feed with its outcome. `wait`: as in `load.Options`.
     """
     sync = NightlySync(engine, settings, _take_turns(notify), wait=wait)
     codes = load_feeds(sync)
     codes.append(_guard(partial(_announce_ends, sync), {"step": "credentials"}, notify))
+    codes.append(_guard(partial(_delete_expired, engine, settings, notify), {"step": "retention"}, notify))
     codes.append(_guard(partial(_purge, engine, settings, notify, wait=wait), {"step": "purge"}, notify))
     # A failure here does not change the exit code: the roster is complete without these orderings.
     _guard(partial(_warm_up, engine, settings, notify), {"step": "warm"}, notify)
@@ -75,10 +77,14 @@ def _take_turns(notify: Notify) -> Notify:
     return notify_alone
 
 
-def _purge(engine: Engine, settings: Settings, notify: Notify, *, wait: bool) -> ExitCode:
-    delete_rejections(engine, settings.rejection_days)
-    delete_changes(engine, settings.change_days)
+def _delete_expired(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
+    deleted = delete_expired(engine, settings)
     delete_old_orderings(engine)
+    notify({"step": "retention", "deleted": deleted, "exit": ExitCode.LOADED})
+    return ExitCode.LOADED
+
+
+def _purge(engine: Engine, settings: Settings, notify: Notify, *, wait: bool) -> ExitCode:
     notify(
         {
             "step": "purge",
@@ -117,7 +123,8 @@ def _show_events() -> Iterator[Notify]:
                 return
             name = event.get("feed") or event["step"]
             bars.remove(name)
-            counts = event.get("purged") or event.get("warmed") or _sum_counts(event.get("counts", {}))
+            counts = next((event[step] for step in ("deleted", "purged", "warmed") if step in event), None)
+            counts = _sum_counts(event.get("counts", {})) if counts is None else counts
             words = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
             outcome = event.get("outcome", "done")
             console.print(f"{name}: {outcome}", words, event.get("message") or "", markup=False, highlight=False)
@@ -141,8 +148,9 @@ def _sum_counts(counts: dict[str, dict[str, int]]) -> dict[str, int]:
 )
 @WAIT
 def main(jobs: int | None, wait: bool) -> None:
-    """Load the export of every enabled feed, remove the tombstones that are older than ROSTER_RETENTION_DAYS, and make
-    the orderings that clients will request first, for at most ROSTER_WARM_SECONDS.
+    """Load the export of every enabled feed, remove the tombstones that are older than ROSTER_RETENTION_DAYS and the
+    rows of logs and runs whose days are over, and make the orderings that clients will request first, for at most
+    ROSTER_WARM_SECONDS.
 
     The exit code is the worst of all.
     """

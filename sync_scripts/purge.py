@@ -24,26 +24,16 @@ from sqlalchemy import (
     delete,
     exists,
     false,
-    func,
     or_,
     select,
-    type_coerce,
     union,
-    update,
 )
-from sqlalchemy.dialects.postgresql import INTERVAL
 
-from roster_service.db.held_runs import HELD
 from roster_service.db.run_history import TYPES
 from roster_service.db.stamps import NOW
 from roster_service.db.tables import (
     CText,
     feeds,
-    ordering_chunks,
-    orderings,
-    sync_changes,
-    sync_refusals,
-    sync_runs,
 )
 from roster_service.publication import publish
 from roster_service.settings import Settings
@@ -52,6 +42,7 @@ from sync_scripts.engine.exit_codes import HELP, exit_on_error
 from sync_scripts.engine.loader_command import WAIT, open_roster_engine
 from sync_scripts.engine.output import survive_lost_output
 from sync_scripts.engine.runs import LockedError, hold_lock, record_purge
+from sync_scripts.retention import delete_expired, delete_old_orderings, make_interval
 from sync_scripts.staging.retained import TO_BE_DELETED
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
@@ -73,7 +64,7 @@ def purge(
     pull may be. A feed with a run under way is left out, unless `wait`; then raises LockedError after the others.
     """
     with engine.begin() as connection:
-        cutoff = connection.execute(select(NOW - _make_interval(retention_days))).scalar_one()
+        cutoff = connection.execute(select(NOW - make_interval(retention_days))).scalar_one()
         found = _find_feeds(connection, cutoff)
     purged = dict.fromkeys((TYPES[step.table.name] for step in PURGE_ORDER), 0)
     locked: LockedError | None = None
@@ -110,41 +101,6 @@ def _purge_feed(connection: Connection, feed_id: int, cutoff: datetime, rendered
     return removed
 
 
-def delete_rejections(engine: Engine, days: int) -> int:
-    """Deletes the rejected rows of all runs that started more than `days` days ago, because they have values of the
-    exports. Returns their number."""
-    run = sync_runs.alias()
-    old = select(run.c.id).where(run.c.started_at < NOW - _make_interval(days))
-    with engine.begin() as connection:
-        return connection.execute(delete(sync_refusals).where(sync_refusals.c.run_id.in_(old))).rowcount
-
-
-def delete_changes(engine: Engine, days: int) -> int:
-    """Deletes the changes and the previews of all runs that started more than `days` days ago, because they have values
-    and ids of records. Returns the number of the runs that had changes. A held run keeps its preview."""
-    old = and_(sync_runs.c.has_changes, sync_runs.c.started_at < NOW - _make_interval(days))
-    with engine.begin() as connection:
-        forgotten = connection.scalars(update(sync_runs).where(old).values(has_changes=False).returning(sync_runs.c.id))
-        runs = forgotten.all()
-        connection.execute(delete(sync_changes).where(sync_changes.c.run_id.in_(runs)))
-        ended = and_(sync_runs.c.outcome != HELD, sync_runs.c.started_at < NOW - _make_interval(days))
-        connection.execute(update(sync_runs).where(ended, sync_runs.c.preview.is_not(None)).values(preview=None))
-    return len(runs)
-
-
-def delete_old_orderings(engine: Engine) -> None:
-    """Deletes orderings that are older than a day: they may have ids of purged records, and a pull that is still under
-    way has a younger one. The next request for a later page makes an ordering again."""
-    old = orderings.c.made_at < NOW - _make_interval(1)
-    with engine.begin() as connection:
-        gone = connection.scalars(delete(orderings).where(old).returning(orderings.c.id)).all()
-        connection.execute(delete(ordering_chunks).where(ordering_chunks.c.ordering_id.in_(gone)))
-
-
-def _make_interval(count: int) -> ColumnElement[object]:
-    return type_coerce(func.make_interval(0, 0, 0, count), INTERVAL)
-
-
 def _purge_table(connection: Connection, step: PurgeStep, feed_id: int, cutoff: datetime) -> int:
     """Removes the expired records of a feed in one table to which no remaining record refers. Returns their number."""
     table = step.table
@@ -175,21 +131,21 @@ def _is_named(doomed: Table, referrer: ReferringColumn) -> ColumnElement[bool]:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @WAIT
 def main(as_json: bool, wait: bool) -> None:
-    """Remove the records that have been `tobedeleted` for longer than ROSTER_RETENTION_DAYS, the rejected rows of
-    runs before ROSTER_REJECTION_DAYS, and the changes of runs before ROSTER_CHANGE_DAYS."""
+    """Remove the records that have been `tobedeleted` for longer than ROSTER_RETENTION_DAYS, and the rows of logs and
+    runs whose days are over (`roster settings` shows the days)."""
     with exit_on_error(as_json=as_json):
         settings = Settings.from_environ(os.environ)
         with open_roster_engine(settings) as engine:
-            purged = purge(engine, settings.retention_days, settings.rendition_megabytes, wait=wait)
-            delete_rejections(engine, settings.rejection_days)
-            delete_changes(engine, settings.change_days)
+            deleted = delete_expired(engine, settings)
             delete_old_orderings(engine)
+            purged = purge(engine, settings.retention_days, settings.rendition_megabytes, wait=wait)
         with survive_lost_output():
             if as_json:
-                click.echo(json.dumps({"outcome": "purged", "purged": purged}))
+                click.echo(json.dumps({"outcome": "purged", "purged": purged, "deleted": deleted}))
             else:
-                summary = ", ".join(f"{count:,} {name}" for name, count in purged.items() if count)
-                click.echo(f"purged: {summary or 'nothing'}")
+                for word, counts in {"purged": purged, "deleted": deleted}.items():
+                    summary = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+                    click.echo(f"{word}: {summary or 'nothing'}")
 
 
 if __name__ == "__main__":

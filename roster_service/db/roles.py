@@ -61,7 +61,7 @@ RIGHTS: Mapping[Role, tuple[str, ...]] = {
         f"SELECT, INSERT, UPDATE, DELETE ON {_join_names(_COUNTERS)}",
         f"INSERT, DELETE, SELECT (stamp) ON {tables.oauth1_nonces.name}",
         f"SELECT, INSERT, UPDATE ON {_join_names((tables.usage, tables.last_uses))}",
-        f"INSERT, DELETE, SELECT (at) ON {tables.audit.name}",
+        f"INSERT ON {tables.audit.name}",
         # The health of the feeds, for monitoring.
         f"SELECT (id, name, enabled, state) ON {tables.feeds.name}",
         f"SELECT (id, feed_id, outcome, finished_at, refused) ON {tables.sync_runs.name}",
@@ -141,7 +141,10 @@ def ensure_roles(connection: Connection, password: str | None) -> None:
             f"`{statements}`, with the password that ROSTER_ROLE_PASSWORD names, then run `roster db upgrade` again"
         ) from error
     schema = connection.scalar(text("SELECT quote_ident(current_schema())"))
+    every_table = _join_names(tuple(tables.metadata.sorted_tables))
     for role, name in names.items():
+        # A former version may have granted more.
+        connection.execute(_make_statement(f"REVOKE ALL ON {every_table} FROM {quote_name(name)}"))
         for right in (f"USAGE ON SCHEMA {schema}", *RIGHTS[role]):
             connection.execute(_make_statement(f"GRANT {right} TO {quote_name(name)}"))
     connection.execute(update(tables.roster_state).values(role_base=base))

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, insert, select, text
+from sqlalchemy import Engine, text
 
 from roster_service.access.access_log.entries import Disclosure, Entry
 from roster_service.access.access_log.reports import AccessLogFilter, read_access_log, read_usage
@@ -62,7 +62,7 @@ def make_log(engine: Engine, folder: Path) -> Iterator[MakeLog]:
     made: list[AccessLog] = []
 
     def make(*, is_required: bool = True) -> AccessLog:
-        made.append(AccessLog(engine, Spool(folder), 400, is_required=is_required))
+        made.append(AccessLog(engine, Spool(folder), is_required=is_required))
         return made[-1]
 
     yield make
@@ -161,19 +161,6 @@ def test_a_database_that_is_away_loses_nothing(
         assert [row.requests for row in read_usage(connection, None, None)] == [5]
 
 
-def test_the_log_is_kept_for_its_days_and_no_longer(engine: Engine, access_log: AccessLog) -> None:
-    now = datetime.now(UTC)
-    row = {"vendor_id": 1, "caller": "c", "method": "GET", "path": "/x", "records": 1, "request_id": "r"}
-    with engine.begin() as connection:
-        connection.execute(insert(audit), [row | {"at": now - timedelta(days=days)} for days in (401, 399)])
-    access_log.add(make_entry(now))
-    access_log.record(make_disclosure(at=now))
-    access_log.flush()
-    with engine.connect() as connection:
-        ages = [now - at for at in connection.scalars(select(audit.c.at).order_by(audit.c.at))]
-    assert [round(age / timedelta(days=1)) for age in ages] == [399, 0]
-
-
 # --- a worker that is killed ----------------------------------------------------------------------------------------
 
 # Records disclosures, names each once its response could leave, and is killed before its thread begins.
@@ -185,7 +172,7 @@ from roster_service.access.access_log.spool import Spool
 from roster_service.db.engine import make_engine
 from tests.access.test_access_log import make_disclosure
 url, folder, name, count = sys.argv[1:]
-log = AccessLog(make_engine(url), Spool(Path(folder)), 400, is_required=True)
+log = AccessLog(make_engine(url), Spool(Path(folder)), is_required=True)
 for number in range(int(count)):
     log.record(make_disclosure(f"{name}-{number}"))
     print(f"{name}-{number}", flush=True)

@@ -14,7 +14,8 @@ from sqlalchemy import Engine, func, select, update
 from roster_service.db.tables import sync_changes, sync_runs
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
-from sync_scripts.purge import delete_changes, purge
+from sync_scripts.purge import purge
+from sync_scripts.retention import delete_expired
 from tests.cli.conftest import Roster
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD
 from tests.sync.export_changes import Bend, cell_of, with_row, without_rows
@@ -188,10 +189,10 @@ def test_changes_that_are_not_stored_are_refused(roster: Roster, engine: Engine,
 
 def test_changes_are_deleted_after_their_retention(roster: Roster, engine: Engine, springfield: Path) -> None:
     load_changed(engine, springfield, cell_of("users", "spr-student-1", "givenName", "Zoe"))
-    assert delete_changes(engine, 1) == 0
+    assert delete_expired(engine, Settings(change_days=1))["changes of records"] == 0
     with engine.begin() as connection:
         connection.execute(update(sync_runs).values(started_at=func.now() - func.make_interval(0, 0, 0, 2)))
-    assert delete_changes(engine, 1) == 2
+    assert delete_expired(engine, Settings(change_days=1))["changes of records"] == 1
     with engine.connect() as connection:
         assert connection.scalar(select(func.count()).select_from(sync_changes)) == 0
     assert "are not stored" in roster("sync", "changes", "2").stderr

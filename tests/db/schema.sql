@@ -1193,9 +1193,7 @@ REVOKE ALL ON FUNCTION public.refresh_visible_orgs(vendor integer) FROM PUBLIC;
 
 GRANT SELECT ON TABLE public.academic_sessions TO serving_role;
 
-GRANT INSERT,DELETE ON TABLE public.audit TO counters_role;
-
-GRANT SELECT(at) ON TABLE public.audit TO counters_role;
+GRANT INSERT ON TABLE public.audit TO counters_role;
 
 GRANT SELECT ON TABLE public.class_terms TO serving_role;
 

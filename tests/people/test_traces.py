@@ -23,7 +23,8 @@ from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
-from sync_scripts.purge import delete_changes, delete_old_orderings, delete_rejections, purge
+from sync_scripts.purge import purge
+from sync_scripts.retention import delete_expired, delete_old_orderings
 from tests.actors import TESTER
 from tests.cli.conftest import run_roster
 from tests.conftest import close_app
@@ -213,8 +214,7 @@ def test_a_purged_person_leaves_no_trace(service: Service) -> None:
         connection.execute(text("UPDATE sync_runs SET started_at = started_at - interval '31 days'"))
         connection.execute(text("UPDATE orderings SET made_at = made_at - interval '2 days'"))
     purge(service.engine, 7)
-    delete_rejections(service.engine, 30)
-    delete_changes(service.engine, 30)
+    delete_expired(service.engine, Settings())
     delete_old_orderings(service.engine)
     # The reason was typed by an operator, and names the person.
     assert {place for place, _ in service.find()} == {"changes"}

@@ -19,7 +19,6 @@ from roster_service.db.tables import (
     enrollments,
     orgs,
     roster_state,
-    sync_refusals,
     sync_runs,
     user_agents,
     user_profiles,
@@ -28,9 +27,8 @@ from roster_service.db.tables import (
 )
 from sync_scripts.applying.purge_order import PURGE_ORDER
 from sync_scripts.engine.load import load
-from sync_scripts.purge import delete_rejections, purge
+from sync_scripts.purge import purge
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD, snapshot
-from tests.sync.export_changes import cell_of
 
 DAYS = 7
 # Every column that names a record of a roster table, written here once more and apart from the purge's own list.
@@ -202,17 +200,3 @@ def test_the_list_of_mentions_is_complete() -> None:
     listed = {(referrer.column, step.table) for step in PURGE_ORDER for referrer in step.referring}
     parts = {(owner, step.table) for step in PURGE_ORDER for owner in step.parts}
     assert listed | parts == set(REFS)
-
-
-def test_the_reasons_of_old_runs_are_deleted(engine: Engine, copy_export: Callable[[str], Path]) -> None:
-    """They have values of students; the runs and their causes stay."""
-    export = copy_export(SPRINGFIELD)
-    cell_of("users", "spr-aide-1", "enabledUser", "x")(export)
-    old, new = load(engine, "feed", export), load(engine, "feed", export)
-    with engine.begin() as connection:
-        long_ago = update(sync_runs).where(sync_runs.c.id == old.run)
-        connection.execute(long_ago.values(started_at=datetime.now(UTC) - timedelta(days=31)))
-    assert delete_rejections(engine, 30) == old.findings.total
-    with engine.connect() as connection:
-        assert set(connection.scalars(select(sync_refusals.c.run_id))) == {new.run}
-        assert all(connection.scalars(select(sync_runs.c.causes)))

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import JSON, Connection, Engine, Text, bindparam, cast, column, delete, func, select
+from sqlalchemy import JSON, Connection, Engine, Text, bindparam, cast, column, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -45,12 +45,11 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 class AccessLog:
     """The rows and entries that are not in the database yet, and the thread that writes them. Threads may share it."""
 
-    def __init__(self, engine: Engine, spool: Spool, audit_days: int, *, is_required: bool) -> None:
-        """`engine`: of the role that writes the access log. `audit_days`: how many days the log keeps a row.
-        `is_required`: whether a response that cannot be recorded is refused."""
+    def __init__(self, engine: Engine, spool: Spool, *, is_required: bool) -> None:
+        """`engine`: of the role that writes the access log. `is_required`: whether a response that cannot be recorded
+        is refused."""
         self._engine = engine
         self._spool = spool
-        self._audit_days = audit_days
         self._is_required = is_required
         self._entries: list[Entry] = []
         # Rows that neither the disk nor the database took, if they are not required.
@@ -172,7 +171,6 @@ class AccessLog:
         now = datetime.now(UTC)
         if now - self._purged_at >= PURGE_EVERY:
             self._purged_at = now
-            connection.execute(delete(audit).where(audit.c.at < func.now() - timedelta(days=self._audit_days)))
             delete_old_windows(connection)
             delete_old_nonces(connection)
 

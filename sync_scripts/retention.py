@@ -1,0 +1,123 @@
+"""What is deleted because its days are over: the rows of logs and runs. `purge.py` has the tombstones.
+
+The owner of the tables deletes, in the nightly sync or `python -m sync_scripts.purge`: the roles of the service can
+delete neither the access log nor the change log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    and_,
+    delete,
+    func,
+    select,
+    true,
+    type_coerce,
+    union,
+    update,
+)
+from sqlalchemy.dialects.postgresql import INTERVAL
+
+from roster_service.db.held_runs import HELD
+from roster_service.db.run_history import GOOD_OUTCOMES
+from roster_service.db.stamps import NOW
+from roster_service.db.sync_lock import RUNNING
+from roster_service.db.tables import (
+    audit,
+    changes,
+    ordering_chunks,
+    orderings,
+    sync_changes,
+    sync_refusals,
+    sync_runs,
+    usage,
+)
+from roster_service.settings import Settings
+from sync_scripts.engine.load import KNOWN
+
+Before = ColumnElement[datetime]
+
+
+def delete_expired(engine: Engine, settings: Settings) -> dict[str, int]:
+    """Deletes the rows whose days are over, each kind in one transaction. Returns the number of deleted rows by
+    kind."""
+    counts = {}
+    for name, kind in KINDS.items():
+        with engine.begin() as connection:
+            counts[name] = kind.delete(connection, NOW - make_interval(kind.days(settings)))
+    return counts
+
+
+def delete_old_orderings(engine: Engine) -> None:
+    """Deletes orderings that are older than a day: they may have ids of purged records, and a pull that is still under
+    way has a younger one. The next request for a later page makes an ordering again."""
+    old = orderings.c.made_at < NOW - make_interval(1)
+    with engine.begin() as connection:
+        gone = connection.scalars(delete(orderings).where(old).returning(orderings.c.id)).all()
+        connection.execute(delete(ordering_chunks).where(ordering_chunks.c.ordering_id.in_(gone)))
+
+
+def make_interval(days: int) -> ColumnElement[Any]:
+    """Returns the expression of an interval."""
+    return type_coerce(func.make_interval(0, 0, 0, days), INTERVAL)
+
+
+def _delete_rejections(connection: Connection, before: Before) -> int:
+    """Deletes the rejected rows of older runs, which have values of the exports."""
+    old = select(sync_runs.c.id).where(sync_runs.c.started_at < before)
+    return connection.execute(delete(sync_refusals).where(sync_refusals.c.run_id.in_(old))).rowcount
+
+
+def _delete_changes(connection: Connection, before: Before) -> int:
+    """Deletes the changes and the previews of older runs, which have values and ids of records. A held run keeps its
+    preview."""
+    old = and_(sync_runs.c.has_changes, sync_runs.c.started_at < before)
+    forgotten = connection.scalars(update(sync_runs).where(old).values(has_changes=False).returning(sync_runs.c.id))
+    count = connection.execute(delete(sync_changes).where(sync_changes.c.run_id.in_(forgotten.all()))).rowcount
+    ended = and_(sync_runs.c.outcome != HELD, sync_runs.c.started_at < before)
+    connection.execute(update(sync_runs).where(ended, sync_runs.c.preview.is_not(None)).values(preview=None))
+    return count
+
+
+def _delete_runs(connection: Connection, before: Before) -> int:
+    """Deletes older runs, except those that show the state of their feed: the latest one, the latest good one, the
+    latest one with a new export, and those that are held or under way."""
+    showing = (true(), sync_runs.c.outcome.in_(GOOD_OUTCOMES), ~sync_runs.c.notices.contains([KNOWN]))
+    kept = union(*(select(func.max(sync_runs.c.id)).where(one).group_by(sync_runs.c.feed_id) for one in showing))
+    ended = sync_runs.c.outcome.not_in((HELD, RUNNING))
+    old = delete(sync_runs).where(sync_runs.c.started_at < before, ended, sync_runs.c.id.not_in(kept))
+    return connection.execute(old).rowcount
+
+
+def _delete_by(column: Column[Any]) -> Callable[[Connection, Before], int]:
+    """Returns the function that deletes the rows of a table by the column of their time."""
+    return lambda connection, before: connection.execute(delete(column.table).where(column < before)).rowcount
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of rows. `days`: how many of them the settings keep; `delete`: deletes older ones, and returns how
+    many."""
+
+    days: Callable[[Settings], int]
+    delete: Callable[[Connection, Before], int]
+
+
+# By the name in the output of the nightly sync. The rows of a run go before the run.
+KINDS: Mapping[str, Kind] = {
+    "rejected rows": Kind(lambda settings: settings.rejection_days, _delete_rejections),
+    "changes of records": Kind(lambda settings: settings.change_days, _delete_changes),
+    "runs": Kind(lambda settings: settings.run_days, _delete_runs),
+    "access log rows": Kind(lambda settings: settings.audit_days, _delete_by(audit.c.at)),
+    "usage counters": Kind(lambda settings: settings.usage_days, _delete_by(usage.c.day)),
+    "change log rows": Kind(lambda settings: settings.change_log_days, _delete_by(changes.c.at)),
+}

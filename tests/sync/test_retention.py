@@ -1,0 +1,201 @@
+"""What is deleted because its days are over, and by whom."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import Engine, func, insert, select, update
+from sqlalchemy.exc import DBAPIError
+
+from roster_service.db.roles import Role, find_role, quote_name
+from roster_service.db.tables import audit, changes, sync_changes, sync_refusals, sync_runs, usage
+from roster_service.db.upgrades import upgrade
+from roster_service.settings import Settings
+from sync_scripts import nightly, purge
+from sync_scripts.engine.load import Options, load
+from sync_scripts.reading.rejections import RefusedExportError
+from sync_scripts.retention import KINDS, delete_expired
+from tests.sync.conftest import SPRINGFIELD, lend_engine
+from tests.sync.export_changes import cell_of, with_row, without_rows
+
+DAYS = {"rejection_days": 3, "change_days": 5, "run_days": 7, "audit_days": 11, "usage_days": 13, "change_log_days": 17}
+SETTINGS = Settings(**DAYS)  # type: ignore[arg-type]
+# Each log: a row without its time, the column of that, and its days.
+LOGS: dict[str, tuple[Any, Any, dict[str, Any], int]] = {
+    "access log rows": (
+        audit,
+        audit.c.at,
+        {"vendor_id": 1, "caller": "c", "method": "GET", "path": "/x", "records": 1, "request_id": "r"},
+        11,
+    ),
+    "usage counters": (
+        usage,
+        usage.c.day,
+        {"vendor_id": 1, "endpoint": "GET /x", "status_class": "2xx", "requests": 1, "records": 1, "bytes": 1},
+        13,
+    ),
+    "change log rows": (
+        changes,
+        changes.c.at,
+        {"actor_kind": "operator", "actor": "a", "verb": "vendor add", "kind": "vendor", "subject": "v"},
+        17,
+    ),
+}
+
+
+def age(engine: Engine, run: int, days: int) -> None:
+    """Lets a run have started so many days ago."""
+    started = datetime.now(UTC) - timedelta(days=days)
+    with engine.begin() as connection:
+        connection.execute(update(sync_runs).where(sync_runs.c.id == run).values(started_at=started))
+
+
+def count(engine: Engine, table: Any) -> int:
+    """The number of rows of a table."""
+    with engine.connect() as connection:
+        return connection.execute(select(func.count()).select_from(table)).scalar_one()
+
+
+def expire(engine: Engine) -> dict[str, int]:
+    """The numbers of deleted rows, of the kinds that had any."""
+    return {name: number for name, number in delete_expired(engine, SETTINGS).items() if number}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_log_is_kept_for_its_days_and_no_longer(engine: Engine, name: str) -> None:
+    table, time, row, days = LOGS[name]
+    now = datetime.now(UTC)
+    with engine.begin() as connection:
+        for number, old in enumerate((days + 1, days + 30, days - 1, 0)):
+            other = {"vendor_id": number} if table is usage else {}
+            connection.execute(insert(table).values({**row, **other, time.name: now - timedelta(days=old)}))
+    assert expire(engine) == {name: 2}
+    assert count(engine, table) == 2
+    assert expire(engine) == {}
+
+
+def test_the_rows_of_a_run_go_before_the_run(engine: Engine, copy_export: Callable[[str], Path]) -> None:
+    export = copy_export(SPRINGFIELD)
+    options = Options(SETTINGS)
+    load(engine, "feed", export, options=options)
+    cell_of("users", "spr-student-1", "givenName", "Zoe")(export)
+    cell_of("users", "spr-aide-1", "enabledUser", "x")(export)
+    old = load(engine, "feed", export, options=options)
+    cell_of("users", "spr-aide-1", "enabledUser", "true")(export)
+    load(engine, "feed", export, options=options)
+    assert old.run is not None
+    with engine.connect() as connection:
+        changed = connection.execute(
+            select(func.count()).select_from(sync_changes).where(sync_changes.c.run_id == old.run)
+        ).scalar_one()
+    assert changed > 0
+    seen = []
+    for days in (2, 4, 6, 8):
+        age(engine, old.run, days)
+        seen.append(expire(engine))
+    assert seen == [{}, {"rejected rows": old.findings.total}, {"changes of records": changed}, {"runs": 1}]
+    assert (count(engine, sync_runs), count(engine, sync_refusals)) == (2, 0)
+
+
+def test_the_causes_of_rejected_rows_stay_with_the_run(engine: Engine, copy_export: Callable[[str], Path]) -> None:
+    export = copy_export(SPRINGFIELD)
+    cell_of("users", "spr-aide-1", "enabledUser", "x")(export)
+    old, new = load(engine, "feed", export), load(engine, "feed", export)
+    assert old.run is not None
+    age(engine, old.run, 4)
+    assert expire(engine) == {"rejected rows": old.findings.total}
+    with engine.connect() as connection:
+        assert set(connection.scalars(select(sync_refusals.c.run_id))) == {new.run}
+        assert all(connection.scalars(select(sync_runs.c.causes)))
+
+
+def test_the_runs_that_show_the_state_of_a_feed_stay(
+    engine: Engine, copy_export: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """However old: the latest one, the latest good one, the latest with a new export, and a held one."""
+    export = copy_export(SPRINGFIELD)
+    holding = Options(Settings(home=tmp_path / "home", hold_least_records=1, hold_tombstones_percent=0))
+
+    def run(options: Options) -> int:
+        with contextlib.suppress(RefusedExportError):
+            load(engine, "feed", export, options=options)
+        with engine.connect() as connection:
+            return connection.execute(select(func.max(sync_runs.c.id))).scalar_one()
+
+    def expire_all() -> list[str]:
+        """Deletes what it may of the runs, all of which are old; the outcomes of the others."""
+        with engine.begin() as connection:
+            connection.execute(update(sync_runs).values(started_at=datetime(2001, 1, 1, tzinfo=UTC)))
+        expire(engine)
+        with engine.connect() as connection:
+            kept = connection.scalars(select(sync_runs.c.id).order_by(sync_runs.c.id)).all()
+        return [names[number] for number in kept]
+
+    names = {run(Options()): "first"}
+    cell_of("users", "spr-student-1", "givenName", "Zoe")(export)
+    names |= {run(Options()): name for name in ("new export", "same export", "same export again")}
+    assert list(names.values()) == ["first", "new export", "same export", "same export again"]
+    assert expire_all() == ["new export", "same export again"]
+    students = (export / "users.csv").read_text()
+    without_rows("users", "spr-student-5")(export)
+    names[run(holding)] = "held"
+    (export / "users.csv").write_text(students)
+    with_row("orgs", sourcedId="spr-high")(export)
+    names |= {run(Options()): name for name in ("refused", "refused again")}
+    assert expire_all() == ["same export again", "held", "refused again"]
+
+
+@pytest.fixture
+def aged(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    """A database with old rows in each log, lent to the scripts."""
+    lend_engine(monkeypatch, engine)
+    with engine.begin() as connection:
+        for table, time, row, _ in LOGS.values():
+            connection.execute(insert(table).values({**row, time.name: datetime(2001, 1, 1, tzinfo=UTC)}))
+    return engine
+
+
+@pytest.mark.usefixtures("aged")
+def test_the_nightly_sync_deletes_and_says_how_many_rows() -> None:
+    done = CliRunner().invoke(nightly.main)
+    [event] = [event for event in map(json.loads, done.stdout.splitlines()) if event.get("step") == "retention"]
+    assert event == {"step": "retention", "deleted": {name: int(name in LOGS) for name in KINDS}, "exit": 0}
+
+
+def test_the_purge_deletes_and_says_how_many_rows(aged: Engine) -> None:
+    assert CliRunner().invoke(purge.main).stdout.splitlines() == [
+        "purged: nothing",
+        "deleted: 1 access log rows, 1 usage counters, 1 change log rows",
+    ]
+    assert json.loads(CliRunner().invoke(purge.main, ["--json"]).stdout)["deleted"] == dict.fromkeys(KINDS, 0)
+    assert count(aged, changes) == 0
+
+
+@pytest.mark.parametrize("role", Role, ids=lambda role: role.value)
+@pytest.mark.parametrize(
+    "statement", ["DELETE FROM audit", "TRUNCATE audit", "UPDATE audit SET records = 0", "SELECT at FROM audit"]
+)
+def test_no_role_of_the_service_reads_or_shortens_the_access_log(engine: Engine, role: Role, statement: str) -> None:
+    """Nor the change log (`tests/access/test_operators.py`)."""
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"SET LOCAL ROLE {quote_name(str(find_role(connection, role)))}")
+        with pytest.raises(DBAPIError, match="permission denied"):
+            connection.exec_driver_sql(statement)
+
+
+def test_an_upgrade_takes_back_what_a_role_could_do_before(engine: Engine) -> None:
+    with engine.begin() as connection:
+        name = quote_name(str(find_role(connection, Role.COUNTERS)))
+        connection.exec_driver_sql(f"GRANT DELETE, SELECT (at) ON audit TO {name}")
+    upgrade(engine)
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"SET LOCAL ROLE {name}")
+        with pytest.raises(DBAPIError, match="permission denied"):
+            connection.exec_driver_sql("DELETE FROM audit WHERE at < now()")
