@@ -12,7 +12,7 @@ SPREAD := --numprocesses auto --maxprocesses 4 --dist worksteal
 SOURCES := roster_service sync_scripts grammar tests docs wsgi.py
 
 .PHONY: help run test test-long conformance faults check sync check-long style types imports audit alone lock clean
-.PHONY: bench bench-filter bench-sync bench-locks docs
+.PHONY: bench bench-filter bench-sync bench-locks bench-console screenshots docs
 
 help: ## List the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -103,6 +103,12 @@ bench-sync: $(VENV)/.test ## Measure the sync of a district of $STUDENTS (100,00
 
 bench-locks: $(VENV)/.test ## Measure what row-level security costs, on a district of $STUDENTS (20,000)
 	@$(BIN)/python -m tests.bench.bench_locks
+
+bench-console: $(VENV)/.test ## Measure each screen of the console on a district of $STUDENTS (191,000)
+	@$(BIN)/python -m tests.bench.bench_console
+
+screenshots: $(VENV)/.test $(VENV)/openapi/.generators ## Take pictures of every screen of the console into build/screenshots, with Chromium
+	@OPENAPI_TOOLS=$(VENV)/openapi $(BIN)/python -m tests.console.screenshots build/screenshots
 
 lock: ## Write the lock files anew after a change of setup.cfg; UPGRADE=--upgrade takes the newest version of everything
 	@test -x $(VENV)/lock/bin/uv || { $(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet --disable-pip-version-check uv; }

@@ -1,0 +1,104 @@
+"""`python -m tests.bench.bench_console`: the time and the size of each screen of the console, on a large roster.
+
+STUDENTS (191,000: 200,000 users) sets the size of the district, BENCH_HOME a folder that keeps it for the next run. The
+time is that of the whole request in this process, the median of ROUNDS (7), after one request that is not counted. A
+screen of a single subject is that of the first link to one.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import statistics
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from flask.testing import FlaskClient
+
+from roster_service.access import operators
+from roster_service.app import create_app
+from roster_service.console.login import ROOT
+from roster_service.console.screens import SCREENS
+from roster_service.db.actors import OperatorRole
+from roster_service.settings import CONSOLE_SAME
+from tests.actors import TESTER
+from tests.bench.place import Place, open_place
+
+STUDENTS = int(os.environ.get("STUDENTS", "191000"))
+ROUNDS = int(os.environ.get("ROUNDS", "7"))
+EMAIL, PASSWORD = "bench@operators.example", "a long sentence to log in with"
+# The targets, which the table names.
+MOST_MILLISECONDS, MOST_KILOBYTES = 150, 100
+# How many pages the search for the screens of single subjects looks at.
+SEARCHED = 200
+
+
+def log_in(place: Place, client: FlaskClient) -> None:
+    """Adds an owner, if none of this name is there, and logs in."""
+    key = place.settings.read_secret_key()
+    with place.engine.begin() as connection:
+        known = [it.email for it in operators.list_operators(connection)]
+        token = (
+            operators.reset_password(connection, TESTER, EMAIL, key)
+            if EMAIL in known
+            else operators.add_operator(connection, TESTER, EMAIL, "Bench", OperatorRole.OWNER, key)
+        )
+        operators.use_link(connection, token, PASSWORD, key)
+    csrf = re.search(r'name="csrf" value="([^"]+)"', client.get(f"{ROOT}/login").text)
+    assert csrf is not None
+    form = {"csrf": csrf[1], "email": EMAIL, "password": PASSWORD}
+    assert client.post(f"{ROOT}/login", data=form).status_code == 303
+
+
+def find_addresses(client: FlaskClient) -> Mapping[str, str]:
+    """The address of each screen: its path, or the first link to such a path that other screens have."""
+    patterns = {it.name: re.compile(re.escape(ROOT) + re.sub(r"<[^>]+>", "[^/?#]+", it.path) + "$") for it in SCREENS}
+    found = {it.name: ROOT + it.path for it in SCREENS if "<" not in it.path}
+    queue, seen = [*found.values()], set[str]()
+    while queue and len(seen) < SEARCHED and len(found) < len(patterns):
+        address = queue.pop(0)
+        if address in seen:
+            continue
+        seen.add(address)
+        for link in map(html.unescape, re.findall(r'href="([^"]+)"', client.get(address).text)):
+            for name, pattern in patterns.items():
+                if name not in found and pattern.match(link.partition("?")[0]):
+                    found[name] = link
+                    queue.append(link)
+    return found
+
+
+def measure(client: FlaskClient, name: str, address: str) -> None:
+    """Prints the row of a screen."""
+    first = client.get(address)
+    times = []
+    for _ in range(ROUNDS):
+        begin = time.perf_counter()
+        client.get(address)
+        times.append((time.perf_counter() - begin) * 1000)
+    median, size = statistics.median(times), len(first.data) / 1000
+    missed = " missed" if median > MOST_MILLISECONDS or size > MOST_KILOBYTES else ""
+    print(f"{name:<14} {first.status_code} {median:9.1f} ms {size:8.1f} kB{missed}", flush=True)
+
+
+def run() -> None:
+    """Measures every screen."""
+    home = os.environ.get("BENCH_HOME")
+    with open_place(STUDENTS, None if home is None else Path(home)) as place:
+        app = create_app(replace(place.settings, console=CONSOLE_SAME), place.url)
+        client = app.test_client()
+        log_in(place, client)
+        addresses = find_addresses(client)
+        print(f"{STUDENTS:,} students; targets: {MOST_MILLISECONDS} ms, {MOST_KILOBYTES} kB; median of {ROUNDS}")
+        for screen in SCREENS:
+            if screen.name in addresses:
+                measure(client, screen.name, addresses[screen.name])
+            else:
+                print(f"{screen.name:<14} no link leads to it")
+
+
+if __name__ == "__main__":
+    run()

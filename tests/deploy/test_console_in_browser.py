@@ -1,0 +1,50 @@
+"""The console in Chromium: tasks of an operator, and every screen in both colours and at two widths.
+
+The variable OPENAPI_TOOLS is the virtual environment that `make check-long` makes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.alone_check import find_free_port
+from tests.cli.test_serve import environment_of, serving
+from tests.console.screenshots import PASSWORD, take
+
+TOOLS = os.environ.get("OPENAPI_TOOLS")
+pytestmark = [
+    pytest.mark.long_with("chromium"),
+    pytest.mark.skipif(TOOLS is None, reason="OPENAPI_TOOLS names no virtual environment"),
+]
+SCRIPT = Path(__file__).parents[1] / "console" / "browse_tasks.py"
+
+
+def test_an_operator_does_each_task(tmp_path: Path) -> None:
+    pictures = Path(os.environ.get("PICTURES", tmp_path / "pictures"))
+    pictures.mkdir(exist_ok=True)
+    environment = environment_of(home=str(tmp_path / "home"), port=str(find_free_port()), workers="1")
+    with serving(environment, "--json") as (_, printed):
+        known = json.loads(printed.splitlines()[-1])
+        order = {
+            "root": f"{known['url']}/console",
+            "invitation": known["invitation"],
+            "password": PASSWORD,
+            "folder": str(pictures.resolve()),
+        }
+        python = Path(str(TOOLS)).resolve() / "bin" / "python"
+        command = (python, SCRIPT)
+        done = subprocess.run(command, input=json.dumps(order), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert {name: problem for name, problem in found.items() if problem} == {}
+    assert len(found) >= 5
+
+
+def test_every_screen_is_accessible_and_fits_its_window(tmp_path: Path) -> None:
+    pictures = Path(os.environ.get("PICTURES", tmp_path / "pictures"))
+    assert take(pictures, []) == 0
