@@ -53,8 +53,7 @@ class Change:
     @classmethod
     def of_row(cls, kind: str, row: Row[Any]) -> Change:
         """The change in a row of (sourced_id, change, fields)."""
-        fields = {name: {"before": before, "after": after} for name, (before, after) in (row.fields or {}).items()}
-        return cls(kind, row.sourced_id, row.change, fields)
+        return cls(kind, row.sourced_id, row.change, _name_values(row.fields))
 
     @staticmethod
     def no_fields() -> ColumnElement[Any]:
@@ -68,6 +67,10 @@ class Change:
             yield (*start, CHILDREN if self.change == "changed" else "", "", "")
         for name, values in self.fields.items():
             yield (*start, name, _to_cell(values["before"]), _to_cell(values["after"]))
+
+
+def _name_values(fields: dict[str, list[Any]] | None) -> dict[str, dict[str, Any]]:
+    return {name: {"before": before, "after": after} for name, (before, after) in (fields or {}).items()}
 
 
 def _to_cell(value: Any) -> str:
@@ -179,6 +182,40 @@ def find_changes(connection: Connection, run: int) -> ChangeHistory | None:
         )
     without = select(sync_runs.c.id).where(_is_later(row), sync_runs.c.stamp.is_not(None), ~sync_runs.c.has_changes)
     return ChangeHistory(row, connection.scalars(without.order_by(sync_runs.c.id)).all())
+
+
+@dataclass(frozen=True)
+class RecordChange:
+    """What a run did to a record. `run`: its number; `at`: the stamp that the record has since; `change`, `fields`: as
+    in `Change`."""
+
+    run: int
+    at: str
+    change: str
+    fields: dict[str, dict[str, Any]]
+
+
+def read_record_history(connection: Connection, table: Table, sourced_id: str, count: int) -> list[RecordChange]:
+    """Returns the latest `count` stored changes of a record, the newest first. The last one is the run that added the
+    record, if its changes are still stored."""
+    stored = (
+        select(sync_changes, sync_runs.c.stamp)
+        .join(sync_runs, sync_runs.c.id == sync_changes.c.run_id)
+        .where(sync_changes.c.sourced_id == sourced_id, sync_changes.c.type == TYPES[table.name])
+        .order_by(sync_changes.c.run_id.desc())
+        .limit(count)
+    )
+    rows = connection.execute(stored).all()
+    found = [RecordChange(row.run_id, row.stamp.isoformat(), row.change, _name_values(row.fields)) for row in rows]
+    record = select(table.c.feed_id, table.c.date_last_modified).where(table.c.sourced_id == sourced_id)
+    now = connection.execute(record).one_or_none()
+    if now is not None and len(found) < count:
+        first = rows[-1].previous_stamp if rows else now.date_last_modified
+        is_first = (sync_runs.c.stamp == first) & (sync_runs.c.feed_id == now.feed_id)
+        # Without the changes of that run, it may have added the record or changed it.
+        made = connection.scalar(select(sync_runs.c.id).where(is_first, sync_runs.c.has_changes))
+        found += [] if made is None else [RecordChange(made, first.isoformat(), ADDED, {})]
+    return found
 
 
 def _is_later(run: Row[Any]) -> ColumnElement[bool]:

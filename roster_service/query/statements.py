@@ -106,8 +106,9 @@ def _is_selective(view: ResourceView, typed: TypedExpr) -> bool:
 
 @functools.cache
 def _list_leading_columns(table: Table) -> frozenset[Any]:
-    """Returns the first column of each index of the table, including the primary key."""
-    indexes = (tuple(index.columns) for index in table.indexes)
+    """Returns the first column of each index of the table, including the primary key; an index of an expression has the
+    expression as its first column."""
+    indexes = (tuple(index.expressions) for index in table.indexes)
     return frozenset(columns[0] for columns in (tuple(table.primary_key), *indexes))
 
 

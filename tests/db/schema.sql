@@ -980,6 +980,8 @@ CREATE INDEX ix_rendered_records_feed_id_rendition_id ON public.rendered_records
 
 CREATE INDEX ix_sync_changes_run_id ON public.sync_changes USING btree (run_id);
 
+CREATE INDEX ix_sync_changes_sourced_id ON public.sync_changes USING btree (sourced_id);
+
 CREATE INDEX ix_sync_runs_feed_id ON public.sync_runs USING btree (feed_id);
 
 CREATE INDEX ix_sync_runs_running ON public.sync_runs USING btree (feed_id) WHERE (outcome = 'running'::text);

@@ -123,7 +123,7 @@ sync_changes = Table(
     metadata,
     Column("run_id", ForeignKey("sync_runs.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("type", CText, nullable=False),
-    Column("sourced_id", CText, nullable=False),
+    Column("sourced_id", CText, nullable=False, index=True),
     Column("change", CText, nullable=False),
     # The dateLastModified of the record before the run.
     Column("previous_stamp", Stamp, nullable=False),

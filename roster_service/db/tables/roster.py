@@ -25,6 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 from sqlalchemy.schema import SchemaItem
 
+from roster_service.db.folding import fold_column
 from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
 
 
@@ -130,6 +131,9 @@ users = _roster_table(
     Index(None, "family_name", "sourced_id"),
     Index(None, "username"),
 )
+# The search of operators: the beginning of a name or an e-mail, in capitals or not.
+for _name in ("family_name", "given_name", "email"):
+    Index(f"ix_users_{_name}_folded", fold_column(users.c[_name]))
 
 # A user's roles, in the words of OneRoster 1.2 whatever the version of the export. `origin` is `export` for a role that
 # the export has, and `enrollment` for a role that the sync adds because the user has an enrollment at a school and no

@@ -1,0 +1,22 @@
+"""Folded columns: texts in the form in which case makes no difference, as an index has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oneroster_filter.folding import DOTTED_I, FINAL_SIGMA, PLAIN_I, SIGMA
+from sqlalchemy import ColumnElement, Text, TextClause, collate, func, text
+
+
+def fold_column(column: ColumnElement[Any]) -> ColumnElement[str]:
+    """Returns the folded text of a column, as `oneroster_filter.folding.fold` folds. It is ordered by code point, so an
+    index of it finds the texts that begin with a folded text.
+
+    The constants are part of the SQL, because PostgreSQL uses an index of an expression for that very expression.
+    """
+    plain = func.replace(collate(column, "roster_nocase"), _quote(DOTTED_I), _quote(PLAIN_I))
+    return collate(func.replace(func.lower(plain), _quote(FINAL_SIGMA), _quote(SIGMA), type_=Text()), "C")
+
+
+def _quote(letter: str) -> TextClause:
+    return text(f"'{letter}'")

@@ -1,0 +1,204 @@
+"""The references between records, both ways, and the texts by which people know records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Connection, Select, Table, func, literal, select
+
+from roster_service.db import tables
+from roster_service.db.run_history import TYPES
+from roster_service.db.tables import CText
+
+# How many references of one kind a record shows; the list of the collection has all of them.
+SHOWN = 10
+
+_orgs, _sessions, _courses = tables.orgs.c, tables.academic_sessions.c, tables.courses.c
+_classes, _users, _enrollments = tables.classes.c, tables.users.c, tables.enrollments.c
+_roles, _agents, _terms = tables.user_roles.c, tables.user_agents.c, tables.class_terms.c
+
+LABELS: Mapping[Table, ColumnElement[str]] = {
+    tables.orgs: _orgs.name,
+    tables.academic_sessions: _sessions.title,
+    tables.courses: _courses.title,
+    tables.classes: _classes.title,
+    tables.users: _users.given_name + literal(" ", CText) + _users.family_name,
+    tables.enrollments: _enrollments.role,
+    tables.demographics: tables.demographics.c.sourced_id,
+}
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A kind of reference. `target`: the table of the other records; `ids`: selects (id, a detail such as the role, or
+    NULL) for the id of the record, in order; `facet`: of the target's collection, that lists all of them, or None."""
+
+    title: str
+    target: Table
+    ids: Callable[[str], Select[Any]]
+    facet: str | None
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A record that another one refers to, or that refers to it. `label`: its name; None if the roster does not have
+    it, or if it is deleted."""
+
+    sourcedId: str  # noqa: N815  (the name in OneRoster)
+    label: str | None
+    detail: str | None
+
+
+@dataclass(frozen=True)
+class References:
+    """The references of one kind. `collection`, `facet`: of the list that has all of them, or None; `more`: whether
+    there are more than these."""
+
+    title: str
+    collection: str
+    facet: str | None
+    shown: Sequence[Reference]
+    more: bool
+
+
+def _to(title: str, target: Table, column: Column[Any]) -> Relation:
+    """The reference in a column of the record."""
+    key = column.table.c.sourced_id
+    return Relation(
+        title,
+        target,
+        lambda own: select(column.label("id"), literal(None, CText).label("detail")).where(
+            key == own, column.is_not(None), *(() if column is key else (column != own,))
+        ),
+        None,
+    )
+
+
+def _from(title: str, column: Column[Any], facet: str | None, *more: ColumnElement[bool]) -> Relation:
+    """The live records whose column has the id of the record."""
+    table = column.table
+
+    def select_ids(own: str) -> Select[Any]:
+        found = select(table.c.sourced_id.label("id"), literal(None, CText).label("detail"))
+        return found.where(column == own, table.c.status == "active", *more).order_by(table.c.sourced_id)
+
+    return Relation(title, table, select_ids, facet)
+
+
+def _by(
+    title: str,
+    target: Table,
+    own: ColumnElement[Any],
+    other: ColumnElement[Any],
+    detail: ColumnElement[Any],
+    facet: str | None,
+    *more: ColumnElement[bool],
+) -> Relation:
+    """By the rows of a table between: column `own` has the id of the record, `other` that of the target."""
+
+    def select_ids(value: str) -> Select[Any]:
+        found = select(other.label("id"), func.min(detail, type_=CText).label("detail")).where(own == value, *more)
+        return found.group_by(other).order_by(other)
+
+    return Relation(title, target, select_ids, facet)
+
+
+def _of_role(role: str) -> tuple[ColumnElement[bool], ...]:
+    return (_enrollments.role == role, _enrollments.status == "active")
+
+
+_NOTHING = literal(None, CText)
+RELATIONS: Mapping[Table, tuple[Relation, ...]] = {
+    tables.orgs: (
+        _to("Parent", tables.orgs, _orgs.parent_id),
+        _to("District", tables.orgs, _orgs.district_id),
+        _from("Children", _orgs.parent_id, "parent"),
+        _from("Courses", _courses.org_id, "school"),
+        _from("Classes", _classes.school_id, "school"),
+        _from("Enrollments", _enrollments.school_id, "school"),
+        _by("People", tables.users, _roles.org_id, _roles.user_id, _roles.role, "school"),
+    ),
+    tables.academic_sessions: (
+        _to("Parent", tables.academic_sessions, _sessions.parent_id),
+        _from("Children", _sessions.parent_id, "parent"),
+        _from("Courses of the year", _courses.school_year_id, "year"),
+        _by("Classes", tables.classes, _terms.session_id, _terms.class_id, _NOTHING, "term"),
+    ),
+    tables.courses: (
+        _to("Org", tables.orgs, _courses.org_id),
+        _to("School year", tables.academic_sessions, _courses.school_year_id),
+        _from("Classes", _classes.course_id, "course"),
+    ),
+    tables.classes: (
+        _to("School", tables.orgs, _classes.school_id),
+        _to("Course", tables.courses, _classes.course_id),
+        _by("Terms", tables.academic_sessions, _terms.class_id, _terms.session_id, _NOTHING, None),
+        _by(
+            "Teachers",
+            tables.users,
+            _enrollments.class_id,
+            _enrollments.user_id,
+            _enrollments.role,
+            "class",
+            *_of_role("teacher"),
+        ),
+        _by(
+            "Students",
+            tables.users,
+            _enrollments.class_id,
+            _enrollments.user_id,
+            _enrollments.role,
+            "class",
+            *_of_role("student"),
+        ),
+        _from("Enrollments", _enrollments.class_id, "class"),
+    ),
+    tables.users: (
+        _by("Schools", tables.orgs, _roles.user_id, _roles.org_id, _roles.role, None),
+        _to("Primary org", tables.orgs, _users.primary_org_id),
+        _by(
+            "Classes",
+            tables.classes,
+            _enrollments.user_id,
+            _enrollments.class_id,
+            _enrollments.role,
+            None,
+            _enrollments.status == "active",
+        ),
+        _from("Enrollments", _enrollments.user_id, "user"),
+        _by("Agents", tables.users, _agents.user_id, _agents.agent_id, _NOTHING, None),
+        _by("Agent of", tables.users, _agents.agent_id, _agents.user_id, _NOTHING, None),
+        _from("Demographics", tables.demographics.c.sourced_id, None),
+    ),
+    tables.enrollments: (
+        _to("User", tables.users, _enrollments.user_id),
+        _to("Class", tables.classes, _enrollments.class_id),
+        _to("School", tables.orgs, _enrollments.school_id),
+    ),
+    tables.demographics: (_to("User", tables.users, tables.demographics.c.sourced_id),),
+}
+
+
+def read_labels(connection: Connection, table: Table, ids: Iterable[str]) -> Mapping[str, str]:
+    """Returns the labels of the live records of a table with these ids."""
+    wanted = sorted(set(ids))
+    if not wanted:
+        return {}
+    rows = select(table.c.sourced_id, LABELS[table]).where(table.c.sourced_id.in_(wanted), table.c.status == "active")
+    return {row[0]: row[1] for row in connection.execute(rows)}
+
+
+def read_references(connection: Connection, table: Table, sourced_id: str) -> list[References]:
+    """Returns the references of a record both ways, without the kinds of which it has none."""
+    found = []
+    for relation in RELATIONS[table]:
+        rows = connection.execute(relation.ids(sourced_id).limit(SHOWN + 1)).all()
+        if not rows:
+            continue
+        labels = read_labels(connection, relation.target, (row.id for row in rows))
+        shown = [Reference(row.id, labels.get(row.id), row.detail) for row in rows[:SHOWN]]
+        collection = TYPES[relation.target.name]
+        found.append(References(relation.title, collection, relation.facet, shown, len(rows) > SHOWN))
+    return found

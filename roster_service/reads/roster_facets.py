@@ -1,0 +1,161 @@
+"""The facets of the roster: the properties by which operators narrow a collection, beside search and filter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Select, Table, func, select
+
+from roster_service.db import tables
+from roster_service.db.tables import feeds
+from roster_service.db.visibility import has_row
+from roster_service.db.vocabulary import ENROLLMENT_ROLES, ORG_TYPES, SESSION_TYPES, STATUS, USER_ROLES
+
+_users, _roles = tables.users.c, tables.user_roles
+_Condition = Callable[[str], ColumnElement[bool]]
+
+
+@dataclass(frozen=True)
+class Facet:
+    """A property of records. `words`: the values to choose from; none where any text can be given. `condition`: that a
+    record has a value. `values`: selects the (id, value) pairs of the records; None for a facet that a link sets, whose
+    values nobody counts. `names`: the table of the record that the value is the id of, or None."""
+
+    words: Sequence[str]
+    condition: _Condition
+    values: Select[Any] | None
+    names: Table | None
+
+
+def _of_column(column: Column[Any], words: Sequence[str], names: Table | None) -> Facet:
+    key = column.table.c.sourced_id
+    values = None if names is not None else select(key.label("id"), column.label("value"))
+    return Facet(words, lambda value: column == value, values, names)
+
+
+def _of_list(column: Column[Any]) -> Facet:
+    key = column.table.c.sourced_id
+    values = select(key.label("id"), func.unnest(column).label("value"))
+    return Facet((), lambda value: column.contains([value]), values, None)
+
+
+def _of_feed(table: Table) -> Facet:
+    def condition(name: str) -> ColumnElement[bool]:
+        return table.c.feed_id == select(feeds.c.id).where(feeds.c.name == name).scalar_subquery()
+
+    values = select(table.c.sourced_id.label("id"), feeds.c.name.label("value"))
+    return Facet((), condition, values.join(feeds, feeds.c.id == table.c.feed_id), None)
+
+
+def _of_roles(condition: Callable[[Any, str], ColumnElement[bool]], names: Table) -> Facet:
+    """Of people: a property of one of their roles."""
+
+    def has_role(value: str) -> ColumnElement[bool]:
+        role = _roles.alias()
+        return has_row(role, role.c.user_id == _users.sourced_id, condition(role.c, value))
+
+    return Facet((), has_role, None, names)
+
+
+def _is_in_district(role: Any, district: str) -> ColumnElement[bool]:
+    org = tables.orgs.alias()
+    return has_row(org, org.c.sourced_id == role.org_id, org.c.district_id == district)
+
+
+def _is_in_class(value: str) -> ColumnElement[bool]:
+    enrolled = tables.enrollments.alias()
+    return has_row(
+        enrolled,
+        enrolled.c.user_id == _users.sourced_id,
+        enrolled.c.class_id == value,
+        enrolled.c.status == "active",
+    )
+
+
+def _meets_in(value: str) -> ColumnElement[bool]:
+    link = tables.class_terms.alias()
+    return has_row(link, link.c.class_id == tables.classes.c.sourced_id, link.c.session_id == value)
+
+
+def _has_role(value: str) -> ColumnElement[bool]:
+    role = _roles.alias()
+    return has_row(role, role.c.user_id == _users.sourced_id, role.c.role == value)
+
+
+_ROLE = Facet(
+    USER_ROLES.words,
+    _has_role,
+    select(_roles.c.user_id.label("id"), _roles.c.role.label("value")).distinct(),
+    None,
+)
+
+
+def _make_facets(table: Table, own: Mapping[str, Facet]) -> Mapping[str, Facet]:
+    return {**own, "feed": _of_feed(table), "status": _of_column(table.c.status, STATUS.words, None)}
+
+
+FACETS: Mapping[Table, Mapping[str, Facet]] = {
+    table: _make_facets(table, own)
+    for table, own in (
+        (
+            tables.orgs,
+            {
+                "type": _of_column(tables.orgs.c.type, ORG_TYPES.words, None),
+                "district": _of_column(tables.orgs.c.district_id, (), tables.orgs),
+                "parent": _of_column(tables.orgs.c.parent_id, (), tables.orgs),
+            },
+        ),
+        (
+            tables.users,
+            {
+                "role": _ROLE,
+                "grade": _of_list(_users.grades),
+                "district": _of_roles(_is_in_district, tables.orgs),
+                "school": _of_roles(lambda role, value: role.org_id == value, tables.orgs),
+                "class": Facet((), _is_in_class, None, tables.classes),
+            },
+        ),
+        (
+            tables.classes,
+            {
+                "grade": _of_list(tables.classes.c.grades),
+                "school": _of_column(tables.classes.c.school_id, (), tables.orgs),
+                "course": _of_column(tables.classes.c.course_id, (), tables.courses),
+                "term": Facet((), _meets_in, None, tables.academic_sessions),
+            },
+        ),
+        (
+            tables.courses,
+            {
+                "grade": _of_list(tables.courses.c.grades),
+                "school": _of_column(tables.courses.c.org_id, (), tables.orgs),
+                "year": _of_column(tables.courses.c.school_year_id, (), tables.academic_sessions),
+            },
+        ),
+        (
+            tables.academic_sessions,
+            {
+                "type": _of_column(tables.academic_sessions.c.type, SESSION_TYPES.words, None),
+                "parent": _of_column(tables.academic_sessions.c.parent_id, (), tables.academic_sessions),
+            },
+        ),
+        (
+            tables.enrollments,
+            {
+                "role": _of_column(tables.enrollments.c.role, ENROLLMENT_ROLES.words, None),
+                "school": _of_column(tables.enrollments.c.school_id, (), tables.orgs),
+                "class": _of_column(tables.enrollments.c.class_id, (), tables.classes),
+                "user": _of_column(tables.enrollments.c.user_id, (), tables.users),
+            },
+        ),
+        (tables.demographics, {}),
+    )
+}
+
+
+def make_facet_conditions(table: Table, chosen: Mapping[str, str]) -> Iterator[ColumnElement[bool]]:
+    """Yields the condition of each chosen facet. Raises KeyError for a facet that the collection does not have."""
+    for name, value in chosen.items():
+        yield FACETS[table][name].condition(value)

@@ -1,0 +1,214 @@
+"""The whole roster, as operators read it: by the plans, filters and JSON of the interfaces, without a vendor.
+
+`connection`: as the owner of the tables, who is under no policy of row-level security. No condition of visibility
+selects the records, so an operator also finds those that no vendor can see, such as a person without a role. Inside a
+record, references ask visibility, as for every caller: here each org is visible.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import CTE, ColumnElement, Connection, Select, any_, bindparam, func, literal, select
+
+from roster_service.db import tables
+from roster_service.db.tables import CTexts, feeds
+from roster_service.db.visibility import RENDERER, ContentRights, MetadataOf
+from roster_service.query.params import COLLECTION_PARAMETERS, Limits, read_params
+from roster_service.query.path_filters import everything
+from roster_service.query.plan import Notice, Plan, QueryShape, ResourceView, make_plan, make_resource_view
+from roster_service.query.statements import (
+    HREF_ROOT,
+    STATEMENT_CACHE_SIZE,
+    make_filter_condition,
+    make_record_json,
+    make_sort_keys,
+)
+from roster_service.reads.page import put_root
+from roster_service.reads.roster_facets import FACETS, make_facet_conditions
+from roster_service.reads.roster_search import make_search_condition
+from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.records import Record
+from roster_service.schemas.student_stamps import make_student_record
+from roster_service.schemas.students import PLAIN_FIELDS
+from roster_service.schemas.versions import Resource, Version
+
+# An operator may read all there is.
+RIGHTS = ContentRights(guardians=True, metadata=frozenset(MetadataOf))
+# Beyond so many records nobody counts: the number is "more than".
+MOST_COUNTED = 1000
+MOST_OFFSET = 100_000
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The part of a collection that an operator asks for. `search`: a typed text; `facets`: the chosen value of each;
+    `filter`: in the filter language; `sort`: a field; `offset`, `limit`: count records."""
+
+    resource: Resource
+    version: Version
+    search: str | None
+    facets: Mapping[str, str]
+    filter: str | None
+    sort: str | None
+    descending: bool
+    limit: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class FoundRecord:
+    """A record. `feed`: that has it; `body`: its JSON as a dictionary."""
+
+    sourcedId: str  # noqa: N815  (the name in OneRoster)
+    feed: str
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A page of a collection. `more`: whether records follow; `count`: of all, at most `MOST_COUNTED`, and `is_more`
+    where there are more than that; `counts`: the number of records by facet and value, where it is not more; `notices`:
+    the parameters that were ignored."""
+
+    records: Sequence[FoundRecord]
+    more: bool
+    count: int
+    is_more: bool
+    counts: Mapping[str, Mapping[str, int]]
+    notices: Sequence[Notice]
+
+
+def make_operator_plan(wanted: Wanted, limits: Limits) -> Plan:
+    """Returns the plan of a collection. Raises RefusedRequestError for a filter that means nothing, as the interfaces
+    do."""
+    pairs = {"filter": wanted.filter, "sort": wanted.sort, "orderBy": "desc" if wanted.descending else None}
+    params = read_params([(name, text) for name, text in pairs.items() if text], COLLECTION_PARAMETERS, limits)
+    return make_plan(params, wanted.version.records[wanted.resource], RIGHTS, everything, {})
+
+
+def find_records(connection: Connection, wanted: Wanted, limits: Limits) -> Found:
+    """Reads a page. Raises RefusedRequestError as `make_operator_plan`, and KeyError for an unknown facet."""
+    plan = make_operator_plan(wanted, limits)
+    shape = plan.shape
+    table = shape.view.record.table
+    conditions = [make_filter_condition(plan), *make_facet_conditions(table, wanted.facets)]
+    if wanted.search:
+        conditions.append(make_search_condition(table, wanted.search))
+    keys = [key.element.label(f"key_{number}") for number, key in enumerate(make_sort_keys(shape))]
+    matching: Any = select(*keys).where(*conditions)
+    # PostgreSQL expects the records that a search names to be anywhere, and would look at row after row for the first
+    # of them; so it finds all of them by the indexes.
+    matching = matching.cte("matching").prefix_with("MATERIALIZED") if wanted.search else matching.subquery("matching")
+    own_id, order = _order(matching, wanted.descending)
+    bound = {"vendor_id": RENDERER, "base_url": HREF_ROOT}
+    some = connection.scalars(with_all_orgs(select(own_id).limit(MOST_COUNTED + 1)), bound).all()
+    is_more = len(some) > MOST_COUNTED
+    if not is_more:
+        # All of them are known, and PostgreSQL need not find them again.
+        known = select(*keys).where(table.c.sourced_id == any_(literal(list(some), CTexts))).subquery("known")
+        own_id, order = _order(known, wanted.descending)
+    page = select(own_id).order_by(*order).limit(wanted.limit + 1).offset(min(wanted.offset, MOST_OFFSET))
+    ids = connection.scalars(with_all_orgs(page), bound).all()
+    return Found(
+        records=read_records(connection, shape.view, ids[: wanted.limit]),
+        more=len(ids) > wanted.limit,
+        count=min(len(some), MOST_COUNTED),
+        is_more=is_more,
+        counts={} if is_more else _count_facets(connection, table, some),
+        notices=plan.notices,
+    )
+
+
+def _order(keys: Any, descending: bool) -> tuple[ColumnElement[str], Sequence[ColumnElement[Any]]]:
+    """Returns the column of the ids, and the order of rows that have the sort keys of records."""
+    columns = list(keys.c)
+    return columns[-1], [key.desc() for key in columns] if descending else columns
+
+
+def _count_facets(connection: Connection, table: Any, ids: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
+    counts = {}
+    for name, facet in FACETS[table].items():
+        if facet.values is not None:
+            pairs = facet.values.subquery()
+            rows = select(pairs.c.value, func.count()).where(pairs.c.id == any_(literal(list(ids), CTexts)))
+            rows = rows.where(pairs.c.value.is_not(None)).group_by(pairs.c.value).order_by(func.count().desc())
+            counts[name] = {row[0]: row[1] for row in connection.execute(rows)}
+    return counts
+
+
+def read_records(connection: Connection, view: ResourceView, ids: Sequence[str]) -> list[FoundRecord]:
+    """Reads records in the order of their ids, without those that the roster does not have. Hrefs have no host."""
+    rows = connection.execute(_select_bodies(view), {"ids": list(ids), "vendor_id": RENDERER, "base_url": HREF_ROOT})
+    found = {row.sourced_id: FoundRecord(row.sourced_id, row.feed, json.loads(put_root(row.body, ""))) for row in rows}
+    return [found[key] for key in ids if key in found]
+
+
+def read_body(connection: Connection, record: type[Record], sourced_id: str, base_url: str) -> Any:
+    """Returns the JSON of a record of a version with all its fields; None if the roster does not have it."""
+    view = make_resource_view(record, RIGHTS)
+    values = {"ids": [sourced_id], "vendor_id": RENDERER, "base_url": HREF_ROOT}
+    row = connection.execute(_select_bodies(view), values).one_or_none()
+    return None if row is None else json.loads(put_root(row.body, base_url))
+
+
+def read_student(connection: Connection, sourced_id: str) -> Any:
+    """Returns the JSON of a student with all its parts, as POST /v1/students answers it; None for any other id."""
+    record = make_student_record(frozenset(PermissionFlag))
+    shape = QueryShape(
+        make_resource_view(record, RIGHTS),
+        everything,
+        None,
+        False,
+        PLAIN_FIELDS + tuple(flag.value for flag in PermissionFlag),
+    )
+    role, school, district = tables.user_roles.alias(), tables.orgs.alias(), tables.orgs.alias()
+    lea = (
+        select(district.c.identifier)
+        .join(school, school.c.district_id == district.c.sourced_id)
+        .join(role, role.c.org_id == school.c.sourced_id)
+        .where(role.c.user_id == sourced_id, role.c.role == "student")
+        .order_by(role.c.role_type, role.c.ordinal)
+    )
+    found = connection.execute(lea.limit(1)).one_or_none()
+    if found is None:
+        return None
+    body = select(make_record_json(shape)).where(tables.users.c.sourced_id == bindparam("student"))
+    values = {"student": sourced_id, "requested_lea": found[0], "vendor_id": RENDERER, "base_url": HREF_ROOT}
+    text = connection.scalar(with_all_orgs(body), values)
+    return None if text is None else json.loads(text)
+
+
+@functools.lru_cache(STATEMENT_CACHE_SIZE)
+def _select_bodies(view: ResourceView) -> Select[Any]:
+    shape = QueryShape(view, everything, None, False, tuple(view.fields))
+    table = view.record.table
+    rows = select(table.c.sourced_id, feeds.c.name.label("feed"), make_record_json(shape).label("body"))
+    rows = rows.join(feeds, feeds.c.id == table.c.feed_id)
+    return with_all_orgs(rows.where(table.c.sourced_id == any_(bindparam("ids", type_=CTexts))))
+
+
+def with_all_orgs(rows: Select[Any]) -> Select[Any]:
+    """Returns a SELECT in which every org is visible to vendor 0, for whom it must be bound.
+
+    In this SELECT the name `visible_orgs` means these rows, and not the table. (The rows of vendor 0 in the table are
+    those that the sync renders with: there are none before a client is registered.)
+    """
+    return rows.add_cte(_make_all_orgs())
+
+
+@functools.cache
+def _make_all_orgs() -> CTE:
+    org = tables.orgs
+    columns = (
+        literal(RENDERER).label("vendor_id"),
+        org.c.sourced_id.label("org_id"),
+        org.c.feed_id,
+        literal(True).label("granted"),
+        (org.c.type == "district").label("whole_district"),
+    )
+    return select(*columns).cte(tables.visible_orgs.name).prefix_with("NOT MATERIALIZED")
