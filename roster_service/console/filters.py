@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
+
+from jinja2 import Undefined
 
 UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
@@ -49,6 +52,13 @@ def to_query(values: Mapping[str, Any]) -> str:
     return urlencode({name: value for name, value in values.items() if value is not None})
 
 
+def to_value(value: Any) -> str:
+    """Returns a value of a field; None, or none, as a dash, and what is no text as JSON."""
+    if value is None or isinstance(value, Undefined):
+        return "–"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def to_segment(text: str) -> str:
     """Returns a text as one segment of a path. All signs but ASCII letters and digits, `-` and `_` become `~` and two
     hexadecimal digits for each byte: a server takes `%2F` for a slash, a browser `%2E%2E` for the folder above, and a
@@ -68,4 +78,5 @@ FILTERS: Mapping[str, Callable[[Any], str]] = {
     "instant": to_instant,
     "query": to_query,
     "segment": to_segment,
+    "value": to_value,
 }

@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roster_service.console.screen import Form, Screen
-from roster_service.console.views import access, changes, disclosures, operators, runs, system, tonight, vendors
+from roster_service.console.views import (
+    access,
+    changes,
+    disclosures,
+    operators,
+    records,
+    roster,
+    runs,
+    system,
+    tonight,
+    vendors,
+)
 
-_VIEWS = (tonight, runs, vendors, access, disclosures, changes, operators, system)
+_VIEWS = (tonight, runs, roster, records, vendors, access, disclosures, changes, operators, system)
 SCREENS: Sequence[Screen] = tuple(screen for view in _VIEWS for screen in view.SCREENS)
 FORMS: Sequence[Form] = tuple(form for view in _VIEWS for form in view.FORMS)

@@ -16,6 +16,7 @@ from werkzeug.test import TestResponse
 from roster_service.access import operators
 from roster_service.db.actors import OperatorRole
 from tests.actors import TESTER
+from tests.contract.client import RosterClient
 from tests.contract.conftest import SECRET_KEY, Served, make_served, roster, served
 
 __all__ = ["make_served", "roster", "served"]
@@ -61,6 +62,8 @@ class Console:
 
     app: Flask
     engine: Engine
+    # Of the vendors.
+    client: RosterClient
 
     def open(self) -> Browser:
         """A new browser."""
@@ -86,4 +89,4 @@ def console(make_served: Callable[..., Served], tmp_path_factory: pytest.TempPat
     own = make_served(console="same", home=tmp_path_factory.mktemp("home"))
     for role in OperatorRole:
         add_operator(own.engine, name_operator(role), role, SECRET)
-    return Console(own.app, own.engine)
+    return Console(own.app, own.engine, own.client)

@@ -1,0 +1,116 @@
+"""A record: its references both ways, its history, and its JSON on every interface."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from roster_service.console.filters import from_segment
+from roster_service.console.record_cells import name_record
+from roster_service.console.screen import Screen
+from roster_service.console.views.roster import LONGEST
+from roster_service.console.visit import Visit
+from roster_service.db.actors import OperatorRole
+from roster_service.db.change_history import RecordChange, read_record_history
+from roster_service.db.statement_time import limit_statements
+from roster_service.errors import CommandError
+from roster_service.query.plan import make_resource_view
+from roster_service.reads.references import References, read_references
+from roster_service.reads.whole_roster import RIGHTS, read_body, read_records, read_student
+from roster_service.schemas.versions import USERS, V1P2, VERSIONS, Resource
+
+HISTORY = 50
+
+
+@dataclass(frozen=True)
+class ShownReferences(References):
+    """References, with the `query` of the list of all of them; None if there is no such list."""
+
+    query: str | None
+
+
+@dataclass(frozen=True)
+class Face:
+    """The JSON of a record on an interface, as `text`; None if the interface does not have it."""
+
+    title: str
+    text: str | None
+
+
+@dataclass(frozen=True)
+class RosterRecord:
+    """A record with the wanted id. A demographic record has the id of its user, so there can be several."""
+
+    kind: str
+    name: str
+    feed: str
+    status: str
+    modified: str
+    references: Sequence[ShownReferences]
+    history: Sequence[RecordChange]
+    faces: Sequence[Face]
+
+
+@dataclass(frozen=True)
+class RecordPage:
+    """The records with one id."""
+
+    sourcedId: str  # noqa: N815  (the name in OneRoster)
+    records: Sequence[RosterRecord]
+
+
+def read_record(visit: Visit) -> RecordPage:
+    """Reads the records with the id of the path. Raises CommandError if the roster has none."""
+    sourced_id = from_segment(visit.place["sourced_id"])
+    if "\x00" in sourced_id:
+        raise CommandError("a NUL is in no id of the roster")
+    with limit_statements(visit.connection, LONGEST):
+        found = [record for resource in V1P2.records for record in _read(visit, resource, sourced_id)]
+    if not found:
+        raise CommandError(f"the roster has no record {sourced_id[:256]}")
+    return RecordPage(sourced_id, found)
+
+
+def _read(visit: Visit, resource: Resource, sourced_id: str) -> Iterator[RosterRecord]:
+    connection, record = visit.connection, V1P2.records[resource]
+    for found in read_records(connection, make_resource_view(record, RIGHTS), [sourced_id]):
+        yield RosterRecord(
+            kind=resource.singular,
+            name=name_record(resource, found.body),
+            feed=found.feed,
+            status=found.body["status"],
+            modified=found.body["dateLastModified"],
+            references=[
+                ShownReferences(
+                    **vars(references),
+                    query=_list_all(references.facet, references.collection, sourced_id),
+                )
+                for references in read_references(connection, record.table, sourced_id)
+            ],
+            history=read_record_history(connection, record.table, sourced_id, HISTORY),
+            faces=list(_read_faces(visit, resource, sourced_id)),
+        )
+
+
+def _list_all(facet: str | None, kind: str, sourced_id: str) -> str | None:
+    return None if facet is None else urlencode({"kind": kind, facet: sourced_id})
+
+
+def _read_faces(visit: Visit, resource: Resource, sourced_id: str) -> Iterator[Face]:
+    public_url = visit.settings.public_url or f"http://{visit.settings.host_and_port}"
+    for version in VERSIONS:
+        body = read_body(visit.connection, version.records[resource], sourced_id, public_url + version.root)
+        yield Face(version.title, _write(body))
+    if resource is USERS:
+        yield Face("POST /v1/students", _write(read_student(visit.connection, sourced_id)))
+
+
+def _write(body: Mapping[str, Any] | None) -> str | None:
+    return None if body is None else json.dumps(body, ensure_ascii=False, indent=2)
+
+
+SCREENS = (Screen("record", "/records/<id:sourced_id>", "Record", OperatorRole.VIEWER, read_record, None, None),)
+FORMS = ()

@@ -1,0 +1,237 @@
+"""The roster: districts, schools, classes and people, by search, facets and filter."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from oneroster_filter import FieldType, Kind
+from sqlalchemy import Connection
+
+from roster_service.access.feeds import list_feeds
+from roster_service.console.record_cells import COLUMNS, Item, RecordRow, make_rows
+from roster_service.console.screen import Screen
+from roster_service.console.visit import Visit
+from roster_service.db.actors import OperatorRole
+from roster_service.db.feed_states import FeedState
+from roster_service.db.statement_time import limit_statements
+from roster_service.errors import CommandError, RefusedRequestError
+from roster_service.query.params import Limits
+from roster_service.query.plan import is_sortable, make_resource_view
+from roster_service.reads.references import read_labels
+from roster_service.reads.roster_facets import FACETS
+from roster_service.reads.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS
+from roster_service.reads.whole_roster import MOST_OFFSET, RIGHTS, Found, Wanted, find_records
+from roster_service.schemas.versions import (
+    ACADEMIC_SESSIONS,
+    CLASSES,
+    COURSES,
+    DEMOGRAPHICS,
+    ENROLLMENTS,
+    ORGS,
+    USERS,
+    V1P2,
+    Resource,
+)
+from roster_service.settings import Settings
+
+PAGE = 50
+# In seconds, for each statement of a page.
+LONGEST = 10
+# The collections, with the fields by which they are sorted unless the operator chooses another one.
+KINDS: Mapping[str, tuple[Resource, str, str]] = {
+    "orgs": (ORGS, "Districts and schools", "name"),
+    "users": (USERS, "People", "familyName"),
+    "classes": (CLASSES, "Classes", "title"),
+    "courses": (COURSES, "Courses", "title"),
+    "academicSessions": (ACADEMIC_SESSIONS, "Terms", "startDate"),
+    "enrollments": (ENROLLMENTS, "Enrollments", "sourcedId"),
+    "demographics": (DEMOGRAPHICS, "Demographics", "sourcedId"),
+}
+EXAMPLES: Mapping[Kind, str] = {
+    Kind.TEXT: "{}~'ann'",
+    Kind.FLAG: "{}='true'",
+    Kind.INSTANT: "{}>'2026-11-21T02:00:00.000Z'",
+    Kind.DAY: "{}>='2026-08-01'",
+    Kind.TEXTS: "{}~'09,10'",
+}
+
+
+@dataclass(frozen=True)
+class FieldHelp:
+    """A name that a filter may use, its type in words, and a filter with it."""
+
+    name: str
+    type: str
+    example: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A value of a facet, and the number of found records that have it; None where it was not counted."""
+
+    value: str
+    count: int | None
+
+
+@dataclass(frozen=True)
+class ShownFacet:
+    """A facet. `value`: the chosen one, with `label` as its name; `choices`: none where a link sets it; `without`: the
+    query without it."""
+
+    name: str
+    value: str | None
+    label: str | None
+    choices: Sequence[Choice]
+    is_link: bool
+    without: str
+
+
+@dataclass(frozen=True)
+class RosterList:
+    """A page of a collection. `problem`: why nothing was looked for; `notices`: about parameters that were ignored;
+    `count`: of all found records, of which there are more if `is_more`; `following`, `previous`: the queries of the
+    pages beside this one."""
+
+    kind: str
+    kinds: Mapping[str, str]
+    columns: Sequence[str]
+    rows: Sequence[RecordRow]
+    facets: Sequence[ShownFacet]
+    fields: Sequence[FieldHelp]
+    sorts: Sequence[str]
+    sort: str
+    problem: str | None
+    notices: Sequence[str]
+    count: int
+    is_more: bool
+    page: int
+    following: str | None
+    previous: str | None
+
+
+def read_roster(visit: Visit) -> RosterList:
+    """Reads the wanted page; without any wish, that of the districts."""
+    query = {name: value.strip() for name, value in visit.query.items() if value.strip()}
+    given = query or {"kind": "orgs", "type": "district"}
+    kind = given.get("kind", "users" if "search" in given else "orgs")
+    kind = kind if kind in KINDS else "users"
+    resource, _, sort = KINDS[kind]
+    page = visit.get_number("page", 1, MOST_OFFSET // PAGE)
+    table = V1P2.records[resource].table
+    chosen = {name: given[name] for name in FACETS[table] if name in given}
+    found, problem = Found((), False, 0, False, {}, ()), _find_problem(given)
+    if problem is None:
+        wanted = Wanted(
+            resource=resource,
+            version=V1P2,
+            search=given.get("search"),
+            facets=chosen,
+            filter=given.get("filter"),
+            sort=given.get("sort", sort),
+            descending=given.get("order") == "desc",
+            limit=PAGE,
+            offset=(page - 1) * PAGE,
+        )
+        found, problem = _find(visit.connection, wanted, visit.settings)
+    return RosterList(
+        kind=kind,
+        kinds={name: title for name, (_, title, _) in KINDS.items()},
+        columns=tuple(COLUMNS[resource]),
+        rows=make_rows(visit.connection, resource, found.records),
+        facets=list(_show_facets(visit.connection, table, {**given, "kind": kind}, chosen, found)),
+        fields=list_fields(resource),
+        sorts=list_sorts(resource),
+        sort=given.get("sort", sort),
+        problem=problem,
+        notices=[notice.description for notice in found.notices],
+        count=found.count,
+        is_more=found.is_more,
+        page=page,
+        following=_change({**given, "kind": kind}, page=str(page + 1)) if found.more else None,
+        previous=_change({**given, "kind": kind}, page=str(page - 1)) if page > 1 else None,
+    )
+
+
+def _find(connection: Connection, wanted: Wanted, settings: Settings) -> tuple[Found, str | None]:
+    limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
+    try:
+        with limit_statements(connection, LONGEST):
+            return find_records(connection, wanted, limits), None
+    except (RefusedRequestError, CommandError) as error:
+        return Found((), False, 0, False, {}, ()), str(error)
+
+
+def _find_problem(given: Mapping[str, str]) -> str | None:
+    """Why these values cannot be looked for; None if they can. The plan of the filter has its own reasons."""
+    if any("\x00" in value for name, value in given.items() if name != "filter"):
+        return "a NUL is in no value of the roster"
+    search = given.get("search")
+    if search is not None and len(search) < LEAST_CHARACTERS:
+        return f"type at least {LEAST_CHARACTERS} characters to search"
+    if search is not None and len(search) > MOST_CHARACTERS:
+        return f"a search has at most {MOST_CHARACTERS} characters"
+    return None
+
+
+def _show_facets(
+    connection: Connection, table: Any, given: Mapping[str, str], chosen: Mapping[str, str], found: Found
+) -> Iterator[ShownFacet]:
+    for name, facet in FACETS[table].items():
+        value, counts = chosen.get(name), found.counts.get(name, {})
+        words = (
+            [feed.name for feed in list_feeds(connection) if feed.state == FeedState.ADDED]
+            if name == "feed"
+            else facet.words
+        )
+        choices = [] if facet.values is None else [Choice(word, counts.get(word)) for word in (*counts, *words)]
+        unique = list({choice.value: choice for choice in choices}.values())
+        label = value
+        if value is not None and facet.names is not None and "\x00" not in value:
+            label = read_labels(connection, facet.names, [value]).get(value, value)
+        yield ShownFacet(name, value, label, unique, facet.values is None, _change(given, **{name: None, "page": None}))
+
+
+def _list_feeds(connection: Connection) -> list[str]:
+    return [feed.name for feed in list_feeds(connection) if feed.state == FeedState.ADDED]
+
+
+def _change(given: Mapping[str, str], **values: str | None) -> str:
+    """Returns a query string with other values; None takes one out."""
+    changed = {**given, **values}
+    return urlencode({name: value for name, value in changed.items() if value is not None})
+
+
+def list_fields(resource: Resource) -> list[FieldHelp]:
+    """Returns the names that a filter of a collection may use."""
+    types = make_resource_view(V1P2.records[resource], RIGHTS).filter_types
+    return [FieldHelp(name, _describe(type_), EXAMPLES[type_.kind].format(name)) for name, type_ in types.items()]
+
+
+def _describe(type_: FieldType) -> str:
+    words = {Kind.TEXT: "text", Kind.FLAG: "true or false", Kind.INSTANT: "instant", Kind.DAY: "day"}
+    return f"{words.get(type_.kind, 'list of texts')}{', any of several' if type_.many else ''}"
+
+
+def list_sorts(resource: Resource) -> list[str]:
+    """Returns the fields by which a collection can be sorted."""
+    types = make_resource_view(V1P2.records[resource], RIGHTS).filter_types
+    return [name for name in types if "*" not in name and is_sortable(name, types)]
+
+
+def list_csv(content: RosterList) -> Sequence[Any]:
+    """Returns the rows of a page as dataclasses with a field for each column."""
+    names = [name.lower().replace(" ", "_").replace("-", "") for name in content.columns]
+    row_type = dataclasses.make_dataclass("Row", ["sourcedId", "name", *names, "feed", "status"])
+    return [row_type(row.sourcedId, row.name, *map(_join, row.cells), row.feed, row.status) for row in content.rows]
+
+
+def _join(cell: Sequence[Item]) -> str:
+    return "; ".join(item.text for item in cell)
+
+
+SCREENS = (Screen("roster", "/roster", "Roster", OperatorRole.VIEWER, read_roster, list_csv, "Roster"),)
+FORMS = ()

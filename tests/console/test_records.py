@@ -1,0 +1,144 @@
+"""The page of a record: references both ways, history, and the JSON of every interface."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select, update
+
+from roster_service.console.filters import to_segment
+from roster_service.db.actors import OperatorRole
+from roster_service.db.run_history import TYPES
+from roster_service.db.tables import ROSTER_TABLES, courses, sync_runs
+from sync_scripts.engine.load import load
+from tests.console.conftest import Browser, Console
+from tests.console.hostile import SCRIPT, TEXTS, add_people
+from tests.contract.conftest import EXPORTS
+
+BIG_PAGE = 100_000
+
+
+@pytest.fixture(scope="module")
+def browser(console: Console) -> Browser:
+    """A viewer."""
+    return console.log_in(OperatorRole.VIEWER)
+
+
+def read(browser: Browser, sourced_id: str) -> dict[str, Any]:
+    """The content of the page, by the kind of record."""
+    answer = browser.get(f"/records/{to_segment(sourced_id)}.json")
+    assert answer.status_code == 200
+    return {record["kind"]: record for record in answer.get_json()["records"]}
+
+
+def find_refs(value: Any) -> Iterator[str]:
+    """The id of every reference in a JSON value."""
+    if isinstance(value, dict):
+        if {"href", "sourcedId", "type"} <= value.keys():
+            yield value["sourcedId"]
+        for item in value.values():
+            yield from find_refs(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from find_refs(item)
+
+
+@pytest.mark.parametrize("table", ROSTER_TABLES, ids=lambda table: table.name)
+def test_the_json_is_that_of_the_interfaces(console: Console, browser: Browser, table: Any) -> None:
+    for version, title in (("v1p1", "OneRoster 1.1"), ("v1p2", "OneRoster 1.2")):
+        answer = console.client.call(version, f"/{TYPES[table.name]}")
+        assert answer.records
+        for record in answer.records[:8]:
+            faces = {
+                face["text"]
+                for found in read(browser, record["sourcedId"]).values()
+                for face in found["faces"]
+                if face["title"] == title
+            }
+            wanted = re.sub("http://[^/]+", "", json.dumps(record, sort_keys=True))
+            assert wanted in {
+                re.sub("http://[^/]+", "", json.dumps(json.loads(text), sort_keys=True)) for text in faces
+            }
+
+
+def test_a_student_has_the_json_of_the_vendor_interface(browser: Browser) -> None:
+    (face,) = (it for it in read(browser, "spr-student-1")["user"]["faces"] if it["title"] == "POST /v1/students")
+    student = json.loads(face["text"])
+    assert (student["sourcedId"], student["districtlea"]) == ("spr-student-1", "17-0042")
+    assert {"demographics", "contacts", "enrollments"} <= student.keys()
+    (face,) = (it for it in read(browser, "spr-teacher-1")["user"]["faces"] if it["title"] == "POST /v1/students")
+    assert face["text"] is None
+
+
+@pytest.mark.parametrize("table", ROSTER_TABLES, ids=lambda table: table.name)
+def test_every_reference_is_a_link_both_ways(console: Console, browser: Browser, table: Any) -> None:
+    for record in console.client.call("v1p2", f"/{TYPES[table.name]}").records[:8]:
+        own = record["sourcedId"]
+        linked = {key for found in read(browser, own).values() for key in list_linked(found)}
+        for other in set(find_refs(record)):
+            assert other in linked or has_more(browser, own), (own, other)
+            back = read(browser, other)
+            is_back = any(own in list_linked(found) for found in back.values())
+            assert is_back or has_more(browser, other), (other, own)
+
+
+def list_linked(found: dict[str, Any]) -> set[str]:
+    """The ids that a record links to."""
+    return {one["sourcedId"] for group in found["references"] for one in group["shown"]}
+
+
+def has_more(browser: Browser, sourced_id: str) -> bool:
+    """Whether a record has more references of a kind than its page shows."""
+    return any(group["more"] for found in read(browser, sourced_id).values() for group in found["references"])
+
+
+def test_a_reference_to_a_record_that_is_not_there_says_so(console: Console, browser: Browser) -> None:
+    with console.engine.begin() as connection:
+        change = update(courses).where(courses.c.sourced_id == "spr-course-math3").values(org_id="gone")
+        assert connection.execute(change).rowcount == 1
+    (group,) = (it for it in read(browser, "spr-course-math3")["course"]["references"] if it["title"] == "Org")
+    assert group["shown"] == [{"sourcedId": "gone", "label": None, "detail": None}]
+    assert "not in the roster" in browser.get("/records/spr-course-math3").text
+    assert browser.get("/records/gone").status_code == 404
+
+
+def test_the_history_has_each_run_with_the_values_before_and_after(
+    console: Console, browser: Browser, tmp_path: Path
+) -> None:
+    export = tmp_path / "export"
+    shutil.copytree(EXPORTS / "springfield-1.1", export)
+    for number, name in enumerate(("Zoe", SCRIPT)):
+        text = (export / "users.csv").read_text()
+        (export / "users.csv").write_text(text.replace(("Zoë", "Zoe")[number], name, 1))
+        load(console.engine, "springfield", export)
+    history = read(browser, "spr-student-1")["user"]["history"]
+    with console.engine.connect() as connection:
+        runs = list(connection.scalars(select(sync_runs.c.id).order_by(sync_runs.c.id.desc()).limit(2)))
+    assert [change["run"] for change in history[:2]] == runs
+    values = [change["fields"]["givenName"] for change in history[:2]]
+    assert values == [{"before": "Zoe", "after": SCRIPT}, {"before": "Zoë", "after": "Zoe"}]
+    page = browser.get("/records/spr-student-1").text
+    assert f'href="/console/runs/{runs[0]}"' in page
+    assert SCRIPT not in page
+    # A record that only the first run had has that run alone.
+    assert [it["change"] for it in read(browser, "spr-high")["org"]["history"]] == ["added"]
+
+
+def test_hostile_texts_are_texts(console: Console, browser: Browser) -> None:
+    for sourced_id in add_people(console.engine, [(text, text) for text in TEXTS]):
+        answer = browser.get(f"/records/{to_segment(sourced_id)}")
+        assert answer.status_code == 200
+        assert SCRIPT not in answer.text
+        assert "<img" not in answer.text
+        assert len(answer.data) < BIG_PAGE
+
+
+@pytest.mark.parametrize("sourced_id", ["nothing", "a%00b", "a~00b", "%2F", "~FF", "x" * 3000, "%F0%9F%91%A9"])
+def test_an_id_that_no_record_has_is_not_found(browser: Browser, sourced_id: str) -> None:
+    assert browser.get(f"/records/{sourced_id}").status_code == 404

@@ -1,0 +1,190 @@
+"""The roster in the console: search, facets and filters against models and the interface, and hostile texts."""
+
+from __future__ import annotations
+
+import html
+import itertools
+import random
+
+import pytest
+from oneroster_filter.folding import fold
+from sqlalchemy import select
+
+from roster_service.db.actors import OperatorRole
+from roster_service.db.tables import users
+from tests.console.conftest import Browser, Console
+from tests.console.hostile import SCRIPT, TEXTS, add_people
+
+ASSIGNED = random.Random(7)
+LETTERS = "aAbBİiIıσςΣ%_'-ß é"
+NAMES = [
+    tuple("".join(ASSIGNED.choices(LETTERS, k=ASSIGNED.randint(2, 5))).strip() or "aa" for _ in range(2))
+    for _ in range(60)
+]
+BIG_PAGE = 100_000
+
+
+@pytest.fixture(scope="module")
+def browser(console: Console) -> Browser:
+    """A viewer, for a roster that has hostile texts and people with random names."""
+    add_people(console.engine, [*itertools.product(TEXTS, TEXTS[:2])])
+    add_people(console.engine, NAMES, "random")  # type: ignore[arg-type]
+    return console.log_in(OperatorRole.VIEWER)
+
+
+def find(browser: Browser, **query: str) -> dict[str, object]:
+    """The content of the list."""
+    answer = browser.get("/roster.json", query_string=query)
+    assert answer.status_code == 200
+    content = answer.get_json()
+    assert isinstance(content, dict)
+    return content
+
+
+def list_ids(browser: Browser, **query: str) -> list[str]:
+    """The ids on all pages."""
+    found: list[str] = []
+    for page in itertools.count(1):
+        content = find(browser, page=str(page), **query)
+        found += [row["sourcedId"] for row in content["rows"]]  # type: ignore[attr-defined]
+        if content["following"] is None:
+            return found
+    raise AssertionError
+
+
+def is_named(person: object, typed: str) -> bool:
+    """The model of the search."""
+    given, family = fold(person.given_name), fold(person.family_name)  # type: ignore[attr-defined]
+    plain = [person.sourced_id, person.identifier, person.username]  # type: ignore[attr-defined]
+    folded = [given, family, fold(person.email or "")]  # type: ignore[attr-defined]
+    words = typed.replace(",", " ").split()
+    return (
+        any(text.startswith(fold(typed)) for text in folded)
+        or any(text.startswith(form) for text in plain if text for form in (typed, typed.lower(), typed.upper()))
+        or (len(words) > 1 and all(given.startswith(fold(word)) or family.startswith(fold(word)) for word in words))
+    )
+
+
+def test_the_search_finds_whom_its_model_finds(console: Console, browser: Browser) -> None:
+    with console.engine.connect() as connection:
+        people = connection.execute(select(users)).all()
+    chance = random.Random(3)
+    typed = ["random.1", "RANDOMn", "spr-student", "SPR-", "wang", "王", "иван", "О'", "%_", "{{", "<script", "xxxx"]
+    for given, family in chance.sample(NAMES, 30):
+        typed += [given[:2], family[:3].upper(), f"{family[:1]} {given[:1]}", f"{family}, {given}"]
+    for text in {text.strip() for text in typed}:
+        if len(text) >= 2:
+            wanted = {person.sourced_id for person in people if is_named(person, text)}
+            assert set(list_ids(browser, kind="users", search=text)) == wanted, text
+
+
+@pytest.mark.parametrize(
+    ("collection", "filter_"),
+    [
+        ("users", "familyName~'o'"),
+        ("users", "roles.role='teacher' OR grades='09'"),
+        ("users", "email!='x' AND status='active'"),
+        ("classes", "school.sourcedId='spr-elementary'"),
+        ("enrollments", "role='teacher'"),
+        ("orgs", "type='school'"),
+        ("academicSessions", "startDate>'2026-01-01'"),
+        ("users", "givenNme='x'"),
+        ("users", "givenName='x"),
+        ("users", "dateLastModified>'yesterday'"),
+        ("classes", "sourcedId='a' AND title='b' AND title='c'"),
+    ],
+)
+def test_a_filter_means_what_it_means_on_the_interface(
+    console: Console, browser: Browser, collection: str, filter_: str
+) -> None:
+    answer = console.client.call("v1p2", f"/{collection}", {"filter": filter_, "limit": "1000"})
+    content = find(browser, kind=collection, filter=filter_)
+    if answer.status == 200:
+        assert content["problem"] is None
+        assert set(list_ids(browser, kind=collection, filter=filter_)) == set(answer.ids)
+    else:
+        assert content["problem"] is not None
+        assert content["problem"] in answer.description
+        assert html.escape(str(content["problem"])[1:]) in read_page(browser, kind=collection, filter=filter_)
+
+
+def read_page(browser: Browser, **query: str) -> str:
+    """The page of the list."""
+    answer = browser.get("/roster", query_string=query)
+    assert answer.status_code == 200
+    assert len(answer.data) < BIG_PAGE
+    return answer.text.replace("&#34;", "&quot;").replace("&#39;", "&#x27;")
+
+
+@pytest.mark.parametrize("collection", ["orgs", "users", "classes", "courses", "academicSessions", "enrollments"])
+def test_the_counts_of_facets_are_those_of_the_lists(browser: Browser, collection: str) -> None:
+    everything = list_ids(browser, kind=collection)
+    content = find(browser, kind=collection)
+    assert content["count"] == len(everything)
+    for facet in content["facets"]:  # type: ignore[attr-defined]
+        for choice in facet["choices"]:
+            found = list_ids(browser, kind=collection, **{facet["name"]: choice["value"]})
+            assert len(found) == (choice["count"] or 0), choice
+            assert set(found) <= set(everything)
+
+
+def test_a_district_leads_to_its_schools_classes_and_people(console: Console, browser: Browser) -> None:
+    (district,) = (row for row in find(browser)["rows"] if row["sourcedId"] == "spr-district")  # type: ignore[attr-defined]
+    below = {link["text"]: link["query"] for link in district["inside"]}
+    schools = find(browser, **below["Schools"])["rows"]
+    assert [row["sourcedId"] for row in schools] == ["spr-elementary", "spr-high"]  # type: ignore[attr-defined]
+    (school,) = (row for row in schools if row["sourcedId"] == "spr-elementary")  # type: ignore[attr-defined]
+    below = {link["text"]: link["query"] for link in school["inside"]}
+    answer = console.client.call("v1p2", "/schools/spr-elementary/classes")
+    assert set(list_ids(browser, **below["Classes"])) == set(answer.ids)
+    people = set(list_ids(browser, **below["People"]))
+    for role in ("students", "teachers"):
+        assert people >= set(console.client.call("v1p2", f"/schools/spr-elementary/{role}").ids)
+    (taught,) = find(browser, kind="classes", search="spr-class-math3-a")["rows"]  # type: ignore[misc]
+    below = {link["text"]: link["query"] for link in taught["inside"]}
+    members = {
+        key
+        for role in ("students", "teachers")
+        for key in console.client.call("v1p2", f"/classes/spr-class-math3-a/{role}").ids
+    }
+    assert members
+    assert members <= set(list_ids(browser, **below["People"]))
+
+
+def test_hostile_texts_are_texts(browser: Browser) -> None:
+    for search in TEXTS:
+        page = read_page(browser, kind="users", search=search)
+        assert SCRIPT not in page
+        assert "<img" not in page
+        assert html.escape(search) in page
+    table = browser.get("/roster.csv", query_string={"kind": "users", "search": "=HYP"}).text
+    assert "\n=" not in table
+    assert ",=" not in table
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ({"page": "minus one"}, None),
+        ({"page": "99999999999999999999"}, None),
+        ({"kind": "teachers"}, None),
+        ({"kind": "users", "search": "a"}, "Type at least 2 characters"),
+        ({"kind": "users", "search": "a" * 300}, "at most 256 characters"),
+        ({"kind": "users", "search": "a\x00b"}, "NUL"),
+        ({"kind": "users", "role": "a\x00b"}, "NUL"),
+        ({"kind": "users", "filter": "givenName='\x00'"}, "NUL"),
+        ({"kind": "users", "filter": "x" * 5000}, "characters"),
+        ({"kind": "users", "sort": "name"}, "not a sortable field"),
+        ({"kind": "users", "role": "wizard", "grade": "09", "feed": "none", "status": "gone"}, None),
+    ],
+)
+def test_a_wrong_value_is_answered_with_its_reason(browser: Browser, query: dict[str, str], reason: str | None) -> None:
+    page = read_page(browser, **query)
+    assert reason is None or reason in page
+
+
+def test_a_csv_has_the_columns_of_the_page(browser: Browser) -> None:
+    lines = browser.get("/roster.csv", query_string={"kind": "users", "search": "spr-student-1"}).text.splitlines()
+    assert lines[0] == "sourcedId,name,roles,grades,identifier,email,feed,status"
+    assert lines[1].startswith("spr-student-1,Zoë O'Brien,")
+    assert lines[1].endswith(",springfield,active")
