@@ -35,4 +35,5 @@ CONNECTIONS = Gauge(
     "roster_database_connections", "Open connections to the database.", ["role"], multiprocess_mode="livesum"
 )
 WAITING = Gauge("roster_access_log_waiting", "Entries that wait for the access log.", multiprocess_mode="livesum")
+REFUSED_ROWS = Counter("roster_access_log_refused_rows", "Rows of the access log that the database refused for good.")
 FAILURES = Counter("roster_failures", "Failures of what the service depends on.", ["dependency"])

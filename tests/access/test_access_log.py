@@ -18,7 +18,7 @@ from sqlalchemy import Engine, text
 
 from roster_service.access.access_log.entries import Disclosure, Entry
 from roster_service.access.access_log.reports import AccessLogFilter, read_access_log, read_usage
-from roster_service.access.access_log.spool import Spool
+from roster_service.access.access_log.spool import REFUSED_NAME, Spool
 from roster_service.access.access_log.writer import AccessLog
 from roster_service.db.tables import audit
 from roster_service.errors import RefusedRequestError
@@ -168,7 +168,7 @@ KILLED = """
 import sys, os, signal
 from pathlib import Path
 from roster_service.access.access_log.writer import AccessLog
-from roster_service.access.access_log.spool import Spool
+from roster_service.access.access_log.spool import REFUSED_NAME, Spool
 from roster_service.db.engine import make_engine
 from tests.access.test_access_log import make_disclosure
 url, folder, name, count = sys.argv[1:]
@@ -225,6 +225,64 @@ def test_damage_by_a_crash_of_the_machine_costs_the_damaged_rows_alone(
     (folder / "damaged.jsonl").write_bytes(b"".join(lines))
     make_log().flush()
     assert read_ids(engine) == ["a", "b"]
+
+
+def test_rows_that_the_database_refuses_are_put_aside_and_hold_up_no_other(
+    engine: Engine, make_log: MakeLog, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Aloud, without a value of the row, once, and for good."""
+    folder.mkdir(parents=True)
+    good = [make_disclosure(str(number)).make_line() for number in range(20)]
+    refused = [bend(make_disclosure("refused").make_line()) for bend in REFUSED.values()]
+    lines = [line for pair in zip(good, refused, strict=False) for line in pair] + good[len(refused) :]
+    (folder / "left.jsonl").write_bytes(b"".join(lines))
+    access_log = make_log()
+    for _ in range(3):
+        access_log.record(make_disclosure("later"))
+        access_log.flush()
+    assert read_ids(engine) == [*map(str, range(20)), "later", "later", "later"]
+    assert [path.name for path in folder.iterdir()] == [REFUSED_NAME]
+    aside = folder / REFUSED_NAME
+    assert aside.read_bytes().splitlines(True) == refused
+    assert stat.S_IMODE(aside.stat().st_mode) == 0o600
+    messages = [record.getMessage() for record in caplog.records]
+    assert len(messages) == len(refused)
+    assert all(message.startswith("the database refuses a row of the access log (") for message in messages)
+    assert not [message for message in messages if "192.0.2.1" in message or "bent" in message]
+
+
+def change_member(name: str, value: object) -> Callable[[bytes], bytes]:
+    """Gives a member of a row another value."""
+    return lambda line: json.dumps(json.loads(line) | {name: value}).encode() + b"\n"
+
+
+# Rows that are JSON, and that PostgreSQL refuses.
+REFUSED = {
+    "no number": change_member("records", "bent"),
+    "too large": change_member("records", 10**12),
+    "no time": change_member("at", "bent"),
+    "no bytes": change_member("people", "\\xbent"),
+    "no array": change_member("districts", "bent"),
+    "NUL": change_member("path", "bent\0"),
+    "half a character": change_member("path", "bent\ud800"),
+    "missing": change_member("vendor_id", None),
+}
+
+
+def test_a_row_that_neither_the_database_nor_the_disk_takes_stays(
+    engine: Engine, make_log: MakeLog, folder: Path
+) -> None:
+    folder.mkdir(parents=True)
+    line = REFUSED["no time"](make_disclosure().make_line())
+    (folder / "left.jsonl").write_bytes(line)
+    (folder / REFUSED_NAME).mkdir()
+    access_log = make_log()
+    access_log.flush()
+    assert (folder / "left.jsonl").read_bytes() == line
+    (folder / REFUSED_NAME).rmdir()
+    access_log.flush()
+    assert [path.name for path in folder.iterdir()] == [REFUSED_NAME]
+    assert read_ids(engine) == []
 
 
 # --- no disk, no database -------------------------------------------------------------------------------------------

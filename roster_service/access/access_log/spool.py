@@ -20,6 +20,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 SUFFIX = ".jsonl"
+# The rows that the database refused for their content. No worker adopts this file.
+REFUSED_NAME = "refused-rows"
 # Rows that the database gets at once.
 BATCH_ROWS = 10_000
 _FLAGS = os.O_RDWR | os.O_APPEND
@@ -127,6 +129,19 @@ class Spool:
         file.remove()
         with self._lock:
             self._waiting.remove(file)
+
+    def put_aside(self, line: bytes) -> Path:
+        """Appends a row that the database refuses to a file of its own, which nobody deletes. Returns the path. Raises
+        OSError if the disk does not take it."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._folder / REFUSED_NAME
+        descriptor = os.open(path, _FLAGS | os.O_CREAT, 0o600)
+        try:
+            if os.write(descriptor, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            os.close(descriptor)
+        return path
 
     def close(self) -> None:
         """Leaves the files that still have rows to other workers."""

@@ -11,6 +11,7 @@ rows of the spool to the database.
 from __future__ import annotations
 
 import atexit
+import logging
 import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -18,7 +19,7 @@ from typing import Any
 
 from sqlalchemy import JSON, Connection, Engine, Text, bindparam, cast, column, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
 from roster_service.access.access_log.entries import Disclosure, Entry
 from roster_service.access.access_log.spool import Spool, SpoolFile
@@ -27,7 +28,7 @@ from roster_service.access.throttling.storage import delete_old_windows
 from roster_service.db.deadline import limit_time
 from roster_service.db.tables import audit, last_uses, usage
 from roster_service.errors import Problem, RefusedRequestError, name_fault
-from roster_service.metrics import WAITING
+from roster_service.metrics import REFUSED_ROWS, WAITING
 from roster_service.outages import Outage
 
 FLUSH_SECONDS = 0.8
@@ -39,6 +40,7 @@ WRITE_SECONDS = 10
 DIRECT_SECONDS = 5
 # While the database is away, a worker drops its oldest entries beyond this number, to bound its memory.
 KEPT_ENTRIES = 100_000
+_log = logging.getLogger(__name__)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -119,11 +121,12 @@ class AccessLog:
                         self._purge(connection)
                     entries = []
                 if unsaved:
-                    self._write_rows(unsaved, WRITE_SECONDS)
+                    self._save_rows(unsaved)
                     unsaved = []
                 self._move_files()
-            except SQLAlchemyError as error:
-                self._outage.add_failure(type(error).__name__)
+            except (SQLAlchemyError, OSError) as error:
+                outage = self._disk_outage if isinstance(error, OSError) else self._outage
+                outage.add_failure(name_fault(error))
                 with self._lock:
                     self._entries = (entries + self._entries)[-KEPT_ENTRIES:]
                     self._unsaved = (unsaved + self._unsaved)[-KEPT_ENTRIES:]
@@ -157,11 +160,26 @@ class AccessLog:
     def _move(self, file: SpoolFile) -> None:
         try:
             for rows in file.read_batches():
-                self._write_rows(rows, WRITE_SECONDS)
+                self._save_rows(rows)
             self._spool.remove(file)
         except OSError as error:
             # The file stays; the table takes none of its rows twice.
             self._disk_outage.add_failure(name_fault(error))
+
+    def _save_rows(self, rows: Sequence[bytes]) -> None:
+        """Writes rows, and puts those aside that the database refuses for their content: they would hold up all others.
+        Raises OSError if the disk does not take one of these, and SQLAlchemyError for any other failure."""
+        try:
+            self._write_rows(rows, WRITE_SECONDS)
+        except (DataError, IntegrityError) as error:
+            if len(rows) > 1:
+                middle = len(rows) // 2
+                self._save_rows(rows[:middle])
+                self._save_rows(rows[middle:])
+            else:
+                path = self._spool.put_aside(rows[0])
+                REFUSED_ROWS.inc()
+                _log.error("the database refuses a row of the access log (%s): it is in %s", type(error).__name__, path)
 
     def _write_rows(self, rows: Sequence[bytes], seconds: float) -> None:
         with limit_time(seconds), self._engine.begin() as connection:
