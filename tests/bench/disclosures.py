@@ -3,7 +3,7 @@
 Rounds follow each other in turn: with rows that pass through the spool, with such rows without the hashes of people,
 with rows that wait in memory, where the end of the worker would lose them, and without rows. A round ends when the
 database has its rows, so its time has the moving of them. STUDENTS sets the size of the district (2,000), ROUNDS the
-number of rounds of each kind (9), LIMITS the sizes of the pages (100).
+number of rounds of each kind (25), LIMITS the sizes of the pages (100).
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from typing import Any
 from unittest import mock
 
 from flask.testing import FlaskClient
-from sqlalchemy import create_engine, text
+from sqlalchemy import text
 
 from roster_service.access.access_log.entries import Disclosure
 from roster_service.access.access_log.people import PersonHasher
 from roster_service.access.access_log.writer import AccessLog
 from roster_service.app import create_app
+from roster_service.db.engine import make_engine
 from tests.bench.place import Place, open_place
 from tests.bench.reader import ask
 
 STUDENTS = int(os.environ.get("STUDENTS", "2000"))
-ROUNDS = int(os.environ.get("ROUNDS", "9"))
+ROUNDS = int(os.environ.get("ROUNDS", "25"))
 LIMITS = tuple(map(int, os.environ.get("LIMITS", "100").split(",")))
 # Records that the requests of a round bring.
-RECORDS = 100_000
+RECORDS = 20_000
 PATH = "/ims/oneroster/v1p1/{}&offset=500"
 PAGES = {"users": "users?limit={}", "users with a filter": "users?limit={}&filter=status%3D'active'",
          "enrollments": "enrollments?limit={}"}  # fmt: skip
@@ -87,7 +88,7 @@ def compare(place: Place, name: str, path: str, limit: int) -> None:
         times = {kind: statistics.median(row[column] for row in rows[1:]) for kind, rows in found.items()}
         shown = ", ".join(f"{kind} {taken:.3f} ms" for kind, taken in times.items())
         print(f"{limit} {name}, {unit}: {shown}", flush=True)
-    engine = create_engine(place.url)
+    engine = make_engine(place.url)
     with engine.connect() as connection:
         sizes = "SELECT max(octet_length(people)), max(pg_column_size(audit)) FROM audit"
         people, row = connection.execute(text(sizes)).one()
