@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from functools import partial
 
@@ -15,6 +16,7 @@ from roster_service.access.access_log.spool import Spool
 from roster_service.access.access_log.writer import AccessLog
 from roster_service.access.credentials.signing_keys import KeyRing, ensure_signing_key
 from roster_service.access.credentials.token_cache import TokenReader
+from roster_service.access.roster_state import read_database_id
 from roster_service.access.signed_requests import SignedRequests
 from roster_service.access.throttling.counters import Counters
 from roster_service.access.throttling.login_throttle import LoginThrottle
@@ -66,6 +68,7 @@ from roster_service.web.time_limit import TimeLimit
 MAX_BODY_BYTES = 64 * 1024
 POOL_SIZE = 4
 ACCOUNTS_POOL_SIZE = 2
+_log = logging.getLogger(__name__)
 # Every response carries these headers.
 COMMON_HEADERS = {"X-Content-Type-Options": "nosniff", "Vary": "Accept-Encoding"}
 
@@ -116,7 +119,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     throttle = RosteringThrottle(counters, accounts, settings.workers)
     access_log = AccessLog(
         make_engine(urls[Role.COUNTERS]),
-        Spool(settings.access_log_folder),
+        open_spool(settings, database_url),
         is_required=settings.access_log_required,
     )
     app.extensions["roster_access_log"] = access_log
@@ -193,6 +196,25 @@ def create_console(settings: Settings, database_url: str) -> Flask:
     register_error_handlers(app)
     app.after_request(add_common_headers)
     return put_in_front(app, settings)
+
+
+def open_spool(settings: Settings, database_url: str) -> Spool:
+    """Opens the spool of the database, and logs that the data folder has rows of another one, if it does. Raises
+    SQLAlchemyError if the database fails."""
+    engine = make_startup_engine(database_url)
+    try:
+        with engine.connect() as connection:
+            spool = Spool(settings.access_log_folder / read_database_id(connection))
+    finally:
+        engine.dispose()
+    strangers = spool.list_strangers()
+    if strangers:
+        _log.warning(
+            "%d files of the access log are of another database, as %s: only a service of that database moves them",
+            len(strangers),
+            strangers[0],
+        )
+    return spool
 
 
 def prepare_database(settings: Settings, database_url: str) -> Mapping[Role, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -19,14 +20,16 @@ from roster_service.errors import CommandError
 # The bounds of the random number that is added to the revision of a restored roster. It is larger than the number of
 # syncs since the backup can be, and random, so that two restores of one backup get different revisions.
 MIN_RESTORE_STEP, RESTORE_STEPS_END = 2**20, 2**30
+_CLUSTER = "(SELECT system_identifier FROM pg_control_system())"
+_DATABASE = "(SELECT oid FROM pg_database WHERE datname = current_database())"
 # The cluster, its timeline, the database and the table. A failover and a restored base backup begin a new timeline; a
 # dump is restored into another cluster, another database or another table. Every user may call these functions.
 _SERVER = literal_column(
-    "concat_ws('/', (SELECT system_identifier FROM pg_control_system()), "
-    "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), "
-    "(SELECT oid FROM pg_database WHERE datname = current_database()), roster_state.tableoid)",
+    f"concat_ws('/', {_CLUSTER}, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), {_DATABASE}, "
+    "roster_state.tableoid)",
     Text(),
 )
+_OWN = literal_column(f"concat_ws('/', {_CLUSTER}, {_DATABASE}, roster_state.salt)", Text())
 # A worker caches the headers of more than one state, because requests of two revisions overlap while a sync commits.
 KEPT_STATES = 8
 
@@ -41,6 +44,13 @@ class RosterState:
     as_of: datetime
     deletions_since: datetime
     later_revision: int | None = None
+
+
+def read_database_id(connection: Connection) -> str:
+    """Returns 16 hexadecimal digits that tell the database from every other one, also from its copies. A failover keeps
+    them, a restored dump has others."""
+    own = connection.execute(select(_OWN).select_from(tables.roster_state)).scalar_one()
+    return hashlib.sha256(own.encode()).hexdigest()[:16]
 
 
 def read_state(connection: Connection) -> RosterState:

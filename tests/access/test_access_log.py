@@ -20,8 +20,10 @@ from roster_service.access.access_log.entries import Disclosure, Entry
 from roster_service.access.access_log.reports import AccessLogFilter, read_access_log, read_usage
 from roster_service.access.access_log.spool import REFUSED_NAME, Spool
 from roster_service.access.access_log.writer import AccessLog
+from roster_service.app import open_spool
 from roster_service.db.tables import audit
 from roster_service.errors import RefusedRequestError
+from roster_service.settings import Settings
 
 MakeLog = Callable[..., AccessLog]
 EVERYTHING = AccessLogFilter()
@@ -201,6 +203,32 @@ def test_another_worker_adopts_the_rows_of_a_killed_one(engine: Engine, make_log
     make_log().flush()
     assert read_ids(engine) == recorded == ["killed-0", "killed-1", "killed-2"]
     assert list(folder.iterdir()) == [own]
+
+
+def test_a_service_of_another_database_moves_no_row_and_says_so(
+    make_database: Callable[[], str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also one of a copy of the database. Rows in the folder above are of nobody."""
+    settings = Settings(home=tmp_path)
+    urls = [make_database(), make_database()]
+    own, other = (open_spool(settings, url) for url in urls)
+    own.append(make_disclosure().make_line())
+    own.close()
+    [left] = settings.access_log_folder.rglob("*.jsonl")
+    other.adopt()
+    assert (other.list_waiting(), other.list_strangers()) == ((), [left])
+    assert caplog.records == []
+    open_spool(settings, urls[1])
+    assert [record.getMessage() for record in caplog.records] == [
+        f"1 files of the access log are of another database, as {left}: only a service of that database moves them"
+    ]
+    same = open_spool(settings, urls[0])
+    same.adopt()
+    assert (len(same.list_waiting()), same.list_strangers()) == (1, [])
+    same.close()
+    above = settings.access_log_folder / "above.jsonl"
+    above.touch()
+    assert same.list_strangers() == [above]
 
 
 def test_a_crash_between_the_commit_and_the_removal_doubles_no_row(

@@ -74,7 +74,8 @@ class Spool:
     """The file that a worker appends to, and the files that wait to be moved to the database. Threads may share it."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder`: of all workers of the machine; the first row makes it."""
+        """`folder`: of all workers of the machine for one database; the first row makes it. Beside it are those of
+        other databases."""
         self._folder = folder
         self._lock = threading.Lock()
         self._current: SpoolFile | None = None
@@ -118,6 +119,13 @@ class Spool:
                 continue
             with self._lock:
                 self._waiting.append(SpoolFile(path, descriptor))
+
+    def list_strangers(self) -> Sequence[Path]:
+        """Returns the files beside the folder and in other folders there: they have rows of other databases, and no
+        worker of this one adopts them."""
+        around = self._folder.parent
+        found = (*around.glob(f"*{SUFFIX}"), *around.glob(f"*/*{SUFFIX}"))
+        return sorted(path for path in found if path.parent != self._folder)
 
     def list_waiting(self) -> Sequence[SpoolFile]:
         """Returns the files that wait to be moved, oldest first."""
