@@ -57,6 +57,14 @@ def read_base_url(text: str) -> str:
     return text.rstrip("/")
 
 
+def read_issuer(text: str) -> str:
+    """Accepts the issuer of the directory of one organization. Entra's `common` and `organizations` stand for every
+    organization, whose administrators could claim any e-mail address."""
+    if any(f"/{word}/" in f"{text}/" for word in ("common", "organizations", "consumers")):
+        raise ValueError("must be of your own tenant, by its id")
+    return read_base_url(text)
+
+
 def read_mail_server(text: str) -> str:
     """Accepts the address of a mail server."""
     if not text.startswith(("smtp://", "smtps://")):
@@ -319,6 +327,17 @@ class Settings:
     console_hours: int = declare_setting(
         12, read_count(1, 720), "hours after a login after which an operator must log in to the console again"
     )
+    oidc_issuer: str | None = declare_setting(
+        None,
+        read_issuer,
+        "directory with which operators may log in to the console (OpenID Connect), "
+        "`https://login.microsoftonline.com/TENANT/v2.0` or `https://accounts.google.com`; none: with passwords alone",
+    )
+    oidc_client_id: str | None = declare_setting(None, read_text, "id that the directory has given the console")
+    oidc_client_secret: str | None = declare_setting(
+        None, read_text, "secret that the directory has given the console", hide_secret
+    )
+    oidc_name: str = declare_setting("your directory", read_text, "name of the directory on the page of the login")
     prepared_statements: bool = declare_setting(
         True,
         read_switch,

@@ -167,6 +167,7 @@ def test_every_setting_is_read_from_a_file(row: dataclasses.Field[object], tmp_p
 
 EXAMPLES = {
     "CONSOLE": "same",
+    "OIDC_ISSUER": "https://accounts.google.com",
     "PUBLIC_URL": "https://roster.example",
     "SECRET_KEY": "k" * 40,
     "METRICS_TOKEN": "m" * 40,

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, delete, exists, insert, select, text, update
 
+from roster_service.access.credentials.one_time_codes import find_step, store_code_key, use_code
 from roster_service.access.credentials.operator_link import OperatorLink, read_link, sign_link
 from roster_service.access.credentials.passwords import hash_password, matches_password
 from roster_service.access.email_address import normalize_email, read_email
@@ -26,7 +27,8 @@ from roster_service.errors import CommandError
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator's account. `has_password`: whether the operator has used a link; `has_link`: whether one is open."""
+    """An operator's account. `has_password`: whether the operator has used a link; `has_link`: whether one is open;
+    `has_codes`: whether a login with the password needs a one-time code too."""
 
     email: str
     name: str
@@ -34,6 +36,7 @@ class Operator:
     enabled: bool
     has_password: bool
     has_link: bool
+    has_codes: bool
 
 
 def list_operators(connection: Connection) -> list[Operator]:
@@ -46,6 +49,7 @@ def list_operators(connection: Connection) -> list[Operator]:
             enabled=row.enabled,
             has_password=row.password_hash is not None,
             has_link=row.link is not None,
+            has_codes=row.code_key_sealed is not None,
         )
         for row in connection.execute(select(operators).order_by(operators.c.email))
     ]
@@ -91,12 +95,13 @@ def set_operator_enabled(connection: Connection, actor: Actor, email: str, enabl
 
 
 def reset_password(connection: Connection, actor: Actor, email: str, secret_key: str) -> str:
-    """Ends the password of an operator, its open link and its sessions, and returns the token of a new link. Raises
-    CommandError for an unknown operator."""
+    """Ends the password of an operator, its one-time codes, its open link and its sessions, and returns the token of a
+    new link. Raises CommandError for an unknown operator."""
     with _recorded(connection, actor, Verb.OPERATOR_RESET, email):
         found = find_operator(connection, email)
         end_sessions(connection, found.email)
-        connection.execute(update(operators).where(operators.c.email == found.email).values(password_hash=None))
+        ended = {"password_hash": None, "code_key_sealed": None, "code_step": None, "directory_subject": None}
+        connection.execute(update(operators).where(operators.c.email == found.email).values(ended))
         return _make_link(connection, found.email, secret_key)
 
 
@@ -128,14 +133,38 @@ def use_link(connection: Connection, token: str, password: str, secret_key: str)
     return find_operator(connection, email)
 
 
-def verify_operator(connection: Connection, email: str, password: str) -> Operator | None:
-    """Returns the enabled operator with this e-mail and this password; None if there is none. An unknown e-mail takes
-    the same time as a wrong password."""
+def verify_operator(connection: Connection, email: str, password: str, code: str, secret_key: str) -> Operator | None:
+    """Returns the enabled operator with this e-mail, this password and, if the operator has one-time codes, this code,
+    which then counts as used; None if there is none. An unknown e-mail takes the same time as a wrong password."""
     address = normalize_email(email)
     stored = select(operators.c.password_hash).where(operators.c.email == address, operators.c.enabled)
     if not matches_password(connection.scalar(stored), password):
         return None
-    return _find(connection, address)
+    return _find(connection, address) if use_code(connection, address, code, secret_key) else None
+
+
+def set_codes(connection: Connection, actor: Actor, key: str | None, code: str, secret_key: str) -> None:
+    """Gives the actor, an operator, one-time codes with this key, which the first code proves; `key`: None ends them,
+    with a code of the present key. Raises CommandError for a code that is wrong or was used."""
+    with _recorded(connection, actor, Verb.OPERATOR_SET_CODES, actor.name):
+        step = None if key is None else find_step(key, code)
+        is_proved = use_code(connection, actor.name, code, secret_key) if key is None else step is not None
+        if not is_proved:
+            raise CommandError("the code is wrong, or was used already; wait for the next one")
+        store_code_key(connection, actor.name, key, step, secret_key)
+
+
+def find_directory_operator(connection: Connection, subject: str, email: str) -> Operator | None:
+    """Returns the enabled operator whose account in the directory this is: the one that has logged in with it, or, for
+    its first login, the one with its e-mail, who has it from now on. None if there is none, and for an e-mail whose
+    operator has another account."""
+    own = select(operators.c.email).where(operators.c.enabled)
+    found = connection.scalar(own.where(operators.c.directory_subject == subject))
+    if found is None:
+        first = (operators.c.email == normalize_email(email), operators.c.directory_subject.is_(None))
+        claimed = update(operators).where(*first, operators.c.enabled).values(directory_subject=subject)
+        found = connection.scalar(claimed.returning(operators.c.email))
+    return None if found is None else _find(connection, found)
 
 
 def _make_link(connection: Connection, email: str, secret_key: str) -> str:
@@ -167,6 +196,7 @@ def _recorded(connection: Connection, actor: Actor, verb: Verb, email: str) -> I
             "enabled": found.enabled,
             "has_password": found.has_password,
             "has_link": found.has_link,
+            "has_codes": found.has_codes,
         }
 
     _lock(connection)

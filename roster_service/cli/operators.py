@@ -78,6 +78,7 @@ def _to_row(item: Operator) -> dict[str, str]:
         "enabled": "yes" if item.enabled else "no",
         "password": "yes" if item.has_password else "no",
         "open link": "yes" if item.has_link else "no",
+        "codes": "yes" if item.has_codes else "no",
     }
 
 

@@ -21,6 +21,7 @@ from roster_service.access.operator_sessions import Lifetime, SignedIn
 from roster_service.access.throttling.counters import Counters
 from roster_service.access.throttling.operator_throttle import OperatorThrottle
 from roster_service.console.cookies import set_up_cookies
+from roster_service.console.directory_login import PATH, DirectoryLogin, find_directory
 from roster_service.console.filters import FILTERS
 from roster_service.console.frame import add_headers, make_csv, make_json, make_page
 from roster_service.console.login import ROOT, Login, ensure_csrf, remember_wanted, require_csrf
@@ -75,6 +76,11 @@ def make_blueprint(tools: Tools, login: Login) -> Blueprint:
         )
     console.add_url_rule("/login", "login", login.show_login, methods=["GET", "POST"])
     console.add_url_rule("/password", "password", login.show_password, methods=["GET", "POST"])
+    directory = find_directory(tools.settings)
+    if directory is not None:
+        way = DirectoryLogin(directory, tools, ROOT, login.begin)
+        console.add_url_rule(PATH, "directory", way.start, methods=["GET"])
+        console.add_url_rule(f"{PATH}/return", "directory_return", way.finish, methods=["GET"])
     console.add_url_rule("/logout", "logout", login.end, methods=["POST"])
     console.before_request(_prepare)
     console.after_request(add_headers)

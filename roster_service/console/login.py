@@ -22,7 +22,7 @@ from roster_service.errors import CommandError
 # The members of the cookie, which Flask signs.
 TOKEN, CSRF, NEXT = "token", "csrf", "next"
 ROOT = "/console"
-WRONG = "The e-mail or the password is wrong, or the account is disabled."
+WRONG = "The e-mail, the password or the code is wrong, or the account is disabled."
 NEEDS_HTTPS = "The console needs https: a password would cross the network in clear text."
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
@@ -45,25 +45,32 @@ class Login:
     def show_login(self) -> Response:
         """Shows the form, or takes it: an operator with the right password gets a session, with a new cookie."""
         if request.method == "GET":
-            return make_page("login", csrf=ensure_csrf(), email="", error=None)
+            return self._show_form(200, "", None)
         require_csrf()
         email, password = request.form.get("email", ""), request.form.get("password", "")
         if not _is_private():
-            return make_page("login", 403, csrf=ensure_csrf(), email=email, error=NEEDS_HTTPS)
+            return self._show_form(403, email, NEEDS_HTTPS)
         wait = self.throttle.find_wait(email, request.remote_addr)
         if wait:
             error = f"There were too many failed logins; try again in {wait} seconds."
-            response = make_page("login", 429, csrf=ensure_csrf(), email=email, error=error)
+            response = self._show_form(429, email, error)
             response.headers["Retry-After"] = str(wait)
             return response
         with self.tools.owner.begin() as connection:
-            operator = verify_operator(connection, email, password)
+            code = request.form.get("code", "")
+            operator = verify_operator(connection, email, password, code, self.tools.settings.read_secret_key())
             if operator is not None:
-                return self._begin(connection, operator.email)
+                return self.begin(connection, operator.email)
         self.throttle.count_failure(email, request.remote_addr)
-        return make_page("login", 401, csrf=ensure_csrf(), email=email, error=WRONG)
+        return self._show_form(401, email, WRONG)
 
-    def _begin(self, connection: Connection, email: str) -> Response:
+    def _show_form(self, status: int, email: str, error: str | None) -> Response:
+        settings = self.tools.settings
+        directory = settings.oidc_name if settings.oidc_issuer is not None else None
+        return make_page("login", status, csrf=ensure_csrf(), email=email, error=error, directory=directory)
+
+    def begin(self, connection: Connection, email: str) -> Response:
+        """Begins the session of an operator who has proved who they are, and leads to the page that was asked for."""
         browser = request.user_agent.string or None
         token = operator_sessions.begin_session(connection, email, request.remote_addr, browser)
         wanted = session.get(NEXT, ROOT)
@@ -86,7 +93,7 @@ class Login:
                 raise CommandError("the two passwords differ")
             with self.tools.owner.begin() as connection:
                 operator = use_link(connection, link, password, self.tools.settings.read_secret_key())
-                return self._begin(connection, operator.email)
+                return self.begin(connection, operator.email)
         except CommandError as error:
             return make_page("password", 422, csrf=ensure_csrf(), link=link, error=str(error))
 

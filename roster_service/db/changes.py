@@ -66,6 +66,8 @@ class Verb(StrEnum):
     OPERATOR_RESET = "operator reset"
     # By a link, so there is no command.
     OPERATOR_SET_PASSWORD = "operator set-password"  # noqa: S105
+    # By the own account in the console, so there is no command.
+    OPERATOR_SET_CODES = "operator set-codes"
 
     @property
     def least_role(self) -> OperatorRole:
@@ -86,6 +88,7 @@ _LEAST_ROLES: Mapping[Verb, OperatorRole] = {
     Verb.OPERATOR_REMOVE: OperatorRole.OWNER,
     Verb.OPERATOR_RESET: OperatorRole.OWNER,
     Verb.OPERATOR_SET_PASSWORD: OperatorRole.VIEWER,
+    Verb.OPERATOR_SET_CODES: OperatorRole.VIEWER,
     Verb.SHOW: OperatorRole.VIEWER,
 }
 

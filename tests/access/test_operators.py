@@ -101,9 +101,9 @@ def test_a_right_that_was_taken_away_counts_at_once(
         feeds.add_feed(connection, actor, "north", "oneroster", None)
 
 
-def test_every_verb_of_operators_needs_an_owner_but_the_own_password() -> None:
+def test_every_verb_of_operators_needs_an_owner_but_those_of_the_own_account() -> None:
     needed = {verb: verb.least_role for verb in Verb if verb.startswith("operator ")}
-    assert needed.pop(Verb.OPERATOR_SET_PASSWORD) is OperatorRole.VIEWER
+    assert {needed.pop(verb) for verb in (Verb.OPERATOR_SET_PASSWORD, Verb.OPERATOR_SET_CODES)} == {OperatorRole.VIEWER}
     assert set(needed.values()) == {OperatorRole.OWNER}
     others = [verb for verb in Verb if verb.least_role is OperatorRole.VIEWER]
     assert others == [Verb.SHOW, Verb.OPERATOR_SET_PASSWORD]
@@ -154,7 +154,7 @@ def test_two_owners_who_remove_each_other_leave_one(engine: Engine) -> None:
 
 def test_a_link_sets_a_password_once(connection: Connection) -> None:
     token = add(connection, ANN, OperatorRole.VIEWER)
-    assert operators.verify_operator(connection, ANN, PASSWORD) is None
+    assert operators.verify_operator(connection, ANN, PASSWORD, "", SECRET_KEY) is None
     used = operators.use_link(connection, token, PASSWORD, SECRET_KEY)
     assert (used.email, used.role, used.has_password, used.has_link) == (ANN, OperatorRole.VIEWER, True, False)
     assert operators.verify_operator(connection, f" {ANN.upper()}", PASSWORD) == used
@@ -162,7 +162,7 @@ def test_a_link_sets_a_password_once(connection: Connection) -> None:
     assert operators.verify_operator(connection, "nobody@x.example", PASSWORD) is None
     with pytest.raises(CommandError, match="used or replaced"):
         operators.use_link(connection, token, "another password", SECRET_KEY)
-    assert operators.verify_operator(connection, ANN, PASSWORD) == used
+    assert operators.verify_operator(connection, ANN, PASSWORD, "", SECRET_KEY) == used
     row = connection.execute(select(tables.changes).order_by(tables.changes.c.id.desc()).limit(1)).one()
     assert (row.actor, row.verb, row.subject) == (ANN, "operator set-password", ANN)
     assert PASSWORD not in str(row)
@@ -207,7 +207,7 @@ def test_a_link_ends_with(connection: Connection, end: Callable[[Connection], ob
 def test_a_reset_ends_the_password_at_once(connection: Connection) -> None:
     operators.use_link(connection, add(connection, ANN, OperatorRole.EDITOR), PASSWORD, SECRET_KEY)
     token = operators.reset_password(connection, TESTER, ANN, SECRET_KEY)
-    assert operators.verify_operator(connection, ANN, PASSWORD) is None
+    assert operators.verify_operator(connection, ANN, PASSWORD, "", SECRET_KEY) is None
     assert operators.use_link(connection, token, PASSWORD, SECRET_KEY).has_password
 
 

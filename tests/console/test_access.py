@@ -128,7 +128,7 @@ def test_after_the_login_comes_the_page_that_was_asked_for_and_no_other_site(con
 def test_a_wrong_login_is_refused_with_the_same_words(console: Console, email: str, password: str) -> None:
     sent = console.open().log_in(email, password)
     assert sent.status_code == 401
-    assert "The e-mail or the password is wrong, or the account is disabled." in sent.text
+    assert "The e-mail, the password or the code is wrong, or the account is disabled." in sent.text
 
 
 def test_many_failed_logins_of_an_operator_have_to_wait(console: Console) -> None:

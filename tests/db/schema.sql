@@ -558,6 +558,9 @@ CREATE TABLE public.operators (
     password_hash text COLLATE pg_catalog."C",
     link uuid,
     created_at timestamp(3) with time zone DEFAULT now() NOT NULL,
+    code_key_sealed bytea,
+    code_step bigint,
+    directory_subject text COLLATE pg_catalog."C",
     CONSTRAINT ck_operators_role CHECK ((role = ANY (ARRAY['viewer'::text, 'editor'::text, 'owner'::text])))
 );
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import segno
+
 from roster_service.access import operator_sessions, operators
+from roster_service.access.credentials.one_time_codes import make_address, make_code_key
 from roster_service.access.credentials.operator_link import LINK_PATH, LINK_SECONDS
 from roster_service.access.operator_sessions import OpenSession
 from roster_service.access.operators import Operator
@@ -27,9 +30,11 @@ class OperatorList:
 
 @dataclass(frozen=True)
 class Account:
-    """The own account: its open sessions, and which of them this is."""
+    """The own account: its open sessions, and which of them this is. `has_codes`: whether a login needs one-time codes
+    too."""
 
     email: str
+    has_codes: bool
     sessions: Sequence[OpenSession]
     own_session: int
 
@@ -56,7 +61,32 @@ def read_account(visit: Visit) -> Account:
     """Reads the own sessions of the operator."""
     own = visit.signed_in
     sessions = operator_sessions.list_sessions(visit.connection, visit.tools.lifetime, own.email)
-    return Account(own.email, sessions, own.session_id)
+    return Account(own.email, operators.find_operator(visit.connection, own.email).has_codes, sessions, own.session_id)
+
+
+@dataclass(frozen=True)
+class NewCodes:
+    """A key for one-time codes that the operator's app must prove. `picture`: its QR code, as SVG."""
+
+    key: str
+    picture: str
+
+
+def make_codes(sent: Submission) -> Outcome:
+    """Shows a new key for one-time codes. It counts once a code has proved it."""
+    key = make_code_key()
+    address = make_address(key, sent.signed_in.email)
+    picture = segno.make(address).svg_inline(scale=5, light="#fff", border=2)
+    return Shown("codes", "One-time codes", NewCodes(key, picture))
+
+
+def set_codes(sent: Submission) -> Outcome:
+    """Turns one-time codes on, with the key that was shown, or off."""
+    key = sent.get("key")
+    with sent.change() as connection:
+        operators.set_codes(connection, sent.actor, key, sent.form.get("code", ""), sent.settings.read_secret_key())
+    words = "A login needs a code of your app from now on." if key else "A login needs no code any more."
+    return Moved("/account", words)
 
 
 def add_operator(sent: Submission) -> Outcome:
@@ -136,5 +166,7 @@ FORMS = (
     Form("operators", "enable", Verb.OPERATOR_ENABLE, set_enabled, None),
     Form("operators", "reset", Verb.OPERATOR_RESET, reset_password, None),
     Form("operators", "remove", Verb.OPERATOR_REMOVE, remove_operator, lambda sent: sent.form.get("email", "")),
+    Form("account", "new-codes", Verb.OPERATOR_SET_CODES, make_codes, None),
+    Form("account", "codes", Verb.OPERATOR_SET_CODES, set_codes, None),
     Form("account", "sessions", Verb.OPERATOR_SET_PASSWORD, end_own_session, None),
 )

@@ -32,6 +32,12 @@ operators = Table(
     # The random part of the link with which the operator may set a password; NULL once it is used.
     Column("link", UUID),
     Column("created_at", Stamp, nullable=False, server_default=text("now()")),
+    # The key of the operator's one-time codes, sealed with the service's secret key; NULL: a login needs none.
+    Column("code_key_sealed", LargeBinary),
+    # The time step of the code that was used last: it and those before do not count again.
+    Column("code_step", BigInteger),
+    # The operator's account in the directory (OpenID Connect), since the first login with it.
+    Column("directory_subject", CText),
     CheckConstraint("role IN ('viewer', 'editor', 'owner')", name="role"),
 )
 

@@ -1,0 +1,190 @@
+"""The login with the account of a directory, such as Entra or Google, by OpenID Connect (Authlib).
+
+The way to the directory and back has a cookie of its own: the browser sends the cookie of the console to no page that
+another site leads to. It lives for ten minutes, and names one attempt.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from authlib.common.errors import AuthlibBaseError
+from authlib.integrations.requests_client import OAuth2Session
+from flask import Response as FlaskResponse
+from flask import redirect, request
+from itsdangerous import BadData, URLSafeTimedSerializer
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+from requests import RequestException
+from sqlalchemy import Connection
+from werkzeug import Response
+
+from roster_service.access.operators import find_directory_operator
+from roster_service.console.frame import make_page
+from roster_service.console.visit import Tools
+from roster_service.errors import SettingError
+from roster_service.settings import Settings
+
+PATH = "/directory"
+COOKIE = "roster_directory"
+ATTEMPT_SECONDS = 600
+# How long the directory may take for each answer.
+ANSWER_SECONDS = 10
+ALGORITHMS = ["RS256", "ES256"]
+_ERROR = re.compile(r"[a-z_]{1,40}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Directory:
+    """The directory, and the console as the directory knows it."""
+
+    issuer: str
+    client_id: str
+    client_secret: str
+
+
+def find_directory(settings: Settings) -> Directory | None:
+    """Returns the directory that the settings name; None if they name none. Raises SettingError if they name a part of
+    it alone."""
+    issuer, client_id, secret = settings.oidc_issuer, settings.oidc_client_id, settings.oidc_client_secret
+    if issuer is not None and client_id is not None and secret is not None:
+        return Directory(issuer, client_id, secret)
+    if (issuer, client_id, secret) != (None, None, None):
+        raise SettingError("ROSTER_OIDC_ISSUER, ROSTER_OIDC_CLIENT_ID and ROSTER_OIDC_CLIENT_SECRET belong together")
+    return None
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An attempt to log in: what the answer of the directory must carry, and what only this service knows."""
+
+    state: str
+    nonce: str
+    verifier: str
+
+
+class DirectoryLogin:
+    """The login with a directory. `root`: the path of the console; `begin`: begins the session of an operator, by
+    e-mail, on a connection."""
+
+    def __init__(self, directory: Directory, tools: Tools, root: str, begin: Any) -> None:
+        self._directory = directory
+        self._tools = tools
+        self._root = root
+        self._begin = begin
+        self._signer = URLSafeTimedSerializer(tools.settings.read_secret_key(), salt="directory login")
+
+    @property
+    def _path(self) -> str:
+        return f"{self._root}{PATH}"
+
+    def start(self) -> Response:
+        """Leads the browser to the directory."""
+        attempt = Attempt(*(secrets.token_urlsafe(32) for _ in range(3)))
+        try:
+            found = self._discover()
+            address, _ = self._open().create_authorization_url(
+                found["authorization_endpoint"],
+                state=attempt.state,
+                nonce=attempt.nonce,
+                code_verifier=attempt.verifier,
+            )
+        except (RequestException, ValueError, KeyError):
+            return self._refuse("The directory does not answer; try again, or log in with your password.", 503)
+        response = redirect(address, 303)
+        response.set_cookie(
+            COOKIE,
+            self._signer.dumps([attempt.state, attempt.nonce, attempt.verifier]),
+            max_age=ATTEMPT_SECONDS,
+            path=self._path,
+            secure=request.is_secure,
+            httponly=True,
+            samesite="Lax",
+        )
+        return response
+
+    def finish(self) -> Response:
+        """Takes the browser back: the operator whose account the directory names gets a session."""
+        try:
+            attempt = Attempt(*self._signer.loads(request.cookies.get(COOKIE, ""), max_age=ATTEMPT_SECONDS))
+        except (BadData, TypeError):
+            return self._refuse("The login took too long, or began in another browser; begin again.", 401)
+        if "code" not in request.args:
+            word = request.args.get("error", "")
+            return self._refuse(
+                f"The directory refused the login{f' ({word})' if _ERROR.fullmatch(word) else ''}.", 401
+            )
+        try:
+            claims = self._read_claims(attempt)
+        except (RequestException, ValueError, KeyError):
+            return self._refuse("The directory does not answer; try again, or log in with your password.", 503)
+        except (AuthlibBaseError, JoseError):
+            return self._refuse("The answer of the directory cannot be trusted; begin again.", 401)
+        with self._tools.owner.begin() as connection:
+            response = self._log_in(connection, claims)
+        response.delete_cookie(COOKIE, path=self._path)
+        return response
+
+    def _log_in(self, connection: Connection, claims: dict[str, Any]) -> Response:
+        email = claims.get("email")
+        # Directories of one organization leave the member out: its administrators give the addresses.
+        if not isinstance(email, str) or claims.get("email_verified", True) is not True:
+            return self._refuse("The directory does not vouch for an e-mail address of your account.", 403)
+        operator = find_directory_operator(connection, f"{claims['iss']} {claims['sub']}", email)
+        if operator is None:
+            return self._refuse(f"No operator has the account {email}; an owner can add one.", 403)
+        self._begin(connection, operator.email)
+        # The cookie of the console comes back from a page of the console only, so no redirect leads on.
+        return make_page("continue", title="You are logged in", root=self._root)
+
+    def _read_claims(self, attempt: Attempt) -> dict[str, Any]:
+        """Exchanges the code of the request for the ID token, and returns what it claims once it is checked."""
+        found = self._discover()
+        session = self._open(attempt.state)
+        token = session.fetch_token(
+            found["token_endpoint"],
+            authorization_response=request.url,
+            code_verifier=attempt.verifier,
+            timeout=ANSWER_SECONDS,
+        )
+        published = session.get(found["jwks_uri"], withhold_token=True, timeout=ANSWER_SECONDS)
+        published.raise_for_status()
+        decoded = jwt.decode(token["id_token"], KeySet.import_key_set(published.json()), algorithms=ALGORITHMS)
+        jwt.JWTClaimsRegistry(
+            leeway=60,
+            iss={"essential": True, "value": self._directory.issuer},
+            aud={"essential": True, "value": self._directory.client_id},
+            nonce={"essential": True, "value": attempt.nonce},
+            exp={"essential": True},
+            sub={"essential": True},
+        ).validate(decoded.claims)
+        return dict(decoded.claims)
+
+    def _discover(self) -> dict[str, Any]:
+        """Returns the metadata of the directory. Raises ValueError if they are of another one."""
+        issuer = self._directory.issuer
+        answer = self._open().get(
+            f"{issuer}/.well-known/openid-configuration", withhold_token=True, timeout=ANSWER_SECONDS
+        )
+        answer.raise_for_status()
+        found: dict[str, Any] = answer.json()
+        if found["issuer"] != issuer:
+            raise ValueError("the directory has another issuer")
+        return found
+
+    def _open(self, state: str | None = None) -> OAuth2Session:
+        return OAuth2Session(
+            self._directory.client_id,
+            self._directory.client_secret,
+            scope="openid email profile",
+            redirect_uri=f"{self._tools.origin}{self._path}/return",
+            code_challenge_method="S256",
+            state=state,
+        )
+
+    def _refuse(self, words: str, status: int) -> FlaskResponse:
+        return make_page("refusal", status, title="Not logged in", text=words)
