@@ -110,7 +110,12 @@ def _describe_preview(preview: Mapping[str, Any]) -> Iterator[str]:
             for it in schools[:SCHOOLS]
         ]
         hidden = f"\n... and {len(schools) - SCHOOLS:,} more" if len(schools) > SCHOOLS else ""
-        yield f"would vanish, by school:\n{make_table(rows, '')}{hidden}"
+        yield f"would vanish or change, by school:\n{make_table(rows, '')}{hidden}"
+    # A run that an older version held has neither.
+    for name in ("grade", "role"):
+        if listed := preview.get(f"{name}s"):
+            rows = [{name: it[name], "users": _to_part(it["counts"]["users"])} for it in listed]
+            yield f"would vanish or change, by {name}:\n{make_table(rows, '')}"
     if preview["classes"]:
         rows = [
             {
@@ -129,4 +134,7 @@ def _describe_preview(preview: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _to_part(count: Mapping[str, int] | None) -> str:
-    return "-" if count is None else f"{count['vanishing']:,} of {count['active']:,}"
+    if count is None:
+        return "-"
+    changing = f" and {count['changing']:,} changed" if count.get("changing") else ""
+    return f"{count['vanishing']:,}{changing} of {count['active']:,}"

@@ -9,6 +9,7 @@ from roster_service.console.views import (
     access,
     changes,
     disclosures,
+    held,
     operators,
     records,
     roster,
@@ -18,6 +19,6 @@ from roster_service.console.views import (
     vendors,
 )
 
-_VIEWS = (tonight, runs, roster, records, vendors, access, disclosures, changes, operators, system)
+_VIEWS = (tonight, runs, held, roster, records, vendors, access, disclosures, changes, operators, system)
 SCREENS: Sequence[Screen] = tuple(screen for view in _VIEWS for screen in view.SCREENS)
 FORMS: Sequence[Form] = tuple(form for view in _VIEWS for form in view.FORMS)

@@ -1,4 +1,5 @@
-"""The preview of a run: what would vanish, by school and by class, and samples of every kind of change.
+"""The preview of a run: what would vanish and change, by school, grade, role and class, and samples of every kind of
+change.
 
 It quotes no value of an export, only ids, and the names of schools and classes, so it may be printed and stored.
 """
@@ -6,21 +7,36 @@ It quotes no value of an export, only ids, and the names of schools and classes,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, Connection, Select, Table, distinct, func, literal, select, union_all
+from sqlalchemy import (
+    Column,
+    Connection,
+    FromClause,
+    Select,
+    Table,
+    distinct,
+    func,
+    literal,
+    or_,
+    select,
+    union_all,
+)
 
 from roster_service.db.change_history import Change
 from roster_service.db.run_history import TYPES
 from roster_service.db.tables import CText, classes, courses, enrollments, orgs, user_roles, users
 from sync_scripts.applying.change_log import select_changes
-from sync_scripts.applying.changes import ADDED, CHANGE, Difference
+from sync_scripts.applying.changes import ADDED, CHANGE, CHANGED, Difference
 from sync_scripts.applying.desired_state import DesiredState
 from sync_scripts.staging.retained import ACTIVE
 
 # How many classes are listed, and how many samples of each kind of change and type.
 LISTED, SAMPLES = 20, 5
 Preview = dict[str, list[dict[str, Any]]]
+# By type, the number of the records that would vanish and change, and of all active ones.
+Counted = dict[str, dict[str, int]]
 # type: (its table, the column with a school, the column with the id of the record)
 AT_SCHOOL: tuple[tuple[Table, Column[Any], Column[Any]], ...] = (
     (courses, courses.c.org_id, courses.c.sourced_id),
@@ -30,12 +46,30 @@ AT_SCHOOL: tuple[tuple[Table, Column[Any], Column[Any]], ...] = (
 )
 
 
-def make_preview(connection: Connection, differences: list[Difference], desired: DesiredState) -> Preview:
-    """The preview of a run whose differences are not written. `schools` and `classes`: where records would vanish, the
-    most first; `samples`: some records of each kind of change, with the names of the fields that differ."""
+@dataclass(frozen=True)
+class _Touched:
+    """The ids of the records of a type that would vanish, and of those that would change."""
+
+    vanishing: Select[Any]
+    changing: Select[Any]
+
+    @staticmethod
+    def by(difference: Difference) -> _Touched:
+        """Returns them for a difference."""
+        changed = select(difference.rows.c.sourced_id).where(difference.rows.c[CHANGE] == CHANGED)
+        return _Touched(select(difference.gone.c.sourced_id), changed)
+
+
+def make_preview(connection: Connection, differences: list[Difference], desired: DesiredState, feed_id: int) -> Preview:
+    """The preview of a run whose differences are not written. `schools`, `grades`, `roles` and `classes`: where records
+    would vanish or change, the most first; `samples`: some records of each kind of change, with the names of the fields
+    that differ."""
+    touched = {it.table: _Touched.by(it) for it in differences if it.counts.tombstoned or it.counts.changed}
     gone = {it.table: it.gone for it in differences if it.counts.tombstoned}
     return {
-        "schools": _list_schools(connection, gone),
+        "schools": _list_schools(connection, touched),
+        "grades": _list_grades(connection, touched.get(users), feed_id),
+        "roles": _list_roles(connection, touched.get(users), feed_id),
         "classes": _list_classes(connection, gone),
         "samples": [
             {"type": it.type, "change": it.change, "sourcedId": it.sourcedId, "fields": list(it.fields)}
@@ -71,24 +105,59 @@ def _select_all(difference: Difference, desired: DesiredState) -> Any:
     return union_all(added, select(changes.c.sourced_id, changes.c.change, changes.c.fields))
 
 
-def _list_schools(connection: Connection, gone: Mapping[Table, Table]) -> list[dict[str, Any]]:
-    """For each school: its id and name, and by type the records that would vanish and the active ones."""
-    found: dict[str, dict[str, dict[str, int]]] = {}
+def _list_schools(connection: Connection, touched: Mapping[Table, _Touched]) -> list[dict[str, Any]]:
+    """For each school: its id and name, and by type the records that would vanish and change, and the active ones."""
+    found: dict[str, Counted] = {}
     for table, school, identifier in AT_SCHOOL:
-        if table in gone:
-            vanishing = identifier.in_(select(gone[table].c.sourced_id))
-            own = select(school, func.count(distinct(identifier)).filter(vanishing), func.count(distinct(identifier)))
-            active = (
-                own.join_from(identifier.table, table, table.c.sourced_id == identifier)
-                if school.table is not table
-                else own
-            )
-            counted = active.where(table.c.status == ACTIVE).group_by(school)
-            for school_id, count, stored in connection.execute(counted.having(func.count().filter(vanishing) > 0)):
-                found.setdefault(school_id, {})[TYPES[table.name]] = {"vanishing": count, "active": stored}
+        if table in touched:
+            place: FromClause = table
+            if school.table is not table:
+                place = identifier.table.join(table, table.c.sourced_id == identifier)
+            active = select(school).select_from(place).where(table.c.status == ACTIVE)
+            for school_id, counts in _count_by(connection, active, identifier, touched[table]):
+                found.setdefault(school_id, {})[TYPES[table.name]] = counts
     names = dict(connection.execute(select(orgs.c.sourced_id, orgs.c.name).where(orgs.c.sourced_id.in_(found))).all())
     listed = [{"sourcedId": key, "name": names.get(key), "counts": counts} for key, counts in found.items()]
-    return sorted(listed, key=lambda it: -max(count["vanishing"] for count in it["counts"].values()))
+    return sorted(listed, key=_rank)
+
+
+def _list_grades(connection: Connection, touched: _Touched | None, feed_id: int) -> list[dict[str, Any]]:
+    """For each grade of the feed: its users, as above."""
+    if touched is None:
+        return []
+    grade = func.unnest(users.c.grades).column_valued("grade")
+    active = select(grade).select_from(users).where(users.c.status == ACTIVE, users.c.feed_id == feed_id)
+    counted = _count_by(connection, active, users.c.sourced_id, touched)
+    return sorted(({"grade": key, "counts": {TYPES[users.name]: counts}} for key, counts in counted), key=_rank)
+
+
+def _list_roles(connection: Connection, touched: _Touched | None, feed_id: int) -> list[dict[str, Any]]:
+    """For each role of the feed: the users who have it at some school, as above."""
+    if touched is None:
+        return []
+    both = user_roles.join(users, users.c.sourced_id == user_roles.c.user_id)
+    active = select(user_roles.c.role).select_from(both).where(users.c.status == ACTIVE, users.c.feed_id == feed_id)
+    counted = _count_by(connection, active, users.c.sourced_id, touched)
+    return sorted(({"role": key, "counts": {TYPES[users.name]: counts}} for key, counts in counted), key=_rank)
+
+
+def _count_by(
+    connection: Connection, active: Select[Any], identifier: Column[Any], touched: _Touched
+) -> Iterator[tuple[str, dict[str, int]]]:
+    """(key, counts) of the keys that have records that would vanish or change. `active`: the key of each active
+    record; `identifier`: the id of the record."""
+    [key] = active.selected_columns
+    vanishing, changing = identifier.in_(touched.vanishing), identifier.in_(touched.changing)
+    number = func.count(distinct(identifier))
+    counted = active.add_columns(number.filter(vanishing), number.filter(changing), number).group_by(key)
+    for row in connection.execute(counted.having(func.count().filter(or_(vanishing, changing)) > 0)):
+        yield row[0], {"vanishing": row[1], "changing": row[2], "active": row[3]}
+
+
+def _rank(listed: Mapping[str, Any]) -> tuple[int, int]:
+    """Puts the most vanishing records first, then the most changing ones."""
+    counts = listed["counts"].values()
+    return -max(it["vanishing"] for it in counts), -max(it["changing"] for it in counts)
 
 
 def _list_classes(connection: Connection, gone: Mapping[Table, Table]) -> list[dict[str, Any]]:

@@ -58,7 +58,8 @@ def remove_feed(
         if dry_run:
             with connection.begin():
                 report, differences = _compare(connection, feed, at_once=at_once)
-                return dataclasses.replace(report, dry_run=True, preview=make_preview(connection, differences, NOTHING))
+                preview = make_preview(connection, differences, NOTHING, feed.id)
+                return dataclasses.replace(report, dry_run=True, preview=preview)
         with engine.begin() as other:
             number = begin_run(other, feed.id, feed.format, REMOVAL)
         with record_errors(engine, number), translate_database_errors(), connection.begin():

@@ -276,7 +276,7 @@ def _run_steps(
     )
     report = _hold_excess(connection, run, report, held, feed_id)
     if options.dry_run or report.outcome == HELD:
-        return _preview(connection, report, differences, desired, options), digest
+        return _preview(connection, report, differences, desired, options, feed_id), digest
     store_digest(connection, feed_id, None if report.findings else digest)
 
     def store_fingerprints() -> None:
@@ -338,13 +338,18 @@ def _hold_excess(
 
 
 def _preview(
-    connection: Connection, report: Report, differences: list[Difference], desired: DesiredState, options: Options
+    connection: Connection,
+    report: Report,
+    differences: list[Difference],
+    desired: DesiredState,
+    options: Options,
+    feed_id: int,
 ) -> Report:
     """The report of a held run or a dry run with a preview. Writes the changes to the file of the options."""
     if options.changes is not None:
         changes = read_changes(connection, differences, desired)
         write_private_csv(options.changes, CSV_COLUMNS, (line for change in changes for line in change.list_lines()))
-    return dataclasses.replace(report, preview=make_preview(connection, differences, desired))
+    return dataclasses.replace(report, preview=make_preview(connection, differences, desired, feed_id))
 
 
 def _report_last_export(

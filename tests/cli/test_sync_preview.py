@@ -19,6 +19,12 @@ from tests.sync.conftest import EXPORTS, SPRINGFIELD, state
 from tests.sync.export_changes import cell_of, header, with_row, without_rows
 
 Answer = Callable[..., Any]
+# The users who vanish and change, by grade and role: an aide, and a student of the third grade.
+USERS = {
+    "03": {"vanishing": 0, "changing": 1, "active": 3},
+    "aide": {"vanishing": 1, "changing": 0, "active": 1},
+    "student": {"vanishing": 0, "changing": 1, "active": 6},
+}
 LOST = ("spr-enr-13", "spr-enr-14", "spr-enr-01")
 
 
@@ -53,6 +59,10 @@ def hold_preview(preview: dict[str, Any]) -> None:
         "spr-class-math3-a": {"enrollments": (1, 4)},
         "spr-class-homeroom-3": {"enrollments": (1, 4)},
     }
+    users = {it.get("grade") or it["role"]: it["counts"]["users"] for it in (*preview["grades"], *preview["roles"])}
+    assert users == USERS
+    elementary = next(it for it in preview["schools"] if it["sourcedId"] == "spr-elementary")
+    assert elementary["counts"]["users"] == {"vanishing": 1, "changing": 1, "active": 7}
     assert preview["classes"][0]["title"] == "Chemistry: Acid' AND 'Base"
     samples = {(it["type"], it["change"], it["sourcedId"]): it["fields"] for it in preview["samples"]}
     assert samples["users", "changed", "spr-student-1"] == ["givenName"]

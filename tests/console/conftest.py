@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,6 +65,8 @@ class Console:
     engine: Engine
     # Of the vendors.
     client: RosterClient
+    # Its data folder.
+    home: Path
 
     def open(self) -> Browser:
         """A new browser."""
@@ -86,7 +89,8 @@ def add_operator(engine: Engine, email: str, role: OperatorRole, secret_key: str
 @pytest.fixture(scope="module")
 def console(make_served: Callable[..., Served], tmp_path_factory: pytest.TempPathFactory) -> Console:
     """A console of this module's own, whose tests may change the roster."""
-    own = make_served(console="same", home=tmp_path_factory.mktemp("home"))
+    home = tmp_path_factory.mktemp("home")
+    own = make_served(console="same", home=home)
     for role in OperatorRole:
         add_operator(own.engine, name_operator(role), role, SECRET)
-    return Console(own.app, own.engine, own.client)
+    return Console(own.app, own.engine, own.client, home)

@@ -1,0 +1,145 @@
+"""A held run: what would vanish and change if it were applied, and the decision of an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from roster_service.access.feeds import Feed, change_feed, find_listed
+from roster_service.access.runs import discard_run, read_approval, start_approval
+from roster_service.access.scripts import Background
+from roster_service.console.screen import Form, Screen
+from roster_service.console.visit import Moved, Outcome, Submission, Visit
+from roster_service.db.actors import OperatorRole
+from roster_service.db.changes import Verb
+from roster_service.db.held_runs import drop_export
+from roster_service.db.run_history import RunDetails, find_run
+from roster_service.errors import CommandError
+from roster_service.settings import Settings
+
+# Schools that the page lists; all are in the JSON.
+LISTED = 100
+LIMITS = {
+    "hold_tombstones_percent": "records of a type that would vanish",
+    "hold_changes_percent": "records of a type that would change",
+    "hold_rejected_percent": "rows of a type that are rejected",
+}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit beyond which runs of a feed are held, in percent. `own`: that of the feed, None for that of the service;
+    `default`: that of the service."""
+
+    name: str
+    words: str
+    own: int | None
+    default: int
+
+
+@dataclass(frozen=True)
+class SchoolRow:
+    """The records of one type at a school that would vanish and change, and the active ones."""
+
+    sourcedId: str  # noqa: N815  (the name in exports)
+    name: str | None
+    type: str
+    vanishing: int
+    changing: int
+    active: int
+
+
+@dataclass(frozen=True)
+class HeldPage:
+    """A held run. `shown`: the parts of its preview, by school, grade, role and class, and samples; `kinds`: the types
+    that differ at schools; `hidden`: the schools that the page does not list; `approval`: the last one that was started
+    from the console."""
+
+    run: RunDetails
+    feed: Feed
+    shown: Mapping[str, Sequence[Mapping[str, Any]]]
+    kinds: Sequence[str]
+    hidden: int
+    limits: Sequence[Limit]
+    approval: Background | None
+
+
+def read_held(visit: Visit) -> HeldPage:
+    """Reads a held run, also one that is decided: its preview stays."""
+    run = find_run(visit.connection, int(visit.place["run"]))
+    if run.preview is None:
+        raise CommandError(f"the run {run.run} has no preview: it is {run.outcome}, and was not held")
+    preview = {name: run.preview.get(name, []) for name in ("schools", "grades", "roles", "classes", "samples")}
+    kinds = sorted({kind for school in preview["schools"] for kind in school["counts"]})
+    feed = find_listed(visit.connection, run.feed)
+    return HeldPage(
+        run,
+        feed,
+        preview,
+        kinds,
+        max(len(preview["schools"]) - LISTED, 0),
+        list_limits(feed, visit.settings),
+        read_approval(visit.settings.home, run.run),
+    )
+
+
+def list_school_rows(page: HeldPage) -> Sequence[SchoolRow]:
+    """Returns the schools of a held run, a row for each type."""
+    return [
+        SchoolRow(it["sourcedId"], it["name"], kind, counts["vanishing"], counts.get("changing", 0), counts["active"])
+        for it in page.shown["schools"]
+        for kind, counts in it["counts"].items()
+    ]
+
+
+def list_limits(feed: Feed, settings: Settings) -> Sequence[Limit]:
+    """Returns the limits of a feed."""
+    return [Limit(name, words, getattr(feed, name), getattr(settings, name)) for name, words in LIMITS.items()]
+
+
+def read_limit(given: str | None) -> int | None:
+    """Returns a percentage of a form; None for a blank field, which stands for the limit of the service. Raises
+    CommandError for anything else."""
+    if given is None:
+        return None
+    if not (given.isascii() and given.isdigit() and len(given) < 4 and int(given) <= 100):
+        raise CommandError(f"{given} is no whole number from 0 to 100")
+    return int(given)
+
+
+def approve(sent: Submission) -> Outcome:
+    """Starts the approval, and shows the run, which tells how it goes on."""
+    run = int(sent.place["run"])
+    with sent.change() as connection:
+        start_approval(connection, sent.actor, run, sent.settings.home)
+    return Moved(f"/runs/{run}", f"The approval of run {run} has begun.")
+
+
+def discard(sent: Submission) -> Outcome:
+    """Discards the run."""
+    run = int(sent.place["run"])
+    with sent.change() as connection:
+        name, kept = discard_run(connection, sent.actor, run)
+    for export in kept:
+        drop_export(export)
+    return Moved(f"/runs/{run}", f"Run {run} is discarded; the roster of {name} stays as it is.")
+
+
+def set_limits(sent: Submission) -> Outcome:
+    """Sets the limits of the feed of the run."""
+    run = int(sent.place["run"])
+    values = {name: read_limit(sent.get(name)) for name in LIMITS}
+    with sent.change() as connection:
+        found = find_run(connection, run)
+        feed = change_feed(connection, sent.actor, found.feed, values)
+    return Moved(f"/runs/{run}/held", f"The limits of {feed.name} are set. They count from its next run on.")
+
+
+_PATH = "/runs/<int:run>/held"
+SCREENS = (Screen("held", _PATH, "Held run", OperatorRole.VIEWER, read_held, list_school_rows, None),)
+FORMS = (
+    Form("held", "approve", Verb.SYNC_APPROVE, approve, None),
+    Form("held", "discard", Verb.SYNC_DISCARD, discard, None),
+    Form("held", "limits", Verb.FEED_SET, set_limits, None),
+)

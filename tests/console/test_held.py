@@ -1,0 +1,198 @@
+"""A held run in the console: what it shows, and the decision, which a process in the background carries out."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import select
+
+from roster_service.access import scripts
+from roster_service.db.actors import OperatorRole
+from roster_service.db.tables import changes, feeds, sync_runs
+from roster_service.settings import Settings
+from sync_scripts.engine.load import Options, load
+from sync_scripts.engine.runs import hold_lock
+from tests.console.conftest import Browser, Console
+from tests.contract.conftest import EXPORTS, FEEDS
+from tests.sync.export_changes import cell_of, with_row, without_rows
+
+LOST = ("spr-enr-13", "spr-enr-14", "spr-enr-01")
+HOSTILE = "<script>alert(1)</script>\u202e" + "x" * 200
+
+
+@pytest.fixture
+def held(console: Console, tmp_path: Path) -> Iterator[int]:
+    """A held run of springfield, with the export in the data folder of the console."""
+    folder = Path(shutil.copytree(EXPORTS / FEEDS["springfield"], tmp_path / "springfield"))
+    home = console.home
+    options = Options(Settings(home=home, hold_least_records=3))
+    load(console.engine, "springfield", folder, options=Options(Settings(home=home), allow_mass_delete=True))
+    without_rows("enrollments", *LOST)(folder)
+    without_rows("users", "spr-aide-1")(folder)
+    cell_of("users", "spr-student-1", "givenName", "Zoe")(folder)
+    with_row("orgs", sourcedId=f"new<b>{tmp_path.name[-3:]}", name=HOSTILE, type="school")(folder)
+    report = load(console.engine, "springfield", folder, options=options)
+    assert (report.outcome, report.run is not None) == ("held", True)
+    yield int(report.run or 0)
+    shutil.rmtree(home / "held", ignore_errors=True)
+
+
+class InProcess:
+    """Stands for `subprocess.Popen`: runs the script at once, in this process, in a tenth of the time."""
+
+    def __init__(self, command: list[str], env: dict[str, str], stdout: IO[bytes], **_: Any) -> None:
+        _python, _m, module, *arguments = map(str, command)
+
+        def run() -> None:
+            done = CliRunner().invoke(importlib.import_module(module).main, arguments, env=env)
+            stdout.write(done.stdout.encode() + done.stderr.encode())
+
+        # A thread has no deadline of the request around it.
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+
+    def wait(self) -> None:
+        """It has ended."""
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scripts run in this process."""
+    monkeypatch.setattr(scripts.subprocess, "Popen", InProcess)
+
+
+def read(browser: Browser, path: str) -> Any:
+    """The JSON of a screen, whose page must be shown too."""
+    assert browser.get(path).status_code == 200
+    return json.loads(browser.get(f"{path}.json").text)
+
+
+def read_outcome(console: Console, run: int) -> str:
+    with console.engine.connect() as connection:
+        return str(connection.scalar(select(sync_runs.c.outcome).where(sync_runs.c.id == run)))
+
+
+def test_a_held_run_shows_where_records_would_vanish_and_change(console: Console, held: int) -> None:
+    browser = console.log_in(OperatorRole.VIEWER)
+    shown = read(browser, f"/runs/{held}/held")["shown"]
+    assert {it["sourcedId"] for it in shown["schools"]} == {"spr-high", "spr-elementary"}
+    assert {"grade": "03", "counts": {"users": {"vanishing": 0, "changing": 1, "active": 3}}} in shown["grades"]
+    assert [it["role"] for it in shown["roles"]] == ["aide", "student"]
+    page = browser.get(f"/runs/{held}/held").text
+    assert "/console/records/spr-high" in page
+    assert "<script>alert" not in page
+    assert "<b>" not in page.split("<h2>Samples")[1]
+    rows = browser.get(f"/runs/{held}/held.csv").text.splitlines()
+    assert rows[0] == "sourcedId,name,type,vanishing,changing,active"
+    # A viewer looks only.
+    assert "/held/approve" not in page
+    assert "An editor or an owner decides" in page
+
+
+def test_an_approval_loads_the_held_export_and_names_the_operator(
+    console: Console, held: int, in_process: None
+) -> None:
+    browser = console.log_in(OperatorRole.EDITOR)
+    sent = browser.send(f"/runs/{held}/held/approve", reason="a new year")
+    assert (sent.status_code, sent.headers["Location"]) == (303, f"/console/runs/{held}")
+    shown = read(browser, f"/runs/{held}")
+    assert (shown["run"]["outcome"], shown["after"]) == ("approved", held + 1)
+    assert read(browser, f"/runs/{held + 1}")["run"]["outcome"] == "done"
+    with console.engine.connect() as connection:
+        row = connection.execute(select(changes).where(changes.c.subject == str(held))).one()
+    assert (row.actor, row.reason, row.verb) == ("editor@operators.example", "a new year", "sync approve")
+    again = browser.send(f"/runs/{held}/held/approve")
+    assert (again.status_code, f"The run {held} is not held; it is approved" in again.text) == (422, True)
+
+
+def test_the_reason_of_a_refused_approval_is_shown(console: Console, held: int, in_process: None) -> None:
+    browser = console.log_in(OperatorRole.EDITOR)
+    with console.engine.connect() as connection, hold_lock(connection, "springfield"):
+        browser.send(f"/runs/{held}/held/approve")
+    page = browser.get(f"/runs/{held}").text
+    assert "The approval did not apply the run: <bdi>another sync (roster sync: springfield" in page
+    assert read_outcome(console, held) == "held"
+
+
+def test_an_approval_of_more_than_was_shown_is_held_again(console: Console, held: int, in_process: None) -> None:
+    browser = console.log_in(OperatorRole.EDITOR)
+    with console.engine.begin() as connection:
+        row = connection.execute(select(sync_runs).where(sync_runs.c.id == held)).one()
+        less = row.counts | {"users": row.counts["users"] | {"tombstoned": 0}}
+        connection.execute(sync_runs.update().where(sync_runs.c.id == held).values(counts=less))
+    browser.send(f"/runs/{held}/held/approve")
+    page = browser.get(f"/runs/{held}").text
+    assert f'/console/runs/{held + 1}/held">Run {held + 1} is held now' in page
+    assert f"not 0 as the run {held} showed" in page
+
+
+def test_two_approvals_at_once_load_once(console: Console, held: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With processes of their own, as operators start them."""
+    monkeypatch.setenv("ROSTER_SECRET_KEY", "x" * 32)
+    one, other = console.log_in(OperatorRole.EDITOR), console.log_in(OperatorRole.OWNER)
+    answers = [it.send(f"/runs/{held}/held/approve") for it in (one, other)]
+    assert [it.status_code for it in answers] == [303, 422]
+    assert "This has been started already, and is under way" in answers[1].text
+    assert "The approval is under way" in one.get(f"/runs/{held}").text
+    deadline = time.monotonic() + 120
+    while read(one, f"/runs/{held}")["is_live"] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    with console.engine.connect() as connection:
+        later = connection.scalars(select(sync_runs.c.outcome).where(sync_runs.c.id > held)).all()
+    assert (read_outcome(console, held), list(later)) == ("approved", ["done"])
+    output = console.home / "background" / f"approval-{held}" / "output.txt"
+    assert [oct(it.stat().st_mode & 0o777) for it in (output, output.parent)] == ["0o600", "0o700"]
+
+
+def test_an_approval_whose_process_was_killed_has_ended(console: Console, held: int, tmp_path: Path) -> None:
+    browser = console.log_in(OperatorRole.EDITOR)
+    folder = console.home / "background" / f"approval-{held}"
+    folder.mkdir(parents=True, exist_ok=True)
+    process = subprocess.Popen(["sleep", "60"])
+    (folder / "output.txt").write_bytes(b"")
+    process.kill()
+    process.wait()
+    assert "the process ended without a word" in browser.get(f"/runs/{held}").text
+    assert read_outcome(console, held) == "held"
+
+
+def test_a_discarded_run_changes_nothing_and_leaves_no_export(console: Console, held: int) -> None:
+    browser = console.log_in(OperatorRole.EDITOR)
+    assert (console.home / "held" / str(held)).exists()
+    assert browser.send(f"/runs/{held}/held/discard", reason="damaged").status_code == 303
+    assert read_outcome(console, held) == "discarded"
+    assert not (console.home / "held" / str(held)).exists()
+    assert "It was held, and is discarded now" in browser.get(f"/runs/{held}/held").text
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "stored"),
+    [("0", 303, 0), ("100", 303, 100), ("", 303, None), ("101", 422, 10), ("-1", 422, 10), ("ten", 422, 10)],
+)
+def test_limits_are_set_beside_the_run(
+    console: Console, held: int, given: str, status: int, stored: int | None
+) -> None:
+    browser = console.log_in(OperatorRole.EDITOR)
+    browser.send(f"/runs/{held}/held/limits", hold_tombstones_percent="10")
+    assert browser.send(f"/runs/{held}/held/limits", hold_tombstones_percent=given).status_code == status
+    with console.engine.connect() as connection:
+        limit = select(feeds.c.hold_tombstones_percent).where(feeds.c.name == "springfield")
+        assert connection.scalar(limit) == stored
+    assert any(it["own"] == stored for it in read(browser, f"/runs/{held}/held")["limits"])
+
+
+@pytest.mark.parametrize(("path", "words"), [("/runs/1/held", "was not held"), ("/runs/999/held", "no run 999")])
+def test_a_run_that_was_not_held_has_no_such_page(console: Console, path: str, words: str) -> None:
+    answered = console.log_in(OperatorRole.VIEWER).get(path)
+    assert (answered.status_code, words in answered.text) == (404, True)
