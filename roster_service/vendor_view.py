@@ -23,19 +23,16 @@ from roster_service.db.actors import Actor
 from roster_service.db.changes import Subject, Verb, recorded
 from roster_service.db.exclusions import IdHasher
 from roster_service.db.round_trip import RoundTrips
-from roster_service.db.tables import demographics, orgs, user_roles, users, visible_orgs
-from roster_service.db.vocabulary import GUARDIAN_ROLES
+from roster_service.db.tables import visible_orgs
 from roster_service.errors import CommandError, Problem, RefusedRequestError
 from roster_service.query.params import Limits
-from roster_service.query.path_filters import everything
 from roster_service.reads.reader import Reader
-from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint
+from roster_service.record_access import OF_PEOPLE, explain_hidden, find_endpoints, read_places
+from roster_service.rostering.endpoints import Endpoint
 from roster_service.rostering.operations import Address, Operation, show_record
 from roster_service.schemas.versions import VERSIONS, Version
 from roster_service.settings import Settings
 
-# The records of people, whom the change log names by a keyed hash.
-_OF_PEOPLE = (users, demographics)
 _SECONDS = 60
 
 
@@ -68,10 +65,11 @@ def show_as(
     """
     vendor = find_vendor(connection, email)
     clients = [item for item in list_clients(connection) if item.vendor == vendor.email]
-    endpoints = _find_endpoints(connection, sourced_id)
+    endpoints = find_endpoints(connection, sourced_id)
     if not clients:
         raise CommandError(f"the vendor {vendor.email} has no client, and so gets nothing from the rostering interface")
-    is_person = any(table in _OF_PEOPLE for table, _ in endpoints)
+    # The change log names people by a keyed hash.
+    is_person = any(table in OF_PEOPLE for table, _ in endpoints)
     name = IdHasher(settings.read_secret_key()).name_id(sourced_id) if is_person else sourced_id
     kind = "person" if is_person else endpoints[0][1].resource.singular
     with recorded(connection, actor, Verb.SHOW, Subject(kind, name, vendor=vendor.email), dict):
@@ -84,25 +82,6 @@ def show_as(
             for _, endpoint in endpoints
             for view in look.show(client, wanted, endpoint, sourced_id)
         ]
-
-
-def _find_endpoints(connection: Connection, sourced_id: str) -> list[tuple[Any, Endpoint]]:
-    """The single-record endpoints whose resource has a record with this id, with the tables of the records."""
-    records = VERSIONS[0].records
-    found = [
-        (records[endpoint.resource].table, endpoint)
-        for endpoint in ENDPOINTS
-        if endpoint.cardinality is Cardinality.SINGLE and endpoint.path_filter is everything
-        if connection.scalar(
-            select(records[endpoint.resource].table.c.sourced_id).where(
-                records[endpoint.resource].table.c.sourced_id == sourced_id
-            )
-        )
-        is not None
-    ]
-    if not found:
-        raise CommandError(f"the roster has no record {sourced_id}")
-    return found
 
 
 @dataclass(frozen=True)
@@ -148,24 +127,8 @@ class _Look:
 
     def _explain(self, token: AccessToken, endpoint: Endpoint, sourced_id: str) -> str:
         """Why the client does not see a record that the roster has."""
-        if VERSIONS[0].records[endpoint.resource].table not in _OF_PEOPLE:
-            return "no grant of the vendor opens it"
-        roles = self.connection.execute(
-            select(user_roles.c.role, user_roles.c.org_id, orgs.c.name, visible_orgs.c.granted)
-            .select_from(user_roles)
-            .outerjoin(orgs, orgs.c.sourced_id == user_roles.c.org_id)
-            .outerjoin(
-                visible_orgs,
-                (visible_orgs.c.org_id == user_roles.c.org_id) & (visible_orgs.c.vendor_id == self.vendor.id),
-            )
-            .where(user_roles.c.user_id == sourced_id)
-            .order_by(user_roles.c.ordinal)
-        ).all()
-        if not roles:
-            return "the person has no role at any org"
-        if any(row.granted and (token.rights.guardians or row.role not in GUARDIAN_ROLES) for row in roles):
-            return "the path does not have it"
-        if any(row.granted for row in roles):
-            return "the person is a guardian, and the client lacks guardians.readonly"
-        places = sorted({f"{row.role} at {row.name or row.org_id}" for row in roles})
-        return f"no grant of the vendor opens an org of the person: {', '.join(places)}"
+        table = VERSIONS[0].records[endpoint.resource].table
+        places = read_places(self.connection, table, sourced_id)
+        opened = select(visible_orgs.c.org_id).where(visible_orgs.c.vendor_id == self.vendor.id, visible_orgs.c.granted)
+        granted = self.connection.scalars(opened.where(visible_orgs.c.org_id.in_([it.org_id for it in places]))).all()
+        return explain_hidden(table, places, granted, guardians=token.rights.guardians)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shutil
@@ -12,16 +13,28 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from roster_service.access.clients import add_client, disable_client
+from roster_service.access.scopes import Scope, ScopeName
+from roster_service.access.vendors import add_vendor, grant
+from roster_service.app import make_serving_engine
 from roster_service.console.filters import to_segment
 from roster_service.db.actors import OperatorRole
+from roster_service.db.roles import Role, make_role_urls
 from roster_service.db.run_history import TYPES
-from roster_service.db.tables import ROSTER_TABLES, courses, sync_runs
+from roster_service.db.tables import ROSTER_TABLES, changes, courses, sync_runs
+from roster_service.record_access import STUDENTS, list_verdicts
+from roster_service.rostering.endpoints import ENDPOINTS
+from roster_service.settings import Settings
+from roster_service.vendor_view import show_as
 from sync_scripts.engine.load import load
-from tests.console.conftest import Browser, Console
+from tests.actors import TESTER
+from tests.console.conftest import SECRET, Browser, Console, name_operator
 from tests.console.hostile import SCRIPT, TEXTS, add_people
 from tests.contract.conftest import EXPORTS
 
 BIG_PAGE = 100_000
+# The collections, by the word for one record.
+KINDS = {endpoint.resource.singular: endpoint.resource.plural for endpoint in ENDPOINTS}
 
 
 @pytest.fixture(scope="module")
@@ -142,3 +155,79 @@ def test_hostile_texts_are_texts(console: Console, browser: Browser) -> None:
 @pytest.mark.parametrize("sourced_id", ["nothing", "a%00b", "a~00b", "%2F", "~FF", "x" * 3000, "%F0%9F%91%A9"])
 def test_an_id_that_no_record_has_is_not_found(browser: Browser, sourced_id: str) -> None:
     assert browser.get(f"/records/{sourced_id}").status_code == 404
+
+
+NARROW = "narrow@vendors.example"
+
+
+@pytest.fixture(scope="module")
+def narrow(console: Console) -> str:
+    """A vendor of both districts, with clients of which one sees no guardians and one is disabled, and an API key."""
+    with console.engine.begin() as connection:
+        add_vendor(connection, TESTER, NARROW, "narrow")
+        for district in ("spr-district", "shv-district"):
+            grant(connection, TESTER, NARROW, district, ())
+        add_client(connection, TESTER, NARROW, "core", [Scope("v1p2", ScopeName.CORE)])
+        off = add_client(connection, TESTER, NARROW, "off", [Scope("v1p2", ScopeName.CORE)])
+        disable_client(connection, TESTER, off.client_id)
+    return NARROW
+
+
+@pytest.mark.parametrize("table", ROSTER_TABLES, ids=lambda table: table.name)
+def test_each_vendor_is_judged_as_its_clients_are_answered(console: Console, narrow: str, table: Any) -> None:
+    settings = Settings(secret_key=SECRET)
+    outcomes = set()
+    with console.engine.connect() as connection:
+        serving = make_serving_engine(make_role_urls(connection, None)[Role.SERVING], settings)
+        for sourced_id in connection.scalars(select(table.c.sourced_id).order_by(table.c.sourced_id)).all()[::4]:
+            verdicts = [it for it in list_verdicts(connection, sourced_id) if it.by != STUDENTS]
+            for verdict in verdicts:
+                views = show_as(connection, serving, TESTER, sourced_id, verdict.vendor, "v1p2", settings)
+                (view,) = (it for it in views if it.client == verdict.by and f"/{KINDS[verdict.kind]}/" in it.path)
+                assert verdict.shown == (view.body is not None), verdict
+                outcomes.add((verdict.vendor, verdict.shown))
+                if not verdict.shown and "lacks" not in verdict.reason:
+                    assert verdict.reason == view.refusal
+        serving.dispose()
+    assert {vendor for vendor, _ in outcomes} >= {NARROW, "nobody@vendors.example", "both@vendors.example"}
+    assert {shown for _, shown in outcomes} == {True, False}
+
+
+def test_a_vendor_with_a_key_sees_students_alone(console: Console, narrow: str) -> None:
+    with console.engine.connect() as connection:
+        for sourced_id, vendor, shown in (
+            ("spr-student-1", narrow, True),
+            ("spr-teacher-1", narrow, False),
+            ("spr-guardian-1", narrow, False),
+            ("shv-student-1", "elementary@vendors.example", False),
+            ("spr-student-1", "elementary@vendors.example", True),
+        ):
+            (verdict,) = (
+                it for it in list_verdicts(connection, sourced_id) if it.by == STUDENTS and it.vendor == vendor
+            )
+            assert verdict.shown is shown, verdict
+
+
+def test_a_look_shows_the_answer_of_the_vendor_and_is_recorded(console: Console, browser: Browser) -> None:
+    path = "/records/spr-student-1/look"
+    looked = browser.send(path, vendor="both@vendors.example", version="v1p2", reason="a call of the family")
+    assert looked.status_code == 200
+    answer = console.client.call("v1p2", "/users/spr-student-1")
+    assert html.escape(json.dumps(answer.json, ensure_ascii=False, indent=2)[:40], quote=False) in html.unescape(
+        looked.text
+    )
+    refused = browser.send(path, vendor="north@vendors.example", version="v1p2")
+    assert "Not shown" in refused.text
+    assert "Springfield Elementary School" in refused.text
+    with console.engine.connect() as connection:
+        row = connection.execute(select(changes).order_by(changes.c.id.desc()).offset(1).limit(1)).one()
+    assert (row.verb, row.actor, row.vendor, row.reason) == (
+        "show",
+        name_operator(OperatorRole.VIEWER),
+        "both@vendors.example",
+        "a call of the family",
+    )
+    assert "spr-student-1" not in row.subject
+    unknown = browser.send(path, vendor="none@vendors.example")
+    assert unknown.status_code == 422
+    assert "none@vendors.example" in unknown.text

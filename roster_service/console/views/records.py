@@ -10,17 +10,20 @@ from urllib.parse import urlencode
 
 from roster_service.console.filters import from_segment
 from roster_service.console.record_cells import name_record
-from roster_service.console.screen import Screen
+from roster_service.console.screen import Form, Screen
 from roster_service.console.views.roster import LONGEST
-from roster_service.console.visit import Visit
+from roster_service.console.visit import Outcome, Shown, Submission, Visit
 from roster_service.db.actors import OperatorRole
 from roster_service.db.change_history import RecordChange, read_record_history
+from roster_service.db.changes import Verb
 from roster_service.db.statement_time import limit_statements
 from roster_service.errors import CommandError
 from roster_service.query.plan import make_resource_view
 from roster_service.reads.references import References, read_references
 from roster_service.reads.whole_roster import RIGHTS, read_body, read_records, read_student
+from roster_service.record_access import Verdict, list_verdicts
 from roster_service.schemas.versions import USERS, V1P2, VERSIONS, Resource
+from roster_service.vendor_view import show_as
 
 HISTORY = 50
 
@@ -56,10 +59,30 @@ class RosterRecord:
 
 @dataclass(frozen=True)
 class RecordPage:
-    """The records with one id."""
+    """The records with one id, and which vendors see them. `versions`: of the look of a vendor."""
 
     sourcedId: str  # noqa: N815  (the name in OneRoster)
     records: Sequence[RosterRecord]
+    verdicts: Sequence[Verdict]
+    versions: Sequence[str]
+
+
+@dataclass(frozen=True)
+class ShownView:
+    """What a client gets. `text`: the JSON of the answer, None if it is refused; `refusal`: why, else None."""
+
+    client: str
+    path: str
+    refusal: str | None
+    text: str | None
+
+
+@dataclass(frozen=True)
+class Look:
+    """A record as the clients of a vendor get it."""
+
+    sourcedId: str  # noqa: N815  (the name in OneRoster)
+    views: Sequence[ShownView]
 
 
 def read_record(visit: Visit) -> RecordPage:
@@ -71,7 +94,25 @@ def read_record(visit: Visit) -> RecordPage:
         found = [record for resource in V1P2.records for record in _read(visit, resource, sourced_id)]
     if not found:
         raise CommandError(f"the roster has no record {sourced_id[:256]}")
-    return RecordPage(sourced_id, found)
+    verdicts = list_verdicts(visit.connection, sourced_id)
+    return RecordPage(sourced_id, found, verdicts, [version.prefix for version in VERSIONS])
+
+
+def look(sent: Submission) -> Outcome:
+    """Shows the record as the clients of a vendor get it. The change log has the look."""
+    sourced_id = from_segment(sent.place["sourced_id"])
+    with sent.change() as connection:
+        found = show_as(
+            connection,
+            sent.tools.serving,
+            sent.actor,
+            sourced_id,
+            sent.form.get("vendor", ""),
+            sent.get("version"),
+            sent.settings,
+        )
+    shown = [ShownView(view.client, view.path, view.refusal, _write(view.body)) for view in found]
+    return Shown("look", f"As {sent.form.get('vendor', '')} sees it", Look(sourced_id, shown))
 
 
 def _read(visit: Visit, resource: Resource, sourced_id: str) -> Iterator[RosterRecord]:
@@ -100,9 +141,10 @@ def _list_all(facet: str | None, kind: str, sourced_id: str) -> str | None:
 
 
 def _read_faces(visit: Visit, resource: Resource, sourced_id: str) -> Iterator[Face]:
-    public_url = visit.settings.public_url or f"http://{visit.settings.host_and_port}"
     for version in VERSIONS:
-        body = read_body(visit.connection, version.records[resource], sourced_id, public_url + version.root)
+        body = read_body(
+            visit.connection, version.records[resource], sourced_id, visit.tools.service_url + version.root
+        )
         yield Face(version.title, _write(body))
     if resource is USERS:
         yield Face("POST /v1/students", _write(read_student(visit.connection, sourced_id)))
@@ -113,4 +155,4 @@ def _write(body: Mapping[str, Any] | None) -> str | None:
 
 
 SCREENS = (Screen("record", "/records/<id:sourced_id>", "Record", OperatorRole.VIEWER, read_record, None, None),)
-FORMS = ()
+FORMS = (Form("record", "look", Verb.SHOW, look, None),)
