@@ -20,6 +20,7 @@ from roster_service.access import vendors
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.throttling.limits import RosteringAllowance
 from roster_service.db.engine import make_engine
+from roster_service.db.feed_states import list_feed_ids
 from roster_service.publication import publish
 from sync_scripts.engine.load import load
 from tests.actors import TESTER
@@ -125,7 +126,7 @@ def client(machines: Machines, owner: Engine) -> RosterClient:
         load(owner, feed, EXPORTS / folder)
     with owner.begin() as connection:
         credentials = {name: add_vendor(connection, name, grants) for name, grants in GRANTS.items()}
-        publish(connection, 100)
+        publish(connection, list_feed_ids(connection), 100)
     return RosterClient(HttpClient(machines.proxy), credentials)  # type: ignore[arg-type]
 
 
