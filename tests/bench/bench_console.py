@@ -7,12 +7,10 @@ screen of a single subject is that of the first link to one.
 
 from __future__ import annotations
 
-import html
 import os
 import re
 import statistics
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +24,7 @@ from roster_service.db.actors import OperatorRole
 from roster_service.settings import CONSOLE_SAME
 from tests.actors import TESTER
 from tests.bench.place import Place, open_place
+from tests.console.links import find_addresses
 
 STUDENTS = int(os.environ.get("STUDENTS", "191000"))
 ROUNDS = int(os.environ.get("ROUNDS", "7"))
@@ -53,24 +52,6 @@ def log_in(place: Place, client: FlaskClient) -> None:
     assert client.post(f"{ROOT}/login", data=form).status_code == 303
 
 
-def find_addresses(client: FlaskClient) -> Mapping[str, str]:
-    """The address of each screen: its path, or the first link to such a path that other screens have."""
-    patterns = {it.name: re.compile(re.escape(ROOT) + re.sub(r"<[^>]+>", "[^/?#]+", it.path) + "$") for it in SCREENS}
-    found = {it.name: ROOT + it.path for it in SCREENS if "<" not in it.path}
-    queue, seen = [*found.values()], set[str]()
-    while queue and len(seen) < SEARCHED and len(found) < len(patterns):
-        address = queue.pop(0)
-        if address in seen:
-            continue
-        seen.add(address)
-        for link in map(html.unescape, re.findall(r'href="([^"]+)"', client.get(address).text)):
-            for name, pattern in patterns.items():
-                if name not in found and pattern.match(link.partition("?")[0]):
-                    found[name] = link
-                    queue.append(link)
-    return found
-
-
 def measure(client: FlaskClient, name: str, address: str) -> None:
     """Prints the row of a screen."""
     first = client.get(address)
@@ -91,11 +72,11 @@ def run() -> None:
         app = create_app(replace(place.settings, console=CONSOLE_SAME), place.url)
         client = app.test_client()
         log_in(place, client)
-        addresses = find_addresses(client)
+        addresses = find_addresses(lambda address: client.get(address).text, SCREENS, SEARCHED)
         print(f"{STUDENTS:,} students; targets: {MOST_MILLISECONDS} ms, {MOST_KILOBYTES} kB; median of {ROUNDS}")
         for screen in SCREENS:
-            if screen.name in addresses:
-                measure(client, screen.name, addresses[screen.name])
+            if addresses[screen.name]:
+                measure(client, screen.name, addresses[screen.name][0])
             else:
                 print(f"{screen.name:<14} no link leads to it")
 

@@ -1,0 +1,78 @@
+"""Names that break a page that trusts them, on every screen that a link leads to, as a page, as JSON and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+
+import pytest
+
+from roster_service.access import clients, operators, vendors
+from roster_service.access.scopes import Scope, ScopeName
+from roster_service.console.frame import FORMULA_STARTS
+from roster_service.console.login import ROOT
+from roster_service.console.screens import SCREENS
+from roster_service.db.actors import Actor, ActorKind, OperatorRole
+from sync_scripts.engine.load import Options, load
+from tests.console.conftest import SECRET, Browser, Console, add_operator, name_operator
+from tests.console.links import find_addresses
+from tests.console.states import HOSTILE, SCRIPT, make_hostile, make_rejected
+from tests.contract.conftest import Served
+
+ACTOR = Actor(ActorKind.SYSTEM_USER, "tester@tests", SCRIPT)
+# Markup of roster data, as a page that trusts it would have it.
+RAW = ("<script>alert", "<img src=x", "</textarea>")
+
+
+@pytest.fixture(scope="module")
+def browser(make_served: Callable[..., Served], tmp_path_factory: pytest.TempPathFactory) -> Browser:
+    """The browser of an owner, on a roster whose names are all hostile."""
+    own = make_served(console="same")
+    folder = tmp_path_factory.mktemp("exports")
+    for export in (make_hostile(folder / "hostile"), make_rejected(folder / "rejected"), folder / "hostile"):
+        load(own.engine, "springfield", export, options=Options(allow_mass_delete=True))
+    with own.engine.begin() as connection:
+        vendors.add_vendor(connection, ACTOR, "hostile@vendors.example", SCRIPT)
+        vendors.grant(connection, ACTOR, "hostile@vendors.example", "spr-district", ())
+        clients.add_client(connection, ACTOR, "hostile@vendors.example", SCRIPT, [Scope("v1p2", ScopeName.CORE)])
+        operators.add_operator(connection, ACTOR, "hostile@operators.example", SCRIPT, OperatorRole.VIEWER, SECRET)
+    add_operator(own.engine, name_operator(OperatorRole.OWNER), OperatorRole.OWNER, SECRET)
+    return Console(own.app, own.engine, own.client).log_in()
+
+
+@pytest.fixture(scope="module")
+def addresses(browser: Browser) -> dict[str, list[str]]:
+    """Addresses of each screen."""
+
+    def get(address: str) -> str:
+        return browser.get(address.removeprefix(ROOT)).text
+
+    return {name: list(found) for name, found in find_addresses(get, SCREENS, most=150, of_each=6).items()}
+
+
+@pytest.mark.parametrize("screen", SCREENS, ids=lambda it: it.name)
+def test_no_name_becomes_markup(browser: Browser, addresses: dict[str, list[str]], screen: object) -> None:
+    for address in addresses[screen.name]:  # type: ignore[attr-defined]
+        answered = browser.get(address.removeprefix(ROOT))
+        assert answered.status_code == 200, address
+        assert [raw for raw in RAW if raw in answered.text] == [], address
+        assert len(answered.data) < 100_000, address
+
+
+@pytest.mark.parametrize("screen", [it for it in SCREENS if it.rows is not None], ids=lambda it: it.name)
+def test_no_name_becomes_a_formula(browser: Browser, addresses: dict[str, list[str]], screen: object) -> None:
+    for address in addresses[screen.name]:  # type: ignore[attr-defined]
+        path, _, query = address.removeprefix(ROOT).partition("?")
+        text = browser.get(f"{path or '/index'}.csv?{query}").text
+        cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
+        assert [cell for cell in cells if cell.startswith(FORMULA_STARTS) and cell in HOSTILE] == [], address
+
+
+def test_the_names_are_there(browser: Browser, addresses: dict[str, list[str]]) -> None:
+    pages = [
+        browser.get(found.removeprefix(ROOT)).text
+        for name in ("roster", "vendors", "operators")
+        for found in addresses[name]
+    ]
+    assert sum("&lt;script&gt;alert" in page for page in pages) >= 3
