@@ -31,9 +31,14 @@ NAMED = {
 }
 
 
+def make_sample(folder: Path) -> Path:
+    """The sample as it is."""
+    return shutil.copytree(SAMPLE, folder)
+
+
 def make_hostile(folder: Path) -> Path:
     """The sample with a hostile text in place of every name."""
-    shutil.copytree(SAMPLE, folder)
+    make_sample(folder)
     texts = itertools.cycle(HOSTILE)
     for name, columns in NAMED.items():
         header, *rows = read_rows(folder / f"{name}.csv")
@@ -47,7 +52,7 @@ def make_hostile(folder: Path) -> Path:
 
 def make_shrunk(folder: Path) -> Path:
     """The sample without most of its people: a run of it is held."""
-    shutil.copytree(SAMPLE, folder)
+    make_sample(folder)
     header, *rows = read_rows(folder / "users.csv")
     write_rows(folder / "users.csv", [header, *(row for row in rows if row[header.index("role")] != "student")])
     return folder
@@ -55,14 +60,14 @@ def make_shrunk(folder: Path) -> Path:
 
 def make_broken(folder: Path) -> Path:
     """The sample without a file that its manifest names: it is refused."""
-    shutil.copytree(SAMPLE, folder)
+    make_sample(folder)
     (folder / "classes.csv").unlink()
     return folder
 
 
 def make_rejected(folder: Path) -> Path:
     """The sample with a school of a class that is nowhere: rows are rejected, and others because of them."""
-    shutil.copytree(SAMPLE, folder)
+    make_sample(folder)
     header, *rows = read_rows(folder / "classes.csv")
     rows[0][header.index("schoolSourcedId")] = "nowhere"
     write_rows(folder / "classes.csv", [header, *rows])

@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.alone_check import find_free_port
 from tests.cli.test_serve import environment_of, serving
-from tests.console.screenshots import PASSWORD, take
+from tests.console.screenshots import PASSWORD, STATES, take
 
 TOOLS = os.environ.get("OPENAPI_TOOLS")
 pytestmark = [
@@ -45,6 +45,7 @@ def test_an_operator_does_each_task(tmp_path: Path) -> None:
     assert len(found) >= 5
 
 
-def test_every_screen_is_accessible_and_fits_its_window(tmp_path: Path) -> None:
+@pytest.mark.parametrize("state", STATES)
+def test_every_screen_is_accessible_and_fits_its_window(tmp_path: Path, state: str) -> None:
     pictures = Path(os.environ.get("PICTURES", tmp_path / "pictures"))
-    assert take(pictures, []) == 0
+    assert take(pictures / state, [], state) == 0
