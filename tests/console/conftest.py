@@ -87,10 +87,22 @@ def add_operator(engine: Engine, email: str, role: OperatorRole, secret_key: str
 
 
 @pytest.fixture(scope="module")
-def console(make_served: Callable[..., Served], tmp_path_factory: pytest.TempPathFactory) -> Console:
+def make_console(
+    make_served: Callable[..., Served], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Console]:
+    """Serves a console with these settings and an operator of each role, with a roster of its own."""
+
+    def make(**settings: Any) -> Console:
+        home = tmp_path_factory.mktemp("home")
+        own = make_served(console="same", home=home, **settings)
+        for role in OperatorRole:
+            add_operator(own.engine, name_operator(role), role, SECRET)
+        return Console(own.app, own.engine, own.client, home)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def console(make_console: Callable[..., Console]) -> Console:
     """A console of this module's own, whose tests may change the roster."""
-    home = tmp_path_factory.mktemp("home")
-    own = make_served(console="same", home=home)
-    for role in OperatorRole:
-        add_operator(own.engine, name_operator(role), role, SECRET)
-    return Console(own.app, own.engine, own.client, home)
+    return make_console()

@@ -117,13 +117,12 @@ def server() -> Iterator[Provider]:
 
 
 @pytest.fixture(scope="module")
-def console(make_served: Callable[..., Served], server: Provider) -> Console:
+def console(make_console: Callable[..., Console], server: Provider) -> Console:
     """A console whose operators may log in with the directory."""
     named = {"oidc_issuer": server.issuer, "oidc_client_id": CLIENT_ID, "oidc_client_secret": CLIENT_SECRET}
-    own = make_served(console="same", oidc_name="Springfield's directory", **named)
+    own = make_console(oidc_name="Springfield's directory", **named)
     add_operator(own.engine, EMAIL, OperatorRole.EDITOR, SECRET)
-    add_operator(own.engine, "other@directory.example", OperatorRole.OWNER, SECRET)
-    return Console(own.app, own.engine, own.client)
+    return own
 
 
 @pytest.fixture

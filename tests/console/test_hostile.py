@@ -15,10 +15,9 @@ from roster_service.console.login import ROOT
 from roster_service.console.screens import SCREENS
 from roster_service.db.actors import Actor, ActorKind, OperatorRole
 from sync_scripts.engine.load import Options, load
-from tests.console.conftest import SECRET, Browser, Console, add_operator, name_operator
+from tests.console.conftest import SECRET, Browser, Console
 from tests.console.links import find_addresses
 from tests.console.states import HOSTILE, SCRIPT, make_hostile, make_rejected
-from tests.contract.conftest import Served
 
 ACTOR = Actor(ActorKind.SYSTEM_USER, "tester@tests", SCRIPT)
 # Markup of roster data, as a page that trusts it would have it.
@@ -26,9 +25,9 @@ RAW = ("<script>alert", "<img src=x", "</textarea>")
 
 
 @pytest.fixture(scope="module")
-def browser(make_served: Callable[..., Served], tmp_path_factory: pytest.TempPathFactory) -> Browser:
+def browser(make_console: Callable[..., Console], tmp_path_factory: pytest.TempPathFactory) -> Browser:
     """The browser of an owner, on a roster whose names are all hostile."""
-    own = make_served(console="same")
+    own = make_console()
     folder = tmp_path_factory.mktemp("exports")
     for export in (make_hostile(folder / "hostile"), make_rejected(folder / "rejected"), folder / "hostile"):
         load(own.engine, "springfield", export, options=Options(allow_mass_delete=True))
@@ -37,8 +36,7 @@ def browser(make_served: Callable[..., Served], tmp_path_factory: pytest.TempPat
         vendors.grant(connection, ACTOR, "hostile@vendors.example", "spr-district", ())
         clients.add_client(connection, ACTOR, "hostile@vendors.example", SCRIPT, [Scope("v1p2", ScopeName.CORE)])
         operators.add_operator(connection, ACTOR, "hostile@operators.example", SCRIPT, OperatorRole.VIEWER, SECRET)
-    add_operator(own.engine, name_operator(OperatorRole.OWNER), OperatorRole.OWNER, SECRET)
-    return Console(own.app, own.engine, own.client).log_in()
+    return own.log_in()
 
 
 @pytest.fixture(scope="module")
