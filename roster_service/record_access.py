@@ -194,7 +194,10 @@ def _select_vendors(table: Table, sourced_id: str) -> Select[Any]:
 
     valid = or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > func.now())
     keys = select(func.count()).where(api_keys.c.vendor_id == vendors.c.id, valid).scalar_subquery()
-    with_guardians, without = (make_content_rights(frozenset(names)) for names in ((ScopeName.GUARDIANS,), ()))
+    # Withheld fields do not decide which records a vendor sees.
+    with_guardians, without = (
+        make_content_rights(frozenset(names), frozenset()) for names in ((ScopeName.GUARDIANS,), ())
+    )
     student = user_is_visible(key, without, "student") if table is users else false()
     opened = _select_places(table, sourced_id)
     granted = select(visible_orgs.c.org_id).where(

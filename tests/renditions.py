@@ -19,11 +19,12 @@ MUCH = 10**9
 
 
 def every_rights() -> Iterator[ContentRights]:
-    """What callers may have the right to see beside the plain records, as far as it changes a rendered record."""
+    """What callers from whom nothing is withheld may have the right to see beside the plain records, as far as it
+    changes a rendered record."""
     for guardians, of_students, of_guardians in itertools.product((False, True), repeat=3):
         others = {MetadataOf.ORGS, MetadataOf.DEMOGRAPHICS} if of_students else set()
         own = {MetadataOf.STUDENTS: of_students, MetadataOf.GUARDIANS: of_guardians}
-        yield ContentRights(guardians, frozenset(others | {kind for kind, shown in own.items() if shown}))
+        yield ContentRights(guardians, frozenset(others | {kind for kind, shown in own.items() if shown}), frozenset())
 
 
 def every_view() -> dict[int, ResourceView]:

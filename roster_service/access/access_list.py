@@ -23,15 +23,17 @@ from roster_service.db.tables import (
     visible_orgs,
 )
 from roster_service.db.vocabulary import GUARDIAN_ROLES
+from roster_service.db.withheld import read_list
 from roster_service.errors import CommandError
-from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.flags import PermissionFlag, find_withheld
 
 
 @dataclass(frozen=True)
 class Access:
     """A school that a vendor sees, or a role by which it sees a person. `grant`: `district` or `school`; `role`: None
     without a person; `scopes`: of its enabled clients, in short spelling; `keys`: the number of its valid API keys;
-    `flags`: its permission flags; `withheld`: the flags and scopes that it lacks."""
+    `flags`: its permission flags; `withheld`: the flags and scopes that it lacks; `withheld_fields`: the fields of
+    people's records that are withheld from it."""
 
     vendor: str
     enabled: bool
@@ -44,6 +46,7 @@ class Access:
     keys: int
     flags: tuple[str, ...]
     withheld: tuple[str, ...]
+    withheld_fields: tuple[str, ...]
 
 
 def list_access(connection: Connection, *, vendor: str | None, school: str | None, person: str | None) -> list[Access]:
@@ -86,6 +89,7 @@ def list_access(connection: Connection, *, vendor: str | None, school: str | Non
         vendors.c.email,
         vendors.c.enabled,
         vendors.c.flags,
+        read_list().label("listed"),
         district.c.name.label("district"),
         orgs.c.name.label("school"),
         orgs.c.sourced_id,
@@ -107,6 +111,7 @@ def list_access(connection: Connection, *, vendor: str | None, school: str | Non
             keys=row.keys,
             flags=tuple(row.flags),
             withheld=_list_withheld(row.flags, scopes.get(row.id, ())),
+            withheld_fields=tuple(sorted(find_withheld(row.listed, row.flags))),
         )
         for row in connection.execute(ordered)
     ]

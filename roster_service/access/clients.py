@@ -29,7 +29,9 @@ from roster_service.access.vendors import find_vendor
 from roster_service.db.actors import Actor
 from roster_service.db.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import last_uses, oauth_clients, vendors
+from roster_service.db.withheld import WithheldField, read_list
 from roster_service.errors import CommandError
+from roster_service.schemas.flags import find_withheld
 from roster_service.schemas.versions import VERSIONS
 
 
@@ -248,6 +250,7 @@ class RegisteredClient:
     vendor_id: int
     grant_version: int
     visibility_key: str
+    withheld: frozenset[WithheldField]
 
     def make_token(self, scopes: Sequence[Scope], expires_at: float) -> AccessToken:
         """Returns the claims of an access token of the client with these scopes, which no key has signed.
@@ -258,6 +261,7 @@ class RegisteredClient:
             grant_version=self.grant_version,
             client_version=self.client_version,
             visibility_key=self.visibility_key,
+            withheld=self.withheld,
             scopes=tuple(scopes),
             key_id=None,
             expires_at=expires_at,
@@ -269,8 +273,9 @@ def find_client(connection: Connection, client_id: str) -> RegisteredClient | No
     disabled."""
     has_ended = (oauth_clients.c.secret_expires_at <= func.now()).label("has_ended")
     in_grace = (oauth_clients.c.previous_secret_ends_at > func.now()).label("in_grace")
+    of_vendor = (vendors.c.grant_version, vendors.c.visibility_key, vendors.c.flags, read_list().label("listed"))
     row = connection.execute(
-        select(oauth_clients, has_ended, in_grace, vendors.c.grant_version, vendors.c.visibility_key)
+        select(oauth_clients, has_ended, in_grace, *of_vendor)
         .select_from(oauth_clients.join(vendors))
         .where(oauth_clients.c.client_id == client_id, oauth_clients.c.enabled, vendors.c.enabled)
     ).one_or_none()
@@ -290,4 +295,5 @@ def find_client(connection: Connection, client_id: str) -> RegisteredClient | No
         vendor_id=row.vendor_id,
         grant_version=row.grant_version,
         visibility_key=str(row.visibility_key),
+        withheld=find_withheld(row.listed, row.flags),
     )

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from roster_service.db.visibility import ContentRights, MetadataOf
+from roster_service.db.withheld import WithheldField
 
-# The bound of the cache of content rights; the tokens in use carry only a few different sets of scopes.
+# The bound of the cache of content rights; the tokens in use carry only a few sets of scopes and of withheld fields.
 KEPT_RIGHTS = 256
 
 _SPELLING = re.compile(
@@ -93,9 +94,10 @@ def read_scopes(texts: Iterable[str]) -> tuple[Scope, ...]:
 
 
 @functools.lru_cache(KEPT_RIGHTS)
-def make_content_rights(names: frozenset[ScopeName]) -> ContentRights:
-    """Returns the content rights of a token with these scopes."""
+def make_content_rights(names: frozenset[ScopeName], withheld: frozenset[WithheldField]) -> ContentRights:
+    """Returns the content rights of a token with these scopes, of a vendor from which these fields are withheld."""
     return ContentRights(
         guardians=ScopeName.GUARDIANS in names,
         metadata=frozenset(kind for name, kind in _METADATA_SCOPES.items() if name in names),
+        withheld=withheld,
     )

@@ -26,8 +26,9 @@ from roster_service.db.actors import Actor
 from roster_service.db.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import api_keys, last_uses, orgs, vendor_grants, vendors, visible_orgs
 from roster_service.db.visible_orgs import refresh_visible_orgs
+from roster_service.db.withheld import read_list
 from roster_service.errors import CommandError
-from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.flags import PermissionFlag, find_withheld
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ class Grant:
 
 @dataclass(frozen=True)
 class Vendor:
-    """A vendor's account."""
+    """A vendor's account. `withheld`: the words of all fields that are withheld from it; `own_withheld`: those of its
+    own list, None where the default applies."""
 
     id: int
     name: str
@@ -52,6 +54,8 @@ class Vendor:
     grant_version: int
     grants: tuple[Grant, ...]
     flags: tuple[str, ...]
+    own_withheld: tuple[str, ...] | None
+    withheld: tuple[str, ...]
     allowance: Allowance
     rostering: RosteringAllowance
 
@@ -65,8 +69,8 @@ class Login:
     password: str | None
 
 
-def _recorded(connection: Connection, actor: Actor, verb: Verb, email: str) -> AbstractContextManager[None]:
-    """Records the change of a vendor that the block makes."""
+def recorded_vendor(connection: Connection, actor: Actor, verb: Verb, email: str) -> AbstractContextManager[None]:
+    """Records the change of a vendor that the block makes. Raises CommandError as `recorded`."""
     address = normalize_email(email)
     return recorded(connection, actor, verb, Subject.of_vendor(address), lambda: _read_state(connection, address))
 
@@ -82,6 +86,7 @@ def _read_state(connection: Connection, email: str) -> State:
         "enabled": found.enabled,
         "grants": [[item.district_id, item.school_id] for item in found.grants],
         "flags": list(found.flags),
+        "withheld": None if found.own_withheld is None else list(found.own_withheld),
         "limits": asdict(found.allowance) | {f"rostering_{key}": it for key, it in asdict(found.rostering).items()},
         "keys": {row.prefix: row.expires_at and row.expires_at.isoformat() for row in connection.execute(keys)},
     }
@@ -102,7 +107,7 @@ def add_vendor(
     Raises CommandError if the e-mail is not an address, or is taken, or the password is too short or too long.
     """
     address = read_email(email)
-    with _recorded(connection, actor, Verb.VENDOR_ADD, address):
+    with recorded_vendor(connection, actor, Verb.VENDOR_ADD, address):
         added = connection.execute(
             upsert(vendors).values(email=address, name=name).on_conflict_do_nothing().returning(vendors.c.id)
         ).one_or_none()
@@ -152,10 +157,12 @@ def list_vendors(connection: Connection) -> list[Vendor]:
             grant_version=row.grant_version,
             grants=tuple(grants.get(row.id, ())),
             flags=tuple(row.flags),
+            own_withheld=None if row.withheld is None else tuple(row.withheld),
+            withheld=tuple(sorted(find_withheld(row.listed, row.flags))),
             allowance=Allowance(row.requests_per_second, row.burst, row.requests_per_day),
             rostering=RosteringAllowance(row.rostering_per_second, row.rostering_burst, row.rostering_at_once),
         )
-        for row in connection.execute(select(vendors).order_by(vendors.c.email))
+        for row in connection.execute(select(vendors, read_list().label("listed")).order_by(vendors.c.email))
     ]
 
 
@@ -173,7 +180,7 @@ def grant(
     `district` and `schools` are sourcedIds, identifiers or unique names. Raises CommandError for an unknown vendor,
     district or school, and for a school of another district.
     """
-    with _recorded(connection, actor, Verb.VENDOR_GRANT, email):
+    with recorded_vendor(connection, actor, Verb.VENDOR_GRANT, email):
         vendor = find_vendor(connection, email)
         if district is not None:
             district_id = find_org(connection, district, DISTRICT, None)
@@ -195,7 +202,7 @@ def revoke(
     `district` is a sourcedId, an identifier or a unique name. Raises CommandError if the vendor has no grant of the
     district.
     """
-    with _recorded(connection, actor, Verb.VENDOR_REVOKE, email):
+    with recorded_vendor(connection, actor, Verb.VENDOR_REVOKE, email):
         vendor = find_vendor(connection, email)
         if district is not None:
             _revoke_district(connection, vendor, district)
@@ -213,7 +220,7 @@ def set_district_grant(
     Raises CommandError for an unknown vendor or district, and for a school of another district.
     """
     verb = Verb.VENDOR_REVOKE if schools is not None and not schools else Verb.VENDOR_GRANT
-    with _recorded(connection, actor, verb, email):
+    with recorded_vendor(connection, actor, verb, email):
         vendor = find_vendor(connection, email)
         known = {item.district_id for item in vendor.grants}
         # The roster may no longer have a district whose grant is taken back.
@@ -233,7 +240,7 @@ def set_district_grant(
 def set_flags(connection: Connection, actor: Actor, email: str, flags: Sequence[PermissionFlag]) -> Vendor:
     """Makes the permission flags of a vendor these. Older tokens of the vendor end. Raises CommandError for an unknown
     vendor."""
-    with _recorded(connection, actor, Verb.VENDOR_GRANT if flags else Verb.VENDOR_REVOKE, email):
+    with recorded_vendor(connection, actor, Verb.VENDOR_GRANT if flags else Verb.VENDOR_REVOKE, email):
         vendor = find_vendor(connection, email)
         _set_flags(connection, vendor, {*flags})
         invalidate_tokens(connection, vendor.id)
@@ -262,7 +269,7 @@ def change_allowance(
     Raises CommandError if a burst is not a multiple of the requests a second: the window of a burst is that quotient,
     in whole seconds.
     """
-    with _recorded(connection, actor, Verb.VENDOR_LIMITS, email):
+    with recorded_vendor(connection, actor, Verb.VENDOR_LIMITS, email):
         vendor = find_vendor(connection, email)
         for rate, burst in (fill_allowance(allowance)[:2], fill_rostering_rate(rostering)):
             if burst % rate:
@@ -281,7 +288,7 @@ def change_allowance(
 
 def set_vendor_enabled(connection: Connection, actor: Actor, email: str, enabled: bool) -> Vendor:
     """Enables or disables a vendor, and with it all its clients. Older tokens of the vendor end."""
-    with _recorded(connection, actor, Verb.VENDOR_ENABLE if enabled else Verb.VENDOR_DISABLE, email):
+    with recorded_vendor(connection, actor, Verb.VENDOR_ENABLE if enabled else Verb.VENDOR_DISABLE, email):
         vendor = find_vendor(connection, email)
         connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(enabled=enabled))
         invalidate_tokens(connection, vendor.id)
@@ -294,7 +301,7 @@ def change_password(connection: Connection, actor: Actor, email: str, password: 
     Raises CommandError for an unknown vendor, and for a password that is too short or too long.
     """
     made = make_password()
-    with _recorded(connection, actor, Verb.VENDOR_SET_PASSWORD, email):
+    with recorded_vendor(connection, actor, Verb.VENDOR_SET_PASSWORD, email):
         vendor = find_vendor(connection, email)
         set_password(connection, vendor.id, made if password is None else password)
         invalidate_tokens(connection, vendor.id)
@@ -306,14 +313,14 @@ def replace_key(
 ) -> IssuedKey:
     """Gives a vendor a new API key, with the end `expires_at`; its other keys end after `grace`. Raises CommandError
     for an unknown vendor."""
-    with _recorded(connection, actor, Verb.VENDOR_ROTATE_KEY, email):
+    with recorded_vendor(connection, actor, Verb.VENDOR_ROTATE_KEY, email):
         return rotate_key(connection, find_vendor(connection, email).id, grace, expires_at)
 
 
 def remove_vendor(connection: Connection, actor: Actor, email: str) -> None:
     """Deletes a vendor with its grants, clients and API keys, and so ends its tokens. The access log stays. Raises
     CommandError for an unknown vendor."""
-    with _recorded(connection, actor, Verb.VENDOR_REMOVE, email):
+    with recorded_vendor(connection, actor, Verb.VENDOR_REMOVE, email):
         vendor = find_vendor(connection, email)
         connection.execute(delete(visible_orgs).where(visible_orgs.c.vendor_id == vendor.id))
         connection.execute(delete(last_uses).where(last_uses.c.vendor_id == vendor.id))

@@ -16,10 +16,12 @@ from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.scopes import CONTENT_SCOPES, ScopeName, make_content_rights, read_scopes
 from roster_service.cache.orderings import Made, Orderings, evict_orderings
 from roster_service.db.tables import WHOLE, oauth_clients, vendors, visible_feeds
+from roster_service.db.withheld import WithheldField, read_list
 from roster_service.query.params import Params
 from roster_service.query.path_filters import PathFilter
 from roster_service.query.plan import ResourceView, make_plan, make_resource_view
 from roster_service.query.request import AuthorizedRequest
+from roster_service.schemas.flags import find_withheld
 from roster_service.schemas.records import Record
 
 _WHOLE_COLLECTION = Params(limit=1, offset=0, filter=None, sort=None, descending=False, fields=None)
@@ -73,12 +75,12 @@ def make_orderings(
 
 def list_resource_views(connection: Connection, listings: Iterable[Listing]) -> list[ResourceView]:
     """Returns all views that a token of a registered client can use, those with all scopes of a client first."""
-    # Many clients have the same scopes.
-    scopes = dict.fromkeys((token.version, token.scope_names) for token, _ in _list_tokens(connection))
-    full = [_list_token_views(version, names, listings) for version, names in scopes]
+    # Many clients have the same rights.
+    rights = dict.fromkeys((token.version, token.scope_names, token.withheld) for token, _ in _list_tokens(connection))
+    full = [_list_token_views(*held, listings) for held in rights]
     fewer = [
-        _list_token_views(version, narrower, listings)
-        for version, names in scopes
+        _list_token_views(version, narrower, withheld, listings)
+        for version, names, withheld in rights
         for narrower in _list_narrower_scopes(names)
     ]
     return list(dict.fromkeys(chain(*full, *fewer)))
@@ -92,9 +94,11 @@ def _list_narrower_scopes(names: frozenset[ScopeName]) -> Iterator[frozenset[Sco
             yield names.difference(left_out)
 
 
-def _list_token_views(version: str, names: frozenset[ScopeName], listings: Iterable[Listing]) -> Iterator[ResourceView]:
+def _list_token_views(
+    version: str, names: frozenset[ScopeName], withheld: frozenset[WithheldField], listings: Iterable[Listing]
+) -> Iterator[ResourceView]:
     for listing in _list_allowed(version, names, listings):
-        yield make_resource_view(listing.record, make_content_rights(names))
+        yield make_resource_view(listing.record, make_content_rights(names, withheld))
 
 
 def _list_allowed(version: str, names: frozenset[ScopeName], listings: Iterable[Listing]) -> Iterator[Listing]:
@@ -104,8 +108,9 @@ def _list_allowed(version: str, names: frozenset[ScopeName], listings: Iterable[
 
 def _list_tokens(connection: Connection) -> list[tuple[AccessToken, str]]:
     """Returns (token, hash of its visible orgs) for each enabled client and version, with all its scopes."""
+    of_vendor = (vendors.c.grant_version, vendors.c.visibility_key, vendors.c.flags, read_list().label("listed"))
     found = (
-        select(oauth_clients, vendors.c.grant_version, vendors.c.visibility_key, visible_feeds.c.visible_set)
+        select(oauth_clients, *of_vendor, visible_feeds.c.visible_set)
         .select_from(oauth_clients.join(vendors).join(visible_feeds))
         .where(oauth_clients.c.enabled, vendors.c.enabled, visible_feeds.c.feed_id == WHOLE)
         .order_by(oauth_clients.c.client_id)
@@ -120,6 +125,7 @@ def _list_tokens(connection: Connection) -> list[tuple[AccessToken, str]]:
                 grant_version=client.grant_version,
                 client_version=client.version,
                 visibility_key=str(client.visibility_key),
+                withheld=find_withheld(client.listed, client.flags),
                 scopes=tuple(scope for scope in scopes if scope.version == version),
                 key_id=None,
                 expires_at=0,

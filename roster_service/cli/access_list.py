@@ -48,5 +48,5 @@ def _to_row(item: Access) -> dict[str, str]:
         "scopes": cells["scopes"] or "no client",
         "keys": str(item.keys),
         "flags": cells["flags"] or "-",
-        "withheld": cells["withheld"] or "-",
+        "withheld": " ".join((*item.withheld, *item.withheld_fields)) or "-",
     }

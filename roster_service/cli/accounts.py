@@ -28,6 +28,8 @@ from roster_service.cli.vendor_access import (
     password_option,
     read_password,
 )
+from roster_service.cli.withheld import COMMANDS as WITHHELD_COMMANDS
+from roster_service.cli.withheld import render_in_own_transaction
 from roster_service.schemas.flags import PermissionFlag
 
 district_option = click.option("--district", help="The district's sourcedId, identifier or unique name.")
@@ -36,7 +38,7 @@ flag_option = click.option(
     "flags",
     multiple=True,
     type=click.Choice([flag.value for flag in PermissionFlag]),
-    help="What `include` may name at /v1/students; repeatable.",
+    help="What `include` may name at /v1/students; `contacts`: phone and sms on OneRoster paths too. Repeatable.",
 )
 
 
@@ -102,6 +104,8 @@ def vendor_grant(
     with open_change() as (connection, actor):
         named = [PermissionFlag(flag) for flag in flags]
         changed = vendors.grant(connection, actor, email, district, schools, named)
+    if flags:
+        render_in_own_transaction()
     show(changed, as_json, _describe_grants)
 
 
@@ -121,6 +125,8 @@ def vendor_revoke(email: str, district: str | None, flags: tuple[str, ...], as_j
     _require_something(district, flags)
     with open_change() as (connection, actor):
         changed = vendors.revoke(connection, actor, email, district, [PermissionFlag(flag) for flag in flags])
+    if flags:
+        render_in_own_transaction()
     show(changed, as_json, _describe_grants)
 
 
@@ -171,5 +177,5 @@ def vendor_remove(email: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     show(shown, as_json, lambda _: f"would remove {words}" if dry_run else f"removed {words}")
 
 
-for command in COMMANDS:
+for command in (*COMMANDS, *WITHHELD_COMMANDS):
     vendor.add_command(command)

@@ -87,7 +87,7 @@ def client_add(
         made = clients.add_client(
             connection, actor, email, name, registered, secret_key=secret_key, expires_at=expires_at
         )
-        _render(connection)
+        render_records(connection)
     if oauth1 and not read_settings().oauth1:
         click.echo("signed requests are refused until ROSTER_OAUTH1 is true for the service", err=True)
     show(made, as_json, _describe_credentials)
@@ -101,9 +101,10 @@ def _read_secret_key(connection: Connection) -> str:
     return secret_key
 
 
-def _render(connection: Connection) -> None:
+def render_records(connection: Connection) -> None:
+    """Renders the records of all content rights that clients have, unless a sync is under way, and says so then."""
     if not render_for_clients(connection, read_settings()):
-        click.echo("a sync is under way; the next one renders the records for this client", err=True)
+        click.echo("a sync is under way; the next one renders the records for the clients", err=True)
 
 
 def _describe_credentials(made: Credentials) -> str:
@@ -200,7 +201,7 @@ def client_set_scopes(client_id: str, scopes: tuple[str, ...], yes: bool, dry_ru
         clients.change_scopes(connection, actor, client_id, registered)
         changed = clients.find_listed_client(connection, client_id)
         if not dry_run:
-            _render(connection)
+            render_records(connection)
     words = f"{'would have' if dry_run else 'has'} the scopes {' '.join(changed.scopes)}"
     _show_client(changed, words, dry_run=dry_run, as_json=as_json)
 

@@ -107,7 +107,7 @@ def _describe_key(made: IssuedKey, grace: timedelta) -> str:
 @click.argument("email")
 @as_json
 def vendor_show(email: str, as_json: bool) -> None:
-    """Show the vendor EMAIL: grants, flags, limits, and its API keys with their last use."""
+    """Show the vendor EMAIL: grants, flags, withheld fields, limits, and its API keys with their last use."""
     with open_connection() as connection:
         found = vendors.find_vendor(connection, email)
         keys = [
@@ -131,10 +131,17 @@ def describe_vendor(item: Vendor) -> str:
         "enabled": "yes" if item.enabled else "no",
         "grants": ", ".join(grants) or "none",
         "flags": ", ".join(item.flags) or "none",
+        "withheld": describe_withheld(item),
         "limits": describe_limits(item.allowance),
         "rostering": describe_rostering(item.rostering),
     }
     return "\n".join(f"{name:<9} {text}" for name, text in lines.items())
+
+
+def describe_withheld(item: Vendor) -> str:
+    """Returns the fields that are withheld from a vendor, and which list says so."""
+    listed = "the default" if item.own_withheld is None else "a list of its own"
+    return f"{', '.join(item.withheld) or 'nothing'} ({listed})"
 
 
 def describe_grant(grant: Grant) -> str:

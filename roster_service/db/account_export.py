@@ -25,13 +25,14 @@ from roster_service.db.tables import (
     operators,
     signing_keys,
     usage,
+    vendor_defaults,
     vendor_grants,
     vendors,
 )
 
 # In the order of their references.
 EXPORTED = (
-    *(feeds, vendors, vendor_grants, api_keys, oauth_clients, signing_keys),
+    *(feeds, vendor_defaults, vendors, vendor_grants, api_keys, oauth_clients, signing_keys),
     *(operators, exclusions, last_uses, usage, audit, changes),
 )
 # What follows from the roster: the next sync sets it.
@@ -47,6 +48,9 @@ def export_accounts(connection: Connection) -> Iterator[str]:
     for table in EXPORTED:
         columns = ", ".join(quote_name(column.name) for column in table.c if column not in _DERIVED)
         name = quote_name(table.name)
+        if table is vendor_defaults:
+            # Every database has its row.
+            yield f"DELETE FROM {name};\n"  # noqa: S608  (a name of our own)
         rows = StringIO()
         with driver.cursor() as cursor:
             cursor.copy_expert(f"COPY {name} ({columns}) TO STDOUT", rows)

@@ -31,6 +31,8 @@ class Verb(StrEnum):
     VENDOR_ENABLE = "vendor enable"
     VENDOR_REMOVE = "vendor remove"
     VENDOR_LIMITS = "vendor limits"
+    VENDOR_SET_WITHHELD = "vendor set-withheld"
+    VENDOR_SET_WITHHELD_DEFAULT = "vendor set-withheld-default"
     VENDOR_SET_PASSWORD = "vendor set-password"  # noqa: S105  (a verb)
     VENDOR_ROTATE_KEY = "vendor rotate-key"
     CLIENT_ADD = "client add"

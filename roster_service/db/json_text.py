@@ -92,6 +92,8 @@ def ref_json(kind: str, path: str, identifier: ColumnElement[str]) -> ColumnElem
 def object_json(pairs: Iterable[tuple[str, ColumnElement[str]]]) -> ColumnElement[str]:
     """A JSON object of (name, JSON text) pairs; a pair whose text is NULL is left out."""
     members = [constant(f'"{name}":').concat(value) for name, value in pairs]
+    if not members:
+        return constant("{}")
     return constant("{").concat(func.concat_ws(constant(","), *members)).concat(constant("}"))
 
 

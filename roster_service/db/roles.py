@@ -53,7 +53,7 @@ RIGHTS: Mapping[Role, tuple[str, ...]] = {
         "admit_key_holder(bytea, boolean), evict_orderings(bigint, bigint)",
     ),
     Role.ACCOUNTS: (
-        f"SELECT ON {_join_names((tables.vendors, tables.oauth_clients, tables.signing_keys))}",
+        f"SELECT ON {_join_names((tables.vendors, tables.vendor_defaults, tables.oauth_clients, tables.signing_keys))}",
         # The access log names the districts.
         f"SELECT (vendor_id, district_id) ON {tables.vendor_grants.name}",
     ),

@@ -46,6 +46,7 @@ from sqlalchemy import (
 from roster_service.db import tables
 from roster_service.db.tables import CText, CTexts, rendered_records, visible_orgs
 from roster_service.db.vocabulary import GUARDIAN_ROLES
+from roster_service.db.withheld import WithheldField
 
 
 class MetadataOf(Enum):
@@ -60,10 +61,12 @@ class MetadataOf(Enum):
 @dataclass(frozen=True)
 class ContentRights:
     """The content rights of a caller: the part of its rights that changes the text of a statement. (The vendor is a
-    bound value.) `guardians`: whether the caller sees guardians; `metadata`: the kinds whose metadata it sees."""
+    bound value.) `guardians`: whether the caller sees guardians; `metadata`: the kinds whose metadata it sees;
+    `withheld`: the fields that it does not see."""
 
     guardians: bool
     metadata: frozenset[MetadataOf]
+    withheld: frozenset[WithheldField]
 
 
 def has_row(row: FromClause, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:

@@ -37,7 +37,9 @@ NO_GRANT_TYPE = (
     "application/x-www-form-urlencoded"
 )
 # Stands in for an unknown client. No secret has this hash.
-UNKNOWN_CLIENT = RegisteredClient("", (b"",), (), (), client_version=0, vendor_id=0, grant_version=0, visibility_key="")
+UNKNOWN_CLIENT = RegisteredClient(
+    "", (b"",), (), (), client_version=0, vendor_id=0, grant_version=0, visibility_key="", withheld=frozenset()
+)
 INSECURE = (
     "the service issues tokens over https only, and this request came over http; behind a proxy that terminates TLS, "
     "set ROSTER_PUBLIC_URL or ROSTER_TRUSTED_PROXIES"
@@ -143,8 +145,8 @@ class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no 
 
 
 class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib has no types
-    """Makes access tokens. A token carries the versions of the grants and of the client and the visibility key; it ends
-    when one of them changes."""
+    """Makes access tokens. A token carries the versions of the grants and of the client, the visibility key, and the
+    withheld fields; it ends when one of them changes."""
 
     def __init__(self, keys: KeyRing, issuer: str, seconds: int) -> None:
         super().__init__(issuer, alg=ALGORITHM, expires_generator=lambda _client, _grant: seconds)
@@ -166,6 +168,7 @@ class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib 
             "grant_version": client.registered.grant_version,
             "client_version": client.registered.client_version,
             "visibility_key": client.registered.visibility_key,
+            "withheld": sorted(client.registered.withheld),
         }
 
 

@@ -18,7 +18,7 @@ from roster_service.db.visibility import ContentRights
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.params import Params
 from roster_service.query.path_filters import PathFilter
-from roster_service.schemas.kinds import Metadata, RosterField, list_roster_fields
+from roster_service.schemas.kinds import RosterField, list_hidden, list_roster_fields
 from roster_service.schemas.records import Record
 
 # A `+` that a client forgot to encode arrives as a space.
@@ -50,9 +50,12 @@ class ResourceView:
 def make_resource_view(record: type[Record], rights: ContentRights) -> ResourceView:
     """Returns the view of a record type with these content rights, without the fields that they hide altogether."""
     fields = list_roster_fields(record)
-    hidden = [name for name, field in fields.items() if isinstance(field, Metadata) and field.is_hidden(rights)]
+    hidden = tuple(list_hidden(fields, rights))
+    below = tuple(f"{name}." for name in hidden)
     visible = {name: field for name, field in fields.items() if name not in hidden}
-    return ResourceView(record, rights, visible, field_types(record(exclude=hidden)))
+    types = field_types(record())
+    known = {name: types[name] for name in types if name not in hidden and not name.startswith(below)}
+    return ResourceView(record, rights, visible, FieldTypes(known))
 
 
 @dataclass(frozen=True)

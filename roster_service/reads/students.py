@@ -26,6 +26,7 @@ from roster_service.db.visibility import (
     org_is_visible,
     role_is_visible,
 )
+from roster_service.db.withheld import WithheldField
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.path_filters import PathFilter
 from roster_service.query.plan import Plan, QueryShape, make_resource_view
@@ -64,7 +65,7 @@ def find_students(reader: Reader, engine: Engine, holder: KeyHolder, params: Stu
     Raises RefusedRequestError (PRIVILEGE) where the vendor lacks a permission flag or a grant for the request.
     """
     _require_flags(holder, params)
-    rights = _make_rights(params)
+    rights = _make_rights(params, holder.withheld)
     admission = holder.admit(guardians=rights.guardians)
     path_values: dict[str, Any] = {
         "requested_lea": params.districtlea,
@@ -74,7 +75,7 @@ def find_students(reader: Reader, engine: Engine, holder: KeyHolder, params: Stu
     path_values["requested_districts"] = _find_districts(
         engine, admission, {**path_values, "vendor_id": holder.vendor_id}
     )
-    plan = make_students_plan(params)
+    plan = make_students_plan(params, rights)
     return reader.read_page(AuthorizedRequest(plan, holder.vendor_id, holder.key_prefix, admission, path_values))
 
 
@@ -95,16 +96,15 @@ def _find_districts(engine: Engine, admission: Call, values: dict[str, Any]) -> 
     return list(values["requested_districts"])
 
 
-def _make_rights(params: StudentsParams) -> ContentRights:
-    return ContentRights(guardians=PermissionFlag.CONTACTS in params.include, metadata=frozenset())
+def _make_rights(params: StudentsParams, withheld: frozenset[WithheldField]) -> ContentRights:
+    return ContentRights(PermissionFlag.CONTACTS in params.include, metadata=frozenset(), withheld=withheld)
 
 
-def make_students_plan(params: StudentsParams) -> Plan:
-    """Returns the plan of a students query that the vendor is allowed to make."""
-    rights = _make_rights(params)
-    fields = PLAIN_FIELDS + tuple(flag.value for flag in PermissionFlag if flag in params.include)
+def make_students_plan(params: StudentsParams, rights: ContentRights) -> Plan:
+    """Returns the plan of a students query that the vendor is allowed to make, with these content rights."""
     included = frozenset(flag for flag in PermissionFlag if flag in params.include)
     view = make_resource_view(make_student_record(included), rights)
+    fields = tuple(name for name in view.fields if name in PLAIN_FIELDS or name in included)
     is_requested = _is_requested_student if params.modified_since is None else _make_since_filter(included)
     shape = QueryShape(view, is_requested, None, False, fields)
     revision = params.revision if params.offset else None

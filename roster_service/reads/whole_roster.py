@@ -38,7 +38,7 @@ from roster_service.schemas.students import PLAIN_FIELDS
 from roster_service.schemas.versions import Resource, Version
 
 # An operator may read all there is.
-RIGHTS = ContentRights(guardians=True, metadata=frozenset(MetadataOf))
+RIGHTS = ContentRights(guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
 # Beyond so many records nobody counts: the number is "more than".
 MOST_COUNTED = 1000
 MOST_OFFSET = 100_000

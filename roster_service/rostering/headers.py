@@ -21,7 +21,7 @@ def make_etag(token: AccessToken, state: RosterState, address: str) -> str:
     backup gives no revision twice (`advance_state`), except for the one of the backup, with the same records.
     """
     scopes = ",".join(sorted(token.scope_names))
-    caller_facts = (str(token.vendor_id), str(token.grant_version), scopes)
+    caller_facts = (str(token.vendor_id), str(token.grant_version), scopes, ",".join(sorted(token.withheld)))
     # Another version of the service may represent the same record differently.
     facts = (__version__, *make_state_headers(state).values(), str(state.later_revision), *caller_facts, address)
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]

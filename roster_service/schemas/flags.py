@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from enum import StrEnum
+
+from roster_service.db.withheld import WithheldField
 
 
 class PermissionFlag(StrEnum):
@@ -11,3 +14,16 @@ class PermissionFlag(StrEnum):
     DEMOGRAPHICS = "demographics"
     CONTACTS = "contacts"
     ENROLLMENTS = "enrollments"
+
+
+# The fields that the service withholds, on both interfaces, from a vendor without the flag.
+_FOLLOWING: Mapping[PermissionFlag, frozenset[WithheldField]] = {
+    PermissionFlag.CONTACTS: frozenset({WithheldField.PHONE, WithheldField.SMS})
+}
+
+
+def find_withheld(listed: Collection[str], flags: Collection[str]) -> frozenset[WithheldField]:
+    """Returns the fields that are withheld from a vendor. `listed`: the words of the list that applies to it; `flags`:
+    its permission flags. Raises ValueError for a word that this version does not know."""
+    following = (fields for flag, fields in _FOLLOWING.items() if flag not in flags)
+    return frozenset(map(WithheldField, listed)).union(*following)

@@ -12,8 +12,9 @@ kind takes a description for the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from marshmallow import Schema, fields, validate
@@ -25,6 +26,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from roster_service.db import json_text
 from roster_service.db.visibility import ContentRights
 from roster_service.db.vocabulary import Narrowing, Vocabulary
+from roster_service.db.withheld import WithheldField
 
 # A column or expression, or a function of the caller's content rights that returns one.
 Value = ColumnElement[Any] | Callable[[ContentRights], ColumnElement[Any]]
@@ -51,6 +53,17 @@ class RosterField(fields.Field[Any]):
 
     # The type of each name that a filter may use, relative to the field; None where the field's own schema decides.
     filter_types: Mapping[str, FieldType] | None
+    # The fields of the objects inside, by wire name.
+    members: Mapping[str, RosterField] = MappingProxyType({})
+
+    def __init__(self, *given: Any, withheld_as: WithheldField | None = None, **options: Any) -> None:
+        """`withheld_as`: the word that withholds the field from a vendor; None for a field that every vendor sees."""
+        super().__init__(*given, **options)
+        self.withheld_as = withheld_as
+
+    def is_hidden(self, rights: ContentRights) -> bool:
+        """Whether these content rights hide the field of all records; a view then has no such field."""
+        return self.withheld_as in rights.withheld
 
     def json(self, rights: ContentRights) -> ColumnElement[str]:
         """Returns the expression of the value's JSON text, NULL where the value is absent."""
@@ -179,7 +192,7 @@ class Metadata(fields.Dict, RosterField):
         self.filter_types = {"*": FieldType(Kind.TEXT)}
 
     def is_hidden(self, rights: ContentRights) -> bool:
-        """Whether these content rights hide the metadata of all records; the view then has no such field."""
+        """Whether these content rights hide the metadata of all records."""
         return self.visible(rights) is None
 
     def _shown(self, rights: ContentRights, value: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -319,8 +332,7 @@ class ObjectList(_Many, fields.List[Any]):
         self.filter_types = None
 
     def json(self, rights: ContentRights) -> ColumnElement[str]:
-        pairs = [(name, member.json(rights)) for name, member in self.members.items()]
-        return self._aggregate(json_text.object_json(pairs), rights)
+        return self._aggregate(make_members_json(self.members, rights), rights)
 
     def source(self, path: str, rights: ContentRights) -> Source:
         name, _, rest = path.partition(".")
@@ -340,6 +352,21 @@ class Unserved(fields.List[Any], RosterField):
 
     def json(self, rights: ContentRights) -> ColumnElement[str]:
         return json_text.nothing()
+
+
+def make_members_json(members: Mapping[str, RosterField], rights: ContentRights) -> ColumnElement[str]:
+    """Returns the expression of the JSON object of these fields, less those that the content rights hide."""
+    shown = ((name, member) for name, member in members.items() if not member.is_hidden(rights))
+    return json_text.object_json((name, member.json(rights)) for name, member in shown)
+
+
+def list_hidden(members: Mapping[str, RosterField], rights: ContentRights) -> Iterator[str]:
+    """Yields the dotted names of the fields that these content rights hide, at every depth."""
+    for name, member in members.items():
+        if member.is_hidden(rights):
+            yield name
+        else:
+            yield from (f"{name}.{inner}" for inner in list_hidden(member.members, rights))
 
 
 def list_roster_fields(schema: type[Schema]) -> Mapping[str, RosterField]:

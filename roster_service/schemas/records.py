@@ -24,6 +24,7 @@ from roster_service.db.visibility import (
     user_metadata_is_visible,
 )
 from roster_service.db.vocabulary import STATUS
+from roster_service.db.withheld import WithheldField
 from roster_service.schemas.kinds import (
     ACADEMIC_SESSION,
     CLASS,
@@ -241,15 +242,22 @@ class UserRecord(Record):
         UserId,
         Rows(lambda _rights: true(), (_user_id_entry.c.ordinality,)),
         "The identifiers of the user in other systems",
+        withheld_as=WithheldField.USER_IDS,
     )
     enabledUser = Flag(_users.enabled_user, "Whether the user may use the systems of the school", required=True)
     givenName = Text(_users.given_name, "The given name", required=True)
     familyName = Text(_users.family_name, "The family name", required=True)
-    middleName = Text(_users.middle_name, "The middle names, separated by spaces")
-    identifier = Text(_users.identifier, "The number of the person at the school or district, such as a student number")
-    email = Text(_users.email, "The e-mail address")
-    sms = Text(_users.sms, "The phone number for text messages")
-    phone = Text(_users.phone, "The phone number")
+    middleName = Text(
+        _users.middle_name, "The middle names, separated by spaces", withheld_as=WithheldField.MIDDLE_NAME
+    )
+    identifier = Text(
+        _users.identifier,
+        "The number of the person at the school or district, such as a student number",
+        withheld_as=WithheldField.IDENTIFIER,
+    )
+    email = Text(_users.email, "The e-mail address", withheld_as=WithheldField.EMAIL)
+    sms = Text(_users.sms, "The phone number for text messages", withheld_as=WithheldField.SMS)
+    phone = Text(_users.phone, "The phone number", withheld_as=WithheldField.PHONE)
     agents = RefList(
         USER,
         _agents.agent_id,
@@ -259,6 +267,7 @@ class UserRecord(Record):
         ),
         "The users who act for this one, or for whom this one acts: of a student, the guardians, who need the scope "
         "`guardians.readonly`",
+        withheld_as=WithheldField.AGENTS,
     )
     grades = TextList(_users.grades, "The grades of a student, as codes of CEDS")
 
@@ -299,28 +308,47 @@ class DemographicsRecord(Record):
         show_with_scope(MetadataOf.DEMOGRAPHICS),
         "Further columns of the export; only with the scope `demographic-metadata.readonly`",
     )
-    birthDate = Day(_demographics.birth_date, "The day of birth")
+    birthDate = Day(_demographics.birth_date, "The day of birth", withheld_as=WithheldField.BIRTH_DATE)
     americanIndianOrAlaskaNative = Flag(
-        _demographics.american_indian_or_alaska_native, "Whether the person is American Indian or Alaska Native"
+        _demographics.american_indian_or_alaska_native,
+        "Whether the person is American Indian or Alaska Native",
+        withheld_as=WithheldField.AMERICAN_INDIAN_OR_ALASKA_NATIVE,
     )
-    asian = Flag(_demographics.asian, "Whether the person is Asian")
+    asian = Flag(_demographics.asian, "Whether the person is Asian", withheld_as=WithheldField.ASIAN)
     blackOrAfricanAmerican = Flag(
-        _demographics.black_or_african_american, "Whether the person is Black or African American"
+        _demographics.black_or_african_american,
+        "Whether the person is Black or African American",
+        withheld_as=WithheldField.BLACK_OR_AFRICAN_AMERICAN,
     )
     nativeHawaiianOrOtherPacificIslander = Flag(
         _demographics.native_hawaiian_or_other_pacific_islander,
         "Whether the person is Native Hawaiian or other Pacific Islander",
+        withheld_as=WithheldField.NATIVE_HAWAIIAN_OR_OTHER_PACIFIC_ISLANDER,
     )
-    white = Flag(_demographics.white, "Whether the person is White")
+    white = Flag(_demographics.white, "Whether the person is White", withheld_as=WithheldField.WHITE)
     demographicRaceTwoOrMoreRaces = Flag(
-        _demographics.demographic_race_two_or_more_races, "Whether the person is of two or more races"
+        _demographics.demographic_race_two_or_more_races,
+        "Whether the person is of two or more races",
+        withheld_as=WithheldField.DEMOGRAPHIC_RACE_TWO_OR_MORE_RACES,
     )
     hispanicOrLatinoEthnicity = Flag(
-        _demographics.hispanic_or_latino_ethnicity, "Whether the person is Hispanic or Latino"
+        _demographics.hispanic_or_latino_ethnicity,
+        "Whether the person is Hispanic or Latino",
+        withheld_as=WithheldField.HISPANIC_OR_LATINO_ETHNICITY,
     )
-    countryOfBirthCode = Text(_demographics.country_of_birth_code, "The code of the country of birth")
-    stateOfBirthAbbreviation = Text(_demographics.state_of_birth_abbreviation, "The abbreviation of the state of birth")
-    cityOfBirth = Text(_demographics.city_of_birth, "The city of birth")
+    countryOfBirthCode = Text(
+        _demographics.country_of_birth_code,
+        "The code of the country of birth",
+        withheld_as=WithheldField.COUNTRY_OF_BIRTH_CODE,
+    )
+    stateOfBirthAbbreviation = Text(
+        _demographics.state_of_birth_abbreviation,
+        "The abbreviation of the state of birth",
+        withheld_as=WithheldField.STATE_OF_BIRTH_ABBREVIATION,
+    )
+    cityOfBirth = Text(_demographics.city_of_birth, "The city of birth", withheld_as=WithheldField.CITY_OF_BIRTH)
     publicSchoolResidenceStatus = Text(
-        _demographics.public_school_residence_status, "The code of the place of residence, as public schools count it"
+        _demographics.public_school_residence_status,
+        "The code of the place of residence, as public schools count it",
+        withheld_as=WithheldField.PUBLIC_SCHOOL_RESIDENCE_STATUS,
     )

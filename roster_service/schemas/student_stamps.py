@@ -14,6 +14,7 @@ from sqlalchemy import ColumnElement, FromClause, Select, func, select, union
 
 from roster_service.db import tables
 from roster_service.db.visibility import ContentRights, row_is_visible
+from roster_service.db.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.kinds import Instant
 from roster_service.schemas.records import STAMP, Record
@@ -59,7 +60,7 @@ def _list_stamps(included: Included, rights: ContentRights) -> Iterator[ColumnEl
     if PermissionFlag.DEMOGRAPHICS in included:
         own = tables.demographics.c.sourced_id == _users.sourced_id
         yield _latest(tables.demographics.c.date_last_modified, tables.demographics, own)
-    if PermissionFlag.CONTACTS in included:
+    if PermissionFlag.CONTACTS in included and WithheldField.AGENTS not in rights.withheld:
         both = guardian_agent.join(guardian, guardian_agent.c.agent_id == guardian.c.sourced_id)
         yield _latest(guardian.c.date_last_modified, both, is_guardian_of_student(rights))
     if PermissionFlag.ENROLLMENTS in included:

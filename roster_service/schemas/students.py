@@ -13,9 +13,10 @@ from marshmallow import Schema, fields
 from sqlalchemy import BindParameter, ColumnElement, FromClause, bindparam, cast, func, select
 from sqlalchemy import Text as SqlText
 
-from roster_service.db import json_text, tables
+from roster_service.db import tables
 from roster_service.db.visibility import ContentRights, has_row, role_is_visible, row_is_visible
 from roster_service.db.vocabulary import GUARDIAN_ROLES, STATUS, USER_ROLES
+from roster_service.db.withheld import WithheldField
 from roster_service.schemas import v1p2
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.kinds import (
@@ -31,6 +32,7 @@ from roster_service.schemas.kinds import (
     Token,
     describe,
     list_roster_fields,
+    make_members_json,
 )
 from roster_service.schemas.records import Record, make_base_fields
 
@@ -58,7 +60,7 @@ class NestedObject(fields.Nested, RosterField):
 
     def json(self, rights: ContentRights) -> ColumnElement[str]:
         """Returns the expression of the object's JSON text, NULL where there is no such row."""
-        made = json_text.object_json((name, member.json(rights)) for name, member in self.members.items())
+        made = make_members_json(self.members, rights)
         if self.row is None:
             return made
         table, condition = self.row
@@ -160,9 +162,9 @@ class Guardian(StrictSchema):
     )
     givenName = Text(guardian.c.given_name, "The given name", required=True)
     familyName = Text(guardian.c.family_name, "The family name", required=True)
-    email = Text(guardian.c.email, "The e-mail address")
-    sms = Text(guardian.c.sms, "The phone number for text messages")
-    phone = Text(guardian.c.phone, "The phone number")
+    email = Text(guardian.c.email, "The e-mail address", withheld_as=WithheldField.EMAIL)
+    sms = Text(guardian.c.sms, "The phone number for text messages", withheld_as=WithheldField.SMS)
+    phone = Text(guardian.c.phone, "The phone number", withheld_as=WithheldField.PHONE)
 
 
 def is_guardian_of_student(rights: ContentRights) -> ColumnElement[bool]:
@@ -177,10 +179,13 @@ def is_guardian_of_student(rights: ContentRights) -> ColumnElement[bool]:
 class Contacts(StrictSchema):
     """The contact data of the student, and the student's guardians."""
 
-    phone = Text(_users.phone, "The phone number of the student")
-    sms = Text(_users.sms, "The student's phone number for text messages")
+    phone = Text(_users.phone, "The phone number of the student", withheld_as=WithheldField.PHONE)
+    sms = Text(_users.sms, "The student's phone number for text messages", withheld_as=WithheldField.SMS)
     guardians = ObjectList(
-        Guardian, Rows(is_guardian_of_student, (guardian_agent.c.ordinal,)), "The guardians, parents and relatives"
+        Guardian,
+        Rows(is_guardian_of_student, (guardian_agent.c.ordinal,)),
+        "The guardians, parents and relatives",
+        withheld_as=WithheldField.AGENTS,
     )
 
 
@@ -229,7 +234,7 @@ class StudentTeacher(StrictSchema):
     sourcedId = Text(_teacher.c.sourced_id, "The id of the teacher", required=True)
     givenName = Text(_teacher.c.given_name, "The given name", required=True)
     familyName = Text(_teacher.c.family_name, "The family name", required=True)
-    email = Text(_teacher.c.email, "The e-mail address")
+    email = Text(_teacher.c.email, "The e-mail address", withheld_as=WithheldField.EMAIL)
 
 
 def _is_course_of_class(_rights: ContentRights) -> ColumnElement[bool]:
@@ -300,14 +305,24 @@ class Student(Record):
     person = tables.users.c.sourced_id
 
     sourcedId, status, dateLastModified = make_base_fields(tables.users)
-    identifier = Text(_users.identifier, "The number of the student at the school or district")
+    identifier = Text(
+        _users.identifier, "The number of the student at the school or district", withheld_as=WithheldField.IDENTIFIER
+    )
     username = Text(_users.username, "The name with which the student logs in")
     givenName = Text(_users.given_name, "The given name", required=True)
-    middleName = Text(_users.middle_name, "The middle names, separated by spaces")
+    middleName = Text(
+        _users.middle_name, "The middle names, separated by spaces", withheld_as=WithheldField.MIDDLE_NAME
+    )
     familyName = Text(_users.family_name, "The family name", required=True)
-    preferredFirstName = Text(_users.preferred_first_name, "The first name that the student prefers")
-    preferredLastName = Text(_users.preferred_last_name, "The last name that the student prefers")
-    email = Text(_users.email, "The e-mail address")
+    preferredFirstName = Text(
+        _users.preferred_first_name,
+        "The first name that the student prefers",
+        withheld_as=WithheldField.PREFERRED_NAMES,
+    )
+    preferredLastName = Text(
+        _users.preferred_last_name, "The last name that the student prefers", withheld_as=WithheldField.PREFERRED_NAMES
+    )
+    email = Text(_users.email, "The e-mail address", withheld_as=WithheldField.EMAIL)
     grades = TextList(_users.grades, "The grades of the student, as codes of CEDS")
     districtlea = Text(
         cast(bind_requested_lea(), SqlText), "The identifier of the district, as in the request", required=True

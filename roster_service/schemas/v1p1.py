@@ -17,6 +17,7 @@ from roster_service.db.vocabulary import (
     NARROW_SEX,
     NARROW_USER_ROLE,
 )
+from roster_service.db.withheld import WithheldField
 from roster_service.schemas import records
 from roster_service.schemas.kinds import ORG, RefList, Rows, Text, Token
 from roster_service.schemas.version_words import Wording
@@ -137,4 +138,4 @@ class Enrollment(records.EnrollmentRecord):
 class Demographics(records.DemographicsRecord):
     """Demographics of 1.1."""
 
-    sex = Token(tables.demographics.c.sex, NARROW_SEX, "The sex")
+    sex = Token(tables.demographics.c.sex, NARROW_SEX, "The sex", withheld_as=WithheldField.SEX)

@@ -17,6 +17,7 @@ from roster_service.db.vocabulary import (
     SEXES,
     USER_ROLES,
 )
+from roster_service.db.withheld import WithheldField
 from roster_service.schemas import records
 from roster_service.schemas.kinds import (
     ORG,
@@ -79,7 +80,11 @@ class Role(StrictSchema):
     # `_is_visible_role` selects only roles at orgs that the caller may see.
     org = Ref(ORG, _role.org_id, "The org at which the user has the role", visible=None, required=True)
     userProfile = Address(
-        "users", _role.user_id, _role.profile_id, "The `profileId` of the account that the user has for this role"
+        "users",
+        _role.user_id,
+        _role.profile_id,
+        "The `profileId` of the account that the user has for this role",
+        withheld_as=WithheldField.USER_IDS,
     )
     beginDate = Day(_role.begin_date, "The first day of the role")
     endDate = Day(_role.end_date, "The day after the last day of the role")
@@ -119,18 +124,27 @@ class User(records.UserRecord):
     """A user of 1.2."""
 
     userMasterIdentifier = Text(
-        _users.user_master_identifier, "The identifier of the person in all systems of the district"
+        _users.user_master_identifier,
+        "The identifier of the person in all systems of the district",
+        withheld_as=WithheldField.IDENTIFIER,
     )
     username = Text(_users.username, "The name with which the user logs in")
-    preferredFirstName = Text(_users.preferred_first_name, "The first name that the user prefers")
-    preferredMiddleName = Text(_users.preferred_middle_name, "The middle name that the user prefers")
-    preferredLastName = Text(_users.preferred_last_name, "The last name that the user prefers")
-    pronouns = Text(_users.pronouns, "The pronouns of the user")
+    preferredFirstName = Text(
+        _users.preferred_first_name, "The first name that the user prefers", withheld_as=WithheldField.PREFERRED_NAMES
+    )
+    preferredMiddleName = Text(
+        _users.preferred_middle_name, "The middle name that the user prefers", withheld_as=WithheldField.PREFERRED_NAMES
+    )
+    preferredLastName = Text(
+        _users.preferred_last_name, "The last name that the user prefers", withheld_as=WithheldField.PREFERRED_NAMES
+    )
+    pronouns = Text(_users.pronouns, "The pronouns of the user", withheld_as=WithheldField.PRONOUNS)
     roles = ObjectList(Role, Rows(_is_visible_role, (_role.ordinal,)), "The roles of the user at orgs", required=True)
     userProfiles = ObjectList(
         UserProfile,
         Rows(lambda _rights: _profile.user_id == _users.sourced_id, (_profile.profile_id,)),
         "The accounts of the user in applications",
+        withheld_as=WithheldField.USER_IDS,
     )
     primaryOrg = Ref(
         ORG,
@@ -150,4 +164,4 @@ class Enrollment(records.EnrollmentRecord):
 class Demographics(records.DemographicsRecord):
     """Demographics of 1.2."""
 
-    sex = Token(tables.demographics.c.sex, SEXES, "The sex")
+    sex = Token(tables.demographics.c.sex, SEXES, "The sex", withheld_as=WithheldField.SEX)

@@ -117,22 +117,38 @@ def test_the_first_registered_scope_chooses_the_version() -> None:
 
 
 RIGHTS_OF_SCOPES = [
-    (ScopeName.GUARDIANS, ContentRights(guardians=True, metadata=frozenset())),
-    (ScopeName.ORGS_METADATA, ContentRights(guardians=False, metadata=frozenset({MetadataOf.ORGS}))),
-    (ScopeName.STUDENTS_METADATA, ContentRights(guardians=False, metadata=frozenset({MetadataOf.STUDENTS}))),
-    (ScopeName.GUARDIANS_METADATA, ContentRights(guardians=False, metadata=frozenset({MetadataOf.GUARDIANS}))),
-    (ScopeName.DEMOGRAPHIC_METADATA, ContentRights(guardians=False, metadata=frozenset({MetadataOf.DEMOGRAPHICS}))),
-    (ScopeName.CORE, ContentRights(guardians=False, metadata=frozenset())),
-    (ScopeName.FULL, ContentRights(guardians=False, metadata=frozenset())),
-    (ScopeName.DEMOGRAPHICS, ContentRights(guardians=False, metadata=frozenset())),
+    (ScopeName.GUARDIANS, ContentRights(guardians=True, metadata=frozenset(), withheld=frozenset())),
+    (
+        ScopeName.ORGS_METADATA,
+        ContentRights(guardians=False, metadata=frozenset({MetadataOf.ORGS}), withheld=frozenset()),
+    ),
+    (
+        ScopeName.STUDENTS_METADATA,
+        ContentRights(guardians=False, metadata=frozenset({MetadataOf.STUDENTS}), withheld=frozenset()),
+    ),
+    (
+        ScopeName.GUARDIANS_METADATA,
+        ContentRights(guardians=False, metadata=frozenset({MetadataOf.GUARDIANS}), withheld=frozenset()),
+    ),
+    (
+        ScopeName.DEMOGRAPHIC_METADATA,
+        ContentRights(guardians=False, metadata=frozenset({MetadataOf.DEMOGRAPHICS}), withheld=frozenset()),
+    ),
+    (ScopeName.CORE, ContentRights(guardians=False, metadata=frozenset(), withheld=frozenset())),
+    (ScopeName.FULL, ContentRights(guardians=False, metadata=frozenset(), withheld=frozenset())),
+    (ScopeName.DEMOGRAPHICS, ContentRights(guardians=False, metadata=frozenset(), withheld=frozenset())),
 ]
 
 
 @pytest.mark.parametrize(("name", "rights"), [pytest.param(*row, id=str(row[0])) for row in RIGHTS_OF_SCOPES])
 def test_a_scope_lets_see_this_and_no_more(name: ScopeName, rights: ContentRights) -> None:
-    assert make_content_rights(frozenset({name})) == rights
+    assert make_content_rights(frozenset({name}), frozenset()) == rights
 
 
 def test_scopes_add_up() -> None:
-    assert make_content_rights(frozenset(ScopeName)) == ContentRights(guardians=True, metadata=frozenset(MetadataOf))
-    assert make_content_rights(frozenset()) == ContentRights(guardians=False, metadata=frozenset())
+    assert make_content_rights(frozenset(ScopeName), frozenset()) == ContentRights(
+        guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset()
+    )
+    assert make_content_rights(frozenset(), frozenset()) == ContentRights(
+        guardians=False, metadata=frozenset(), withheld=frozenset()
+    )

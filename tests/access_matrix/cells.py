@@ -6,6 +6,7 @@ may not see. Of the parents and single records each caller asks for another half
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ from tests.contract.client import (
 from tests.contract.model import filterable, sortable, top_level
 
 from .path_collections import COLLECTIONS, Collection
-from .record_json import Json, Shower
+from .record_json import HIDDEN_OF_DEMOGRAPHICS, HIDDEN_OF_USERS, Json, Shower, list_hidden
 from .roster import ROSTER
 from .visible_records import GRANTS, Eyes, Grants
 
@@ -51,6 +52,13 @@ SCOPE_SETS = {
     "metadata-alone": (GUARDIANS, GUARDIANS_METADATA, STUDENTS_METADATA, DEMOGRAPHIC_METADATA, ORGS_METADATA),
     "all-but-guardians": tuple(scope for scope in SCOPES if scope != GUARDIANS),
     "all": SCOPES,
+}
+# The words of the fields that are withheld.
+WITHHELD_SETS: Mapping[str, tuple[str, ...]] = {
+    "nothing": (),
+    "phones": ("phone", "sms"),
+    "some of each": ("email", "identifier", "agents", "birthDate", "asian"),
+    "everything": (*HIDDEN_OF_USERS, *HIDDEN_OF_DEMOGRAPHICS),
 }
 UNKNOWN = "no-such-record"
 METADATA_NAMES = ("metadata.note", "metadata.secretOf")
@@ -86,11 +94,12 @@ SORTS_OF_A_LIST, FIELDS_OF_A_LIST = 3, 2
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks: a version, a set of scopes by name, a shape of grants by name."""
+    """Who asks: a version, a set of scopes by name, a shape of grants by name, a set of withheld fields by name."""
 
     version: str
     scopes: str
     grants: str
+    withheld: str
 
 
 @dataclass(frozen=True)
@@ -128,13 +137,13 @@ class Outcome:
 
 
 def make_cells() -> Iterator[Cell]:
-    """Every cell, caller by caller."""
-    for version in VERSIONS:
-        for scopes in SCOPE_SETS:
-            for grants in GRANTS:
-                caller = Caller(version, scopes, grants)
-                for endpoint in ENDPOINTS:
-                    yield from _ask(caller, endpoint)
+    """Every cell, caller by caller. The sets of withheld fields take turns: each meets each of the grants and versions,
+    and most sets of scopes."""
+    callers = itertools.product(VERSIONS, SCOPE_SETS, GRANTS)
+    for (version, scopes, grants), withheld in zip(callers, itertools.cycle(WITHHELD_SETS), strict=False):
+        caller = Caller(version, scopes, grants, withheld)
+        for endpoint in ENDPOINTS:
+            yield from _ask(caller, endpoint)
 
 
 def _ask(caller: Caller, endpoint: Endpoint) -> Iterator[Cell]:
@@ -195,6 +204,14 @@ NO_VALUES = {"text": "x", "texts": "x", "flag": "true", "day": "2026-11-01", "in
 REVEALING = (
     "metadata",
     "agents",
+    "email",
+    "phone",
+    "identifier",
+    "userMasterIdentifier",
+    "userIds",
+    "userProfiles",
+    "birthDate",
+    "asian",
     "parent",
     "children",
     "orgs",
@@ -286,7 +303,7 @@ def _find_eyes(grants: str, guardians: bool) -> Eyes:
 def show_all(caller: Caller, table: str) -> dict[str, Json]:
     """What the caller is shown of every record of a table that they see, by sourcedId."""
     eyes = find_eyes(caller)
-    shower = Shower(eyes, caller.version, SCOPE_SETS[caller.scopes])
+    shower = Shower(eyes, caller.version, SCOPE_SETS[caller.scopes], WITHHELD_SETS[caller.withheld])
     return {
         row["sourced_id"]: shower.show(table, row)
         for row in sorted(ROSTER[table], key=lambda row: row["sourced_id"])
@@ -329,8 +346,10 @@ def expect(cell: Cell) -> Outcome:
     if not opens(scopes, cell.endpoint.path):
         return Outcome(403, "forbidden")
     query = dict(cell.query)
-    kinds = dict(filterable_names(cell.caller.version, collection.table))
-    tops = top_level(cell.caller.version, RESOURCES[collection.table])
+    hidden = list_hidden(collection.table, WITHHELD_SETS[cell.caller.withheld])
+    every = filterable_names(cell.caller.version, collection.table)
+    kinds = {name: kind for name, kind in every.items() if name.partition(".")[0] not in hidden}
+    tops = [name for name in top_level(cell.caller.version, RESOURCES[collection.table]) if name not in hidden]
     if has_metadata(scopes, collection.table):
         kinds |= dict.fromkeys(METADATA_NAMES, "text")
     else:

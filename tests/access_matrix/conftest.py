@@ -17,6 +17,7 @@ from roster_service.app import create_app
 from roster_service.cache.rendered_records import has_rendition, make_rendition_id
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
+from roster_service.db.withheld import WithheldField
 from roster_service.query.plan import make_resource_view
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
@@ -26,7 +27,7 @@ from tests.contract.conftest import SECRET_KEY, add_vendor
 from tests.contract.test_tokens import read_part
 from tests.renditions import render_all
 
-from .cells import SCOPE_SETS, Caller
+from .cells import SCOPE_SETS, WITHHELD_SETS, Caller
 from .layers import Keys, Layers, forget_statements, take_away
 from .roster import FEEDS, ROSTER
 from .visible_records import GRANTS, by_id
@@ -60,7 +61,11 @@ def world(make_database: Callable[[], str]) -> Iterator[World]:
             given = [(district, ()) for district in grants.districts]
             given += [(by_id("orgs")[school]["district_id"], (school,)) for school in grants.schools]
             credentials[name] = add_vendor(connection, name, given)
-    every_rights = {make_content_rights(frozenset(map(ScopeName, names))) for names in SCOPE_SETS.values()}
+    every_rights = {
+        make_content_rights(frozenset(map(ScopeName, names)), frozenset(map(WithheldField, words)))
+        for names in SCOPE_SETS.values()
+        for words in WITHHELD_SETS.values()
+    }
     records = {record for version in VERSIONS for record in version.records.values()}
     views = [
         view
@@ -84,14 +89,16 @@ class Questioner:
         self._tokens: dict[Caller, str] = {}
 
     def token(self, caller: Caller) -> str:
-        """The token of a caller: one that the service gave to the vendor, with other scopes in it."""
+        """The token of a caller: one that the service gave to the vendor, with other scopes and withheld fields in
+        it."""
         if caller not in self._tokens:
             if caller.grants not in self._good:
                 self._good[caller.grants] = self._client.token("v1p1", (FULL,), caller.grants)
             good = self._good[caller.grants]
             scope = " ".join(f"{caller.version}/{name}" for name in SCOPE_SETS[caller.scopes])
+            claims = {"scope": scope, "withheld": WITHHELD_SETS[caller.withheld]}
             key: RSAKey = self._key
-            self._tokens[caller] = jwt.encode(read_part(good, 0), read_part(good, 1) | {"scope": scope}, key)
+            self._tokens[caller] = jwt.encode(read_part(good, 0), read_part(good, 1) | claims, key)
         return self._tokens[caller]
 
 

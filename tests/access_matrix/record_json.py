@@ -26,7 +26,42 @@ ADMINISTRATORS = {"principal", "districtAdministrator", "systemAdministrator", "
 # The lists that a record shows even if they are empty.
 REQUIRED_LISTS = {"orgs", "roles", "terms"}
 
+# The words of withheld fields, and the members of a user that each hides; those of demographics are their own members.
+HIDDEN_OF_USERS = {
+    "email": {"email"},
+    "phone": {"phone"},
+    "sms": {"sms"},
+    "identifier": {"identifier", "userMasterIdentifier"},
+    "userIds": {"userIds", "userProfiles", "roles.userProfile"},
+    "middleName": {"middleName"},
+    "preferredNames": {"preferredFirstName", "preferredMiddleName", "preferredLastName"},
+    "pronouns": {"pronouns"},
+    "agents": {"agents"},
+}
+HIDDEN_OF_DEMOGRAPHICS = (
+    "birthDate",
+    "sex",
+    "americanIndianOrAlaskaNative",
+    "asian",
+    "blackOrAfricanAmerican",
+    "nativeHawaiianOrOtherPacificIslander",
+    "white",
+    "demographicRaceTwoOrMoreRaces",
+    "hispanicOrLatinoEthnicity",
+    "countryOfBirthCode",
+    "stateOfBirthAbbreviation",
+    "cityOfBirth",
+    "publicSchoolResidenceStatus",
+)
+
 Json = dict[str, Any]
+
+
+def list_hidden(table: str, withheld: Iterable[str]) -> set[str]:
+    """The members of the records of a table that these words hide; `roles.userProfile` is one inside another."""
+    if table == "users":
+        return {name for word in withheld for name in HIDDEN_OF_USERS.get(word, ())}
+    return set(withheld).intersection(HIDDEN_OF_DEMOGRAPHICS) if table == "demographics" else set()
 
 
 def show_value(value: Any) -> Any:
@@ -65,13 +100,14 @@ def find_single_role(eyes: Eyes, row: Row) -> Row:
 
 
 class Shower:
-    """Shows records in a version to a caller whose scopes have these names."""
+    """Shows records in a version to a caller whose scopes have these names, and from whom these words withhold."""
 
-    def __init__(self, eyes: Eyes, version: str, scopes: Iterable[str]) -> None:
+    def __init__(self, eyes: Eyes, version: str, scopes: Iterable[str], withheld: Iterable[str] = ()) -> None:
         self.eyes = eyes
         self.version = version
         self.root = ROOTS[version]
         self.scopes = set(scopes)
+        self.withheld = set(withheld)
 
     def show(self, table: str, row: Row) -> Json:
         """The record."""
@@ -82,10 +118,11 @@ class Shower:
             "metadata": row["metadata"] if self.shows_metadata(table, row) else None,
             **SHOWN[table](self, row),
         }
+        hidden = list_hidden(table, self.withheld)
         return {
             name: show_value(value)
             for name, value in shown.items()
-            if value is not None and (value != [] or name in REQUIRED_LISTS)
+            if name not in hidden and value is not None and (value != [] or name in REQUIRED_LISTS)
         }
 
     def shows_metadata(self, table: str, row: Row) -> bool:
@@ -215,11 +252,16 @@ class Shower:
             "roleType": role["role_type"],
             "role": role["role"],
             "org": self.ref("org", "orgs", role["org_id"], self.eyes.orgs),
-            "userProfile": role["profile_id"] and self._profile_address(role["user_id"], role["profile_id"]),
+            "userProfile": self._profile_of(role),
             "beginDate": show_value(role["begin_date"]),
             "endDate": show_value(role["end_date"]),
         }
         return {name: value for name, value in shown.items() if value is not None}
+
+    def _profile_of(self, role: Row) -> str | None:
+        if "userIds" in self.withheld or role["profile_id"] is None:
+            return None
+        return self._profile_address(role["user_id"], role["profile_id"])
 
     def _profile(self, profile: Row) -> Json:
         return {

@@ -90,7 +90,8 @@ def describe(cell: Cell, expected: Outcome, found: Outcome, troubles: list[str])
     return "\n  ".join(
         [
             f"GET {cell.address}",
-            f"scopes {caller.scopes}, grants {caller.grants} {GRANTS[caller.grants]}, {cell.kind}",
+            f"scopes {caller.scopes}, grants {caller.grants} {GRANTS[caller.grants]}, withheld {caller.withheld}, "
+            f"{cell.kind}",
             *troubles[:3],
             f"expected {_shorten(expected, found)}",
             f"found    {_shorten(found, expected)}",

@@ -29,6 +29,7 @@ from roster_service.query.request import AuthorizedRequest
 from roster_service.reads.page import Page
 from roster_service.reads.reader import Reader
 from roster_service.rostering.endpoints import ENDPOINTS
+from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import V1P2
 from sync_scripts.engine.load import load
 from sync_scripts.generate_district import generate
@@ -51,9 +52,11 @@ def list_scopes(version: str) -> tuple[Scope, ...]:
 
 
 def add_vendor(connection: Connection, name: str, orgs: Iterable[str], scopes: Sequence[Scope] = SCOPES) -> AccessToken:
-    """A vendor who was granted these districts and schools, with a client that has these scopes; a token for it."""
+    """A vendor who was granted these districts and schools, with the flag for phones, and with a client that has these
+    scopes; a token for it."""
     email = f"{name}@vendors.example"
     vendors.add_vendor(connection, TESTER, email, name)
+    vendors.grant(connection, TESTER, email, None, (), [PermissionFlag.CONTACTS])
     grant(connection, name, orgs)
     return make_token(connection, clients.add_client(connection, TESTER, email, "tests", scopes).client_id)
 

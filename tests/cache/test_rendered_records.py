@@ -22,9 +22,11 @@ from roster_service.db import tables
 from roster_service.db.feed_states import list_feed_ids
 from roster_service.db.tables import rendered_records
 from roster_service.db.visibility import ContentRights, rendered_record_is_visible, row_is_visible
+from roster_service.db.withheld import WithheldField
 from roster_service.publication import publish
 from roster_service.query.plan import ResourceView, make_resource_view
 from roster_service.query.statements import HREF_ROOT
+from roster_service.schemas.flags import find_withheld
 from roster_service.schemas.versions import ENROLLMENTS, USERS, V1P1, V1P2, VERSIONS
 from sync_scripts.engine.load import Options, load
 from sync_scripts.purge import purge
@@ -40,7 +42,13 @@ from .conftest import SECRET_KEY, Questioner, add_vendor, list_scopes
 SEQUENCES = examples(2, 4, 30)
 RECORDS = [record for version in VERSIONS for record in version.records.values() if has_rendered_records(record.table)]
 ORGS = [f"{feed}-{key}" for feed in FEEDS for key in ("d", "s1", "s2")]
-ALL = ContentRights(guardians=True, metadata=frozenset())
+ALL = ContentRights(guardians=True, metadata=frozenset(), withheld=frozenset())
+# Sets of withheld fields by name; the second is that of a vendor without flags.
+WITHHELD: dict[str, frozenset[WithheldField]] = {
+    "nothing": frozenset(),
+    "phones": find_withheld((), ()),
+    "everything": frozenset(WithheldField),
+}
 MEGABYTES = 100
 VENDOR = "looks@vendors.example"
 
@@ -54,9 +62,12 @@ class Look:
 
 
 LOOKS = st.builds(
-    lambda record, rights, orgs: Look(make_resource_view(record, rights), tuple(sorted(orgs))),
+    lambda record, rights, withheld, orgs: Look(
+        make_resource_view(record, dataclasses.replace(rights, withheld=WITHHELD[withheld])), tuple(sorted(orgs))
+    ),
     st.sampled_from(RECORDS),
     st.sampled_from(list(every_rights())),
+    st.sampled_from(list(WITHHELD)),
     st.sets(st.sampled_from(ORGS), max_size=3),
 )
 

@@ -460,7 +460,7 @@ def test_a_scope_that_nobody_has_any_more_goes_with_the_next_sync(roster: Engine
 # --- how much ----------------------------------------------------------------------------------------------------
 
 VIEWS = [
-    make_resource_view(V1P1.records[name], ContentRights(guardians=True, metadata=frozenset()))
+    make_resource_view(V1P1.records[name], ContentRights(guardians=True, metadata=frozenset(), withheld=frozenset()))
     for name in (USERS, ENROLLMENTS)
 ]
 

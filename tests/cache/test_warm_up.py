@@ -157,6 +157,6 @@ def test_what_a_token_with_all_scopes_sees_comes_first(questioner: Questioner, w
     user = V1P2.records[USERS]
     with writing.connect() as connection:
         views = [view for view in list_resource_views(connection, LISTINGS) if view.record is user]
-    assert views[0] is make_resource_view(user, make_content_rights(frozenset(names)))
-    assert make_resource_view(user, make_content_rights(frozenset({ScopeName.CORE}))) in views
+    assert views[0] is make_resource_view(user, make_content_rights(frozenset(names), frozenset()))
+    assert make_resource_view(user, make_content_rights(frozenset({ScopeName.CORE}), frozenset())) in views
     assert len(views) == 2 ** len(CONTENT_SCOPES)

@@ -85,6 +85,8 @@ def test_each_command_that_changes_something_leaves_one_row(
     change("client add", "--vendor", VENDOR, "--name", "other", "--scope", "roster.readonly")
     change("show", "spr-student-1", "--as", VENDOR)
     change("vendor limits", VENDOR, "--per-second", "5")
+    change("vendor set-withheld", VENDOR, "email", "--yes")
+    change("vendor set-withheld-default", "agents", "--yes")
     change("vendor set-password", VENDOR)
     change("vendor rotate-key", VENDOR)
     change("vendor disable", VENDOR)

@@ -52,6 +52,7 @@ COMMANDS = [
     pytest.param(("client", "remove"), "", id="client remove"),
     pytest.param(("client", "enable"), "", id="client enable"),
     pytest.param(("client", "set-scopes", "--scope", "roster-core.readonly"), "", id="client set-scopes"),
+    pytest.param(("vendor", "set-withheld", "--none"), VENDOR, id="vendor set-withheld"),
     pytest.param(("district", "remove"), "17-0042", id="district remove"),
 ]
 

@@ -20,6 +20,7 @@ from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.app import create_app
 from roster_service.db.engine import make_engine
+from roster_service.schemas.flags import PermissionFlag
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
 from tests.actors import TESTER
@@ -105,9 +106,11 @@ def roster(make_database: Callable[[], str]) -> Roster:
 
 
 def add_vendor(connection: Connection, name: str, grants: Iterable[tuple[str, tuple[str, ...]]]) -> tuple[str, str]:
-    """A vendor with these grants; the id and the secret of its client, which has every scope."""
+    """A vendor with these grants, from which no field is withheld; the id and the secret of its client, which has every
+    scope."""
     email = f"{name}@vendors.example"
     vendors.add_vendor(connection, TESTER, email, name)
+    vendors.grant(connection, TESTER, email, None, (), [PermissionFlag.CONTACTS])
     for district, schools in grants:
         vendors.grant(connection, TESTER, email, district, schools)
     scopes = [Scope(version, scope) for version in VERSIONS for scope in ScopeName]

@@ -16,6 +16,7 @@ from roster_service.access.credentials.nonces import KEPT_SECONDS, WINDOW_SECOND
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db import engine as engines
 from roster_service.db.tables import audit, last_uses, oauth1_nonces
+from roster_service.schemas.flags import PermissionFlag
 from tests.actors import TESTER
 
 from .client import FULL, ROOTS, Answer
@@ -61,7 +62,7 @@ def add_consumer(served: Served, email: str, *scopes: Scope, secret_key: str | N
     with served.engine.begin() as connection:
         if email not in {vendor.email for vendor in vendors.list_vendors(connection)}:
             vendors.add_vendor(connection, TESTER, email, "signs")
-            vendors.grant(connection, TESTER, email, "spr-district", [])
+            vendors.grant(connection, TESTER, email, "spr-district", [], [PermissionFlag.CONTACTS])
         made = clients.add_client(
             connection, TESTER, email, "signs", scopes or CORE_AND_GUARDIANS, secret_key=secret_key
         )

@@ -20,7 +20,9 @@ def test_a_shown_filter_is_one_of_its_path(version: Version, path: str, text: st
     shown = [endpoint for endpoint in ENDPOINTS if not endpoint.ids and path in (f"`{endpoint.path}`", "every list")]
     assert shown
     for endpoint in shown:
-        view = make_resource_view(version.records[endpoint.resource], make_content_rights(frozenset(ScopeName)))
+        view = make_resource_view(
+            version.records[endpoint.resource], make_content_rights(frozenset(ScopeName), frozenset())
+        )
         check(parse(text.strip("`")), view.filter_types)
 
 

@@ -7,10 +7,11 @@ import re
 from pathlib import Path
 
 import click
+from marshmallow import Schema
 from prometheus_client import REGISTRY
 
 from roster_service.access.credentials.api_keys import Allowance
-from roster_service.access.scopes import EXPLANATIONS
+from roster_service.access.scopes import EXPLANATIONS, ScopeName, make_content_rights
 from roster_service.access.throttling.counters import THROTTLES
 from roster_service.access.throttling.limits import ROSTERING_DEFAULTS, fill_allowance, fill_rostering_rate
 from roster_service.app import MAX_BODY_BYTES
@@ -19,9 +20,12 @@ from roster_service.db import tables, visibility
 from roster_service.db.figures import FeedHealth, Figures
 from roster_service.db.roles import READABLE, WRITABLE
 from roster_service.db.run_history import STEPS
+from roster_service.db.withheld import WithheldField
 from roster_service.query.params import COLLECTION_PARAMETERS
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality
 from roster_service.rostering.status_info import STATUS_INFO
+from roster_service.schemas.kinds import list_hidden, list_roster_fields
+from roster_service.schemas.students import Student
 from roster_service.schemas.vendor_bodies import StudentsRequest
 from roster_service.schemas.versions import VERSIONS
 from roster_service.server.gunicorn_process import STOP_SECONDS, find_worker_timeout
@@ -110,6 +114,20 @@ def test_options_of_commands() -> None:
             found = found.commands[word]
         known = {option for parameter in found.params for option in parameter.opts + parameter.secondary_opts}
         assert set(re.findall(r"--[a-z0-9-]+", command)) <= known, command
+
+
+def list_withheld_by(word: WithheldField, *records: type[Schema]) -> list[str]:
+    """The dotted names of the fields of these records that a word withholds."""
+    rights = make_content_rights(frozenset(ScopeName), frozenset({word}))
+    return sorted({name for record in records for name in list_hidden(list_roster_fields(record), rights)})
+
+
+def test_withheld_fields() -> None:
+    rows = list_rows(read_section(OPERATORS, "Withheld fields"), "field")
+    records = [record for version in VERSIONS for record in version.records.values()]
+    assert [
+        [list_codes(word), sorted(list_codes(first)), sorted(list_codes(second))] for word, first, second in rows
+    ] == [[[word.value], list_withheld_by(word, *records), list_withheld_by(word, Student)] for word in WithheldField]
 
 
 def test_scopes() -> None:

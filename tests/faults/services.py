@@ -25,6 +25,7 @@ from roster_service.access import clients, vendors
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.access.throttling.limits import ROSTERING_DEFAULTS
+from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
 from roster_service.server import gunicorn_process
 from roster_service.settings import PREFIX, Settings
@@ -77,8 +78,8 @@ def fill(engine: Engine) -> Credentials:
 def add_credentials(
     engine: Engine, name: str, districts: Iterable[str], scopes: Sequence[Scope] = ALL_SCOPES
 ) -> Credentials:
-    """Adds a vendor who sees these districts, with a client that may ask for these scopes."""
-    account = add_account(engine, name, dict.fromkeys(districts, ()))
+    """Adds a vendor who sees these districts, with phone numbers, and a client that may ask for these scopes."""
+    account = add_account(engine, name, dict.fromkeys(districts, ()), (PermissionFlag.CONTACTS,))
     with engine.begin() as connection:
         # The tests ask as fast as they can: no throttle may answer in the place of an outage.
         vendors.change_allowance(

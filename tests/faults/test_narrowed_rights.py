@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Engine
 
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendors, withheld
 from roster_service.access.credentials import signing_keys
 from roster_service.access.credentials.api_keys import Allowance, rotate_key
 from roster_service.access.throttling.limits import ROSTERING_DEFAULTS
+from roster_service.db.withheld import WithheldField
 from tests.actors import TESTER
 from tests.conditions import wait_for
 from tests.contract.conftest import SECRET_KEY
@@ -91,6 +92,11 @@ CHANGES: dict[str, tuple[Callable[[Connection, Credentials], object], bool, bool
     "a revoked grant": (lambda it, who: vendors.revoke(it, TESTER, who.account.email, "spr-district"), True, True),
     "a wider grant": (
         lambda it, who: vendors.grant(it, TESTER, who.account.email, "spr-district", ["spr-high"]),
+        True,
+        True,
+    ),
+    "more withheld fields": (
+        lambda it, who: withheld.change_withheld(it, TESTER, who.account.email, [WithheldField.EMAIL]),
         True,
         True,
     ),

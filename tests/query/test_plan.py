@@ -8,15 +8,17 @@ import pytest
 from oneroster_filter import And, Or
 
 from roster_service.db.visibility import ContentRights, MetadataOf
+from roster_service.db.withheld import WithheldField
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.params import Params
 from roster_service.query.path_filters import everything
 from roster_service.query.plan import Plan, make_plan
 from roster_service.schemas import v1p1, v1p2
+from roster_service.schemas.kinds import list_roster_fields
 from roster_service.schemas.records import Record
 
-NOTHING = ContentRights(guardians=False, metadata=frozenset())
-ALL = ContentRights(guardians=True, metadata=frozenset(MetadataOf))
+NOTHING = ContentRights(guardians=False, metadata=frozenset(), withheld=frozenset())
+ALL = ContentRights(guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
 PARAMS = Params(limit=10, offset=5, filter=None, sort=None, descending=False, fields=None)
 
 
@@ -97,12 +99,46 @@ def test_fields_are_chosen(names: tuple[str, ...], chosen: tuple[str, ...] | Non
 
 
 def test_metadata_is_a_field_where_content_rights_show_it() -> None:
-    seen = ContentRights(guardians=False, metadata=frozenset({MetadataOf.ORGS}))
+    seen = ContentRights(guardians=False, metadata=frozenset({MetadataOf.ORGS}), withheld=frozenset())
     assert "metadata" in plan(v1p1.Org, seen).shape.fields
     assert "metadata" not in plan(v1p1.Org, NOTHING).shape.fields
     assert "metadata" not in plan(v1p1.User, seen).shape.fields
     assert plan(v1p1.Org, seen, fields=("metadata",)).notices == ()
     assert plan(v1p1.Org, seen, filter="metadata.city='x'").filter is not None
+
+
+WITHHOLDING = ContentRights(guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset(WithheldField))
+
+
+def leave_out(record: type[Record]) -> type[Record]:
+    """The same record as if it never had the fields that can be withheld."""
+    names = [name for name, member in list_roster_fields(record).items() if member.withheld_as is not None]
+    return type("Never", (record,), {"Meta": type("Meta", (record.Meta,), {"exclude": names})})
+
+
+def describe_everything(record: type[Record], rights: ContentRights, name: str) -> list[tuple[Problem, str]]:
+    """What a filter, a sort and a selection by a name are answered with."""
+    with pytest.raises(RefusedRequestError) as caught:
+        plan(record, rights, filter=f"{name}='x'")
+    notices = plan(record, rights, sort=name, fields=(name,)).notices
+    return [(caught.value.problem, caught.value.description), *((it.problem, it.description) for it in notices)]
+
+
+@pytest.mark.parametrize(
+    ("record", "name"),
+    [
+        *((v1p1.User, name) for name in ("email", "phone", "sms", "identifier", "middleName")),
+        *((v1p1.User, name) for name in ("userIds", "userIds.identifier", "agents", "agents.sourcedId", "phones")),
+        *((v1p2.User, name) for name in ("userMasterIdentifier", "preferredFirstName", "pronouns", "Email")),
+        *((v1p2.User, name) for name in ("userProfiles.vendorId", "userProfiles.credentials.username")),
+        *((v1p1.Demographics, name) for name in ("birthDate", "sex", "asian", "cityOfBirth")),
+    ],
+)
+def test_a_withheld_name_is_one_that_the_service_never_had(record: type[Record], name: str) -> None:
+    """With the same words and the same suggestions, so that no answer tells that there is such a field."""
+    answered = describe_everything(record, WITHHOLDING, name)
+    assert answered == describe_everything(leave_out(record), ALL, name)
+    assert [problem for problem, _ in answered] == [Problem.FILTER, Problem.SORT_FIELD, Problem.SELECTION_FIELD]
 
 
 # record, filter -> what the description names.

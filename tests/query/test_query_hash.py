@@ -19,7 +19,7 @@ from .test_statements import params
 STUDENTS, TEACHERS = users_with_role("student"), users_with_role("teacher")
 PLAIN: dict[str, Any] = {
     "params": {"filter": "metadata.a='b'", "limit": 10},
-    "rights": ContentRights(guardians=True, metadata=frozenset({MetadataOf.STUDENTS})),
+    "rights": ContentRights(guardians=True, metadata=frozenset({MetadataOf.STUDENTS}), withheld=frozenset()),
     "path_filter": STUDENTS,
     "path_ids": {"schoolId": "s"},
     "path_values": {"requested_schools": ["a", "b"], "requested_lea": "17", "requested_since": None},
@@ -66,10 +66,12 @@ def test_one_ordering(changed: dict[str, Any]) -> None:
         pytest.param({"path_values": {"requested_since": "2026-01-01"}}, id="asked-since"),
         pytest.param({"path_ids": {"schoolId": "t"}}, id="id-of-the-path"),
         pytest.param(
-            {"rights": ContentRights(guardians=False, metadata=frozenset({MetadataOf.STUDENTS}))}, id="guardians"
+            {"rights": ContentRights(guardians=False, metadata=frozenset({MetadataOf.STUDENTS}), withheld=frozenset())},
+            id="guardians",
         ),
         pytest.param(
-            {"rights": ContentRights(guardians=True, metadata=frozenset({MetadataOf.GUARDIANS}))}, id="metadata"
+            {"rights": ContentRights(guardians=True, metadata=frozenset({MetadataOf.GUARDIANS}), withheld=frozenset())},
+            id="metadata",
         ),
         pytest.param({"path_filter": TEACHERS}, id="another-role"),
         pytest.param({"record": v1p1.User}, id="a-filter-of-another-version"),

@@ -36,8 +36,8 @@ from roster_service.schemas import v1p1, v1p2
 from roster_service.schemas.records import Record
 from roster_service.schemas.versions import VERSIONS, Version
 
-NOTHING = ContentRights(guardians=False, metadata=frozenset())
-ALL = ContentRights(guardians=True, metadata=frozenset(MetadataOf))
+NOTHING = ContentRights(guardians=False, metadata=frozenset(), withheld=frozenset())
+ALL = ContentRights(guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
 RECORDS = pytest.mark.parametrize(
     "record",
     [

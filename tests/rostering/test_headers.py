@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.roster_state import RosterState, format_instant, make_state_headers
 from roster_service.access.scopes import Scope, ScopeName
+from roster_service.db.withheld import WithheldField
 from roster_service.rostering.headers import make_etag, make_links
 
 ADDRESS = "https://h/orgs"
@@ -96,6 +97,7 @@ TOKEN = AccessToken(
     grant_version=3,
     client_version=1,
     visibility_key="a key",
+    withheld=frozenset({WithheldField.PHONE}),
     scopes=(Scope("v1p1", ScopeName.CORE), Scope("v1p1", ScopeName.GUARDIANS)),
     key_id="a key",
     expires_at=0,
@@ -106,6 +108,8 @@ CHANGES = [
     pytest.param({"vendor_id": 2}, {}, id="another-vendor"),
     pytest.param({"grant_version": 4}, {}, id="other-grants"),
     pytest.param({"scopes": (Scope("v1p1", ScopeName.CORE),)}, {}, id="fewer-scopes"),
+    pytest.param({"withheld": frozenset({WithheldField.PHONE, WithheldField.SMS})}, {}, id="more-withheld"),
+    pytest.param({"withheld": frozenset()}, {}, id="nothing-withheld"),
     pytest.param({}, {"revision": 8}, id="another-revision"),
     pytest.param({}, {"as_of": STATE.deletions_since}, id="another-newest-stamp"),
     pytest.param({}, {"deletions_since": STATE.as_of}, id="another-purge"),

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 import pytest
 from oneroster_filter import FieldType, Kind, field_types
-from sqlalchemy import column, true
+from sqlalchemy import Table, column, true
 from sqlalchemy.dialects import postgresql
 
+from roster_service.db import tables
 from roster_service.db.visibility import ContentRights, MetadataOf
+from roster_service.db.withheld import WithheldField
 from roster_service.schemas import v1p1, v1p2
-from roster_service.schemas.kinds import ORG, Day, Flag, Instant, Metadata, Ref, Text, TextList, list_roster_fields
+from roster_service.schemas.kinds import (
+    ORG,
+    Day,
+    Flag,
+    Instant,
+    Metadata,
+    Ref,
+    RosterField,
+    Text,
+    TextList,
+    list_roster_fields,
+)
 from roster_service.schemas.records import Record
+from roster_service.schemas.students import Student
 from roster_service.schemas.versions import VERSIONS
 
-NOTHING = ContentRights(guardians=False, metadata=frozenset())
+NOTHING = ContentRights(guardians=False, metadata=frozenset(), withheld=frozenset())
 RECORDS = pytest.mark.parametrize(
     "record",
     [
@@ -22,6 +38,13 @@ RECORDS = pytest.mark.parametrize(
         for record in version.records.values()
     ],
 )
+
+
+def list_all_fields(members: Mapping[str, RosterField], place: str) -> Iterator[tuple[str, RosterField]]:
+    """The fields at every depth, by the way to them."""
+    for name, member in members.items():
+        yield f"{place}.{name}", member
+        yield from list_all_fields(member.members, f"{place}.{name}")
 
 
 @RECORDS
@@ -80,7 +103,7 @@ def test_a_filter_knows_this_name_as_this_type(record: type[Record], name: str, 
 
 @RECORDS
 def test_everything_that_a_filter_may_name_has_sql(record: type[Record]) -> None:
-    rights = ContentRights(guardians=True, metadata=frozenset(MetadataOf))
+    rights = ContentRights(guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
     fields = list_roster_fields(record)
     for path in field_types(record()):
         name, _, rest = path.partition(".")
@@ -89,9 +112,38 @@ def test_everything_that_a_filter_may_name_has_sql(record: type[Record]) -> None
 
 @RECORDS
 def test_every_field_makes_a_json_text(record: type[Record]) -> None:
-    rights = ContentRights(guardians=True, metadata=frozenset(MetadataOf))
+    rights = ContentRights(guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
     for name, field in list_roster_fields(record).items():
         assert str(field.json(rights).compile(dialect=postgresql.dialect())), name
+
+
+WITHHOLDABLE = {
+    name: member
+    for version in VERSIONS
+    for record in version.records.values()
+    for name, member in list_all_fields(list_roster_fields(record), f"{record.__module__}.{record.__name__}")
+} | dict(list_all_fields(list_roster_fields(Student), "Student"))
+
+
+def test_every_word_withholds_a_field_and_no_field_that_the_standard_requires() -> None:
+    """A record without a required member would not be one of the standard."""
+    found = {name: member for name, member in WITHHOLDABLE.items() if member.withheld_as is not None}
+    assert {member.withheld_as for member in found.values()} == set(WithheldField)
+    assert [name for name, member in found.items() if member.required] == []
+
+
+@pytest.mark.parametrize("table", [tables.users, tables.demographics], ids=lambda table: table.name)
+def test_every_personal_column_that_the_standard_does_not_require_can_be_withheld(table: Table) -> None:
+    """A new field of a person needs a decision: a word, or a place in this list."""
+    shown = {
+        *("sourcedId", "status", "dateLastModified", "metadata", "username", "enabledUser", "givenName", "familyName"),
+        *("grades", "role", "orgs", "roles", "primaryOrg", "resources"),
+    }
+    for version in VERSIONS:
+        for record in version.records.values():
+            if record.table is table:
+                fields = list_roster_fields(record)
+                assert {name for name, member in fields.items() if member.withheld_as is None} <= shown
 
 
 def sql(expression: object) -> str:

@@ -21,6 +21,7 @@ from roster_service.db.tables import (
     user_agents,
     user_profiles,
     user_roles,
+    vendor_defaults,
 )
 from sync_scripts.engine import loader_command
 from sync_scripts.engine.load import Options, load
@@ -89,7 +90,7 @@ def lend_engine(patch: pytest.MonkeyPatch, engine: Engine) -> None:
 
 def empty_roster(engine: Engine) -> None:
     """Makes the database as good as new."""
-    names = ", ".join(table.name for table in metadata.sorted_tables if table is not roster_state)
+    names = ", ".join(table.name for table in metadata.sorted_tables if table not in (roster_state, vendor_defaults))
     keys = ", ".join(str(table.primary_key.name) for table in (*ROSTER_TABLES, *PART_TABLES))
     with engine.begin() as connection:
         connection.execute(text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))

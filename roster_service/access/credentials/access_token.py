@@ -16,6 +16,7 @@ from roster_service.access.credentials.signing_keys import ALGORITHM, KeyRing
 from roster_service.access.scopes import Scope, ScopeName, make_content_rights, read_scopes
 from roster_service.db.round_trip import Call
 from roster_service.db.visibility import ContentRights
+from roster_service.db.withheld import WithheldField
 from roster_service.errors import Problem, RefusedRequestError
 
 TOKEN_TYPE = "at+jwt"  # noqa: S105  (RFC 9068: the `typ` of an access token)
@@ -34,6 +35,8 @@ class AccessToken:
     client_version: int
     # The vendor's random key for this version of its grants; row-level security compares it.
     visibility_key: str
+    # A change of these, too, gives the grants another version.
+    withheld: frozenset[WithheldField]
     scopes: tuple[Scope, ...]
     # The id of the key that signed the token; None for a client that was admitted without one: by a signed request.
     key_id: str | None
@@ -52,8 +55,8 @@ class AccessToken:
 
     @property
     def rights(self) -> ContentRights:
-        """The content rights of these scopes."""
-        return make_content_rights(self.scope_names)
+        """The content rights of these scopes, less the withheld fields."""
+        return make_content_rights(self.scope_names, self.withheld)
 
     @cached_property
     def admission(self) -> Call:
@@ -128,6 +131,8 @@ def _read_claims(claims: dict[str, Any], key_id: str) -> AccessToken:
         grant_version=int(claims["grant_version"]),
         client_version=int(claims["client_version"]),
         visibility_key=str(UUID(claims["visibility_key"])),
+        # A token without the claim is of a version that withheld nothing.
+        withheld=frozenset(map(WithheldField, claims["withheld"])),
         scopes=scopes,
         key_id=key_id,
         expires_at=float(claims["exp"]),

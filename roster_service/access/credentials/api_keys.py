@@ -15,6 +15,8 @@ from roster_service.access.credentials.secrets import hash_secret, make_api_key
 from roster_service.access.roster_state import RosterState
 from roster_service.db.round_trip import Call
 from roster_service.db.tables import api_keys
+from roster_service.db.withheld import WithheldField
+from roster_service.schemas.flags import find_withheld
 
 _KEY = re.compile(r"(?P<prefix>key-[0-9a-f]{8})-[A-Za-z0-9_-]{43}", re.ASCII)
 
@@ -41,8 +43,8 @@ class Allowance:
 class KeyHolder:
     """The vendor that holds an API key, and its grants, as this request has read them from the database.
 
-    `districts`: granted as a whole; `schools`: granted singly; both are sourcedIds. `flags`: permission flags. `state`:
-    of the roster.
+    `districts`: granted as a whole; `schools`: granted singly; both are sourcedIds. `flags`: permission flags.
+    `withheld`: from the vendor. `state`: of the roster.
     """
 
     key_hash: bytes
@@ -53,6 +55,7 @@ class KeyHolder:
     districts: tuple[str, ...]
     schools: tuple[str, ...]
     flags: frozenset[str]
+    withheld: frozenset[WithheldField]
     allowance: Allowance
     # The ids of the signing keys that are valid now.
     live_keys: frozenset[str]
@@ -110,6 +113,7 @@ def find_key_holder(connection: Connection, key: str) -> KeyHolder | None:
         districts=tuple(row.districts),
         schools=tuple(row.schools),
         flags=frozenset(row.flags),
+        withheld=find_withheld(row.listed, row.flags),
         allowance=Allowance(row.requests_per_second, row.burst, row.requests_per_day),
         live_keys=frozenset(row.live_keys),
         state=RosterState(row.revision, row.as_of, row.deletions_since),

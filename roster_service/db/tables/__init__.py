@@ -13,7 +13,7 @@ from roster_service.db.tables.access import (
     visible_feeds,
     visible_orgs,
 )
-from roster_service.db.tables.accounts import oauth_clients, signing_keys, vendor_grants, vendors
+from roster_service.db.tables.accounts import oauth_clients, signing_keys, vendor_defaults, vendor_grants, vendors
 from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
 from roster_service.db.tables.exclusions import exclusions
 from roster_service.db.tables.feeds import feeds, sync_changes, sync_refusals, sync_runs
@@ -80,6 +80,7 @@ __all__ = [
     "user_profiles",
     "user_roles",
     "users",
+    "vendor_defaults",
     "vendor_grants",
     "vendors",
     "visible_feeds",

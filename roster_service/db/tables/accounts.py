@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     Boolean,
+    CheckConstraint,
     Column,
     ForeignKey,
     Identity,
@@ -44,6 +45,18 @@ vendors = Table(
     Column("rostering_per_second", Integer),
     Column("rostering_burst", Integer),
     Column("rostering_at_once", Integer),
+    # The words of the fields that the service withholds from the vendor (roster_service/db/withheld.py); NULL: the
+    # default.
+    Column("withheld", CTexts),
+)
+
+# A table of one row: what applies to the vendors that have nothing of their own.
+vendor_defaults = Table(
+    "vendor_defaults",
+    metadata,
+    Column("singleton", Boolean, primary_key=True, server_default=text("true")),
+    Column("withheld", CTexts, nullable=False, server_default=text("'{}'")),
+    CheckConstraint("singleton", name="singleton"),
 )
 
 # A row without a school grants the whole district; one with a school grants that school alone.

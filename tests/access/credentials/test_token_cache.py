@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from joserfc import jwt
@@ -14,7 +15,7 @@ from roster_service.access.credentials.access_token import LEEWAY_SECONDS, TOKEN
 from roster_service.access.credentials.signing_keys import ALGORITHM, KeyRing, add_signing_key
 from roster_service.access.credentials.token_cache import TokenReader
 from roster_service.db.tables import signing_keys
-from roster_service.errors import RefusedRequestError
+from roster_service.errors import Problem, RefusedRequestError
 
 ISSUER = "https://roster.example"
 SECRET = "a secret key of the tests, long enough"
@@ -28,8 +29,8 @@ class Desk:
     ring: KeyRing
     reader: TokenReader
 
-    def sign(self, client: str = "one") -> str:
-        """A token that is good for an hour."""
+    def sign(self, client: str = "one", **more: Any) -> str:
+        """A token that is good for an hour, with more claims; None leaves one out."""
         now = int(time.time())
         claims = {
             "iss": ISSUER,
@@ -42,7 +43,10 @@ class Desk:
             "client_version": 1,
             "vendor_id": 1,
             "visibility_key": "6f2c5d0e-0000-4000-8000-000000000000",
+            "withheld": [],
+            **more,
         }
+        claims = {name: value for name, value in claims.items() if value is not None}
         (key,) = self.ring.read_private().keys
         return jwt.encode({"typ": TOKEN_TYPE, "alg": ALGORITHM, "kid": key.kid}, claims, key)
 
@@ -103,3 +107,12 @@ def test_the_oldest_are_forgotten(desk: Desk, monkeypatch: pytest.MonkeyPatch) -
         assert reader.read(token).client_id
     with pytest.raises(TypeError):
         reader.read(first)
+
+
+@pytest.mark.parametrize("claim", [None, "email", ["no such field"], [["email"]], 7], ids=repr)
+def test_a_token_without_known_withheld_fields_is_refused(desk: Desk, claim: Any) -> None:
+    """A version that withholds nothing has made it, or a later one with more fields: both would show too much."""
+    assert desk.reader.read(desk.sign(withheld=["email", "sms"])).withheld == {"email", "sms"}
+    with pytest.raises(RefusedRequestError) as refused:
+        desk.reader.read(desk.sign(withheld=claim))
+    assert refused.value.problem is Problem.BAD_TOKEN

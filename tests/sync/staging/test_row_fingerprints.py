@@ -16,7 +16,7 @@ from sqlalchemy import Engine, func, select, text, update
 
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
-from roster_service.db.tables import ROSTER_TABLES, feeds, metadata, roster_state
+from roster_service.db.tables import ROSTER_TABLES, feeds, metadata, roster_state, vendor_defaults
 from sync_scripts.engine.load import KNOWN, Options, load
 from sync_scripts.formats.tolerated import DUPLICATE_ROW
 from sync_scripts.reading.rejections import RefusedExportError
@@ -379,7 +379,7 @@ def engines(make_database: Callable[[], str]) -> Iterator[tuple[Engine, Engine]]
 
 
 def empty(engine: Engine) -> None:
-    names = ", ".join(table.name for table in metadata.sorted_tables if table is not roster_state)
+    names = ", ".join(table.name for table in metadata.sorted_tables if table not in (roster_state, vendor_defaults))
     with engine.begin() as connection:
         connection.execute(text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
         connection.execute(update(roster_state).values(revision=0, as_of=func.to_timestamp(0)))

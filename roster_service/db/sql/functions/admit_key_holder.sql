@@ -5,7 +5,7 @@
 CREATE OR REPLACE FUNCTION admit_key_holder(
     hash bytea, guardians boolean,
     OUT vendor integer, OUT key_prefix text, OUT enabled boolean, OUT grant_version integer,
-    OUT districts text[], OUT schools text[], OUT flags text[],
+    OUT districts text[], OUT schools text[], OUT flags text[], OUT listed text[],
     OUT requests_per_second integer, OUT burst integer, OUT requests_per_day integer, OUT live_keys text[],
     OUT revision bigint, OUT as_of timestamptz, OUT deletions_since timestamptz
 ) RETURNS SETOF record
@@ -31,7 +31,8 @@ BEGIN
             SELECT given.school_id FROM vendor_grants given
             WHERE given.vendor_id = admitted.id AND given.school_id IS NOT NULL
         ),
-        admitted.flags, admitted.requests_per_second, admitted.burst, admitted.requests_per_day,
+        admitted.flags, coalesce(admitted.withheld, (SELECT kept.withheld FROM vendor_defaults kept)),
+        admitted.requests_per_second, admitted.burst, admitted.requests_per_day,
         ARRAY(
             SELECT known.key_id FROM signing_keys known WHERE known.retired_at IS NULL OR known.retired_at > now()
         ),
