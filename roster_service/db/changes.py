@@ -54,6 +54,8 @@ class Verb(StrEnum):
     PERSON_SHOW = "person show"
     SYNC_APPROVE = "sync approve"
     SYNC_DISCARD = "sync discard"
+    # By a loader with --allow-mass-delete, so there is no command.
+    SYNC_ALLOW_MASS_DELETE = "sync allow-mass-delete"
     # It changes nothing: an operator has looked at a record as a vendor gets it.
     SHOW = "show"
     # It changes nothing either: a test announcement has gone to people. By the console, so there is no command.

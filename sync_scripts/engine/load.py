@@ -18,6 +18,7 @@ from psycopg2.errors import DeadlockDetected, UniqueViolation
 from sqlalchemy import Connection, Engine, Table, func, select, text
 from sqlalchemy.exc import DBAPIError
 
+from roster_service.db.actors import Actor, find_system_user
 from roster_service.db.change_history import CSV_COLUMNS
 from roster_service.db.exclusions import read_excluded
 from roster_service.db.feed_names import require_feed_name
@@ -113,6 +114,8 @@ class Options:
     approval: Approval | None = None
     # Wait for another run of the feed, instead of raising LockedError.
     wait: bool = False
+    # Who loads the export, for the change log; None: the system user of this process.
+    actor: Actor | None = None
     # The engine calls it with the progress of each step.
     notify: Observer = _notify_nobody
 
@@ -191,7 +194,14 @@ def _load_package(connection: Connection, run: _LoadRequest, record: RunRecord |
                 if take_snapshot(run.path) != snapshot:
                     raise refuse_changed(run.path)
                 if record is not None and report.outcome != HELD:
-                    return record_end(connection, record, report, run.options.approval)
+                    return record_end(
+                        connection,
+                        record,
+                        report,
+                        run.options.approval,
+                        actor=run.options.actor or find_system_user(None),
+                        allow_mass_delete=run.options.allow_mass_delete,
+                    )
                 transaction.rollback()
         except DamagedFileError as error:
             raise find_damage(contents.package, contents.files, error) from None

@@ -86,6 +86,7 @@ def make_command(family: Family) -> click.Command:
         help="Write the log of the package as JSON: its outcome, and the files that were imported and rejected.",
     )
     @click.option("--now", is_flag=True, help="Load the export even if somebody wrote to it some minutes ago.")
+    @click.option("--reason", help="Why; `roster changes` shows it, if the feed is new or with --allow-mass-delete.")
     @WAIT
     @click.option("--approves", type=int, hidden=True)
     @click.option("--actor", "actor_text", hidden=True)
@@ -101,6 +102,7 @@ def make_command(family: Family) -> click.Command:
         rejects: TextIO | None,
         log_file: TextIO | None,
         now: bool,
+        reason: str | None,
         wait: bool,
         approves: int | None,
         actor_text: str | None,
@@ -118,15 +120,17 @@ def make_command(family: Family) -> click.Command:
                 _reject_into(rejects) as found,
                 _show_progress(quiet=quiet) as notify,
             ):
+                approval = None if approves is None else Approval(approves, read_actor(actor_text))
                 options = Options(
                     settings,
-                    dry_run,
-                    allow_mass_delete,
-                    changes,
-                    strict,
-                    None if approves is None else Approval(approves, read_actor(actor_text)),
-                    wait,
-                    notify_steps(notify, feed_name),
+                    dry_run=dry_run,
+                    allow_mass_delete=allow_mass_delete,
+                    changes=changes,
+                    strict=strict,
+                    approval=approval,
+                    wait=wait,
+                    actor=find_system_user(reason) if approval is None else approval.actor,
+                    notify=notify_steps(notify, feed_name),
                 )
                 # A dry run of an incomplete export shows what it is missing.
                 if not (now or dry_run or approves is not None):

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from roster_service.db.actors import Actor
 from roster_service.db.changes import Subject, Verb, recorded
-from roster_service.db.feed_states import FeedState
+from roster_service.db.feed_states import FeedState, read_feed_settings
 from roster_service.db.held_runs import drop_export, keep_export, read_outcome
 from roster_service.db.tables import feeds
 from roster_service.errors import CommandError, DatabaseUnavailableError, RosterServiceError, name_fault
@@ -98,16 +98,40 @@ def _record_error(connection: Connection, number: int, error: BaseException) -> 
 
 
 def record_end(
-    connection: Connection, run: RunRecord, report: Report, approval: Approval | None
+    connection: Connection,
+    run: RunRecord,
+    report: Report,
+    approval: Approval | None,
+    *,
+    actor: Actor,
+    allow_mass_delete: bool,
 ) -> tuple[Report, list[str]]:
     """Records the end of a successful run, in the run's own transaction. Returns its report, and the kept exports of
-    held runs that are no longer needed."""
+    held runs that are no longer needed. `actor`: of the change log, for a feed that the run adds, and for changes that
+    `allow_mass_delete` exempts from holding."""
     approved = [] if approval is None else _approve(connection, run, report, approval)
-    end_run(connection, run.number, report.findings, **report.to_row())
+    is_exempt = allow_mass_delete and report.outcome == "done"
+    with _record_exemption(connection, actor, run, report) if is_exempt else contextlib.nullcontext():
+        end_run(connection, run.number, report.findings, **report.to_row())
     if run.is_new:
-        connection.execute(update(feeds).where(feeds.c.id == run.feed_id).values(state=FeedState.ADDED))
+        _add_feed(connection, actor, run.feed_id, report.feed)
     superseded = supersede(connection, run.feed_id, run.number)
     return dataclasses.replace(report, run=run.number), approved + superseded
+
+
+def _record_exemption(
+    connection: Connection, actor: Actor, run: RunRecord, report: Report
+) -> contextlib.AbstractContextManager[None]:
+    subject = Subject.of_run(run.number, report.feed)
+    return recorded(
+        connection, actor, Verb.SYNC_ALLOW_MASS_DELETE, subject, lambda: read_outcome(connection, run.number)
+    )
+
+
+def _add_feed(connection: Connection, actor: Actor, feed_id: int, name: str) -> None:
+    subject = Subject.of_feed(name)
+    with recorded(connection, actor, Verb.FEED_ADD, subject, lambda: read_feed_settings(connection, name)):
+        connection.execute(update(feeds).where(feeds.c.id == feed_id).values(state=FeedState.ADDED))
 
 
 def _approve(connection: Connection, run: RunRecord, report: Report, approval: Approval) -> list[str]:

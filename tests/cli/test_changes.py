@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 from sqlalchemy import Engine, select, text
 from sqlalchemy.exc import DBAPIError
 
@@ -21,9 +22,10 @@ from roster_service.cli.demo import CREDENTIALS_FILE, EMAIL, FOLDER
 from roster_service.db.actors import find_system_user
 from roster_service.db.tables import changes, vendors
 from roster_service.settings import Settings
+from sync_scripts import load_oneroster
 from sync_scripts.engine.load import Options, load
 from tests.cli.conftest import Roster, make_environment
-from tests.sync.conftest import EXPORTS, SPRINGFIELD
+from tests.sync.conftest import EXPORTS, SPRINGFIELD, lend_engine
 from tests.sync.export_changes import without_rows
 
 Answer = Callable[..., Any]
@@ -184,3 +186,38 @@ def test_changes_are_listed_by_vendor_feed_actor_and_day(answer: Answer, roster:
     rows = list(csv.DictReader(io.StringIO(roster("changes", "--csv").stdout)))
     assert [row["verb"] for row in rows] == verbs()
     assert "client add" in roster("changes").stdout
+
+
+def test_loads_leave_a_row_if_they_add_a_feed_or_are_exempt_from_holding(
+    answer: Answer, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And neither a dry run, nor a refused load, nor one that changes nothing."""
+    export = Path(shutil.copytree(EXPORTS / SPRINGFIELD, tmp_path / "export"))
+    lend_engine(monkeypatch, engine)
+    seen: list[tuple[str, ...]] = []
+
+    def load_by(*options: str, outcome: str) -> list[dict[str, Any]]:
+        """Loads the export, and returns the rows that this leaves, the oldest first."""
+        command = ["--feed", "springfield", str(export), "--now", "--json", "--reason", REASON, *options]
+        assert json.loads(CliRunner().invoke(load_oneroster.main, command).stdout)["outcome"] == outcome
+        rows = answer("changes")
+        new = [row for row in rows if (row["at"], row["verb"]) not in seen]
+        seen.extend((row["at"], row["verb"]) for row in new)
+        assert {(row["actor"], row["reason"]) for row in new} <= {(find_system_user(None).name, REASON)}
+        return new
+
+    users = (export / "users.csv").read_text()
+    (export / "users.csv").write_text("no header\n")
+    assert load_by("--allow-mass-delete", outcome="refused") == []
+    (export / "users.csv").write_text(users)
+    assert load_by("--dry-run", outcome="done") == []
+    [added] = load_by(outcome="done")
+    assert (added["verb"], added["subject"], added["before"]) == ("feed add", "springfield", None)
+    assert added["after"]["state"] == "added"
+    assert load_by("--allow-mass-delete", outcome="unchanged") == []
+    without_rows("enrollments", "spr-enr-01")(export)
+    assert load_by(outcome="done") == []
+    without_rows("demographics", "spr-student-4")(export)
+    [exempt] = load_by("--allow-mass-delete", outcome="done")
+    assert (exempt["verb"], exempt["kind"], exempt["feed"]) == ("sync allow-mass-delete", "run", "springfield")
+    assert (exempt["before"], exempt["after"]) == ({"outcome": "running"}, {"outcome": "done"})
