@@ -128,6 +128,25 @@ def test_the_effect_of_a_choice_is_counted_before_it_is_made(console: Console, o
     assert read_grants(console, number) == set()
 
 
+WITHHELD = {
+    "own fields": ({"list": "own", "field": ["email", "asian", "nothing-such"]}, ("email", "asian")),
+    "none": ({"list": "own"}, ()),
+    "the default, whatever is checked": ({"list": "default", "field": ["email"]}, None),
+}
+
+
+@pytest.mark.parametrize(("form", "expected"), WITHHELD.values(), ids=WITHHELD)
+def test_fields_are_withheld(
+    console: Console, owner: Browser, form: dict[str, object], expected: tuple[str, ...] | None
+) -> None:
+    number = add_vendor(console, f"withheld-{len(str(form))}")
+    owner.send(f"/vendors/{number}/withheld", list="own", field=["sms"])
+    assert owner.send(f"/vendors/{number}/withheld", **form).status_code == 303
+    with console.engine.connect() as connection:
+        assert vendors.find_vendor_by_id(connection, number).own_withheld == expected
+    assert "Fields that are withheld from it" in owner.get(f"/vendors/{number}").text
+
+
 LIMITS = {
     "none": ({}, 303),
     "some": ({"per_second": "5", "rostering_at_once": "3"}, 303),

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from roster_service import __version__
 from roster_service.access.roster_state import format_instant, read_state
 from roster_service.access.scripts import run_script
+from roster_service.access.vendors import list_vendors
+from roster_service.access.withheld import change_default, read_default
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.actors import OperatorRole
 from roster_service.db.changes import Subject, Verb, recorded
 from roster_service.db.figures import read_cache_sizes, read_server
+from roster_service.db.withheld import WithheldField
 from roster_service.errors import CommandError
 from roster_service.listed_settings import ListedSetting, list_settings
 
@@ -27,9 +30,13 @@ class Fact:
 
 @dataclass(frozen=True)
 class System:
-    """The settings, and the health. `channels`: over which announcements are sent."""
+    """The settings, and the health. `channels`: over which announcements are sent; `withheld`: the fields that are
+    withheld from vendors without a list of their own; `following`: the number of these vendors."""
 
     facts: Sequence[Fact]
+    withheld: Sequence[str]
+    withholdable: Sequence[str]
+    following: int
     channels: Sequence[str]
     settings: Sequence[ListedSetting]
 
@@ -51,6 +58,9 @@ def read_system(visit: Visit) -> System:
             Fact("Revision of the roster", f"{state.revision:,}"),
             Fact("As of", format_instant(state.as_of)),
         ],
+        withheld=read_default(connection),
+        withholdable=[field.value for field in WithheldField],
+        following=sum(it.own_withheld is None for it in list_vendors(connection)),
         channels=[name for name, given in channels.items() if given],
         settings=list_settings(settings),
     )
@@ -58,6 +68,14 @@ def read_system(visit: Visit) -> System:
 
 def _to_megabytes(size: int) -> str:
     return f"{size / 10**6:,.1f} MB"
+
+
+def set_default(sent: Submission) -> Outcome:
+    """Makes the fields that are withheld by default those of the form."""
+    fields = [field for field in WithheldField if field.value in sent.lists("field")]
+    with sent.change() as connection:
+        change_default(connection, sent.actor, fields)
+    return Moved("/system", f"Withheld by default: {', '.join(fields) or 'nothing'}.")
 
 
 def send_test(sent: Submission) -> Outcome:
@@ -72,4 +90,7 @@ def send_test(sent: Submission) -> Outcome:
 
 
 SCREENS = (Screen("system", "/system", "System", OperatorRole.OWNER, read_system, lambda it: it.settings, "System"),)
-FORMS = (Form("system", "announce", Verb.ANNOUNCE, send_test, None),)
+FORMS = (
+    Form("system", "announce", Verb.ANNOUNCE, send_test, None),
+    Form("system", "withheld", Verb.VENDOR_SET_WITHHELD_DEFAULT, set_default, None),
+)

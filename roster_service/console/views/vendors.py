@@ -15,18 +15,22 @@ from roster_service.access.org_list import count_schools, count_students, list_d
 from roster_service.access.scopes import EXPLANATIONS, TOKEN_PATH, Scope, ScopeName, read_scopes
 from roster_service.access.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.access.vendors import Vendor, find_vendor_by_id
+from roster_service.access.withheld import change_withheld, read_default
 from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Shown, Submission, Visit
 from roster_service.db.actors import OperatorRole
 from roster_service.db.changes import Verb
 from roster_service.db.credentials import ListedCredential, list_credentials
+from roster_service.db.withheld import WithheldField
 from roster_service.errors import CommandError
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
 
 # What the checkboxes of the grants send.
 WHOLE, SOME, NOTHING = "whole", "some", "nothing"
+# What the form of withheld fields sends for the default of the service.
+DEFAULT = "default"
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,8 @@ class Limit:
 @dataclass(frozen=True)
 class VendorPage:
     """All about a vendor. `credentials`: by the name of an API key (its prefix) or a client id; `keys`: those of API
-    keys that have not ended; `today`: requests of today in UTC, by class of status."""
+    keys that have not ended; `today`: requests of today in UTC, by class of status; `withholdable`: the words of all
+    fields that can be withheld, `default_withheld`: those of the default."""
 
     vendor: Vendor
     districts: Sequence[DistrictAccess]
@@ -91,6 +96,8 @@ class VendorPage:
     credentials: Mapping[str, ListedCredential]
     today: Mapping[str, int]
     flags: Sequence[str]
+    withholdable: Sequence[str]
+    default_withheld: Sequence[str]
     scopes: Mapping[str, str]
     versions: Sequence[str]
     origin: str
@@ -188,6 +195,8 @@ def read_vendor(visit: Visit) -> VendorPage:
         credentials={item.name: item for item in credentials},
         today=today,
         flags=[flag.value for flag in PermissionFlag],
+        withholdable=[field.value for field in WithheldField],
+        default_withheld=read_default(connection),
         scopes={name.value: words for name, words in EXPLANATIONS.items()},
         versions=[version.prefix for version in VERSIONS],
         origin=visit.tools.service_url,
@@ -296,6 +305,15 @@ def set_flags(sent: Submission) -> Outcome:
     with sent.change() as connection:
         vendor = vendors.set_flags(connection, sent.actor, _find(sent).email, flags)
     return Moved(f"/vendors/{vendor.id}", f"{vendor.name} may request: {', '.join(flags) or 'no additional part'}.")
+
+
+def set_withheld(sent: Submission) -> Outcome:
+    """Makes the withheld fields of a vendor those of the form, or those of the default."""
+    listed = [field for field in WithheldField if field.value in sent.lists("field")]
+    with sent.change() as connection:
+        fields = None if sent.get("list") == DEFAULT else listed
+        vendor = change_withheld(connection, sent.actor, _find(sent).email, fields)
+    return Moved(f"/vendors/{vendor.id}", f"What {vendor.name} gets has changed. Its older tokens have ended.")
 
 
 def set_limits(sent: Submission) -> Outcome:
@@ -456,6 +474,7 @@ FORMS = (
     Form("grants", "effect", Verb.SHOW, show_effect, None),
     Form("grants", "set", Verb.VENDOR_GRANT, set_district, None),
     Form("vendor", "flags", Verb.VENDOR_GRANT, set_flags, None),
+    Form("vendor", "withheld", Verb.VENDOR_SET_WITHHELD, set_withheld, None),
     Form("vendor", "limits", Verb.VENDOR_LIMITS, set_limits, None),
     Form("vendor", "enable", Verb.VENDOR_ENABLE, set_enabled, None),
     Form("vendor", "remove", Verb.VENDOR_REMOVE, remove_vendor, lambda sent: _find(sent).email),
