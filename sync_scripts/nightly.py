@@ -20,6 +20,7 @@ import click
 from rich.console import Console
 from sqlalchemy import Engine
 
+from roster_service.db.data_quality import store_counts
 from roster_service.publication import warm_up
 from roster_service.settings import Settings
 from sync_scripts.engine.credential_ends import announce_ends
@@ -41,7 +42,8 @@ from sync_scripts.retention import delete_expired, delete_old_orderings
 
 def run_nightly(engine: Engine, settings: Settings, notify: Notify, *, wait: bool = False) -> ExitCode:
     """Loads every feed, announces credentials that end soon, deletes the rows of logs and runs whose days are over,
-    purges, and makes the orderings of the new roster. Returns the worst exit code.
+    purges, makes the orderings of the new roster, and counts the findings of data quality. Returns the worst exit
+    code.
 
     Passes to `notify` one event per step of a load, and one per feed with its outcome. `wait`: as in `load.Options`.
     """
@@ -50,8 +52,9 @@ def run_nightly(engine: Engine, settings: Settings, notify: Notify, *, wait: boo
     codes.append(_guard(partial(_announce_ends, sync), {"step": "credentials"}, notify))
     codes.append(_guard(partial(_delete_expired, engine, settings, notify), {"step": "retention"}, notify))
     codes.append(_guard(partial(_purge, engine, settings, notify, wait=wait), {"step": "purge"}, notify))
-    # A failure here does not change the exit code: the roster is complete without these orderings.
+    # A failure here does not change the exit code: the roster is complete without these orderings and counts.
     _guard(partial(_warm_up, engine, settings, notify), {"step": "warm"}, notify)
+    _guard(partial(_store_counts, engine, notify), {"step": "quality"}, notify)
     return find_worst(codes)
 
 
@@ -63,6 +66,11 @@ def _announce_ends(sync: NightlySync) -> ExitCode:
 def _warm_up(engine: Engine, settings: Settings, notify: Notify) -> ExitCode:
     warmed = warm_up(engine, settings)
     notify({"step": "warm", "warmed": {"orderings": warmed.kept, "left": warmed.left}, "exit": ExitCode.LOADED})
+    return ExitCode.LOADED
+
+
+def _store_counts(engine: Engine, notify: Notify) -> ExitCode:
+    notify({"step": "quality", "counted": {"feeds": store_counts(engine)}, "exit": ExitCode.LOADED})
     return ExitCode.LOADED
 
 
@@ -123,7 +131,7 @@ def _show_events() -> Iterator[Notify]:
                 return
             name = event.get("feed") or event["step"]
             bars.remove(name)
-            counts = next((event[step] for step in ("deleted", "purged", "warmed") if step in event), None)
+            counts = next((event[step] for step in ("deleted", "purged", "warmed", "counted") if step in event), None)
             counts = _sum_counts(event.get("counts", {})) if counts is None else counts
             words = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
             outcome = event.get("outcome", "done")
@@ -149,8 +157,8 @@ def _sum_counts(counts: dict[str, dict[str, int]]) -> dict[str, int]:
 @WAIT
 def main(jobs: int | None, wait: bool) -> None:
     """Load the export of every enabled feed, remove the tombstones that are older than ROSTER_RETENTION_DAYS and the
-    rows of logs and runs whose days are over, and make the orderings that clients will request first, for at most
-    ROSTER_WARM_SECONDS.
+    rows of logs and runs whose days are over, make the orderings that clients will request first, for at most
+    ROSTER_WARM_SECONDS, and count the findings of data quality.
 
     The exit code is the worst of all.
     """

@@ -11,6 +11,7 @@ from roster_service.console.views import (
     disclosures,
     held,
     operators,
+    quality,
     records,
     roster,
     runs,
@@ -19,6 +20,6 @@ from roster_service.console.views import (
     vendors,
 )
 
-_VIEWS = (tonight, runs, held, roster, records, vendors, access, disclosures, changes, operators, system)
+_VIEWS = (tonight, runs, held, roster, records, quality, vendors, access, disclosures, changes, operators, system)
 SCREENS: Sequence[Screen] = tuple(screen for view in _VIEWS for screen in view.SCREENS)
 FORMS: Sequence[Form] = tuple(form for view in _VIEWS for form in view.FORMS)

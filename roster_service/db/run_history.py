@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Select, delete, func, select, update
 
 from roster_service.db.held_runs import HELD
 from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, find_interrupted
-from roster_service.db.tables import ROSTER_TABLES, feeds, sync_changes, sync_refusals, sync_runs
+from roster_service.db.tables import ROSTER_TABLES, feeds, quality_counts, sync_changes, sync_refusals, sync_runs
 from roster_service.errors import CommandError
 
 # The steps of a run, as progress shows them. A run without changes ends after the fifth, a run of the last export after
@@ -214,11 +214,12 @@ def read_rejected_rows(
 
 
 def delete_run_values(connection: Connection, feed_ids: Sequence[int]) -> None:
-    """Deletes all that the runs of feeds have stored of records: rejected rows, changes, and previews. Their counts and
-    causes stay."""
+    """Deletes all that the runs of feeds have stored of records: rejected rows, changes, previews, and the counts of
+    data quality. The counts of runs and their causes stay."""
     own = select(sync_runs.c.id).where(sync_runs.c.feed_id.in_(feed_ids))
     for table in (sync_refusals, sync_changes):
         connection.execute(delete(table).where(table.c.run_id.in_(own)))
+    connection.execute(delete(quality_counts).where(quality_counts.c.feed_id.in_(feed_ids)))
     forgotten = {"has_changes": False, "preview": None}
     connection.execute(update(sync_runs).where(sync_runs.c.feed_id.in_(feed_ids)).values(forgotten))
 

@@ -629,6 +629,14 @@ CREATE TABLE public.pulls (
     feed_revisions bigint[] NOT NULL
 );
 
+CREATE TABLE public.quality_counts (
+    feed_id integer NOT NULL,
+    revision bigint NOT NULL,
+    counted_at timestamp(3) with time zone DEFAULT now() NOT NULL,
+    totals jsonb NOT NULL,
+    schools jsonb
+);
+
 CREATE UNLOGGED TABLE public.rate_hits (
     key text NOT NULL COLLATE pg_catalog."C",
     slot integer NOT NULL,
@@ -915,6 +923,9 @@ ALTER TABLE ONLY public.orderings
 ALTER TABLE ONLY public.pulls
     ADD CONSTRAINT pk_pulls PRIMARY KEY (caller, query, revision);
 
+ALTER TABLE ONLY public.quality_counts
+    ADD CONSTRAINT pk_quality_counts PRIMARY KEY (feed_id, revision);
+
 ALTER TABLE ONLY public.rate_hits
     ADD CONSTRAINT pk_rate_hits PRIMARY KEY (key, slot);
 
@@ -1016,6 +1027,9 @@ ALTER TABLE ONLY public.oauth_clients
 
 ALTER TABLE ONLY public.operator_sessions
     ADD CONSTRAINT fk_operator_sessions_operator_id_operators FOREIGN KEY (operator_id) REFERENCES public.operators(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.quality_counts
+    ADD CONSTRAINT fk_quality_counts_feed_id_feeds FOREIGN KEY (feed_id) REFERENCES public.feeds(id);
 
 ALTER TABLE ONLY public.sync_changes
     ADD CONSTRAINT fk_sync_changes_run_id FOREIGN KEY (run_id) REFERENCES public.sync_runs(id) ON DELETE CASCADE;

@@ -16,7 +16,7 @@ from roster_service.db.tables.access import (
 from roster_service.db.tables.accounts import oauth_clients, signing_keys, vendor_defaults, vendor_grants, vendors
 from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
 from roster_service.db.tables.exclusions import exclusions
-from roster_service.db.tables.feeds import feeds, sync_changes, sync_refusals, sync_runs
+from roster_service.db.tables.feeds import feeds, quality_counts, sync_changes, sync_refusals, sync_runs
 from roster_service.db.tables.operators import changes, operator_sessions, operators
 from roster_service.db.tables.orderings import ordering_chunks, orderings, pulls
 from roster_service.db.tables.renditions import rendered_records, renditions
@@ -66,6 +66,7 @@ __all__ = [
     "orderings",
     "orgs",
     "pulls",
+    "quality_counts",
     "rate_hits",
     "rate_windows",
     "rendered_records",

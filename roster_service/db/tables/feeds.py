@@ -130,3 +130,16 @@ sync_changes = Table(
     # {field: [value before, value after]}; NULL for a record that was marked as deleted.
     Column("fields", JSONB),
 )
+
+# What the checks of roster_service/db/data_quality.py have counted of a feed at a revision. `totals`: {check: number},
+# `schools`: {check: {school: number}}, NULL for the revisions before the present one; a number that took too long to
+# count is null.
+quality_counts = Table(
+    "quality_counts",
+    metadata,
+    Column("feed_id", ForeignKey("feeds.id"), primary_key=True),
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    Column("counted_at", Stamp, nullable=False, server_default=text("now()")),
+    Column("totals", JSONB, nullable=False),
+    Column("schools", JSONB(none_as_null=True)),
+)

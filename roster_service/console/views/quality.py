@@ -1,0 +1,180 @@
+"""Data quality: what the checks have found, by feed and school, and the records that they found."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from roster_service.console.list_pages import Paged, cut_page, find_window, make_page
+from roster_service.console.screen import Form, Screen
+from roster_service.console.visit import Visit
+from roster_service.db import tables
+from roster_service.db.actors import OperatorRole
+from roster_service.db.data_quality import CHECKS, CHECKS_BY_NAME, NO_SCHOOL, FeedQuality, read_findings, read_quality
+from roster_service.db.run_history import TYPES
+from roster_service.db.tables import ROSTER_TABLES
+from roster_service.errors import CommandError
+from roster_service.reads.references import read_labels
+
+_TABLES = {TYPES[table.name]: table for table in ROSTER_TABLES}
+
+
+@dataclass(frozen=True)
+class CheckSummary:
+    """A check. `count`: of the wanted feeds; None where one of them took too long; `trend`: of the revisions of the
+    only wanted feed; empty for several, whose revisions are not the same."""
+
+    check: str
+    title: str
+    advice: str
+    count: int | None
+    trend: Sequence[int]
+
+
+@dataclass(frozen=True)
+class PlaceCounts:
+    """A feed or a school with its findings by check, without those that are 0. `school`: its id, None for a whole
+    feed."""
+
+    feed: str
+    school: str | None
+    name: str
+    counts: Mapping[str, int]
+    total: int
+
+
+@dataclass(frozen=True)
+class Quality:
+    """The counts of all feeds, or of the one that is chosen. `counted`: when the oldest of them were counted, None for
+    right now; `places`: the feeds, or the schools of the chosen one, the worst first."""
+
+    feeds: Sequence[str]
+    feed: str | None
+    counted: str | None
+    checks: Sequence[CheckSummary]
+    places: Paged
+
+
+@dataclass(frozen=True)
+class NamedFinding:
+    """A record that a check has found, with its name."""
+
+    kind: str
+    sourcedId: str  # noqa: N815  (the name in OneRoster)
+    name: str | None
+    school: str | None
+    schoolName: str | None  # noqa: N815
+    feed: str
+    detail: str | None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The findings of a check."""
+
+    check: str
+    title: str
+    advice: str
+    feed: str | None
+    school: str | None
+    problem: str | None
+    rows: Paged
+
+
+def read_summary(visit: Visit) -> Quality:
+    """Reads the counts. A feed that is not there chooses none."""
+    every = read_quality(visit.connection)
+    names = [it.feed for it in every]
+    feed = visit.get("feed") if visit.get("feed") in names else None
+    feed = names[0] if len(names) == 1 else feed
+    wanted = [it for it in every if feed in (None, it.feed)]
+    counted = [it.counted for it in wanted]
+    return Quality(
+        feeds=names,
+        feed=feed,
+        counted=None if None in counted else min(filter(None, counted), default=None),
+        checks=[_sum(check.name, wanted) for check in CHECKS],
+        places=cut_page(visit, _list_schools(visit.connection, wanted[0]) if feed else _list_feeds(wanted)),
+    )
+
+
+def _sum(name: str, wanted: Sequence[FeedQuality]) -> CheckSummary:
+    check = CHECKS_BY_NAME[name]
+    counts = [it.totals.get(name) for it in wanted]
+    count = None if None in counts else sum(filter(None, counts))
+    return CheckSummary(name, check.title, check.advice, count, wanted[0].trend[name] if len(wanted) == 1 else ())
+
+
+def _list_feeds(wanted: Sequence[FeedQuality]) -> list[PlaceCounts]:
+    found = []
+    for it in wanted:
+        counts = {name: count for name, count in it.totals.items() if count}
+        found.append(PlaceCounts(it.feed, None, it.feed, counts, sum(counts.values())))
+    return sorted(found, key=lambda it: (-it.total, it.name))
+
+
+def _list_schools(connection: Connection, quality: FeedQuality) -> list[PlaceCounts]:
+    schools = {school for found in quality.schools.values() for school in found}
+    names = read_labels(connection, tables.orgs, schools - {NO_SCHOOL})
+    found = []
+    for school in schools:
+        counts = {name: of[school] for name, of in quality.schools.items() if of.get(school)}
+        name = names.get(school, school or "without a school")
+        found.append(PlaceCounts(quality.feed, school, name, counts, sum(counts.values())))
+    return sorted(found, key=lambda it: (-it.total, it.name))
+
+
+def read_check(visit: Visit) -> Findings:
+    """Reads the findings of the check of the path. Raises CommandError if there is no such check."""
+    check = CHECKS_BY_NAME.get(visit.place["check"])
+    if check is None:
+        raise CommandError(f"there is no check {visit.place['check'][:80]}")
+    feed, problem, rows = visit.get("feed"), None, []
+    school = visit.query.get("school")
+    try:
+        if any("\x00" in (value or "") for value in (feed, school)):
+            raise CommandError("a NUL is in no value of the roster")
+        rows = read_findings(visit.connection, check, feed, school, find_window(visit))
+    except CommandError as error:
+        problem = str(error)
+    page = make_page(visit, rows)
+    names = {
+        (kind, key): name
+        for kind, table in _TABLES.items()
+        for key, name in read_labels(
+            visit.connection, table, (row.sourcedId for row in page.rows if row.kind == kind)
+        ).items()
+    }
+    named = [
+        NamedFinding(
+            row.kind,
+            row.sourcedId,
+            names.get((row.kind, row.sourcedId)),
+            row.school,
+            row.schoolName,
+            row.feed,
+            row.detail,
+        )
+        for row in page.rows
+    ]
+    return Findings(check.name, check.title, check.advice, feed, school, problem, dataclasses.replace(page, rows=named))
+
+
+SCREENS = (
+    Screen(
+        "quality", "/quality", "Data quality", OperatorRole.VIEWER, read_summary, lambda it: it.places.rows, "Quality"
+    ),
+    Screen(
+        "findings",
+        "/quality/<check>",
+        "Findings",
+        OperatorRole.VIEWER,
+        read_check,
+        lambda it: it.rows.rows,
+        None,
+    ),
+)
+FORMS: Sequence[Form] = ()

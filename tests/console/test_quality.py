@@ -1,0 +1,219 @@
+"""Data quality: the findings against a model in plain Python, their counts, and the pages."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from oneroster_filter.folding import fold
+from sqlalchemy import Connection, Engine, select, text
+
+from roster_service.db import tables
+from roster_service.db.actors import OperatorRole
+from roster_service.db.data_quality import CHECKS, KEPT, NO_SCHOOL, read_findings, read_quality, store_counts
+from roster_service.db.run_history import TYPES
+from roster_service.db.tables import ROSTER_TABLES, feeds, quality_counts
+from tests.console.conftest import Browser, Console
+from tests.console.hostile import SCRIPT, TEXTS, add_people
+
+EVERYTHING = (0, 10**6)
+# What a sync would not leave behind, and what an export may have.
+BREAKAGES = (
+    "DELETE FROM user_roles WHERE user_id IN ('spr-student-2', 'shv-student-4')",
+    "UPDATE enrollments SET status = 'tobedeleted' WHERE class_id = 'spr-class-math3-a' AND role = 'teacher'",
+    "UPDATE enrollments SET status = 'tobedeleted' WHERE class_id = 'shv-class-bio-n' AND role = 'student'",
+    "UPDATE enrollments SET status = 'tobedeleted' WHERE user_id = 'spr-student-3'",
+    "UPDATE users SET email = 'Same@example.org' WHERE sourced_id IN ('spr-student-1', 'shv-student-1')",
+    "UPDATE users SET email = 'sAME@example.org' WHERE sourced_id = 'spr-student-4'",
+    "UPDATE users SET identifier = 'S-1' WHERE sourced_id IN ('shv-student-1', 'spr-student-1', 'spr-student-2')",
+    "UPDATE enrollments SET begin_date = '2098-01-01' WHERE sourced_id = 'spr-enr-01'",
+    "UPDATE enrollments SET begin_date = NULL, end_date = '1999-01-01' WHERE sourced_id = 'spr-enr-02'",
+    # The dates of a whole year are no finding.
+    "UPDATE enrollments SET begin_date = '1999-01-01', end_date = '2099-01-01' WHERE sourced_id = 'spr-enr-03'",
+    "UPDATE orgs SET status = 'tobedeleted' WHERE sourced_id = 'shv-south'",
+    "UPDATE users SET primary_org_id = 'gone' WHERE sourced_id = 'shv-student-2'",
+    "UPDATE courses SET school_year_id = 'gone' WHERE sourced_id = 'spr-course-math3'",
+    "INSERT INTO user_agents (user_id, ordinal, agent_id) VALUES ('spr-student-4', 9, 'gone')",
+    "UPDATE class_terms SET session_id = 'gone' WHERE class_id = 'shv-class-art-n'",
+)
+Key = tuple[str, str]
+
+
+@pytest.fixture(scope="module")
+def browser(console: Console) -> Browser:
+    """A viewer, for a roster with something for each check."""
+    with console.engine.begin() as connection:
+        for change in BREAKAGES:
+            connection.execute(text(change))
+    return console.log_in(OperatorRole.VIEWER)
+
+
+class Model:
+    """The checks in plain Python, over all live rows."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.rows = {
+            table.name: {row.sourced_id: row for row in connection.execute(select(table)) if row.status == "active"}
+            for table in ROSTER_TABLES
+        }
+        self.parts = {table.name: connection.execute(select(table)).all() for table in tables.PART_TABLES}
+        enrolled = self.rows["enrollments"].values()
+        self.members = {(row.class_id, row.role) for row in enrolled}
+        self.enrolled = {row.user_id for row in enrolled}
+        self.roles = defaultdict(set)
+        for row in self.parts["user_roles"]:
+            self.roles[row.user_id].add(row.role)
+
+    def find(self, check: str) -> Iterator[Key]:
+        """Yields (kind, id) of each finding."""
+        users, classes = self.rows["users"], self.rows["classes"]
+        match check:
+            case "people-without-role":
+                yield from (("users", key) for key in users if not self.roles[key])
+            case "students-without-class":
+                yield from (("users", it) for it in users if "student" in self.roles[it] and it not in self.enrolled)
+            case "classes-without-teacher" | "classes-without-students":
+                role = check.removeprefix("classes-without-").removesuffix("s")
+                yield from (("classes", key) for key in classes if (key, role) not in self.members)
+            case "same-email":
+                yield from self.find_same(lambda row: row.email and (row.feed_id, fold(row.email)))
+            case "same-identifier":
+                yield from self.find_same(lambda row: row.identifier and (row.feed_id, row.identifier))
+            case "enrollments-outside-session":
+                yield from self.find_outside()
+            case "orphans":
+                yield from self.find_orphans()
+
+    def find_same(self, read: Any) -> Iterator[Key]:
+        """People whose value another one of the feed has."""
+        counts = Counter(read(row) for row in self.rows["users"].values() if read(row))
+        yield from (("users", key) for key, row in self.rows["users"].items() if counts[read(row)] > 1)
+
+    def find_outside(self) -> Iterator[Key]:
+        """Enrollments without a day in the terms of their class."""
+        sessions = self.rows["academic_sessions"]
+        for key, row in self.rows["enrollments"].items():
+            terms = [
+                sessions[it.session_id]
+                for it in self.parts["class_terms"]
+                if it.class_id == row.class_id and it.session_id in sessions
+            ]
+            if not terms:
+                continue
+            first, last = min(it.start_date for it in terms), max(it.end_date for it in terms)
+            if (row.begin_date and row.begin_date >= last) or (row.end_date and row.end_date <= first):
+                yield "enrollments", key
+
+    def find_orphans(self) -> Iterator[Key]:
+        """A finding for each reference that leads to no live record."""
+        references = {
+            "orgs": {"parent_id": "orgs"},
+            "academic_sessions": {"parent_id": "academic_sessions"},
+            "courses": {"org_id": "orgs", "school_year_id": "academic_sessions"},
+            "classes": {"course_id": "courses", "school_id": "orgs"},
+            "users": {"primary_org_id": "orgs"},
+            "enrollments": {"user_id": "users", "class_id": "classes", "school_id": "orgs"},
+            "demographics": {"sourced_id": "users"},
+        }
+        for table, columns in references.items():
+            for key, row in self.rows[table].items():
+                for column, target in columns.items():
+                    value = getattr(row, column)
+                    if value is not None and value not in self.rows[target]:
+                        yield TYPES[table], key
+        for part, own, table, column, target in (
+            ("class_terms", "class_id", "classes", "session_id", "academic_sessions"),
+            ("user_roles", "user_id", "users", "org_id", "orgs"),
+            ("user_agents", "user_id", "users", "agent_id", "users"),
+        ):
+            for row in self.parts[part]:
+                if getattr(row, own) in self.rows[table] and getattr(row, column) not in self.rows[target]:
+                    yield table, getattr(row, own)
+
+
+@pytest.mark.usefixtures("browser")
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+def test_a_check_finds_what_its_model_finds(console: Console, check: Any) -> None:
+    with console.engine.connect() as connection:
+        model = Counter(Model(connection).find(check.name))
+        assert model, "the test has nothing for this check"
+        found = read_findings(connection, check, None, None, EVERYTHING)
+        assert Counter((it.kind, it.sourcedId) for it in found) == model
+        of_feeds = [read_findings(connection, check, feed, None, EVERYTHING) for feed in ("shelbyville", "springfield")]
+        assert [it for of_feed in of_feeds for it in of_feed] == found
+        for quality in read_quality(connection):
+            own = [it for it in found if it.feed == quality.feed]
+            assert quality.totals[check.name] == len(own)
+            assert quality.schools[check.name] == Counter(it.school or NO_SCHOOL for it in own)
+            for school, number in quality.schools[check.name].items():
+                assert len(read_findings(connection, check, quality.feed, school, EVERYTHING)) == number
+
+
+def test_counts_are_stored_once_for_each_revision_and_make_a_trend(console: Console, browser: Browser) -> None:
+    assert store_counts(console.engine) == 2
+    assert store_counts(console.engine) == 0
+    first = count_roles(console.engine)
+    # A later run takes the last role of a person away.
+    with console.engine.begin() as connection:
+        connection.execute(text("DELETE FROM user_roles WHERE user_id = 'spr-teacher-1'"))
+    assert count_roles(console.engine) == first, "the stored counts are of the revision"
+    for _ in range(KEPT + 1):
+        move_on(console.engine)
+        assert store_counts(console.engine) == 1
+    with console.engine.connect() as connection:
+        (quality,) = (it for it in read_quality(connection) if it.feed == "springfield")
+        rows = connection.execute(select(quality_counts.c.schools, feeds.c.name).join(feeds)).all()
+    assert len(quality.trend["people-without-role"]) == KEPT
+    assert quality.trend["people-without-role"][-1] == quality.totals["people-without-role"] == first + 1
+    assert [row.name for row in rows if row.schools is not None] == ["shelbyville", "springfield"]
+    assert "Counted " in browser.get("/quality").text
+
+
+def count_roles(engine: Engine) -> int | None:
+    """The people of a feed without a role, as counted."""
+    with engine.connect() as connection:
+        return next(it.totals["people-without-role"] for it in read_quality(connection) if it.feed == "springfield")
+
+
+def move_on(engine: Engine) -> None:
+    """Another revision of a feed."""
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE feeds SET revision = revision + 1 WHERE name = 'springfield'"))
+
+
+def test_each_number_leads_to_its_records(console: Console, browser: Browser) -> None:
+    content = browser.get("/quality.json?feed=springfield").get_json()
+    for check in content["checks"]:
+        lines = browser.get(f"/quality/{check['check']}.csv?feed=springfield").text.splitlines()
+        assert max(0, len(lines) - 1) == check["count"], check["check"]
+    for place in content["places"]["rows"]:
+        for check, number in place["counts"].items():
+            query = {"feed": place["feed"], "school": place["school"]}
+            rows = browser.get(f"/quality/{check}.csv", query_string=query).text.splitlines()
+            assert len(rows) - 1 == number
+
+
+def test_hostile_texts_are_texts_and_long_lists_have_pages(console: Console, browser: Browser) -> None:
+    ids = add_people(console.engine, [(each, each) for each in TEXTS for _ in range(10)])
+    pages = [browser.get(f"/quality/students-without-class?page={number}") for number in (1, 2)]
+    assert all(page.status_code == 200 and len(page.data) < 100_000 for page in pages)
+    assert SCRIPT not in pages[0].text + pages[1].text
+    listed = browser.get("/quality/students-without-class.csv").text
+    assert all(sourced_id in listed.replace('""', '"') for sourced_id in ids)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("/quality/no-check", 404, "no check"),
+        ("/quality/orphans?feed=none", 200, "There is no feed none"),
+        ("/quality/orphans?school=a%00b", 200, "NUL"),
+        ("/quality/orphans?school=none", 200, "finds nothing here"),
+        ("/quality?feed=none&page=x", 200, "By feed"),
+    ],
+)
+def test_a_wrong_value_is_answered_with_its_reason(browser: Browser, path: str, status: int, words: str) -> None:
+    answer = browser.get(path)
+    assert (answer.status_code, words in answer.text) == (status, True)
