@@ -183,6 +183,18 @@ def test_a_wrong_value_is_answered_with_its_reason(browser: Browser, query: dict
     assert reason is None or reason in page
 
 
+def test_the_first_page_finds_people(browser: Browser) -> None:
+    assert "Find a person" in read_page(browser)
+    assert set(list_ids(browser, search="spr-student")) == set(list_ids(browser, kind="users", search="spr-student"))
+
+
+def test_a_csv_has_all_pages(browser: Browser) -> None:
+    everyone = list_ids(browser, kind="users")
+    assert len(everyone) > len(find(browser, kind="users")["rows"])  # type: ignore[arg-type]
+    lines = browser.get("/roster.csv", query_string={"kind": "users"}).text.splitlines()
+    assert len([line for line in lines if line.endswith(",active")]) == len(everyone)
+
+
 def test_a_csv_has_the_columns_of_the_page(browser: Browser) -> None:
     lines = browser.get("/roster.csv", query_string={"kind": "users", "search": "spr-student-1"}).text.splitlines()
     assert lines[0] == "sourcedId,name,roles,grades,identifier,email,feed,status"

@@ -39,6 +39,8 @@ from roster_service.schemas.versions import (
 from roster_service.settings import Settings
 
 PAGE = 50
+# Of a file of CSV.
+MOST_ROWS = 10_000
 # In seconds, for each statement of a page.
 LONGEST = 10
 # The collections, with the fields by which they are sorted unless the operator chooses another one.
@@ -92,12 +94,13 @@ class ShownFacet:
 
 @dataclass(frozen=True)
 class RosterList:
-    """A page of a collection. `problem`: why nothing was looked for; `notices`: about parameters that were ignored;
-    `count`: of all found records, of which there are more if `is_more`; `following`, `previous`: the queries of the
-    pages beside this one."""
+    """A page of a collection. `is_start`: whether it is the one that comes without any wish; `problem`: why nothing was
+    looked for; `notices`: about parameters that were ignored; `count`: of all found records, of which there are more if
+    `is_more`; `following`, `previous`: the queries of the pages beside this one."""
 
     kind: str
     kinds: Mapping[str, str]
+    is_start: bool
     columns: Sequence[str]
     rows: Sequence[RecordRow]
     facets: Sequence[ShownFacet]
@@ -133,13 +136,14 @@ def read_roster(visit: Visit) -> RosterList:
             filter=given.get("filter"),
             sort=given.get("sort", sort),
             descending=given.get("order") == "desc",
-            limit=PAGE,
-            offset=(page - 1) * PAGE,
+            limit=MOST_ROWS if visit.whole else PAGE,
+            offset=0 if visit.whole else (page - 1) * PAGE,
         )
         found, problem = _find(visit.connection, wanted, visit.settings)
     return RosterList(
         kind=kind,
         kinds={name: title for name, (_, title, _) in KINDS.items()},
+        is_start=not query,
         columns=tuple(COLUMNS[resource]),
         rows=make_rows(visit.connection, resource, found.records),
         facets=list(_show_facets(visit.connection, table, {**given, "kind": kind}, chosen, found)),
