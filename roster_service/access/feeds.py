@@ -16,8 +16,8 @@ from typing import Any
 from sqlalchemy import Connection, exists, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from roster_service.access.scripts import run_script
-from roster_service.db.actors import Actor
+from roster_service.access.scripts import Background, name_folder, read_background, run_script, start_script
+from roster_service.db.actors import Actor, require_role
 from roster_service.db.changes import State, Subject, Verb, recorded
 from roster_service.db.feed_names import require_feed_name
 from roster_service.db.feed_states import FeedState, find_feed, read_feed_settings
@@ -138,6 +138,19 @@ def remove_feed(connection: Connection, actor: Actor, name: str, *, now: bool, d
     if done.returncode != 0:
         raise CommandError(done.stderr.strip() or done.stdout.strip())
     return json.loads(done.stdout)
+
+
+def start_removal(connection: Connection, actor: Actor, name: str, home: Path, *, now: bool) -> None:
+    """Starts what `remove_feed` does, in the background; `read_removal` reads how it ended. `home`: the data folder.
+    Raises CommandError if a removal of the feed was started and has not ended."""
+    require_role(connection, actor, Verb.FEED_REMOVE.least_role, Verb.FEED_REMOVE)
+    options = ("--actor", actor.to_text(), *(["--now"] if now else []), "--", name)
+    start_script(connection, home, name_folder(home, "removal", name), "remove_feed", *options)
+
+
+def read_removal(home: Path, name: str) -> Background | None:
+    """Returns the removal of a feed that was started last; None if there was none."""
+    return read_background(name_folder(home, "removal", name))
 
 
 def find_listed(connection: Connection, name: str) -> Feed:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from roster_service.access.scripts import FOLDER, Background, read_background, run_script, start_script
+from roster_service.access.scripts import Background, name_folder, read_background, run_script, start_script
 from roster_service.db.actors import Actor, require_role
 from roster_service.db.changes import Subject, Verb, recorded
 from roster_service.db.held_runs import APPROVED, HELD, close_held, read_outcome
@@ -46,8 +46,35 @@ def read_approval(home: Path, run: int) -> Background | None:
     return read_background(_name_approval(home, run))
 
 
+def start_load(
+    connection: Connection,
+    actor: Actor,
+    feed: str,
+    format_: str,
+    path: str,
+    home: Path,
+    *,
+    is_complete: bool,
+    drop: Path | None,
+) -> None:
+    """Starts a load of the export at `path` in the background; `read_load` reads how it ended. `home`: the data folder;
+    `is_complete`: load the export even if somebody wrote to it some minutes ago; `drop`: the folder of the export, to
+    delete when it is loaded.
+
+    Raises CommandError if a load of the feed was started and has not ended.
+    """
+    options = ("--feed", feed, "--json", *(["--now"] if is_complete else []), "--", path)
+    with recorded(connection, actor, Verb.SYNC_RUN, Subject.of_feed(feed), dict):
+        start_script(connection, home, name_folder(home, "load", feed), f"load_{format_}", *options, drop=drop)
+
+
+def read_load(home: Path, feed: str) -> Background | None:
+    """Returns the load of a feed that was started last; None if there was none."""
+    return read_background(name_folder(home, "load", feed))
+
+
 def _name_approval(home: Path, run: int) -> Path:
-    return home / FOLDER / f"approval-{run}"
+    return name_folder(home, "approval", str(run))
 
 
 def _prepare_approval(connection: Connection, actor: Actor, run: int) -> Sequence[str]:

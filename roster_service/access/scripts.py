@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -23,6 +24,8 @@ from roster_service.settings import FILE_SUFFIX
 
 # The file that takes the output of a script in the background, and the folder of such files in the data folder.
 OUTPUT, FOLDER = "output.txt", "background"
+# The exit codes of a load that needs its export no more: loaded, loaded but for single rows, held with a copy of it.
+TAKEN = (0, 1, 3)
 
 
 def run_script(connection: Connection, name: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -52,6 +55,8 @@ class Background:
             return None
         if self.report is None:
             return self.text or "the process ended without a word; nothing was changed"
+        if self.report.get("outcome") == "refused" and "total" in self.report:
+            return f"refused for {self.report['total']} {'reason' if self.report['total'] == 1 else 'reasons'}"
         message = self.report.get("message")
         return None if message is None else str(message)
 
@@ -61,7 +66,7 @@ def start_script(
 ) -> None:
     """Starts a script of the sync as `run_script` does, and returns at once. It goes on when this process ends. Its
     output goes into a file in `folder`, which only the owner can read; `read_background` reads it. `home`: the data
-    folder; `drop`: a folder to delete at the end.
+    folder; `drop`: the folder of an export, to delete when it is loaded.
 
     Raises CommandError if a script with this folder is still running, and if the disk takes no file.
     """
@@ -89,6 +94,12 @@ def start_script(
     threading.Thread(target=_wait, args=(process, drop), daemon=True).start()
 
 
+def name_folder(home: Path, task: str, subject: str) -> Path:
+    """Returns the folder of a script that does a task on a subject, whose name may have any sign. `home`: the data
+    folder."""
+    return home / FOLDER / f"{task}-{hashlib.sha256(subject.encode()).hexdigest()[:16]}"
+
+
 def read_background(folder: Path) -> Background | None:
     """Returns the script that was last started with this folder; None if there was none."""
     try:
@@ -105,8 +116,7 @@ def read_background(folder: Path) -> Background | None:
 
 def _wait(process: subprocess.Popen[bytes], folder: Path | None) -> None:
     """Waits for the end of a script, because otherwise the system keeps its process."""
-    process.wait()
-    if folder is not None:
+    if process.wait() in TAKEN and folder is not None:
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -7,7 +7,7 @@ against forged forms.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from enum import Enum
 from typing import Any
@@ -17,6 +17,7 @@ from sqlalchemy import Engine
 from werkzeug import Response
 from werkzeug.exceptions import Forbidden, HTTPException
 
+from roster_service.access.export_previews import Upload
 from roster_service.access.operator_sessions import Lifetime, SignedIn
 from roster_service.access.throttling.counters import Counters
 from roster_service.access.throttling.operator_throttle import OperatorThrottle
@@ -32,8 +33,8 @@ from roster_service.db.changes import Verb
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
 
-# An export that is uploaded.
-MAX_UPLOAD_BYTES = 2 * 1024**3
+# An export that is uploaded. The worker reads the form while nobody else is answered, so a larger one comes by a path.
+MAX_UPLOAD_BYTES = 512 * 2**20
 
 
 class Shape(Enum):
@@ -89,6 +90,11 @@ def make_blueprint(tools: Tools, login: Login) -> Blueprint:
     return console
 
 
+def _list_uploads(name: str) -> Sequence[Upload]:
+    """The files of a form. A browser sends an empty one for a field without a choice."""
+    return [Upload(it.filename, it.stream) for it in request.files.getlist(name) if it.filename]
+
+
 def _prepare() -> None:
     request.max_content_length = MAX_UPLOAD_BYTES
 
@@ -121,8 +127,7 @@ def answer_form(tools: Tools, login: Login, screen: Screen, form: Form, **place:
     require_csrf()
     if not signed_in.role.includes(form.verb.least_role):
         raise Forbidden(f"This needs the role {form.verb.least_role}; you are {signed_in.role}.")
-    files = {name: upload.stream for name, upload in request.files.items()}
-    submission = Submission(tools, signed_in, place, request.form, request.form.getlist, files)
+    submission = Submission(tools, signed_in, place, request.form, request.form.getlist, _list_uploads)
     try:
         if form.typed is not None and submission.get("typed") != form.typed(submission):
             raise CommandError(f"this is not {form.typed(submission)}; nothing was changed")

@@ -15,12 +15,13 @@ from roster_service.access import operator_sessions
 from roster_service.access.operator_sessions import SignedIn
 from roster_service.access.operators import use_link, verify_operator
 from roster_service.access.throttling.operator_throttle import OperatorThrottle
+from roster_service.console.cookies import TOKEN
 from roster_service.console.frame import make_page
 from roster_service.console.visit import Tools
 from roster_service.errors import CommandError
 
-# The members of the cookie, which Flask signs.
-TOKEN, CSRF, NEXT = "token", "csrf", "next"
+# The other members of the cookie, which Flask signs.
+CSRF, NEXT = "csrf", "next"
 ROOT = "/console"
 WRONG = "The e-mail, the password or the code is wrong, or the account is disabled."
 NEEDS_HTTPS = "The console needs https: a password would cross the network in clear text."

@@ -9,6 +9,8 @@ from roster_service.console.views import (
     access,
     changes,
     disclosures,
+    export_previews,
+    feeds,
     held,
     operators,
     quality,
@@ -20,6 +22,21 @@ from roster_service.console.views import (
     vendors,
 )
 
-_VIEWS = (tonight, runs, held, roster, records, quality, vendors, access, disclosures, changes, operators, system)
+_VIEWS = (
+    tonight,
+    runs,
+    held,
+    feeds,
+    export_previews,
+    roster,
+    records,
+    quality,
+    vendors,
+    access,
+    disclosures,
+    changes,
+    operators,
+    system,
+)
 SCREENS: Sequence[Screen] = tuple(screen for view in _VIEWS for screen in view.SCREENS)
 FORMS: Sequence[Form] = tuple(form for view in _VIEWS for form in view.FORMS)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import IO, Any
+from typing import Any
 
 from sqlalchemy import Connection, Engine, text
 
+from roster_service.access.export_previews import Upload
 from roster_service.access.operator_sessions import Lifetime, SignedIn
 from roster_service.db.actors import Actor, ActorKind
 from roster_service.db.changes import Verb
@@ -77,14 +78,14 @@ class Visit:
 @dataclass(frozen=True)
 class Submission:
     """A form that an operator sent. `form`: its values; `lists`: those of names that come more than once, such as
-    checkboxes; `files`: its uploads."""
+    checkboxes; `uploads`: the files of a name."""
 
     tools: Tools
     signed_in: SignedIn
     place: Mapping[str, Any]
     form: Mapping[str, str]
     lists: Callable[[str], list[str]]
-    files: Mapping[str, IO[bytes]]
+    uploads: Callable[[str], Sequence[Upload]]
 
     @property
     def settings(self) -> Settings:

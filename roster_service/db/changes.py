@@ -52,6 +52,8 @@ class Verb(StrEnum):
     PERSON_LIFT = "person lift"
     PERSON_HIDE = "person hide"
     PERSON_SHOW = "person show"
+    # It changes no setting: an operator has started a load in the console, which is a run.
+    SYNC_RUN = "sync run"
     SYNC_APPROVE = "sync approve"
     SYNC_DISCARD = "sync discard"
     # By a loader with --allow-mass-delete, so there is no command.

@@ -43,7 +43,7 @@ class Worker(BaseWorker):  # type: ignore[misc]  # gunicorn has no types
         # Imported here to keep gunicorn's master process, which imports this module, small.
         from roster_service.server.http_server import HttpServer
 
-        server = HttpServer(self.wsgi, [listener.sock for listener in self.sockets])
+        server = HttpServer(self.wsgi, [listener.sock for listener in self.sockets], self.wsgi.takes_upload)
         while self._is_accepting(server):
             self._take_turn(server)
         server.set_ending()

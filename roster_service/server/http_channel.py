@@ -11,6 +11,7 @@ import socket
 import struct
 import sys
 import termios
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -182,6 +183,10 @@ class ResponseBounds(Adjustments):  # type: ignore[misc]
     """waitress's settings, with a bound for the next response that follows from those that are not sent yet."""
 
     channels: dict[int, Channel]
+    # Whether a request for a path, with a header of cookies, may have a body of the size of an upload, and the settings
+    # for its body.
+    takes_upload: Callable[[str, str], bool]
+    of_uploads: ResponseBounds
 
     @property
     def outbuf_overflow(self) -> int:

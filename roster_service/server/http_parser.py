@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from waitress.parser import HTTPRequestParser, ParsingError
 
@@ -30,6 +31,7 @@ class BoundedParser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no
     """A request as it arrives. `reason`: why it is refused, if `error` is set; it quotes nothing of the request."""
 
     reason = NOT_HTTP
+    adj: Any
 
     def received(self, data: bytes) -> int:
         """Takes bytes from the front of `data`. Returns how many it took."""
@@ -62,6 +64,8 @@ class BoundedParser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no
             self._refuse(NOT_HTTP)
         if self.headers.get("EXPECT", "100-continue").lower() != "100-continue":
             self._refuse(NOT_HTTP)
+        if self.adj.takes_upload(self.path, self.headers.get("COOKIE", "")):
+            self.adj = self.adj.of_uploads
 
     def _refuse(self, reason: str) -> None:
         self.reason = reason

@@ -17,6 +17,7 @@ from flask import Flask, request
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from roster_service.app import add_common_headers
+from roster_service.console.cookies import takes_upload
 from roster_service.db.deadline import limit_time
 from roster_service.db.engine import START_SECONDS
 from roster_service.errors import DatabaseUnavailableError, ErrorProfile, SchemaError, SettingError
@@ -59,6 +60,10 @@ class LateApp:
             return self._app(environ, start_response)
         with limit_time(self._seconds):
             return self._find()(environ, start_response)
+
+    def takes_upload(self, path: str, cookies: str) -> bool:
+        """Returns whether a request may have the body of an upload, as the console decides. `cookies`: the header."""
+        return self._app is not None and takes_upload(self._app, path, cookies)
 
     def start(self) -> None:
         """Makes the Flask application if it can use the database now; else logs the reason.

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from sqlalchemy import select
 
-from roster_service.access import scripts
+from roster_service.access.scripts import OUTPUT, name_folder
 from roster_service.db.actors import OperatorRole
 from roster_service.db.tables import changes, feeds, sync_runs
 from roster_service.settings import Settings
@@ -45,31 +42,6 @@ def held(console: Console, tmp_path: Path) -> Iterator[int]:
     assert (report.outcome, report.run is not None) == ("held", True)
     yield int(report.run or 0)
     shutil.rmtree(home / "held", ignore_errors=True)
-
-
-class InProcess:
-    """Stands for `subprocess.Popen`: runs the script at once, in this process, in a tenth of the time."""
-
-    def __init__(self, command: list[str], env: dict[str, str], stdout: IO[bytes], **_: Any) -> None:
-        _python, _m, module, *arguments = map(str, command)
-
-        def run() -> None:
-            done = CliRunner().invoke(importlib.import_module(module).main, arguments, env=env)
-            stdout.write(done.stdout.encode() + done.stderr.encode())
-
-        # A thread has no deadline of the request around it.
-        thread = threading.Thread(target=run)
-        thread.start()
-        thread.join()
-
-    def wait(self) -> None:
-        """It has ended."""
-
-
-@pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scripts run in this process."""
-    monkeypatch.setattr(scripts.subprocess, "Popen", InProcess)
 
 
 def read(browser: Browser, path: str) -> Any:
@@ -151,16 +123,16 @@ def test_two_approvals_at_once_load_once(console: Console, held: int, monkeypatc
     with console.engine.connect() as connection:
         later = connection.scalars(select(sync_runs.c.outcome).where(sync_runs.c.id > held)).all()
     assert (read_outcome(console, held), list(later)) == ("approved", ["done"])
-    output = console.home / "background" / f"approval-{held}" / "output.txt"
+    output = name_folder(console.home, "approval", str(held)) / OUTPUT
     assert [oct(it.stat().st_mode & 0o777) for it in (output, output.parent)] == ["0o600", "0o700"]
 
 
 def test_an_approval_whose_process_was_killed_has_ended(console: Console, held: int, tmp_path: Path) -> None:
     browser = console.log_in(OperatorRole.EDITOR)
-    folder = console.home / "background" / f"approval-{held}"
+    folder = name_folder(console.home, "approval", str(held))
     folder.mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen(["sleep", "60"])
-    (folder / "output.txt").write_bytes(b"")
+    (folder / OUTPUT).write_bytes(b"")
     process.kill()
     process.wait()
     assert "the process ended without a word" in browser.get(f"/runs/{held}").text

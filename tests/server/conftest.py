@@ -45,7 +45,7 @@ class Worker:
     """A server that the tests drive, and connections to it."""
 
     def __init__(self, listener: socket.socket, stack: contextlib.ExitStack) -> None:
-        self.server = HttpServer(application, [listener])
+        self.server = HttpServer(application, [listener], lambda path, cookies: (path, cookies) == ("/upload", "key=1"))
         self._address = listener.getsockname()
         self._stack = stack
 

@@ -1,0 +1,185 @@
+"""Exports that an operator may load: uploaded or at a path, with the report of a dry run first.
+
+Each has a folder in the data folder that only its owner can read: what is proposed, the output of the dry run and, if
+it was uploaded, the export.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+from sqlalchemy import Connection
+
+from roster_service.access.feeds import FORMATS, add_feed, list_feeds
+from roster_service.access.runs import start_load
+from roster_service.access.scripts import Background, read_background, start_script
+from roster_service.db.actors import Actor
+from roster_service.db.feed_names import require_feed_name
+from roster_service.db.feed_states import FeedState
+from roster_service.errors import CommandError
+
+FOLDER, FACTS, EXPORT = "previews", "preview.json", "export"
+# A preview that nobody has loaded is deleted after this time, by the next one.
+KEPT_SECONDS = 7 * 86_400
+# A file name of an export: nothing that another system takes for a folder, a hidden file or an option.
+FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,100}\.csv", re.IGNORECASE)
+# What a zip begins with; the loader checks its contents.
+ZIP = b"PK"
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file that an operator sent. `name`: as the browser gave it, so it may be any text."""
+
+    name: str
+    stream: IO[bytes]
+
+
+@dataclass(frozen=True)
+class Preview:
+    """An export that is proposed. `feed`, `format`: for which it is; `is_new`: whether loading it adds the feed;
+    `path`: of the export; `is_upload`: whether it is in the folder of the preview."""
+
+    id: str
+    feed: str
+    format: str
+    is_new: bool
+    path: str
+    is_upload: bool
+
+
+def preview_path(connection: Connection, home: Path, feed: str, format_: str, path: str) -> Preview:
+    """Starts the dry run of the export at an absolute path. Raises CommandError for a name, format or path that cannot
+    be used."""
+    if not Path(path).is_absolute():
+        raise CommandError(f"{path} is no absolute path on the machine of the service, as /exports/springfield")
+    is_new = _require_feed(connection, feed, format_)
+    with _make_folder(home) as folder:
+        return _start(connection, home, folder, Preview(folder.name, feed, format_, is_new, path, is_upload=False))
+
+
+def preview_upload(connection: Connection, home: Path, feed: str, format_: str, uploads: Sequence[Upload]) -> Preview:
+    """Stores an uploaded export, a zip or CSV files, and starts its dry run. Raises CommandError for a name, format or
+    files that cannot be used."""
+    is_new = _require_feed(connection, feed, format_)
+    with _make_folder(home) as folder:
+        path = str(_store(folder / EXPORT, uploads).resolve())
+        return _start(connection, home, folder, Preview(folder.name, feed, format_, is_new, path, is_upload=True))
+
+
+def find_preview(home: Path, preview_id: str) -> Preview:
+    """Returns a preview. Raises CommandError if there is none, or no more."""
+    if preview_id.isascii() and preview_id.isalnum():
+        with contextlib.suppress(OSError, ValueError):
+            return Preview(**json.loads((home / FOLDER / preview_id / FACTS).read_text(encoding="utf-8")))
+    raise CommandError("there is no such preview; it was loaded or discarded, or is too old")
+
+
+def read_dry_run(home: Path, preview: Preview) -> Background:
+    """Returns the dry run of a preview."""
+    found = read_background(home / FOLDER / preview.id)
+    return Background(False, None, "its dry run was not started") if found is None else found
+
+
+def add_previewed_feed(connection: Connection, actor: Actor, preview: Preview) -> None:
+    """Adds the feed of a preview if it is new, with the path of the export unless that was uploaded. The caller commits
+    before `load_preview`, because the loader reads the feed. Raises CommandError for a feed that was added, removed or
+    changed meanwhile."""
+    if _require_feed(connection, preview.feed, preview.format):
+        path = None if preview.is_upload else Path(preview.path)
+        add_feed(connection, actor, preview.feed, preview.format, path)
+    elif preview.is_new:
+        raise CommandError(f"there is a feed {preview.feed} already")
+
+
+def load_preview(connection: Connection, actor: Actor, home: Path, preview: Preview) -> None:
+    """Starts the load of the export of a preview, which is deleted after that. Raises CommandError if a load of the
+    feed was started and has not ended."""
+    folder = home / FOLDER / preview.id
+    start_load(connection, actor, preview.feed, preview.format, preview.path, home, is_complete=True, drop=folder)
+
+
+def drop_preview(home: Path, preview: Preview) -> None:
+    """Deletes a preview, and the export if it was uploaded."""
+    shutil.rmtree(home / FOLDER / preview.id, ignore_errors=True)
+
+
+def _require_feed(connection: Connection, feed: str, format_: str) -> bool:
+    """Returns whether a feed is new. Raises CommandError for a name or a format that cannot be used."""
+    require_feed_name(feed)
+    if format_ not in FORMATS:
+        raise CommandError(f"choose a format: {', '.join(FORMATS)}")
+    known = next((it for it in list_feeds(connection) if it.name == feed), None)
+    if known is None:
+        return True
+    if known.state == FeedState.REMOVED:
+        raise CommandError(f"the feed {feed} was removed; its page takes it back")
+    if known.format != format_:
+        raise CommandError(f"the feed {feed} takes {known.format}, not {format_}")
+    return False
+
+
+@contextlib.contextmanager
+def _make_folder(home: Path) -> Iterator[Path]:
+    """Makes the folder of a preview, and deletes it if the block raises. Deletes those that nobody has loaded."""
+    parent = home / FOLDER
+    for old in parent.glob("*"):
+        if old.stat().st_mtime < time.time() - KEPT_SECONDS:
+            shutil.rmtree(old, ignore_errors=True)
+    folder = parent / secrets.token_hex(16)
+    try:
+        folder.mkdir(parents=True, mode=0o700)
+        yield folder
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise CommandError(f"the export cannot be stored: {error.strerror}") from None
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _start(connection: Connection, home: Path, folder: Path, preview: Preview) -> Preview:
+    (folder / FACTS).write_text(json.dumps(asdict(preview)), encoding="utf-8")
+    options = ("--feed", preview.feed, "--dry-run", "--json", "--", preview.path)
+    start_script(connection, home, folder, f"load_{preview.format}", *options)
+    return preview
+
+
+def _store(place: Path, uploads: Sequence[Upload]) -> Path:
+    """Stores the files, and returns the path of the export. The names of a zip are not used: the loader reads it in
+    place, and refuses paths that lead out of it."""
+    named: Mapping[str, Upload] = {upload.name.lower(): upload for upload in uploads}
+    if not uploads:
+        raise CommandError("choose a zip, or the CSV files of the export")
+    if len(uploads) == 1 and not uploads[0].name.lower().endswith(".csv"):
+        path = place.with_suffix(".zip")
+        if uploads[0].stream.read(len(ZIP)) != ZIP:
+            raise CommandError("the file is neither a zip nor a CSV file")
+        uploads[0].stream.seek(0)
+        _write(path, uploads[0].stream)
+        return path
+    if len(named) < len(uploads):
+        raise CommandError("two of the files have the same name")
+    place.mkdir(mode=0o700)
+    for upload in uploads:
+        if FILE_NAME.fullmatch(upload.name) is None:
+            raise CommandError(
+                f"{upload.name[:80]!r} is no name of a CSV file; choose one zip, or files such as orgs.csv"
+            )
+        _write(place / upload.name, upload.stream)
+    return place
+
+
+def _write(path: Path, stream: IO[bytes]) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        shutil.copyfileobj(stream, file, 2**20)

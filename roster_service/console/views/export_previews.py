@@ -1,0 +1,79 @@
+"""The preview of an export: the report of a dry run, and the decision to load it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from roster_service.access.export_previews import (
+    Preview,
+    add_previewed_feed,
+    drop_preview,
+    find_preview,
+    load_preview,
+    read_dry_run,
+)
+from roster_service.access.scripts import Background
+from roster_service.console.filters import to_segment
+from roster_service.console.screen import Form, Screen
+from roster_service.console.visit import Moved, Outcome, Submission, Visit
+from roster_service.db.actors import OperatorRole
+from roster_service.db.changes import Verb
+
+
+@dataclass(frozen=True)
+class PreviewPage:
+    """A preview. `dry_run`: its process; `report`: what the run would do, None if the export would not be loaded or the
+    dry run has not ended; `refusals`: the first reasons of a refused export."""
+
+    preview: Preview
+    dry_run: Background
+    report: Mapping[str, Any] | None
+    refusals: Sequence[Mapping[str, Any]]
+
+
+def read_preview(visit: Visit) -> PreviewPage:
+    """Reads a preview."""
+    preview = find_preview(visit.settings.home, str(visit.place["preview"]))
+    dry_run = read_dry_run(visit.settings.home, preview)
+    found = dry_run.report or {}
+    report = found if found.get("dry_run") else None
+    return PreviewPage(preview, dry_run, report, () if report else found.get("refusals", ()))
+
+
+def load(sent: Submission) -> Outcome:
+    """Adds the feed if it is new, and starts the load."""
+    preview = _find(sent)
+    with sent.change() as connection:
+        add_previewed_feed(connection, sent.actor, preview)
+    with sent.change() as connection:
+        load_preview(connection, sent.actor, sent.settings.home, preview)
+    return Moved(f"/feeds/{to_segment(preview.feed)}", "The load has begun.")
+
+
+def add(sent: Submission) -> Outcome:
+    """Adds the feed, and leaves the load to the nightly sync."""
+    preview = _find(sent)
+    with sent.change() as connection:
+        add_previewed_feed(connection, sent.actor, preview)
+    drop_preview(sent.settings.home, preview)
+    return Moved(f"/feeds/{to_segment(preview.feed)}", "The feed is added; the nightly sync loads it.")
+
+
+def drop(sent: Submission) -> Outcome:
+    """Deletes the preview, and the export if it was uploaded."""
+    drop_preview(sent.settings.home, _find(sent))
+    return Moved("/feeds", "The preview is discarded; nothing was changed.")
+
+
+def _find(sent: Submission) -> Preview:
+    return find_preview(sent.settings.home, str(sent.place["preview"]))
+
+
+SCREENS = (Screen("export_preview", "/previews/<preview>", "Preview", OperatorRole.EDITOR, read_preview, None, None),)
+FORMS = (
+    Form("export_preview", "load", Verb.SYNC_RUN, load, None),
+    Form("export_preview", "add", Verb.FEED_ADD, add, None),
+    Form("export_preview", "drop", Verb.FEED_ADD, drop, None),
+)

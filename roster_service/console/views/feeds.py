@@ -1,0 +1,275 @@
+"""The feeds: the list, and one feed with its settings, its runs, and all that an operator does with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection
+
+from roster_service.access import feeds
+from roster_service.access.export_previews import preview_path, preview_upload
+from roster_service.access.feeds import FORMATS, Feed
+from roster_service.access.runs import read_load, start_load
+from roster_service.access.scripts import Background
+from roster_service.console.filters import from_segment, to_segment
+from roster_service.console.list_pages import Paged, cut_page
+from roster_service.console.screen import Form, Screen
+from roster_service.console.views.held import LIMITS, Limit, list_limits, read_limit
+from roster_service.console.visit import Moved, Outcome, Submission, Visit
+from roster_service.db.actors import OperatorRole
+from roster_service.db.changes import Verb
+from roster_service.db.feed_states import find_listed_feed
+from roster_service.db.pauses import Pause, find_today
+from roster_service.db.run_history import FinishedRun, Run, list_latest_runs, list_run_page
+from roster_service.db.sync_lock import RUNNING
+from roster_service.errors import CommandError
+
+# The runs that the page of a feed shows.
+SHOWN_RUNS = 10
+MOST_WORDS_BYTES = 2**20
+
+
+@dataclass(frozen=True)
+class FeedList:
+    """All feeds. `formats`: to choose from."""
+
+    feeds: Paged
+    formats: Sequence[str]
+
+
+@dataclass(frozen=True)
+class FeedPage:
+    """A feed. `runs`: its latest ones; `words`: its mapping of words; `load`, `removal`: those that were started last
+    from the console; `is_live`: whether the page changes by itself."""
+
+    feed: Feed
+    runs: Sequence[Run]
+    limits: Sequence[Limit]
+    words: str | None
+    load: Background | None
+    removal: Background | None
+    today: str
+    is_live: bool
+
+
+@dataclass(frozen=True)
+class RemovalPage:
+    """What the removal of a feed deletes. `last`: its last good run, with the live records by type; `retention_days`:
+    after which the purge deletes them."""
+
+    feed: Feed
+    last: FinishedRun | None
+    retention_days: int
+
+
+def read_feeds(visit: Visit) -> FeedList:
+    """Reads the list of feeds."""
+    return FeedList(cut_page(visit, feeds.list_feeds(visit.connection)), FORMATS)
+
+
+def read_feed(visit: Visit) -> FeedPage:
+    """Reads a feed."""
+    connection, home = visit.connection, visit.settings.home
+    feed = _find_feed(connection, visit.place)
+    runs = list_run_page(connection, feed.name, None, SHOWN_RUNS, 0)
+    load, removal = read_load(home, feed.name), feeds.read_removal(home, feed.name)
+    is_live = feed.last_outcome == RUNNING or any(it is not None and it.is_running for it in (load, removal))
+    return FeedPage(
+        feed,
+        runs,
+        list_limits(feed, visit.settings),
+        find_listed_feed(connection, feed.name).words,
+        load,
+        removal,
+        str(find_today()),
+        is_live,
+    )
+
+
+def read_removal(visit: Visit) -> RemovalPage:
+    """Reads what the removal of a feed deletes."""
+    feed = _find_feed(visit.connection, visit.place)
+    runs = list_latest_runs(visit.connection, SHOWN_RUNS).get(feed.name, ())
+    good = [run for run in runs if run.is_good]
+    return RemovalPage(feed, good[-1] if good else None, visit.settings.retention_days)
+
+
+def preview_given_path(sent: Submission) -> Outcome:
+    """Starts the dry run of an export on the machine of the service."""
+    feed, format_ = _read_new(sent)
+    path = sent.get("path")
+    if path is None:
+        raise CommandError("the feed needs the path of its export")
+    with sent.change() as connection:
+        made = preview_path(connection, sent.settings.home, feed, format_, path)
+    return Moved(f"/previews/{made.id}", "The preview has begun; nothing is changed by it.")
+
+
+def preview_given_upload(sent: Submission) -> Outcome:
+    """Stores an uploaded export, and starts its dry run."""
+    feed, format_ = _read_new(sent)
+    with sent.change() as connection:
+        made = preview_upload(connection, sent.settings.home, feed, format_, sent.uploads("export"))
+    return Moved(f"/previews/{made.id}", "The preview has begun; nothing is changed by it.")
+
+
+def sync_now(sent: Submission) -> Outcome:
+    """Starts a load of the export at the path of the feed."""
+    with sent.change() as connection:
+        feed = _find_feed(connection, sent.place)
+        if feed.path is None:
+            raise CommandError("the feed has no path; upload its export, or give it a path")
+        is_complete = sent.get("now") is not None
+        start_load(
+            connection,
+            sent.actor,
+            feed.name,
+            feed.format,
+            feed.path,
+            sent.settings.home,
+            is_complete=is_complete,
+            drop=None,
+        )
+    return _show(sent, "The load has begun.")
+
+
+def set_settings(sent: Submission) -> Outcome:
+    """Sets the settings that differ from those of the feed."""
+    path = sent.get("path")
+    if path is not None and not Path(path).is_absolute():
+        raise CommandError(f"{path} is no absolute path on the machine of the service, as /exports/springfield")
+    wanted: dict[str, Any] = {
+        "path": None if path is None else str(Path(path).resolve()),
+        "marker": sent.get("marker"),
+        "strict": sent.get("strict") is not None,
+        **{name: read_limit(sent.get(name)) for name in LIMITS},
+    }
+    with sent.change() as connection:
+        feed = _find_feed(connection, sent.place)
+        values = {name: value for name, value in wanted.items() if getattr(feed, name) != value}
+        if values:
+            feeds.change_feed(connection, sent.actor, feed.name, values)
+    return _show(sent, "The settings are set." if values else "Nothing differs from the settings before.")
+
+
+def set_words(sent: Submission) -> Outcome:
+    """Sets or removes the mapping of words."""
+    uploads = sent.uploads("words")
+    text = _read_words(uploads[0].stream.read(MOST_WORDS_BYTES + 1)) if uploads else None
+    if text is None and sent.get("none") is None:
+        raise CommandError("choose the file of the mapping")
+    with sent.change() as connection:
+        feeds.change_feed(connection, sent.actor, _find_feed(connection, sent.place).name, {"words": text})
+    return _show(sent, "The mapping of words is set; preview the next run." if text else "The mapping is removed.")
+
+
+def set_enabled(sent: Submission) -> Outcome:
+    """Enables or disables a feed."""
+    is_enabled = sent.get("enabled") == "yes"
+    with sent.change() as connection:
+        name = _find_feed(connection, sent.place).name
+        feeds.change_feed(connection, sent.actor, name, {"enabled": is_enabled})
+    return _show(sent, "The nightly sync loads the feed." if is_enabled else "The nightly sync leaves the feed out.")
+
+
+def pause(sent: Submission) -> Outcome:
+    """Pauses a feed."""
+    reason = sent.get("reason")
+    if reason is None:
+        raise CommandError("a pause needs a reason; the refusals of loads show it")
+    made = Pause(_read_day(sent.get("first")) or find_today(), _read_day(sent.get("last")) or date.min, reason)
+    with sent.change() as connection:
+        feeds.pause_feed(connection, sent.actor, _find_feed(connection, sent.place).name, made)
+    return _show(sent, f"The feed is paused {made.describe()}")
+
+
+def resume(sent: Submission) -> Outcome:
+    """Ends a pause."""
+    with sent.change() as connection:
+        feeds.resume_feed(connection, sent.actor, _find_feed(connection, sent.place).name)
+    return _show(sent, "The next sync loads the feed again.")
+
+
+def take_back(sent: Submission) -> Outcome:
+    """Takes a removed feed back."""
+    with sent.change() as connection:
+        feed = _find_feed(connection, sent.place)
+        path = None if feed.path is None else Path(feed.path)
+        feeds.add_feed(connection, sent.actor, feed.name, feed.format, path)
+    return _show(sent, "The feed is back. Load its export to bring the records back.")
+
+
+def remove(sent: Submission) -> Outcome:
+    """Starts the removal."""
+    with sent.change() as connection:
+        name = _find_feed(connection, sent.place).name
+        feeds.start_removal(connection, sent.actor, name, sent.settings.home, now=sent.get("now") is not None)
+    return _show(sent, "The removal has begun.")
+
+
+def _find_feed(connection: Connection, place: Mapping[str, Any]) -> Feed:
+    """The feed of an address, also a removed one."""
+    return feeds.find_listed(connection, find_listed_feed(connection, _read_name(place)).name)
+
+
+def _read_name(place: Mapping[str, Any]) -> str:
+    return from_segment(str(place["feed"]))
+
+
+def _read_new(sent: Submission) -> tuple[str, str]:
+    """(name, format) of the feed of an export: of the page, or of the form."""
+    if "feed" in sent.place:
+        with sent.change() as connection:
+            feed = _find_feed(connection, sent.place)
+        return feed.name, feed.format
+    name = sent.get("name")
+    if name is None:
+        raise CommandError("the feed needs a name")
+    return name, sent.form.get("format", "")
+
+
+def _read_day(text: str | None) -> date | None:
+    try:
+        return None if text is None else date.fromisoformat(text)
+    except ValueError:
+        raise CommandError(f"{text} is no day; write it as 2026-12-31") from None
+
+
+def _read_words(data: bytes) -> str:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise CommandError("the mapping is not UTF-8") from None
+    if len(data) > MOST_WORDS_BYTES or "\0" in text:
+        raise CommandError("the file is no mapping of words")
+    return text
+
+
+def _show(sent: Submission, message: str) -> Moved:
+    return Moved(f"/feeds/{to_segment(_read_name(sent.place))}", message)
+
+
+_VIEWER = OperatorRole.VIEWER
+SCREENS = (
+    Screen("feeds", "/feeds", "Feeds", _VIEWER, read_feeds, lambda it: it.feeds.rows, "Feeds"),
+    Screen("feed", "/feeds/<feed>", "Feed", _VIEWER, read_feed, lambda it: it.runs, None),
+    Screen("feed_removal", "/feeds/<feed>/removal", "Remove a feed", _VIEWER, read_removal, None, None),
+)
+FORMS = (
+    Form("feeds", "path", Verb.FEED_ADD, preview_given_path, None),
+    Form("feeds", "upload", Verb.FEED_ADD, preview_given_upload, None),
+    Form("feed", "path", Verb.SYNC_RUN, preview_given_path, None),
+    Form("feed", "upload", Verb.SYNC_RUN, preview_given_upload, None),
+    Form("feed", "sync", Verb.SYNC_RUN, sync_now, None),
+    Form("feed", "settings", Verb.FEED_SET, set_settings, None),
+    Form("feed", "words", Verb.FEED_SET, set_words, None),
+    Form("feed", "enable", Verb.FEED_SET, set_enabled, None),
+    Form("feed", "pause", Verb.FEED_PAUSE, pause, None),
+    Form("feed", "resume", Verb.FEED_RESUME, resume, None),
+    Form("feed", "take-back", Verb.FEED_ADD, take_back, None),
+    Form("feed_removal", "remove", Verb.FEED_REMOVE, remove, lambda sent: _read_name(sent.place)),
+)

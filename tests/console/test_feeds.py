@@ -1,0 +1,328 @@
+"""Feeds in the console: added by upload or path after a preview, loaded, changed, paused and removed."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import time
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from roster_service.access import export_previews, scripts
+from roster_service.access.feeds import add_feed
+from roster_service.console.cookies import takes_upload
+from roster_service.console.filters import from_segment, to_segment
+from roster_service.db.actors import OperatorRole
+from roster_service.db.feed_names import FEED_NAME_LENGTH
+from roster_service.db.tables import changes, feeds, sync_runs
+from sync_scripts.engine.exit_codes import ExitCode
+from tests.actors import TESTER
+from tests.console.conftest import Browser, Console
+from tests.contract.conftest import EXPORTS, FEEDS
+from tests.sync.export_changes import header, without_rows
+
+HOSTILE = "<script>alert(1)</script>\u202e"
+# Names that the command line takes, each of which would break an address that is made without care.
+NAMES = [
+    "a/b",
+    "..",
+    ".",
+    "north.json",
+    "x?y=1#z",
+    "50% off",
+    "Škola č. 1",
+    "<b>",
+    "removal",
+    "~2F",
+    "+",
+    "-x",
+    "a" * 63,
+]
+
+
+@pytest.fixture
+def browser(console: Console) -> Iterator[Browser]:
+    """A browser of an editor. No file of an upload stays."""
+    yield console.log_in(OperatorRole.EDITOR)
+    shutil.rmtree(console.home / export_previews.FOLDER, ignore_errors=True)
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Path:
+    """The export of springfield, with ids of its own."""
+    folder = Path(shutil.copytree(EXPORTS / FEEDS["springfield"], tmp_path / "export"))
+    for path in folder.glob("*.csv"):
+        path.write_bytes(path.read_bytes().replace(b"spr-", b"up-").replace(b"17-0042", b"17-0043"))
+    return folder
+
+
+def zip_folder(folder: Path, top: str = "") -> io.BytesIO:
+    """A zip of the files of a folder. `top`: what stands in front of each name."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.glob("*.csv")):
+            archive.writestr(top + path.name, path.read_bytes())
+    return io.BytesIO(out.getvalue())
+
+
+def read(browser: Browser, path: str) -> Any:
+    """The JSON of a screen, whose page must be shown too."""
+    assert browser.get(path).status_code == 200
+    return json.loads(browser.get(f"{path}.json").text)
+
+
+def upload(browser: Browser, files: Sequence[tuple[io.BytesIO, str]], path: str = "/feeds/upload", **form: str) -> Any:
+    """Sends files, with the form of a new feed unless told otherwise."""
+    given = {"name": "uploaded", "format": "oneroster", **form, "export": list(files)}
+    return browser.send(path, **given)
+
+
+def read_outcomes(console: Console, feed: str) -> list[str]:
+    own = select(sync_runs.c.outcome).join(feeds).where(feeds.c.name == feed).order_by(sync_runs.c.id)
+    with console.engine.connect() as connection:
+        return list(connection.scalars(own))
+
+
+def test_the_whole_way_of_an_export(
+    console: Console, browser: Browser, export: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = upload(browser, [(zip_folder(export), "export.zip")])
+    assert sent.status_code == 303
+    preview = sent.headers["Location"].removeprefix("/console")
+    shown = read(browser, preview)
+    assert (shown["report"]["counts"]["users"]["added"], shown["preview"]["is_new"]) == (15, True)
+    assert read_outcomes(console, "uploaded") == []
+    folder = console.home / export_previews.FOLDER / shown["preview"]["id"]
+    assert [oct(it.stat().st_mode & 0o77) for it in (folder, folder / "export.zip")] == ["0o0", "0o0"]
+
+    sent = browser.send(f"{preview}/load", reason="a new district")
+    assert sent.headers["Location"] == "/console/feeds/uploaded"
+    assert read_outcomes(console, "uploaded") == ["done"]
+    assert browser.get(preview).status_code == 404
+    deadline = time.monotonic() + 10
+    while folder.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not folder.exists()
+    with console.engine.connect() as connection:
+        rows = select(changes.c.verb, changes.c.actor).where(changes.c.subject == "uploaded").order_by(changes.c.id)
+        assert [tuple(row) for row in connection.execute(rows)] == [
+            ("feed add", "editor@operators.example"),
+            ("sync run", "editor@operators.example"),
+        ]
+
+    # The next export loses most enrollments: the run is held, and approved.
+    without_rows("enrollments", *(f"up-enr-{number:02}" for number in range(1, 15)))(export)
+    monkeypatch.setenv("ROSTER_HOLD_LEAST_RECORDS", "3")
+    browser.send("/feeds/uploaded/settings", hold_tombstones_percent="10", path=str(export))
+    sent = browser.send("/feeds/uploaded/sync", now="yes")
+    assert sent.headers["Location"] == "/console/feeds/uploaded"
+    assert read_outcomes(console, "uploaded") == ["done", "held"]
+    page = browser.get("/feeds/uploaded").text
+    held = re.search(r"/console(/runs/\d+/held)", page)
+    assert held is not None
+    assert read(browser, held[1])["shown"]["schools"]
+    assert browser.send(f"{held[1]}/approve").status_code == 303
+    assert read_outcomes(console, "uploaded") == ["done", "approved", "done"]
+    assert "waits for your decision" not in browser.get("/feeds/uploaded").text
+
+
+def test_several_files_are_an_export_too(browser: Browser, export: Path, in_process: None) -> None:
+    files = [(io.BytesIO(path.read_bytes()), path.name) for path in export.glob("*.csv")]
+    preview = upload(browser, files, name="uploaded").headers["Location"].removeprefix("/console")
+    shown = read(browser, preview)
+    assert sum(shown["report"]["counts"]["orgs"].values()) == 4
+    assert browser.send(f"{preview}/drop").status_code == 303
+    assert browser.get(preview).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        pytest.param(["export.zip"], "neither a zip nor a CSV file", id="no zip"),
+        pytest.param(["../../orgs.csv", "users.csv"], "no name of a CSV file", id="a path"),
+        pytest.param(["orgs.csv", "/etc/cron.d/x.csv"], "no name of a CSV file", id="an absolute path"),
+        pytest.param([".orgs.csv", "users.csv"], "no name of a CSV file", id="a hidden file"),
+        pytest.param(["orgs.csv", "run.sh"], "no name of a CSV file", id="another kind"),
+        pytest.param(["orgs.csv", "ORGS.csv"], "the same name", id="twice"),
+        pytest.param(["orgs.csv", f"{HOSTILE}.csv"], "no name of a CSV file", id="markup"),
+        pytest.param([], "Choose a zip", id="nothing"),
+    ],
+)
+def test_hostile_uploads_are_refused_and_leave_nothing(
+    console: Console, browser: Browser, names: list[str], words: str
+) -> None:
+    sent = upload(browser, [(io.BytesIO(b"sourcedId\n"), name) for name in names])
+    assert (sent.status_code, words in sent.text) == (422, True)
+    assert "<script>alert" not in sent.text
+    assert list((console.home / export_previews.FOLDER).glob("*")) == []
+
+
+def test_a_zip_that_leads_out_of_itself_is_refused_by_the_preview(
+    console: Console, browser: Browser, export: Path, in_process: None
+) -> None:
+    sent = upload(browser, [(zip_folder(export, "../../"), "export.zip")], name="hostile zip")
+    preview = sent.headers["Location"].removeprefix("/console")
+    shown = read(browser, preview)
+    assert (shown["report"], len(shown["refusals"]) > 0) == (None, True)
+    assert "leads out of the zip" in browser.get(preview).text
+    assert not (console.home / "orgs.csv").exists()
+
+
+def test_an_export_that_would_be_refused_says_why(browser: Browser, export: Path, in_process: None) -> None:
+    header("orgs", "name", HOSTILE)(export)
+    preview = upload(browser, [(zip_folder(export), "x.zip")]).headers["Location"].removeprefix("/console")
+    page = browser.get(preview).text
+    assert "The export would not be loaded: <bdi>refused for 2 reasons" in page
+    assert "<script>alert" not in page
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        pytest.param({"name": "springfield", "format": "clever"}, "takes oneroster, not clever", id="another format"),
+        pytest.param({"format": "xml"}, "choose a format", id="no format"),
+        pytest.param({"name": "x" * (FEED_NAME_LENGTH + 1)}, "a feed&#39;s name", id="a long name"),
+        pytest.param({"name": "a\u202eb"}, "feed&#39;s name", id="a name that is not printable"),
+        pytest.param({"path": "exports/springfield"}, "no absolute path", id="a relative path"),
+        pytest.param({"path": ""}, "needs the path", id="no path"),
+    ],
+)
+def test_a_feed_that_cannot_be_added_is_refused(browser: Browser, form: dict[str, str], words: str) -> None:
+    sent = browser.send("/feeds/path", **{"name": "new", "format": "oneroster", "path": "/exports", **form})
+    assert (sent.status_code, words.lower() in sent.text.lower()) == (422, True)
+
+
+def test_a_feed_is_added_by_its_path_and_left_to_the_nightly_sync(
+    console: Console, browser: Browser, export: Path, in_process: None
+) -> None:
+    sent = browser.send("/feeds/path", name="by path", format="oneroster", path=str(export))
+    preview = sent.headers["Location"].removeprefix("/console")
+    sent = browser.send(f"{preview}/add")
+    assert sent.headers["Location"] == "/console/feeds/by~20path"
+    assert read(browser, "/feeds/by~20path")["feed"]["path"] == str(export)
+    assert (read_outcomes(console, "by path"), export.exists()) == ([], True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_feed_with_any_name_has_a_page(console: Console, browser: Browser, name: str) -> None:
+    with console.engine.begin() as connection:
+        add_feed(connection, TESTER, name, "oneroster", None)
+    assert f'href="/console/feeds/{to_segment(name)}"' in browser.get("/feeds").text
+    assert re.fullmatch(r"[A-Za-z0-9_~-]+", to_segment(name))
+    assert from_segment(to_segment(name)) == name
+    assert read(browser, f"/feeds/{to_segment(name)}")["feed"]["name"] == name
+    assert browser.send(f"/feeds/{to_segment(name)}/enable", enabled="no").status_code == 303
+    assert browser.get(f"/feeds/{to_segment(name)}/removal").status_code == 200
+    with console.engine.begin() as connection:
+        assert not connection.scalar(select(feeds.c.enabled).where(feeds.c.name == name))
+
+
+def test_settings_are_set_and_only_what_differs_is_recorded(console: Console, browser: Browser) -> None:
+    form = {"path": "/exports/springfield", "marker": "done.txt", "hold_changes_percent": "0", "strict": "yes"}
+    assert browser.send("/feeds/springfield/settings", **form).status_code == 303
+    assert browser.send("/feeds/springfield/settings", **form).status_code == 303
+    feed = read(browser, "/feeds/springfield")["feed"]
+    assert {name: feed[name] for name in form} == {**form, "hold_changes_percent": 0, "strict": True}
+    with console.engine.connect() as connection:
+        rows = select(changes.c.after).where(changes.c.subject == "springfield", changes.c.verb == "feed set")
+        assert [sorted(it) for it in connection.scalars(rows)] == [sorted(form)]
+    refused = browser.send("/feeds/springfield/settings", path="relative")
+    assert (refused.status_code, "no absolute path" in refused.text) == (422, True)
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"), [(b"file,column,word,means\nusers,role,pupil,student\n", 303), (b"\xff\xfe", 422), (b"\0", 422)]
+)
+def test_a_mapping_of_words_is_set_and_removed(browser: Browser, sent: bytes, status: int) -> None:
+    answered = browser.send("/feeds/springfield/words", words=(io.BytesIO(sent), "words.csv"))
+    assert answered.status_code == status
+    if status == 303:
+        assert read(browser, "/feeds/springfield")["words"] == sent.decode()
+        browser.send("/feeds/springfield/words", none="yes")
+    assert read(browser, "/feeds/springfield")["words"] is None
+
+
+def test_a_feed_is_paused_and_resumed(browser: Browser) -> None:
+    refused = browser.send("/feeds/springfield/pause", last="2020-01-01", reason="x")
+    assert (refused.status_code, "The last day of a pause" in refused.text) == (422, True)
+    assert browser.send("/feeds/springfield/pause", last="soon", reason="x").status_code == 422
+    assert browser.send("/feeds/springfield/pause", last="2099-12-31", reason=HOSTILE).status_code == 303
+    page = browser.get("/feeds/springfield").text
+    assert "to 2099-12-31" in page
+    assert "<script>alert" not in page + browser.get("/feeds").text
+    browser.send("/feeds/springfield/resume")
+    assert read(browser, "/feeds/springfield")["feed"]["pause"] is None
+
+
+def test_an_export_that_may_be_incomplete_waits(
+    console: Console, browser: Browser, export: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROSTER_EXPORT_AGE_MINUTES", "5")
+    before = read_outcomes(console, "springfield")
+    browser.send("/feeds/springfield/settings", path=str(export))
+    browser.send("/feeds/springfield/sync")
+    shown = read(browser, "/feeds/springfield")
+    assert shown["load"]["report"]["outcome"] == "incomplete"
+    assert read_outcomes(console, "springfield") == before
+
+
+def test_a_feed_is_removed_after_its_name_is_typed_and_taken_back(
+    console: Console, browser: Browser, in_process: None
+) -> None:
+    shown = read(browser, "/feeds/shelbyville/removal")
+    assert shown["last"]["records"]["users"] > 0
+    refused = browser.send("/feeds/shelbyville/removal/remove", typed="shelby")
+    assert (refused.status_code, read(browser, "/feeds/shelbyville")["feed"]["state"]) == (422, "added")
+    assert browser.send("/feeds/shelbyville/removal/remove", typed="shelbyville").status_code == 303
+    assert read(browser, "/feeds/shelbyville")["feed"]["state"] == "removed"
+    assert "Take the feed back" in browser.get("/feeds/shelbyville").text
+    assert browser.send("/feeds/shelbyville/take-back").status_code == 303
+    assert read(browser, "/feeds/shelbyville")["feed"]["state"] == "added"
+
+
+def test_a_viewer_sees_no_form(console: Console) -> None:
+    browser = console.log_in(OperatorRole.VIEWER)
+    for path in ("/feeds", "/feeds/springfield", "/feeds/springfield/removal"):
+        page = browser.get(path).text
+        assert page.count("<form") == 1, path  # That of the logout.
+
+
+@pytest.mark.parametrize("path", ["/feeds/none", "/feeds/none/removal", "/previews/..", "/previews/" + "0" * 32])
+def test_an_unknown_feed_or_preview_is_not_found(console: Console, path: str) -> None:
+    assert console.log_in(OperatorRole.EDITOR).get(path).status_code == 404
+
+
+def test_old_previews_are_deleted_by_the_next(
+    console: Console, browser: Browser, export: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = upload(browser, [(zip_folder(export), "x.zip")]).headers["Location"].removeprefix("/console")
+    monkeypatch.setattr(export_previews, "KEPT_SECONDS", -1)
+    upload(browser, [(zip_folder(export), "x.zip")])
+    assert browser.get(old).status_code == 404
+
+
+def test_only_an_operator_who_logged_in_may_send_a_large_body(console: Console) -> None:
+    logged_in, other = console.log_in(OperatorRole.VIEWER), console.open()
+    other.get("/login")
+
+    def ask(browser: Browser, path: str, change: str = "") -> bool:
+        cookie = browser.client.get_cookie("roster_console", path="/console")
+        assert cookie is not None
+        return takes_upload(console.app, path, f"other=1; roster_console={cookie.value}{change}")
+
+    assert ask(logged_in, "/console/feeds/upload")
+    assert not ask(logged_in, "/v1/students")
+    assert not ask(logged_in, "/console/feeds/upload", change="x")
+    assert not ask(other, "/console/feeds/upload")
+    assert not takes_upload(console.app, "/console/feeds/upload", "")
+
+
+def test_the_exports_that_a_load_has_taken_are_deleted_with_their_upload() -> None:
+    assert set(scripts.TAKEN) == {ExitCode.LOADED, ExitCode.PARTIAL, ExitCode.HELD}
