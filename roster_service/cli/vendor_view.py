@@ -10,17 +10,22 @@ from roster_service.app import make_serving_engine
 from roster_service.cli.console import as_json, open_change, read_settings, reason_option, show
 from roster_service.db.roles import Role, make_role_urls
 from roster_service.schemas.versions import VERSIONS
-from roster_service.vendor_view import VendorView, show_as
+from roster_service.vendor_view import VENDOR_INTERFACE, VendorView, show_as
 
 
 @click.command("show")
 @click.argument("sourced_id", metavar="SOURCEDID")
 @click.option("--as", "email", required=True, metavar="VENDOR", help="The e-mail of the vendor.")
-@click.option("--version", type=click.Choice([version.prefix for version in VERSIONS]), help="Only in this version.")
+@click.option(
+    "--version",
+    type=click.Choice([*(version.prefix for version in VERSIONS), VENDOR_INTERFACE]),
+    help="Only in this version; `v1`: only on the vendor interface.",
+)
 @reason_option
 @as_json
 def record_show(sourced_id: str, email: str, version: str | None, as_json: bool) -> None:
-    """Show the record SOURCEDID as the clients of a vendor get it, or why they do not. The change log has the look."""
+    """Show the record SOURCEDID as the clients of a vendor get it, or why they do not; a student also as /v1/students
+    has it, with all parts that the flags of the vendor allow. The change log has the look."""
     settings = read_settings()
     with open_change() as (connection, actor):
         serving = make_serving_engine(make_role_urls(connection, settings.role_password)[Role.SERVING], settings)
@@ -33,4 +38,4 @@ def record_show(sourced_id: str, email: str, version: str | None, as_json: bool)
 
 def _describe(view: VendorView) -> str:
     body = f"not shown: {view.refusal}" if view.refusal else json.dumps(view.body, ensure_ascii=False, indent=2)
-    return f"{view.client} ({view.client_id}), GET {view.path}\n{body}"
+    return f"{view.client} ({view.client_id}), {view.method} {view.path}\n{body}"

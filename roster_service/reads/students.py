@@ -6,6 +6,7 @@ that does not exist and one that is not granted, so it does not reveal which org
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,6 +65,20 @@ def find_students(reader: Reader, engine: Engine, holder: KeyHolder, params: Stu
 
     Raises RefusedRequestError (PRIVILEGE) where the vendor lacks a permission flag or a grant for the request.
     """
+    return reader.read_page(_authorize(engine, holder, params))
+
+
+def find_student(
+    reader: Reader, engine: Engine, holder: KeyHolder, params: StudentsParams, sourced_id: str
+) -> str | None:
+    """Returns the JSON text of one student, as a page of these parameters would have it; None if no page would have the
+    student. Raises as `find_students`."""
+    request = _authorize(engine, holder, params)
+    plan = dataclasses.replace(request.plan, path_ids=(("sourcedId", sourced_id),))
+    return reader.read_record(dataclasses.replace(request, plan=plan)).text
+
+
+def _authorize(engine: Engine, holder: KeyHolder, params: StudentsParams) -> AuthorizedRequest:
     _require_flags(holder, params)
     rights = _make_rights(params, holder.withheld)
     admission = holder.admit(guardians=rights.guardians)
@@ -76,7 +91,7 @@ def find_students(reader: Reader, engine: Engine, holder: KeyHolder, params: Stu
         engine, admission, {**path_values, "vendor_id": holder.vendor_id}
     )
     plan = make_students_plan(params, rights)
-    return reader.read_page(AuthorizedRequest(plan, holder.vendor_id, holder.key_prefix, admission, path_values))
+    return AuthorizedRequest(plan, holder.vendor_id, holder.key_prefix, admission, path_values)
 
 
 def _find_districts(engine: Engine, admission: Call, values: dict[str, Any]) -> list[str]:

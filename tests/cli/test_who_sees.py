@@ -5,16 +5,18 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, select
 
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendors, withheld
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.app import create_app
 from roster_service.db import tables
+from roster_service.db.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.settings import Settings
 from sync_scripts.engine.load import load
@@ -22,6 +24,7 @@ from tests.actors import TESTER
 from tests.cli.conftest import Roster
 from tests.conftest import close_app
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD
+from tests.vendor.client import Account, VendorClient
 
 Answer = Callable[..., Any]
 WIDE, NARROW, CLOSED = "wide@vendor.example", "narrow@vendor.example", "closed@vendor.example"
@@ -109,7 +112,7 @@ def test_a_record_is_shown_as_the_interface_answers(
         token = asked.post("/oauth/token", data={"grant_type": "client_credentials"}, auth=pair).json
         assert token is not None
         for sourced_id in [*ids, "spr-student-1"]:
-            for view in answer("show", sourced_id, "--as", email):
+            for view in answer("show", sourced_id, "--as", email, "--version", "v1p2"):
                 headers = {"Authorization": f"Bearer {token['access_token']}"}
                 got = asked.get(view["path"], headers=headers, base_url="http://127.0.0.1:8000")
                 outcomes.add((got.status_code, view["body"] is None))
@@ -118,6 +121,54 @@ def test_a_record_is_shown_as_the_interface_answers(
                     assert view["body"] == got.json
     close_app(app)
     assert outcomes == {(200, False), (404, True), (403, True)}
+
+
+def test_a_student_is_shown_as_the_vendor_interface_answers(
+    answer: Answer, roster: Roster, engine: Engine, database_url: str, credentials: dict[str, tuple[str, str]]
+) -> None:
+    """With all parts that the flags allow, less the withheld fields; refused where no page has the student."""
+    accounts = {}
+    with engine.begin() as connection:
+        vendors.grant(connection, TESTER, WIDE, None, (), list(PermissionFlag))
+        withheld.change_withheld(connection, TESTER, WIDE, [WithheldField.EMAIL, WithheldField.SEX])
+        for email, flags in ((WIDE, list(PermissionFlag)), (NARROW, [])):
+            password = vendors.change_password(connection, TESTER, email, None)
+            key = vendors.replace_key(connection, TESTER, email, timedelta(0))
+            account = Account(vendors.find_vendor(connection, email).id, email, key.api_key, str(password))
+            accounts[email] = (account, [flag.value for flag in flags])
+        ids = connection.scalars(select(tables.user_roles.c.user_id).where(tables.user_roles.c.role == "student")).all()
+    app = create_app(Settings(secret_key=SECRET_KEY), database_url)
+    client = VendorClient(app)
+    shown = []
+    for email, (account, include) in accounts.items():
+        token = client.token(account)
+        found = {}
+        for lea in ("17-0042", "17-0077"):
+            page = client.students(account, token, {"districtlea": lea, "include": include})
+            found |= {student["sourcedId"]: student for student in page.json.get("students", ())}
+        for sourced_id in dict.fromkeys(ids):
+            [view] = answer("show", sourced_id, "--as", email, "--version", "v1")
+            assert (view["method"], view["path"], view["client_id"]) == ("POST", "/v1/students", account.api_key[:12])
+            assert view["body"] == found.get(sourced_id)
+            assert (view["body"] is None) == (view["refusal"] is not None)
+            shown.append(view["body"] is None)
+    close_app(app)
+    assert set(shown) == {True, False}
+    assert {view["version"] for view in answer("show", ids[0], "--as", WIDE)} == {"v1p2", "v1"}
+    assert answer("show", "spr-guardian-1", "--as", WIDE, "--version", "v1") == []
+    assert "POST /v1/students" in roster("show", ids[0], "--as", WIDE).stdout
+
+
+@pytest.mark.usefixtures("credentials")
+def test_a_vendor_that_uses_the_vendor_interface_alone_has_a_view(answer: Answer, engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(tables.oauth_clients.delete())
+    assert [view["version"] for view in answer("show", "spr-student-1", "--as", WIDE)] == ["v1"]
+    with engine.begin() as connection:
+        connection.execute(tables.api_keys.delete())
+    assert [view["refusal"] for view in answer("show", "spr-student-1", "--as", WIDE)] == [
+        "the vendor has no valid API key"
+    ]
 
 
 @pytest.mark.usefixtures("credentials")

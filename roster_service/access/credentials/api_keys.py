@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, LargeBinary, bindparam, func, insert, or_, text, update
+from sqlalchemy import Connection, LargeBinary, bindparam, func, insert, or_, select, text, update
 
 from roster_service.access.credentials.secrets import hash_secret, make_api_key
 from roster_service.access.roster_state import RosterState
@@ -98,9 +98,17 @@ _ADMIT = text("SELECT * FROM admit_key_holder(:key_hash, :guardians)").bindparam
 def find_key_holder(connection: Connection, key: str) -> KeyHolder | None:
     """Returns the vendor that holds an API key, which may be disabled. None for a text that is no API key, an unknown
     key, and a key that has ended."""
-    if _KEY.fullmatch(key) is None:
-        return None
-    key_hash = hash_secret(key)
+    return None if _KEY.fullmatch(key) is None else _find_holder(connection, hash_secret(key))
+
+
+def find_holder_of(connection: Connection, vendor_id: int) -> KeyHolder | None:
+    """Returns a vendor as the holder of the newest of its API keys; None if it has no valid one."""
+    newest = select(api_keys.c.key_hash).where(api_keys.c.vendor_id == vendor_id).order_by(api_keys.c.created_at.desc())
+    holders = (_find_holder(connection, bytes(key_hash)) for key_hash in connection.scalars(newest).all())
+    return next((holder for holder in holders if holder is not None), None)
+
+
+def _find_holder(connection: Connection, key_hash: bytes) -> KeyHolder | None:
     row = connection.execute(_ADMIT, {"key_hash": key_hash, "guardians": False}).one_or_none()
     if row is None:
         return None

@@ -23,7 +23,7 @@ from roster_service.reads.references import References, read_references
 from roster_service.reads.whole_roster import RIGHTS, read_body, read_records, read_student
 from roster_service.record_access import Verdict, list_verdicts
 from roster_service.schemas.versions import USERS, V1P2, VERSIONS, Resource
-from roster_service.vendor_view import show_as
+from roster_service.vendor_view import VENDOR_INTERFACE, show_as
 
 HISTORY = 50
 
@@ -69,10 +69,11 @@ class RecordPage:
 
 @dataclass(frozen=True)
 class ShownView:
-    """What a client gets. `text`: the JSON of the answer, None if it is refused; `refusal`: why, else None."""
+    """What a client, or the holder of an API key, gets. `request`: the method and the path; `text`: the JSON of the
+    answer, None if it is refused; `refusal`: why, else None."""
 
     client: str
-    path: str
+    request: str
     refusal: str | None
     text: str | None
 
@@ -95,7 +96,7 @@ def read_record(visit: Visit) -> RecordPage:
     if not found:
         raise CommandError(f"the roster has no record {sourced_id[:256]}")
     verdicts = list_verdicts(visit.connection, sourced_id)
-    return RecordPage(sourced_id, found, verdicts, [version.prefix for version in VERSIONS])
+    return RecordPage(sourced_id, found, verdicts, [*(version.prefix for version in VERSIONS), VENDOR_INTERFACE])
 
 
 def look(sent: Submission) -> Outcome:
@@ -111,7 +112,7 @@ def look(sent: Submission) -> Outcome:
             sent.get("version"),
             sent.settings,
         )
-    shown = [ShownView(view.client, view.path, view.refusal, _write(view.body)) for view in found]
+    shown = [ShownView(view.client, f"{view.method} {view.path}", view.refusal, _write(view.body)) for view in found]
     return Shown("look", f"As {sent.form.get('vendor', '')} sees it", Look(sourced_id, shown))
 
 
