@@ -97,6 +97,30 @@ def do_end_all_other_sessions(browser: Browser, order: Order) -> None:
     expect(own.locator("h1")).to_have_text("Log in")
 
 
+def do_narrow_while_another_looks(browser: Browser, order: Order) -> None:
+    """A vendor's view of a school ends with its grant, in the browser of another operator's session."""
+    looking, changing = order.log_in(browser), order.log_in(browser)
+    looking.goto(f"{order.root}/roster")
+    looking.click("td >> text=Schools")
+    looking.click("tbody a >> nth=0")
+    looking.select_option("#vendor", "demo@example.org")
+    looking.click("button:has-text('Look')")
+    expect(looking.locator("main")).to_contain_text("sourcedId")
+    looking.go_back()
+    changing.goto(f"{order.root}/vendors")
+    changing.click("text=Demo vendor")
+    changing.click("text=Choose districts and schools")
+    changing.click("td a")
+    changing.check("input[value=nothing]")
+    changing.click("text=Set the access and end older tokens")
+    looking.select_option("#vendor", "demo@example.org")
+    looking.click("button:has-text('Look')")
+    expect(looking.locator("main")).to_contain_text("no grant of the vendor opens it")
+    looking.go_back()
+    looking.reload()
+    expect(looking.locator("tr:has-text('demo@example.org') >> nth=0")).to_contain_text("hidden")
+
+
 def do_without_script(browser: Browser, order: Order) -> None:
     """A vendor is added and gets the district, without script; the effect is shown by a button."""
     page = order.log_in(browser, java_script_enabled=False)
