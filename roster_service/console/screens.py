@@ -8,9 +8,11 @@ from roster_service.console.screen import Form, Screen
 from roster_service.console.views import (
     access,
     changes,
+    clients,
     disclosures,
     export_previews,
     feeds,
+    grants,
     held,
     operators,
     quality,
@@ -19,6 +21,7 @@ from roster_service.console.views import (
     runs,
     system,
     tonight,
+    vendor,
     vendors,
 )
 
@@ -32,6 +35,9 @@ _VIEWS = (
     records,
     quality,
     vendors,
+    vendor,
+    grants,
+    clients,
     access,
     disclosures,
     changes,

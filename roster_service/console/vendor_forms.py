@@ -1,0 +1,62 @@
+"""What the forms of vendors and clients share: the vendor of a form, and the card of new credentials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from roster_service.access import clients
+from roster_service.access.scopes import TOKEN_PATH
+from roster_service.access.vendors import Vendor, find_vendor_by_id
+from roster_service.console.visit import Shown, Submission
+from roster_service.errors import CommandError
+from roster_service.schemas.versions import VERSIONS
+
+
+@dataclass(frozen=True)
+class Card:
+    """Credentials, which are shown once: `client_id` and `client_secret`, or `api_key` and `password`. `origin`: the
+    address of the service; `paths`: the root of the OneRoster paths that the first scope opens."""
+
+    vendor: Vendor
+    origin: str
+    token_path: str
+    paths: str | None = None
+    client_id: str | None = None
+    client_secret: str | None = None
+    scopes: Sequence[str] = ()
+    api_key: str | None = None
+    password: str | None = None
+
+
+def find_vendor(sent: Submission) -> Vendor:
+    """Returns the vendor of the form. Raises CommandError if it is removed."""
+    with sent.tools.owner.connect() as connection:
+        return find_vendor_by_id(connection, sent.place["vendor"])
+
+
+def read_grace(sent: Submission) -> timedelta:
+    given = sent.get("grace") or "0"
+    if not (given.isascii() and given.isdigit() and len(given) < 5 and int(given) <= 8760):
+        raise CommandError("the grace is a whole number of hours, from 0 to 8760")
+    return timedelta(hours=int(given))
+
+
+def show_secret(sent: Submission, vendor: Vendor, made: clients.Credentials) -> Shown:
+    version = next(it for it in VERSIONS if made.scopes[0].startswith(f"{it.prefix}/"))
+    card = Card(
+        vendor=vendor,
+        origin=sent.tools.service_url,
+        token_path=TOKEN_PATH,
+        paths=version.root,
+        client_id=made.client_id,
+        client_secret=made.client_secret,
+        scopes=made.scopes,
+    )
+    return Shown("card", f"Credentials of {vendor.name}", card)
+
+
+def show_key(sent: Submission, vendor: Vendor, title: str, api_key: str, password: str | None) -> Shown:
+    card = Card(vendor, sent.tools.service_url, TOKEN_PATH, api_key=api_key, password=password)
+    return Shown("card", title, card)

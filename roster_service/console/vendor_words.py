@@ -1,0 +1,37 @@
+"""What a vendor may see, in words: shared by the screens of vendors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from roster_service.access.vendors import Vendor
+
+
+@dataclass(frozen=True)
+class DistrictAccess:
+    """A district of which a vendor sees something. `granted`: the number of its granted schools, None for the whole
+    district; `schools`: how many it has."""
+
+    district_id: str
+    name: str
+    granted: int | None
+    schools: int
+
+    @property
+    def words(self) -> str:
+        """The access, for people."""
+        if self.granted is None:
+            return f"all of {self.name}"
+        return f"{self.granted} of {self.schools} schools of {self.name}"
+
+
+def list_district_access(vendor: Vendor, numbers: Mapping[str, int]) -> Sequence[DistrictAccess]:
+    found: dict[str, DistrictAccess] = {}
+    for item in vendor.grants:
+        before = found.get(item.district_id)
+        is_whole = item.school_id is None or (before is not None and before.granted is None)
+        granted = None if is_whole else 1 + ((before and before.granted) or 0)
+        name = item.district_name or item.district_id
+        found[item.district_id] = DistrictAccess(item.district_id, name, granted, numbers.get(item.district_id, 0))
+    return list(found.values())

@@ -1,0 +1,131 @@
+"""The districts and schools that a vendor may see, and what a choice of them opens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from roster_service.access import vendors
+from roster_service.access.org_list import count_schools, count_students, list_district_names, list_school_names
+from roster_service.access.vendors import Vendor, find_vendor_by_id
+from roster_service.console.list_pages import Paged, cut_page
+from roster_service.console.screen import Form, Screen
+from roster_service.console.vendor_forms import find_vendor
+from roster_service.console.vendor_words import list_district_access
+from roster_service.console.visit import Moved, Outcome, Submission, Visit
+from roster_service.db.actors import OperatorRole
+from roster_service.db.changes import Verb
+from roster_service.errors import CommandError
+
+# What the checkboxes of the grants send.
+WHOLE, SOME, NOTHING = "whole", "some", "nothing"
+
+
+@dataclass(frozen=True)
+class School:
+    """A school of a district, and whether the form has it checked. `students`: active, with a role there."""
+
+    sourced_id: str
+    name: str
+    students: int
+    checked: bool
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The grants of one district, as the form has them. `extent`: `whole`, `some` or `nothing`; `students`: that the
+    choice opens, `now`: that the present grants open."""
+
+    vendor: Vendor
+    district_id: str
+    district: str
+    extent: str
+    schools: Sequence[School]
+    students: int
+    now: int
+
+
+@dataclass(frozen=True)
+class Districts:
+    """The districts that may be granted to a vendor, with the vendor's access to each in words; a page of them."""
+
+    vendor: Vendor
+    search: str
+    districts: Paged
+
+
+@dataclass(frozen=True)
+class DistrictChoice:
+    """A district in that list. `words`: None if the vendor sees nothing of it."""
+
+    district_id: str
+    name: str
+    words: str | None
+
+
+def read_districts(visit: Visit) -> Districts:
+    """Reads the districts that may be granted."""
+    vendor = find_vendor_by_id(visit.connection, visit.place["vendor"])
+    seen = {it.district_id: it for it in list_district_access(vendor, count_schools(visit.connection))}
+    search = visit.get("search") or ""
+    listed = dict(list_district_names(visit.connection))
+    # Granted, and gone from the roster.
+    listed |= {it.district_id: it.name for it in seen.values() if it.district_id not in listed}
+    rows = [
+        DistrictChoice(sourced_id, name, seen[sourced_id].words if sourced_id in seen else None)
+        for sourced_id, name in listed.items()
+        if search.casefold() in name.casefold() or search == sourced_id
+    ]
+    return Districts(vendor, search, cut_page(visit, sorted(rows, key=lambda row: row.words is None)))
+
+
+def read_choice(visit: Visit) -> Choice:
+    """Reads the grants of a district: those of the query string, if it has some, else the present ones."""
+    connection, district_id = visit.connection, visit.place["district"]
+    vendor = find_vendor_by_id(connection, visit.place["vendor"])
+    present = [it.school_id for it in vendor.grants if it.district_id == district_id]
+    is_whole = None in present
+    now = count_students(connection, district_id, None if is_whole else [it for it in present if it]) if present else 0
+    extent = visit.get("extent")
+    if extent is None:
+        extent, chosen = (WHOLE if is_whole else SOME if present else NOTHING), {it for it in present if it}
+    else:
+        chosen = {*visit.lists("school")}
+    schools = [School(*row, checked=row[0] in chosen) for row in list_school_names(connection, district_id)]
+    names = dict(list_district_names(connection))
+    wanted = None if extent == WHOLE else [it.sourced_id for it in schools if it.checked]
+    students = 0 if extent == NOTHING else count_students(connection, district_id, wanted)
+    return Choice(vendor, district_id, names.get(district_id, district_id), extent, schools, students, now)
+
+
+def set_district(sent: Submission) -> Outcome:
+    """Makes the grants of a district those of the form."""
+    extent, schools = sent.get("extent"), sent.lists("school")
+    if extent not in (WHOLE, SOME, NOTHING):
+        raise CommandError("choose what the vendor may see")
+    if extent == SOME and not schools:
+        raise CommandError("choose at least one school, or nothing")
+    wanted = None if extent == WHOLE else schools if extent == SOME else []
+    with sent.change() as connection:
+        vendor = find_vendor(sent)
+        vendors.set_district_grant(connection, sent.actor, vendor.email, sent.place["district"], wanted)
+    return Moved(f"/vendors/{vendor.id}", f"The access of {vendor.name} has changed. Its older tokens have ended.")
+
+
+def show_effect(sent: Submission) -> Outcome:
+    """Shows what the form of a district would open, and sets nothing: the way without script."""
+    chosen = [("extent", sent.get("extent") or NOTHING), *(("school", it) for it in sent.lists("school"))]
+    place = f"/vendors/{find_vendor(sent).id}/grants/{quote(sent.place['district'], safe='')}"
+    return Moved(f"{place}?{urlencode(chosen)}", "Nothing is set yet.")
+
+
+_VIEWER = OperatorRole.VIEWER
+SCREENS = (
+    Screen("districts", "/vendors/<int:vendor>/grants", "Districts to grant", _VIEWER, read_districts, None, None),
+    Screen("grants", "/vendors/<int:vendor>/grants/<id:district>", "Grants", _VIEWER, read_choice, None, None),
+)
+FORMS = (
+    Form("grants", "effect", Verb.SHOW, show_effect, None),
+    Form("grants", "set", Verb.VENDOR_GRANT, set_district, None),
+)

@@ -1,0 +1,190 @@
+"""A vendor: what it may see, its limits, its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from roster_service.access import clients, vendors
+from roster_service.access.access_log.reports import read_usage
+from roster_service.access.clients import Client
+from roster_service.access.credentials.api_keys import Allowance
+from roster_service.access.org_list import count_schools
+from roster_service.access.scopes import EXPLANATIONS
+from roster_service.access.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
+from roster_service.access.vendors import Vendor, find_vendor_by_id
+from roster_service.access.withheld import change_withheld, read_default
+from roster_service.console.screen import Form, Screen
+from roster_service.console.vendor_forms import find_vendor, read_grace, show_key
+from roster_service.console.vendor_words import DistrictAccess, list_district_access
+from roster_service.console.visit import Moved, Outcome, Submission, Visit
+from roster_service.db.actors import OperatorRole
+from roster_service.db.changes import Verb
+from roster_service.db.credentials import ListedCredential, list_credentials
+from roster_service.db.withheld import WithheldField
+from roster_service.errors import CommandError
+from roster_service.schemas.flags import PermissionFlag
+from roster_service.schemas.versions import VERSIONS
+
+# What the form of withheld fields sends for the default of the service.
+DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit of a vendor: the field of the form, what it limits, the vendor's own value, and the value that counts;
+    None: the service decides."""
+
+    name: str
+    words: str
+    own: int | None
+    counts: int | None
+
+
+@dataclass(frozen=True)
+class VendorPage:
+    """All about a vendor. `credentials`: by the name of an API key (its prefix) or a client id; `keys`: those of API
+    keys that have not ended; `today`: requests of today in UTC, by class of status; `withholdable`: the words of all
+    fields that can be withheld, `default_withheld`: those of the default."""
+
+    vendor: Vendor
+    districts: Sequence[DistrictAccess]
+    limits: Sequence[Limit]
+    keys: Sequence[ListedCredential]
+    clients: Sequence[Client]
+    credentials: Mapping[str, ListedCredential]
+    today: Mapping[str, int]
+    flags: Sequence[str]
+    withholdable: Sequence[str]
+    default_withheld: Sequence[str]
+    scopes: Mapping[str, str]
+    versions: Sequence[str]
+    origin: str
+
+
+def read_vendor(visit: Visit) -> VendorPage:
+    """Reads all about one vendor."""
+    connection = visit.connection
+    vendor = find_vendor_by_id(connection, visit.place["vendor"])
+    credentials = [item for item in list_credentials(connection) if item.vendor == vendor.email]
+    own = [item for item in clients.list_clients(connection) if item.vendor == vendor.email]
+    ids = {item.client_id for item in own}
+    today: dict[str, int] = {}
+    for row in read_usage(connection, vendor.id, _find_today()):
+        today[row.status] = today.get(row.status, 0) + row.requests
+    return VendorPage(
+        vendor=vendor,
+        districts=list_district_access(vendor, count_schools(connection)),
+        limits=_list_limits(vendor),
+        keys=[item for item in credentials if item.name not in ids and not item.has_ended(datetime.now(UTC))],
+        clients=own,
+        credentials={item.name: item for item in credentials},
+        today=today,
+        flags=[flag.value for flag in PermissionFlag],
+        withholdable=[field.value for field in WithheldField],
+        default_withheld=read_default(connection),
+        scopes={name.value: words for name, words in EXPLANATIONS.items()},
+        versions=[version.prefix for version in VERSIONS],
+        origin=visit.tools.service_url,
+    )
+
+
+def _list_limits(vendor: Vendor) -> Sequence[Limit]:
+    own, rostering = vendor.allowance, vendor.rostering
+    rate, burst, day = fill_allowance(own)
+    rostering_rate, rostering_burst = fill_rostering_rate(rostering)
+    return (
+        Limit("per_second", "Vendor interface: requests a second", own.requests_per_second, rate),
+        Limit("burst", "Vendor interface: requests at once", own.burst, burst),
+        Limit("per_day", "Vendor interface: requests a day", own.requests_per_day, day),
+        Limit("rostering_per_second", "OneRoster: requests a second", rostering.requests_per_second, rostering_rate),
+        Limit("rostering_burst", "OneRoster: requests in a burst", rostering.burst, rostering_burst),
+        Limit("rostering_at_once", "OneRoster: requests at the same time", rostering.at_once, None),
+    )
+
+
+def _find_today() -> date:
+    return datetime.now(UTC).date()
+
+
+def set_flags(sent: Submission) -> Outcome:
+    """Makes the permission flags of a vendor those of the form."""
+    flags = [flag for flag in PermissionFlag if flag.value in sent.lists("flag")]
+    with sent.change() as connection:
+        vendor = vendors.set_flags(connection, sent.actor, find_vendor(sent).email, flags)
+    return Moved(f"/vendors/{vendor.id}", f"{vendor.name} may request: {', '.join(flags) or 'no additional part'}.")
+
+
+def set_withheld(sent: Submission) -> Outcome:
+    """Makes the withheld fields of a vendor those of the form, or those of the default."""
+    listed = [field for field in WithheldField if field.value in sent.lists("field")]
+    with sent.change() as connection:
+        fields = None if sent.get("list") == DEFAULT else listed
+        vendor = change_withheld(connection, sent.actor, find_vendor(sent).email, fields)
+    return Moved(f"/vendors/{vendor.id}", f"What {vendor.name} gets has changed. Its older tokens have ended.")
+
+
+def set_limits(sent: Submission) -> Outcome:
+    """Makes the limits of a vendor those of the form; an empty field is the default of the service."""
+    given = {name: _read_limit(sent, name) for name in _LIMITS}
+    allowance = Allowance(given["per_second"], given["burst"], given["per_day"])
+    rostering = RosteringAllowance(given["rostering_per_second"], given["rostering_burst"], given["rostering_at_once"])
+    with sent.change() as connection:
+        vendor = vendors.change_allowance(connection, sent.actor, find_vendor(sent).email, allowance, rostering)
+    return Moved(f"/vendors/{vendor.id}", f"The limits of {vendor.name} have changed.")
+
+
+# The greatest value of each limit, as of `roster vendor limits`.
+_LIMITS = {
+    "per_second": 10_000,
+    "burst": 100_000,
+    "per_day": 1_000_000,
+    "rostering_per_second": 100_000,
+    "rostering_burst": 1_000_000,
+    "rostering_at_once": 1000,
+}
+
+
+def _read_limit(sent: Submission, name: str) -> int | None:
+    given = sent.get(name)
+    if given is None:
+        return None
+    if not (given.isascii() and given.isdigit() and len(given) < 10 and 1 <= int(given) <= _LIMITS[name]):
+        raise CommandError(f"a limit is a whole number from 1 to {_LIMITS[name]:,}, or empty")
+    return int(given)
+
+
+def set_enabled(sent: Submission) -> Outcome:
+    """Disables or enables a vendor."""
+    with sent.change() as connection:
+        enabled = sent.form.get("enabled") == "yes"
+        vendor = vendors.set_vendor_enabled(connection, sent.actor, find_vendor(sent).email, enabled)
+    return Moved(f"/vendors/{vendor.id}", f"{vendor.name} is {'enabled' if enabled else 'disabled'} now.")
+
+
+def remove_vendor(sent: Submission) -> Outcome:
+    """Removes a vendor."""
+    with sent.change() as connection:
+        vendor = find_vendor(sent)
+        vendors.remove_vendor(connection, sent.actor, vendor.email)
+    return Moved("/vendors", f"{vendor.name} is removed.")
+
+
+def rotate_key(sent: Submission) -> Outcome:
+    """Gives a vendor a new API key, and shows it."""
+    with sent.change() as connection:
+        vendor = find_vendor(sent)
+        made = vendors.replace_key(connection, sent.actor, vendor.email, read_grace(sent))
+    return show_key(sent, vendor, f"A new API key of {vendor.name}", made.api_key, None)
+
+
+SCREENS = (Screen("vendor", "/vendors/<int:vendor>", "Vendor", OperatorRole.VIEWER, read_vendor, None, None),)
+FORMS = (
+    Form("vendor", "flags", Verb.VENDOR_GRANT, set_flags, None),
+    Form("vendor", "withheld", Verb.VENDOR_SET_WITHHELD, set_withheld, None),
+    Form("vendor", "limits", Verb.VENDOR_LIMITS, set_limits, None),
+    Form("vendor", "enable", Verb.VENDOR_ENABLE, set_enabled, None),
+    Form("vendor", "remove", Verb.VENDOR_REMOVE, remove_vendor, lambda sent: find_vendor(sent).email),
+    Form("vendor", "key", Verb.VENDOR_ROTATE_KEY, rotate_key, None),
+)
