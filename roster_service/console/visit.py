@@ -34,6 +34,12 @@ class Tools:
         return self.settings.public_url or f"http://{self.settings.host_and_port}"
 
 
+def read_number(given: str, default: int, most: int) -> int:
+    """Returns the whole number of a text, from 1 to `most`; `default` for anything else."""
+    number = int(given) if given.isascii() and given.isdigit() and len(given) < 10 else default
+    return min(max(number, 1), most)
+
+
 @dataclass(frozen=True)
 class Visit:
     """A request for a screen. `connection`: as the owner of the tables, and can change nothing; `place`: the values of
@@ -59,9 +65,7 @@ class Visit:
 
     def get_number(self, name: str, default: int, most: int) -> int:
         """Returns a whole number of the query string, from 1 to `most`; `default` for anything else."""
-        given = self.query.get(name, "")
-        number = int(given) if given.isascii() and given.isdigit() and len(given) < 10 else default
-        return min(max(number, 1), most)
+        return read_number(self.query.get(name, ""), default, most)
 
     def get_day(self, name: str) -> datetime | None:
         """Returns the beginning of a day of the query string, in UTC; None if it is absent or no day."""

@@ -156,6 +156,11 @@ class Reader:
         stored = self._read_ordered(request)
         return None if stored.page is None else stored.make_page(stored.page)
 
+    def read_aside(self, request: AuthorizedRequest) -> ReadPage:
+        """Reads the page of the present roster, and writes nothing: it makes no ordering, and begins no pull. Raises as
+        `read_page`."""
+        return self.read_present_page(request) or self._find_page(request, sees_districts=True)
+
     def _read_first(self, request: AuthorizedRequest) -> ReadPage:
         """Reads a first page without making an ordering. Stores the count of a collection that is not narrow."""
         if is_narrow(request.plan):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import html
 import itertools
 import random
+import re
 
 import pytest
 from oneroster_filter.folding import fold
-from sqlalchemy import select
+from sqlalchemy import func, select
 
+from roster_service.access.clients import list_clients
 from roster_service.db.actors import OperatorRole
-from roster_service.db.tables import users
+from roster_service.db.tables import changes, pulls, users
 from tests.console.conftest import Browser, Console
 from tests.console.hostile import SCRIPT, TEXTS, add_people
 
@@ -200,3 +202,60 @@ def test_a_csv_has_the_columns_of_the_page(browser: Browser) -> None:
     assert lines[0] == "sourcedId,name,roles,grades,identifier,email,feed,status"
     assert lines[1].startswith("spr-student-1,Zoë O'Brien,")
     assert lines[1].endswith(",springfield,active")
+
+
+@pytest.mark.parametrize("vendor", ["both", "elementary", "nobody"])
+@pytest.mark.parametrize("version", ["v1p1", "v1p2"])
+@pytest.mark.parametrize(
+    ("collection", "filter_"), [("users", None), ("users", "familyName~'o'"), ("classes", None), ("demographics", None)]
+)
+def test_a_look_as_a_vendor_has_the_records_of_the_interface(
+    console: Console, browser: Browser, vendor: str, version: str, collection: str, filter_: str | None
+) -> None:
+    form = {"client": find_client_id(console, vendor), "version": version, "kind": collection, "filter": filter_ or ""}
+    found: list[str] = []
+    query = {"limit": "1000", **({"filter": filter_} if filter_ else {})}
+    wanted = console.client.call(version, f"/{collection}", query, vendor=vendor).ids
+    for page in itertools.count(1):
+        looked = browser.send("/roster/look", csrf_of="/account", page=str(page), **form)
+        assert looked.status_code == 200
+        assert len(looked.data) < BIG_PAGE
+        found += re.findall(r'<span class="quiet">([^<]+)</span></td>\n<td><details>', looked.text)
+        if "Next page" not in looked.text:
+            break
+    assert [html.unescape(it) for it in found] == wanted
+
+
+def find_client_id(console: Console, vendor: str) -> str:
+    """The client of a vendor."""
+    with console.engine.connect() as connection:
+        return next(it.client_id for it in list_clients(connection) if it.vendor == f"{vendor}@vendors.example")
+
+
+def test_a_look_is_recorded_without_the_values_of_its_filter(console: Console, browser: Browser) -> None:
+    form = {"client": find_client_id(console, "both"), "version": "v1p2", "kind": "users"}
+    looked = browser.send("/roster/look", **form, filter="familyName='Ivanov'", reason="a question")
+    assert "spr-student" not in looked.text.replace("shv-student", "")
+    with console.engine.connect() as connection:
+        row = connection.execute(select(changes).order_by(changes.c.id.desc()).limit(1)).one()
+        assert connection.scalar(select(func.count()).select_from(pulls)) == 0
+    assert (row.verb, row.vendor, row.reason) == ("show", "both@vendors.example", "a question")
+    assert row.subject == "/ims/oneroster/rostering/v1p2/users familyName='*'"
+
+
+@pytest.mark.parametrize(
+    ("changed", "status", "words"),
+    [
+        ({"filter": "givenNme='x'"}, 200, "did you mean"),
+        ({"filter": "givenName='\x00'"}, 200, "NUL"),
+        ({"client": "none"}, 422, "none"),
+        ({"version": "v9"}, 422, "Choose a version"),
+        ({"kind": "teachers"}, 422, "Choose a collection"),
+    ],
+)
+def test_a_look_that_is_not_possible_says_why(
+    console: Console, browser: Browser, changed: dict[str, str], status: int, words: str
+) -> None:
+    form = {"client": find_client_id(console, "both"), "version": "v1p2", "kind": "users", **changed}
+    looked = browser.send("/roster/look", **form)
+    assert (looked.status_code, words in looked.text) == (status, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +12,13 @@ from urllib.parse import urlencode
 from oneroster_filter import FieldType, Kind
 from sqlalchemy import Connection
 
+from roster_service.access.clients import Client, list_clients
 from roster_service.access.feeds import list_feeds
-from roster_service.console.record_cells import COLUMNS, Item, RecordRow, make_rows
-from roster_service.console.screen import Screen
-from roster_service.console.visit import Visit
+from roster_service.console.record_cells import COLUMNS, Item, RecordRow, make_rows, name_record
+from roster_service.console.screen import Form, Screen
+from roster_service.console.visit import Outcome, Shown, Submission, Visit, read_number
 from roster_service.db.actors import OperatorRole
+from roster_service.db.changes import Verb
 from roster_service.db.feed_states import FeedState
 from roster_service.db.statement_time import limit_statements
 from roster_service.errors import CommandError, RefusedRequestError
@@ -34,13 +37,17 @@ from roster_service.schemas.versions import (
     ORGS,
     USERS,
     V1P2,
+    VERSIONS,
     Resource,
 )
 from roster_service.settings import Settings
+from roster_service.vendor_collection import CollectionView, show_collection_as
 
 PAGE = 50
 # Of a file of CSV.
 MOST_ROWS = 10_000
+# Of a look with the eyes of a vendor, whose records are shown as JSON.
+LOOKED = 25
 # In seconds, for each statement of a page.
 LONGEST = 10
 # The collections, with the fields by which they are sorted unless the operator chooses another one.
@@ -114,6 +121,8 @@ class RosterList:
     page: int
     following: str | None
     previous: str | None
+    clients: Sequence[Client]
+    versions: Sequence[str]
 
 
 def read_roster(visit: Visit) -> RosterList:
@@ -157,6 +166,8 @@ def read_roster(visit: Visit) -> RosterList:
         page=page,
         following=_change({**given, "kind": kind}, page=str(page + 1)) if found.more else None,
         previous=_change({**given, "kind": kind}, page=str(page - 1)) if page > 1 else None,
+        clients=list_clients(visit.connection),
+        versions=[version.prefix for version in VERSIONS],
     )
 
 
@@ -237,5 +248,52 @@ def _join(cell: Sequence[Item]) -> str:
     return "; ".join(item.text for item in cell)
 
 
+@dataclass(frozen=True)
+class SeenRecord:
+    """A record as a client gets it. `text`: its JSON."""
+
+    sourcedId: str  # noqa: N815  (the name in OneRoster)
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class VendorList:
+    """A page of a collection as a client gets it. `again`: the form of the next page, None after the last one."""
+
+    view: CollectionView
+    records: Sequence[SeenRecord]
+    page: int
+    again: Mapping[str, str] | None
+
+
+def look(sent: Submission) -> Outcome:
+    """Shows a page of a collection as a client gets it. The change log has the look."""
+    kind = sent.form.get("kind", "")
+    if kind not in KINDS:
+        raise CommandError("choose a collection")
+    page = read_number(sent.form.get("page", ""), 1, MOST_OFFSET // LOOKED)
+    with sent.change() as connection:
+        view = show_collection_as(
+            connection,
+            sent.tools.serving,
+            sent.actor,
+            sent.form.get("client", ""),
+            sent.form.get("version", ""),
+            kind,
+            sent.get("filter"),
+            ((page - 1) * LOOKED, LOOKED),
+            sent.settings,
+        )
+    resource = KINDS[kind][0]
+    records = [
+        SeenRecord(body["sourcedId"], name_record(resource, body), json.dumps(body, ensure_ascii=False, indent=1))
+        for body in view.records
+    ]
+    form = {name: sent.form.get(name, "") for name in ("client", "version", "kind", "filter", "reason")}
+    again = {**form, "page": str(page + 1)} if page * LOOKED < view.total else None
+    return Shown("vendor_list", f"{KINDS[kind][1]} as {view.vendor} sees them", VendorList(view, records, page, again))
+
+
 SCREENS = (Screen("roster", "/roster", "Roster", OperatorRole.VIEWER, read_roster, list_csv, "Roster"),)
-FORMS = ()
+FORMS = (Form("roster", "look", Verb.SHOW, look, None),)
