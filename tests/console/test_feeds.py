@@ -224,6 +224,14 @@ def test_a_feed_with_any_name_has_a_page(console: Console, browser: Browser, nam
         assert not connection.scalar(select(feeds.c.enabled).where(feeds.c.name == name))
 
 
+def test_the_first_page_leads_to_the_page_of_a_feed(console: Console, browser: Browser) -> None:
+    with console.engine.begin() as connection:
+        add_feed(connection, TESTER, "new/one", "oneroster", None)
+    task = re.search(r'href="/console(/feeds/[^"]+)">new/one: nothing has been loaded yet', browser.get("").text)
+    assert task is not None
+    assert read(browser, task[1])["feed"]["name"] == "new/one"
+
+
 def test_settings_are_set_and_only_what_differs_is_recorded(console: Console, browser: Browser) -> None:
     form = {"path": "/exports/springfield", "marker": "done.txt", "hold_changes_percent": "0", "strict": "yes"}
     assert browser.send("/feeds/springfield/settings", **form).status_code == 303

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from roster_service.access.access_log.reports import UsageRow, read_usage
 from roster_service.access.feeds import Feed, list_feeds
+from roster_service.console.filters import to_segment
 from roster_service.console.screen import Screen
 from roster_service.console.visit import Visit
 from roster_service.db.actors import OperatorRole
@@ -89,7 +90,10 @@ def _make_card(feed: Feed, runs: Sequence[FinishedRun], settings: Settings) -> F
 
 def _find_task(feed: Feed, runs: Sequence[FinishedRun], settings: Settings) -> Task | None:
     """What must be done about a feed; the first that applies."""
-    place = f"/runs/{runs[-1].run}" if runs else "/feeds"
+    own = f"/feeds/{to_segment(feed.name)}"
+    # An interrupted run has not finished; the page of the feed has it.
+    is_last = bool(runs) and runs[-1].outcome == feed.last_outcome
+    place = f"/runs/{runs[-1].run}" if is_last else own
     if feed.held_run is not None:
         return Task(f"{feed.name}: run {feed.held_run} waits for your decision", f"/runs/{feed.held_run}/held")
     if not feed.enabled or feed.pause is not None:
@@ -97,7 +101,7 @@ def _find_task(feed: Feed, runs: Sequence[FinishedRun], settings: Settings) -> T
     if feed.last_outcome in BAD_OUTCOMES:
         return Task(f"{feed.name}: the last run was {feed.last_outcome}", place)
     if feed.age_seconds is None:
-        return Task(f"{feed.name}: nothing has been loaded yet", "/feeds")
+        return Task(f"{feed.name}: nothing has been loaded yet", own)
     if feed.age_seconds > timedelta(days=settings.stale_days).total_seconds():
         return Task(f"{feed.name}: no good run for {feed.age_seconds // 86_400} days", place)
     return None
