@@ -1,7 +1,8 @@
 """Does tasks of an operator in Chromium, and prints as JSON what came of each. An environment of its own runs it.
 
-Reads its order as JSON from standard input: root, invitation, password, folder. A task is a function of this module
-whose name begins with `do_`; it returns a text for what went wrong, or None.
+Reads its order as JSON from standard input: root, invitation, password, folder, and the zips of two exports, of which
+the second one lacks most people of the first. A task is a function of this module whose name begins with `do_`; it
+returns a text for what went wrong, or None.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ EMAIL = "owner@example.org"
 
 @dataclass(frozen=True)
 class Order:
-    """What the tasks need. `root`: of the console; `folder`: for pictures."""
+    """What the tasks need. `root`: of the console; `folder`: for pictures; `exports`: paths of zips."""
 
     root: str
     invitation: str
     password: str
     folder: str
+    exports: list[str]
 
     def log_in(self, browser: Browser, **context: object) -> Page:
         """A page of a new context, in which the owner has logged in."""
@@ -82,6 +84,40 @@ def do_vendor_to_first_call(browser: Browser, order: Order) -> str | None:
     done = subprocess.run(["sh", "-c", shown], capture_output=True, text=True, check=False)
     schools = json.loads(done.stdout).get("orgs", [])
     return None if len(schools) == 1 else f"{done.stdout[:300]} {done.stderr[:300]}"
+
+
+# How long a load in the background may take, in milliseconds.
+LOAD_TIME = 120_000
+
+
+def upload(page: Page, order: Order, export: str) -> None:
+    """Uploads an export of the feed `springfield`, and waits for the preview."""
+    page.goto(f"{order.root}/feeds")
+    form = page.locator("form[action$='/upload']")
+    form.locator("input[name=name]").fill("springfield")
+    form.locator("input[name=export]").set_input_files(export)
+    form.locator("button").click()
+    page.wait_for_selector("form[action$='/load'] button", timeout=LOAD_TIME)
+
+
+def do_upload_hold_and_approve(browser: Browser, order: Order) -> None:
+    """An upload is previewed and loaded; the next one, without most people, is held; the first page leads to it; it is
+    approved."""
+    page = order.log_in(browser)
+    upload(page, order, order.exports[0])
+    page.click("form[action$='/load'] button")
+    page.wait_for_selector("td:has-text('done')", timeout=LOAD_TIME)
+    upload(page, order, order.exports[1])
+    expect(page.locator("main")).to_contain_text("would be held")
+    page.click("form[action$='/load'] button")
+    page.wait_for_selector("td:has-text('held')", timeout=LOAD_TIME)
+    page.goto(order.root)
+    page.click("text=waits for your decision")
+    page.fill("form[action$='/approve'] input[name=reason]", "the school has closed")
+    page.click("text=Approve the run")
+    expect(page.locator("main")).to_contain_text("The roster is that of the export", timeout=LOAD_TIME)
+    page.goto(f"{order.root}/changes")
+    expect(page.locator("main")).to_contain_text("the school has closed")
 
 
 def do_end_all_other_sessions(browser: Browser, order: Order) -> None:

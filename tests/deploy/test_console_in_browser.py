@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from tests.cli.alone_check import find_free_port
 from tests.cli.test_serve import environment_of, serving
 from tests.console.screenshots import PASSWORD, STATES, take
+from tests.console.states import make_sample, make_shrunk
 
 TOOLS = os.environ.get("OPENAPI_TOOLS")
 pytestmark = [
@@ -27,7 +29,13 @@ SCRIPT = Path(__file__).parents[1] / "console" / "browse_tasks.py"
 def test_an_operator_does_each_task(tmp_path: Path) -> None:
     pictures = Path(os.environ.get("PICTURES", tmp_path / "pictures"))
     pictures.mkdir(exist_ok=True)
-    environment = environment_of(home=str(tmp_path / "home"), port=str(find_free_port()), workers="1")
+    exports = [
+        shutil.make_archive(str(tmp_path / f"zip-{name}"), "zip", make(tmp_path / name))
+        for name, make in {"whole": make_sample, "shrunk": make_shrunk}.items()
+    ]
+    # The sample is small, and its loads are held all the same.
+    settings = {"home": str(tmp_path / "home"), "port": str(find_free_port()), "workers": "1"}
+    environment = environment_of(**settings, hold_least_records="1", export_age_minutes="0")
     with serving(environment, "--json") as (_, printed):
         known = json.loads(printed.splitlines()[-1])
         order = {
@@ -35,6 +43,7 @@ def test_an_operator_does_each_task(tmp_path: Path) -> None:
             "invitation": known["invitation"],
             "password": PASSWORD,
             "folder": str(pictures.resolve()),
+            "exports": exports,
         }
         python = Path(str(TOOLS)).resolve() / "bin" / "python"
         command = (python, SCRIPT)
