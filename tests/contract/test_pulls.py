@@ -30,8 +30,8 @@ def version(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def own(make_served: Callable[..., Served]) -> Served:
-    """An application whose roster changes."""
-    return make_served()
+    """An application whose roster changes. All repetitions together take longer than a token of an hour."""
+    return make_served(token_seconds=86_400)
 
 
 @pytest.fixture
