@@ -77,7 +77,7 @@ def test_a_client_is_added_and_its_secret_gets_a_token(console: Console, owner: 
 CHOICES = {
     "the whole district": ({"extent": "whole"}, {(DISTRICT, None)}),
     "single schools": ({"extent": "some", "school": ["spr-elementary"]}, {(DISTRICT, "spr-elementary")}),
-    "nothing, although a school is checked": ({"extent": "nothing", "school": ["spr-elementary"]}, set()),
+    "nothing": ({"extent": "nothing"}, set()),
 }
 
 
@@ -97,6 +97,8 @@ def test_the_form_of_a_district_sets_its_grants(
 REFUSED = {
     "no choice": ({}, "Choose what the vendor may see"),
     "an unknown choice": ({"extent": "all"}, "Choose what the vendor may see"),
+    "nothing, but a school is checked": ({"extent": "nothing", "school": ["spr-high"]}, "Schools are checked"),
+    "the district, but a school is checked": ({"extent": "whole", "school": ["spr-high"]}, "Schools are checked"),
     "single schools, but none": ({"extent": "some"}, "Choose at least one school, or nothing"),
     "a school of another district": ({"extent": "some", "school": ["shv-north"]}, "There is no school"),
     "a hostile school": ({"extent": "some", "school": [HOSTILE]}, "There is no school"),
@@ -107,7 +109,7 @@ REFUSED = {
 def test_a_wrong_form_of_a_district_changes_nothing_and_says_why(
     console: Console, owner: Browser, form: dict[str, object], reason: str
 ) -> None:
-    number = add_vendor(console, f"refused-{len(str(form))}")
+    number = add_vendor(console, f"refused-{len(str(form))}-{len(reason)}-{form.get('extent')}")
     path = f"/vendors/{number}/grants/{DISTRICT}"
     owner.send(f"{path}/set", extent="whole")
     sent = owner.send(f"{path}/set", **form)
@@ -131,8 +133,15 @@ def test_the_effect_of_a_choice_is_counted_before_it_is_made(console: Console, o
 WITHHELD = {
     "own fields": ({"list": "own", "field": ["email", "asian", "nothing-such"]}, ("email", "asian")),
     "none": ({"list": "own"}, ()),
-    "the default, whatever is checked": ({"list": "default", "field": ["email"]}, None),
+    "the default": ({"list": "default"}, None),
 }
+
+
+def test_checked_fields_beside_the_default_are_refused_and_not_forgotten(console: Console, owner: Browser) -> None:
+    number = add_vendor(console, "contradiction")
+    sent = owner.send(f"/vendors/{number}/withheld", list="default", field=["email"])
+    assert sent.status_code == 422
+    assert "Fields are checked, and the choice is the default" in sent.text
 
 
 @pytest.mark.parametrize(("form", "expected"), WITHHELD.values(), ids=WITHHELD)

@@ -20,6 +20,7 @@ from roster_service.errors import CommandError
 
 # What the checkboxes of the grants send.
 WHOLE, SOME, NOTHING = "whole", "some", "nothing"
+_CONTRADICTION = "schools are checked, and the choice is another one"
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class School:
 @dataclass(frozen=True)
 class Choice:
     """The grants of one district, as the form has them. `extent`: `whole`, `some` or `nothing`; `students`: that the
-    choice opens, `now`: that the present grants open."""
+    choice opens, `now`: that the present grants open; `contradiction`: between its parts, None if there is none."""
 
     vendor: Vendor
     district_id: str
@@ -44,6 +45,7 @@ class Choice:
     schools: Sequence[School]
     students: int
     now: int
+    contradiction: str | None
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,9 @@ def read_choice(visit: Visit) -> Choice:
     names = dict(list_district_names(connection))
     wanted = None if extent == WHOLE else [it.sourced_id for it in schools if it.checked]
     students = 0 if extent == NOTHING else count_students(connection, district_id, wanted)
-    return Choice(vendor, district_id, names.get(district_id, district_id), extent, schools, students, now)
+    name = names.get(district_id, district_id)
+    contradiction = _CONTRADICTION if extent != SOME and chosen else None
+    return Choice(vendor, district_id, name, extent, schools, students, now, contradiction)
 
 
 def set_district(sent: Submission) -> Outcome:
@@ -106,6 +110,8 @@ def set_district(sent: Submission) -> Outcome:
         raise CommandError("choose what the vendor may see")
     if extent == SOME and not schools:
         raise CommandError("choose at least one school, or nothing")
+    if extent != SOME and schools:
+        raise CommandError(f"{_CONTRADICTION}; choose “only the schools checked here”, or uncheck them")
     wanted = None if extent == WHOLE else schools if extent == SOME else []
     with sent.change() as connection:
         vendor = find_vendor(sent)

@@ -119,6 +119,8 @@ def set_flags(sent: Submission) -> Outcome:
 def set_withheld(sent: Submission) -> Outcome:
     """Makes the withheld fields of a vendor those of the form, or those of the default."""
     listed = [field for field in WithheldField if field.value in sent.lists("field")]
+    if sent.get("list") == DEFAULT and listed:
+        raise CommandError("fields are checked, and the choice is the default; choose “the fields checked here”")
     with sent.change() as connection:
         fields = None if sent.get("list") == DEFAULT else listed
         vendor = change_withheld(connection, sent.actor, find_vendor(sent).email, fields)
