@@ -106,7 +106,7 @@ def test_every_verb_of_operators_needs_an_owner_but_those_of_the_own_account() -
     assert {needed.pop(verb) for verb in (Verb.OPERATOR_SET_PASSWORD, Verb.OPERATOR_SET_CODES)} == {OperatorRole.VIEWER}
     assert set(needed.values()) == {OperatorRole.OWNER}
     others = [verb for verb in Verb if verb.least_role is OperatorRole.VIEWER]
-    assert others == [Verb.SHOW, Verb.OPERATOR_SET_PASSWORD]
+    assert others == [Verb.SHOW, Verb.OPERATOR_SET_PASSWORD, Verb.OPERATOR_SET_CODES]
 
 
 LAST: list[Act] = [
@@ -157,9 +157,9 @@ def test_a_link_sets_a_password_once(connection: Connection) -> None:
     assert operators.verify_operator(connection, ANN, PASSWORD, "", SECRET_KEY) is None
     used = operators.use_link(connection, token, PASSWORD, SECRET_KEY)
     assert (used.email, used.role, used.has_password, used.has_link) == (ANN, OperatorRole.VIEWER, True, False)
-    assert operators.verify_operator(connection, f" {ANN.upper()}", PASSWORD) == used
-    assert operators.verify_operator(connection, ANN, PASSWORD + "!") is None
-    assert operators.verify_operator(connection, "nobody@x.example", PASSWORD) is None
+    assert operators.verify_operator(connection, f" {ANN.upper()}", PASSWORD, "", SECRET_KEY) == used
+    assert operators.verify_operator(connection, ANN, PASSWORD + "!", "", SECRET_KEY) is None
+    assert operators.verify_operator(connection, "nobody@x.example", PASSWORD, "", SECRET_KEY) is None
     with pytest.raises(CommandError, match="used or replaced"):
         operators.use_link(connection, token, "another password", SECRET_KEY)
     assert operators.verify_operator(connection, ANN, PASSWORD, "", SECRET_KEY) == used
