@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from oneroster_filter.folding import fold
+from oneroster_filter import fold
 from sqlalchemy import ColumnElement, Table, and_, func, or_
 
 from roster_service.db import tables
