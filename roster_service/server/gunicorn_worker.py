@@ -43,7 +43,9 @@ class Worker(BaseWorker):  # type: ignore[misc]  # gunicorn has no types
         # Imported here to keep gunicorn's master process, which imports this module, small.
         from roster_service.server.http_server import HttpServer
 
-        server = HttpServer(self.wsgi, [listener.sock for listener in self.sockets], self.wsgi.takes_upload)
+        # An application that is not ours, as of a benchmark, takes no upload.
+        takes_upload = getattr(self.wsgi, "takes_upload", lambda *_: False)
+        server = HttpServer(self.wsgi, [listener.sock for listener in self.sockets], takes_upload)
         while self._is_accepting(server):
             self._take_turn(server)
         server.set_ending()
