@@ -90,14 +90,7 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     keys = KeyRing(accounts, settings.read_secret_key())
     issuer = settings.public_url or f"http://{settings.host_and_port}"
 
-    app = Flask("roster_service", static_folder=None)
-    register_request_log(app, settings.slow_milliseconds)
-    register_request_metrics(app)
-    register_host_check(app)
-    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
-    app.url_map.converters["id"] = IdConverter
-    # Two slashes in a row are an empty id: the path must not be redirected to one with a single slash.
-    app.url_map.merge_slashes = False
+    app = begin_app(settings)
     app.extensions["roster_engine"] = engine
     app.extensions["roster_accounts_engine"] = accounts
     ordering = make_ordering_engine(urls[Role.SERVING], statement_seconds=settings.request_seconds)
@@ -124,7 +117,6 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     )
     app.extensions["roster_access_log"] = access_log
     disclosures = Disclosures(access_log, GrantedDistricts(accounts), PersonHasher(settings.read_secret_key()))
-    rostering.set_error_profile(app, settings.v1p2_errors)
     signed = SignedRequests(accounts, counting, settings.read_secret_key()) if settings.oauth1 else None
     rostering.register_rostering(
         app, Services(reader, TokenReader(keys, issuer), signed, throttle, limits, disclosures, settings.public_url)
@@ -150,19 +142,34 @@ def create_app(settings: Settings, database_url: str) -> Flask:
         app.extensions["roster_owner_engine"] = owner = make_engine(database_url)
         register_console(app, settings, owner, engine, counters)
     register_health(app, partial(find_first_unmet, list_checks(engine, keys)), standby)
-    register_error_handlers(app)
     roles = {engine: Role.SERVING, ordering: Role.SERVING, accounts: Role.ACCOUNTS, counting: Role.COUNTERS}
     for opened, role in roles.items():
         count_connections(opened, role)
     register_access_log(app, access_log)
+    return finish_app(app, settings)
+
+
+def begin_app(settings: Settings) -> Flask:
+    """Returns an application without routes: with the request log, the metrics, the check of the host, the longest
+    body, the way in which paths are read, and the form of errors."""
+    app = Flask("roster_service", static_folder=None)
+    register_request_log(app, settings.slow_milliseconds)
+    register_request_metrics(app)
+    register_host_check(app)
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
+    app.url_map.converters["id"] = IdConverter
+    # Two slashes in a row are an empty id: the path must not be redirected to one with a single slash.
+    app.url_map.merge_slashes = False
+    rostering.set_error_profile(app, settings.v1p2_errors)
+    return app
+
+
+def finish_app(app: Flask, settings: Settings) -> Flask:
+    """Adds to an application with all its routes what sees each answer last and each request first, and returns it."""
+    register_error_handlers(app)
     # Flask runs the hook that was registered last first: so compression runs before the access log counts the bytes.
     register_compression(app, settings.compress_bytes)
     app.after_request(add_common_headers)
-    return put_in_front(app, settings)
-
-
-def put_in_front(app: Flask, settings: Settings) -> Flask:
-    """Puts what sees each request first in front of an application, and returns it."""
     # Flask documents this way of adding middleware. A request passes the one that was added last first.
     app.wsgi_app = EncodedIds(app.wsgi_app)  # type: ignore[method-assign]
     app.wsgi_app = TimeLimit(app.wsgi_app, settings.request_seconds)  # type: ignore[method-assign]
@@ -181,11 +188,7 @@ def create_console(settings: Settings, database_url: str) -> Flask:
     serving = make_serving_engine(urls[Role.SERVING], settings)
     counting = make_counting_engine(urls[Role.COUNTERS])
     owner = make_engine(database_url)
-    app = Flask("roster_service", static_folder=None)
-    register_request_log(app, settings.slow_milliseconds)
-    register_request_metrics(app)
-    register_host_check(app)
-    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
+    app = begin_app(settings)
     for name, engine in {"owner": owner, "counting": counting, "serving": serving}.items():
         app.extensions[f"roster_{name}_engine"] = engine
     counters = Counters(make_storage(counting, settings.rate_storage_url))
@@ -193,9 +196,7 @@ def create_console(settings: Settings, database_url: str) -> Flask:
     register_console(app, settings, owner, serving, counters)
     app.add_url_rule("/", endpoint="root", view_func=lambda: redirect(CONSOLE_ROOT), methods=["GET"])
     register_health(app, partial(find_first_unmet, {Need.DATABASE: partial(require_reachable, owner)}))
-    register_error_handlers(app)
-    app.after_request(add_common_headers)
-    return put_in_front(app, settings)
+    return finish_app(app, settings)
 
 
 def open_spool(settings: Settings, database_url: str) -> Spool:

@@ -14,7 +14,7 @@ from roster_service.db.embedded_server import open_database
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
 
-APPLICATION = "roster_service.server.console_entry:app"
+APPLICATION = "roster_service.server.console_entry:open_console()"
 
 
 @click.command("console")

@@ -29,7 +29,8 @@ def ask(url: str, headers: dict[str, str], body: bytes | None = None) -> Any:
 
 
 def check(root: str, demo: dict[str, str]) -> None:
-    """Asks for a token and with it for the schools, logs in as the vendor, and reads a guide and the reference."""
+    """Asks for a token and with it for the schools, logs in as the vendor, and reads a guide, the reference, and the
+    login of the console."""
     login = b64encode(f"{demo['client_id']}:{demo['client_secret']}".encode()).decode()
     form = {"grant_type": "client_credentials", "scope": "v1p2/roster.readonly"}
     token = ask(f"{root}/oauth/token", {"Authorization": f"Basic {login}"}, urlencode(form).encode())["access_token"]
@@ -38,7 +39,7 @@ def check(root: str, demo: dict[str, str]) -> None:
     account = json.dumps({"email": demo["email"], "password": demo["password"]}).encode()
     headers = {"x-api-key": demo["api_key"], "Content-Type": "application/json"}
     assert ask(f"{root}/v1/login", headers, account)["token"]
-    for path in ("/docs/rostering", "/docs/reference"):
+    for path in ("/docs/rostering", "/docs/reference", "/console/login"):
         with urlopen(root + path) as page:
             assert b"<h1" in page.read()
 

@@ -281,3 +281,23 @@ def test_a_taken_port_is_one_sentence(database_url: str, host: str, shown: str) 
     assert done.returncode == 1
     assert done.stderr.startswith(f"roster: cannot listen on {shown}:{port} (Address already in use)")
     assert done.stderr.count("\n") == 1
+
+
+def test_the_console_alone_serves_no_vendor(database_url: str, tmp_path: Path, free_port: int) -> None:
+    environment = environment_of(
+        database_url=database_url, home=str(tmp_path), console=f"127.0.0.1:{free_port}", secret_key="s" * 40
+    )
+    command = [*COMMAND[:-1], "console"]
+    with subprocess.Popen(command, env=environment, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            root = process.stdout.readline().partition(": ")[2].removesuffix("/console\n")
+            with urlopen(f"{root}/console/login") as page:
+                assert b'name="password"' in page.read()
+            with pytest.raises(HTTPError, match="404"):
+                urlopen(f"{root}/ims/oneroster/rostering/v1p2/orgs")
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.stdout.close()
+            process.wait(60)
+    assert (process.returncode, root) == (0, f"http://127.0.0.1:{free_port}")
