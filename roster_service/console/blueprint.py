@@ -20,7 +20,7 @@ from werkzeug.exceptions import Forbidden, HTTPException
 from roster_service.access.export_previews import Upload
 from roster_service.access.operator_sessions import Lifetime, SignedIn
 from roster_service.access.throttling.counters import Counters
-from roster_service.access.throttling.operator_throttle import OperatorThrottle
+from roster_service.access.throttling.login_throttle import LoginThrottle
 from roster_service.console.cookies import set_up_cookies
 from roster_service.console.directory_login import PATH, DirectoryLogin, find_directory
 from roster_service.console.filters import FILTERS
@@ -50,7 +50,7 @@ def register_console(app: Flask, settings: Settings, owner: Engine, serving: Eng
     set_up_cookies(app, settings.read_secret_key(), ROOT)
     lifetime = Lifetime(timedelta(minutes=settings.console_idle_minutes), timedelta(hours=settings.console_hours))
     tools = Tools(settings, owner, serving, lifetime, settings.console_url)
-    app.register_blueprint(make_blueprint(tools, Login(tools, OperatorThrottle(counters))), url_prefix=ROOT)
+    app.register_blueprint(make_blueprint(tools, Login(tools, LoginThrottle(counters))), url_prefix=ROOT)
 
 
 def make_blueprint(tools: Tools, login: Login) -> Blueprint:

@@ -14,7 +14,7 @@ from werkzeug.exceptions import Forbidden
 from roster_service.access import operator_sessions
 from roster_service.access.operator_sessions import SignedIn
 from roster_service.access.operators import use_link, verify_operator
-from roster_service.access.throttling.operator_throttle import OperatorThrottle
+from roster_service.access.throttling.login_throttle import LoginAttempt, LoginThrottle
 from roster_service.console.cookies import TOKEN
 from roster_service.console.frame import make_page
 from roster_service.console.visit import Tools
@@ -33,7 +33,7 @@ class Login:
     """The login of operators, and the pages around it."""
 
     tools: Tools
-    throttle: OperatorThrottle
+    throttle: LoginThrottle
 
     def find(self) -> SignedIn | None:
         """Returns the session that the cookie of the request names; None if it names none that is open."""
@@ -51,7 +51,8 @@ class Login:
         email, password = request.form.get("email", ""), request.form.get("password", "")
         if not _is_private():
             return self._show_form(403, email, NEEDS_HTTPS)
-        wait = self.throttle.find_wait(email, request.remote_addr)
+        attempt = LoginAttempt.of_operator(email, request.remote_addr)
+        wait = self.throttle.find_wait(attempt)
         if wait:
             error = f"There were too many failed logins; try again in {wait} seconds."
             response = self._show_form(429, email, error)
@@ -62,7 +63,7 @@ class Login:
             operator = verify_operator(connection, email, password, code, self.tools.settings.read_secret_key())
             if operator is not None:
                 return self.begin(connection, operator.email)
-        self.throttle.count_failure(email, request.remote_addr)
+        self.throttle.count_failure(attempt)
         return self._show_form(401, email, WRONG)
 
     def _show_form(self, status: int, email: str, error: str | None) -> Response:

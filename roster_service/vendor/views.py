@@ -24,7 +24,7 @@ from roster_service.access.credentials.permission_token import (
 )
 from roster_service.access.credentials.signing_keys import KeyRing
 from roster_service.access.roster_state import format_instant, make_state_headers
-from roster_service.access.throttling.login_throttle import LoginThrottle
+from roster_service.access.throttling.login_throttle import LoginAttempt, LoginThrottle
 from roster_service.access.throttling.vendor_throttle import VendorThrottle
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.reads.page import Page
@@ -134,13 +134,14 @@ def answer_login(services: VendorServices, holder: KeyHolder) -> Response:
     """Answers a login: with a permission token for the right e-mail and password of the key's vendor. Raises
     RefusedRequestError for the body and the credentials, and ThrottledRequestError after too many failures."""
     body = read_body(LOGIN_BODY)
-    wait = services.login_throttle.find_wait(holder.vendor_id, body["email"])
+    attempt = LoginAttempt.of_vendor(holder.vendor_id, body["email"])
+    wait = services.login_throttle.find_wait(attempt)
     if wait:
         raise ThrottledRequestError("too many failed logins; `Retry-After` says when to try again", wait)
     with services.accounts.connect() as connection:
         matches = verify_password(connection, holder.vendor_id, body["email"], body["password"])
     if not matches:
-        services.login_throttle.count_failure(holder.vendor_id, body["email"])
+        services.login_throttle.count_failure(attempt)
         raise RefusedRequestError(Problem.CREDENTIALS, "the e-mail or the password is wrong")
     token, ends = make_permission_token(holder, services.keys, issuer=services.issuer)
     members = {

@@ -1,19 +1,42 @@
-"""The rate limits of failed logins: for an e-mail address, and for all logins with a vendor's API keys.
+"""The rate limits of failed logins: for an account, and for the origin of the login.
 
-Both counters belong to the vendor whose API key the login uses, so no vendor can slow down the logins of another. The
-counters store a hash of the e-mail address.
+The origin of a vendor's login is the vendor whose API key it uses, so no vendor can slow down the logins of another.
+The origin of an operator's login is the network address. The counters store a hash of the e-mail address.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from limits import RateLimitItem, RateLimitItemPerMinute
 
+from roster_service.access.email_address import normalize_email
 from roster_service.access.throttling.counters import Counters
 
-PER_ACCOUNT = RateLimitItemPerMinute(5, namespace="login-account")
-PER_KEY = RateLimitItemPerMinute(20, namespace="login-key")
+VENDOR_ACCOUNT = RateLimitItemPerMinute(5, namespace="login-account")
+VENDOR_KEY = RateLimitItemPerMinute(20, namespace="login-key")
+OPERATOR_ACCOUNT = RateLimitItemPerMinute(5, namespace="operator-account")
+OPERATOR_ADDRESS = RateLimitItemPerMinute(20, namespace="operator-address")
+
+
+@dataclass(frozen=True)
+class LoginAttempt:
+    """A login, as the counters that a failure of it counts in: each a limit and the names of its subject."""
+
+    counters: Sequence[tuple[RateLimitItem, tuple[str, ...]]]
+
+    @classmethod
+    def of_vendor(cls, vendor_id: int, email: str) -> LoginAttempt:
+        """Returns the login with an API key of this vendor and this e-mail."""
+        vendor = str(vendor_id)
+        return cls(((VENDOR_ACCOUNT, (vendor, _hash_account(email))), (VENDOR_KEY, (vendor,))))
+
+    @classmethod
+    def of_operator(cls, email: str, address: str | None) -> LoginAttempt:
+        """Returns the login of an operator with this e-mail from this network address."""
+        return cls(((OPERATOR_ACCOUNT, (_hash_account(email),)), (OPERATOR_ADDRESS, (address or "",))))
 
 
 class LoginThrottle:
@@ -22,21 +45,20 @@ class LoginThrottle:
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
 
-    def find_wait(self, vendor_id: int, email: str) -> int:
-        """Returns the seconds until this vendor may try to log in with this e-mail again; 0 if it may now."""
+    def find_wait(self, attempt: LoginAttempt) -> int:
+        """Returns the seconds until such a login may be tried; 0 if it may now."""
         waits = [
             self._counters.find_wait(item, *names)
-            for item, names in _list_counters(vendor_id, email)
+            for item, names in attempt.counters
             if not self._counters.has_room(item, *names)
         ]
         return max((int(wait) + 1 for wait in waits), default=0)
 
-    def count_failure(self, vendor_id: int, email: str) -> None:
+    def count_failure(self, attempt: LoginAttempt) -> None:
         """Counts a failed login."""
-        for item, names in _list_counters(vendor_id, email):
+        for item, names in attempt.counters:
             self._counters.hit(item, *names)
 
 
-def _list_counters(vendor_id: int, email: str) -> tuple[tuple[RateLimitItem, tuple[str, ...]], ...]:
-    account = hashlib.sha256(email.strip().lower().encode()).hexdigest()[:32]
-    return (PER_ACCOUNT, (str(vendor_id), account)), (PER_KEY, (str(vendor_id),))
+def _hash_account(email: str) -> str:
+    return hashlib.sha256(normalize_email(email).encode()).hexdigest()[:32]
