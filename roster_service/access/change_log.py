@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select
 
 from roster_service.access.email_address import normalize_email
 from roster_service.access.roster_state import format_instant
+from roster_service.db.log_order import order_rows
 from roster_service.db.tables import changes
 
 
@@ -42,9 +43,9 @@ def list_changes(
     since: datetime | None,
     latest: tuple[int, int] | None = None,
 ) -> list[Change]:
-    """Lists changes in their order. Each argument but None leaves only those of a vendor (its e-mail), a feed (its
-    name), an actor (as `Change.actor`), and those at or after an instant; removed ones have their changes too.
-    `latest`: only this many (the second number), newest first, after leaving out the newest ones (the first number)."""
+    """Lists changes, in the order that `order_rows` gives for `latest`. Each other argument but None leaves only those
+    of a vendor (its e-mail), a feed (its name), an actor (as `Change.actor`), and those at or after an instant; removed
+    ones have their changes too."""
     conditions = []
     if vendor is not None:
         conditions.append(changes.c.vendor == normalize_email(vendor))
@@ -54,13 +55,7 @@ def list_changes(
         conditions.append(changes.c.actor == operator)
     if since is not None:
         conditions.append(changes.c.at >= since)
-    listed = select(changes).where(*conditions)
-    if latest is None:
-        listed = listed.order_by(changes.c.at, changes.c.id)
-    else:
-        skipped, count = latest
-        listed = listed.order_by(changes.c.at.desc(), changes.c.id.desc()).offset(skipped).limit(count)
-    rows = connection.execute(listed)
+    rows = connection.execute(order_rows(select(changes).where(*conditions), changes, latest))
     return [
         Change(
             row.id,

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, any_, exists, func, literal, select
+from sqlalchemy import ColumnElement, Connection, any_, exists, func, literal, select
 
 from roster_service.access.access_log.people import HASH_BYTES
+from roster_service.db.log_order import order_rows
 from roster_service.db.tables import audit, usage, vendors
 
 
@@ -110,8 +111,7 @@ def _list_conditions(wanted: AccessLogFilter) -> list[ColumnElement[bool]]:
 def read_access_log(
     connection: Connection, wanted: AccessLogFilter, latest: tuple[int, int] | None = None
 ) -> list[AccessLogRow]:
-    """Lists the access log, oldest row first. `latest`: only this many rows (the second number), newest first, after
-    leaving out the newest ones (the first number)."""
+    """Lists the access log, in the order that `order_rows` gives for `latest`."""
     # Without the people: a row can have thousands.
     columns = [column for column in audit.c if column is not audit.c.people]
     rows = select(*columns, vendors.c.email).join(vendors, vendors.c.id == audit.c.vendor_id, isouter=True)
@@ -130,15 +130,8 @@ def read_access_log(
             records=row.records,
             request_id=row.request_id,
         )
-        for row in connection.execute(_order(rows, latest))
+        for row in connection.execute(order_rows(rows, audit, latest))
     ]
-
-
-def _order(rows: Select[Any], latest: tuple[int, int] | None) -> Select[Any]:
-    if latest is None:
-        return rows.order_by(audit.c.at, audit.c.id)
-    skipped, count = latest
-    return rows.order_by(audit.c.at.desc(), audit.c.id.desc()).offset(skipped).limit(count)
 
 
 @dataclass(frozen=True)
