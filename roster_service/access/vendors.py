@@ -16,9 +16,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.access.credentials.api_keys import Allowance, IssuedKey, issue_key, rotate_key
 from roster_service.access.credentials.passwords import set_password
-from roster_service.access.credentials.secrets import (
-    make_password,
-)
+from roster_service.access.credentials.secrets import make_password
 from roster_service.access.email_address import normalize_email, read_email
 from roster_service.access.org_list import DISTRICT, SCHOOL, find_org
 from roster_service.access.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate

@@ -1,7 +1,8 @@
 """The keyed hashes by which the access log tells whose records a disclosure had.
 
 A row has no id of a person: it could outlive the person's record, and an erasure. The key of the hashes follows from
-the secret key of the service, so a copy of the database alone does not tell whether a person is in a row."""
+the secret key of the service, so a copy of the database alone does not tell whether a person is in a row.
+"""
 
 from __future__ import annotations
 

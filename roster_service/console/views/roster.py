@@ -101,9 +101,9 @@ class ShownFacet:
 
 @dataclass(frozen=True)
 class RosterList:
-    """A page of a collection. `is_start`: whether it is the one that comes without any wish; `problem`: why nothing was
-    looked for; `notices`: about parameters that were ignored; `count`: of all found records, of which there are more if
-    `is_more`; `following`, `previous`: the queries of the pages beside this one."""
+    """A page of a collection. `is_start`: whether the query string is empty; `problem`: why nothing was looked for;
+    `notices`: about parameters that were ignored; `count`: of all found records, of which there are more if `is_more`;
+    `following`, `previous`: the queries of the pages beside this one."""
 
     kind: str
     kinds: Mapping[str, str]
@@ -126,7 +126,7 @@ class RosterList:
 
 
 def read_roster(visit: Visit) -> RosterList:
-    """Reads the wanted page; without any wish, that of the districts."""
+    """Reads the wanted page; that of the districts if the query string is empty."""
     query = {name: value.strip() for name, value in visit.query.items() if value.strip()}
     given = query or {"kind": "orgs", "type": "district"}
     kind = given.get("kind", "users" if "search" in given else "orgs")
@@ -197,11 +197,7 @@ def _show_facets(
 ) -> Iterator[ShownFacet]:
     for name, facet in FACETS[table].items():
         value, counts = chosen.get(name), found.counts.get(name, {})
-        words = (
-            [feed.name for feed in list_feeds(connection) if feed.state == FeedState.ADDED]
-            if name == "feed"
-            else facet.words
-        )
+        words = _list_feeds(connection) if name == "feed" else facet.words
         choices = [] if facet.values is None else [Choice(word, counts.get(word)) for word in (*counts, *words)]
         unique = list({choice.value: choice for choice in choices}.values())
         label = value
