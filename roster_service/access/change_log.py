@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, select
 
 from roster_service.access.email_address import normalize_email
 from roster_service.access.roster_state import format_instant
+from roster_service.db.changes import Subject, Verb
 from roster_service.db.log_order import order_rows
 from roster_service.db.tables import changes
 
@@ -56,20 +58,29 @@ def list_changes(
     if since is not None:
         conditions.append(changes.c.at >= since)
     rows = connection.execute(order_rows(select(changes).where(*conditions), changes, latest))
-    return [
-        Change(
-            row.id,
-            format_instant(row.at),
-            row.actor_kind,
-            row.actor,
-            row.verb,
-            row.kind,
-            row.subject,
-            row.vendor,
-            row.feed,
-            row.before,
-            row.after,
-            row.reason,
-        )
-        for row in rows
-    ]
+    return [_read_change(row) for row in rows]
+
+
+def find_last_change(connection: Connection, subject: Subject, verbs: Collection[Verb]) -> Change | None:
+    """Returns the last change of a subject by one of the verbs; None if there is none."""
+    own = (changes.c.kind == subject.kind, changes.c.subject == subject.name)
+    last = select(changes).where(*own, changes.c.verb.in_(verbs)).order_by(changes.c.id.desc()).limit(1)
+    row = connection.execute(last).one_or_none()
+    return None if row is None else _read_change(row)
+
+
+def _read_change(row: Row[Any]) -> Change:
+    return Change(
+        row.id,
+        format_instant(row.at),
+        row.actor_kind,
+        row.actor,
+        row.verb,
+        row.kind,
+        row.subject,
+        row.vendor,
+        row.feed,
+        row.before,
+        row.after,
+        row.reason,
+    )

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
+from roster_service.access.change_log import Change, find_last_change
 from roster_service.access.scripts import Background, name_folder, read_background, run_script, start_script
 from roster_service.db.actors import Actor, require_role
 from roster_service.db.changes import Subject, Verb, recorded
 from roster_service.db.held_runs import APPROVED, HELD, close_held, read_outcome
+from roster_service.db.run_history import LOADED_OUTCOMES, Run, find_run_after
+from roster_service.db.sync_lock import RUNNING
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
 
@@ -44,6 +48,49 @@ def start_approval(connection: Connection, actor: Actor, run: int, home: Path) -
 def read_approval(home: Path, run: int) -> Background | None:
     """Returns the approval of a run that was started last; None if there was none."""
     return read_background(_name_approval(home, run))
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The decision on a held run. `change`: the row of the change log, None without a decision of an operator;
+    `applied_by`: the number of the run that applied it; `approval`: the approval that was started in the background
+    last, and `now`: the number of the run that it makes, while it is under way."""
+
+    change: Change | None
+    applied_by: int | None
+    approval: Background | None
+    now: int | None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether an approval is under way."""
+        return self.approval is not None and self.approval.is_running
+
+    @property
+    def failure(self) -> str | None:
+        """The reason why the last approval did not apply the run; None if it did, and while it is under way."""
+        if self.approval is None or self.applied_by is not None or self.is_under_way:
+            return None
+        return self.approval.message
+
+    @property
+    def held_again(self) -> int | None:
+        """The number of the run as which the last approval was held again."""
+        report = self.approval and self.approval.report
+        return report.get("run") if report and report.get("outcome") == HELD else None
+
+
+def read_decision(connection: Connection, home: Path, run: Run) -> Decision:
+    """Reads the decision on a held run. `home`: the data folder."""
+    approval = read_approval(home, run.run)
+    is_under_way = approval is not None and approval.is_running
+    return Decision(
+        find_last_change(connection, Subject.of_run(run.run, run.feed), (Verb.SYNC_APPROVE, Verb.SYNC_DISCARD)),
+        # A good run of the feed ends every held one, so the first one after an approved run is that of the approval.
+        find_run_after(connection, run.run, LOADED_OUTCOMES) if run.outcome == APPROVED else None,
+        approval,
+        find_run_after(connection, run.run, (RUNNING,)) if is_under_way else None,
+    )
 
 
 def start_load(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, delete, func, select, update
 
-from roster_service.db.held_runs import HELD
+from roster_service.db.held_runs import APPROVED, HELD
 from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, find_interrupted
 from roster_service.db.tables import ROSTER_TABLES, feeds, quality_counts, sync_changes, sync_refusals, sync_runs
 from roster_service.errors import CommandError
@@ -18,8 +18,10 @@ from roster_service.errors import CommandError
 STEPS = ("digest", "stage", "check", "prepare", "compare", "write", "index", "analyze")
 # The types of records in reports, which are OneRoster's collections, by the names of their tables.
 TYPES = {table.name: {"academic_sessions": "academicSessions"}.get(table.name, table.name) for table in ROSTER_TABLES}
-# The outcomes of a run after which the roster is that of the export.
-GOOD_OUTCOMES = ("done", "unchanged", "approved")
+# The outcomes of a run that has read its export, and those after which the roster is that of the export: a run that was
+# approved stands for the run of the approval.
+LOADED_OUTCOMES = ("done", "unchanged")
+GOOD_OUTCOMES = (*LOADED_OUTCOMES, APPROVED)
 # The counts of a type in a run: records by kind of change, rejected rows, and records that a later purge removed.
 COUNTS = ("added", "changed", "revived", "tombstoned", "unchanged", "refused", "purged")
 
@@ -146,10 +148,12 @@ def find_good_run_before(connection: Connection, run: int) -> FinishedRun | None
     return None if row is None else _make_finished(row)
 
 
-def find_run_after(connection: Connection, run: int) -> int | None:
-    """Returns the next run of the feed of `run`, if there is one."""
+def find_run_after(connection: Connection, run: int, outcomes: Collection[str]) -> int | None:
+    """Returns the next run of the feed of `run` with one of the outcomes, if there is one."""
     own = select(sync_runs.c.feed_id).where(sync_runs.c.id == run).scalar_subquery()
-    later = select(func.min(sync_runs.c.id)).where(sync_runs.c.feed_id == own, sync_runs.c.id > run)
+    later = select(func.min(sync_runs.c.id)).where(
+        sync_runs.c.feed_id == own, sync_runs.c.id > run, sync_runs.c.outcome.in_(outcomes)
+    )
     found: int | None = connection.scalar(later)
     return found
 

@@ -7,19 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from roster_service.access.feeds import Feed, change_feed, find_listed
-from roster_service.access.runs import discard_run, read_approval, start_approval
-from roster_service.access.scripts import Background
+from roster_service.access.runs import Decision, discard_run, read_decision, start_approval
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.actors import OperatorRole
 from roster_service.db.changes import Verb
-from roster_service.db.held_runs import drop_export
+from roster_service.db.held_runs import HELD, drop_export
 from roster_service.db.run_history import RunDetails, find_run
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
 
-# Schools that the page lists; all are in the JSON.
-LISTED = 100
 LIMITS = {
     "hold_tombstones_percent": "records of a type that would vanish",
     "hold_changes_percent": "records of a type that would change",
@@ -52,35 +49,31 @@ class SchoolRow:
 
 @dataclass(frozen=True)
 class HeldPage:
-    """A held run. `shown`: the parts of its preview, by school, grade, role and class, and samples; `kinds`: the types
-    that differ at schools; `hidden`: the schools that the page does not list; `approval`: the last one that was started
-    from the console."""
+    """A held run. `shown`: the parts of its preview, by school, grade, role and class, and samples; `deletes`: whether
+    an approval deletes records."""
 
     run: RunDetails
     feed: Feed
     shown: Mapping[str, Sequence[Mapping[str, Any]]]
-    kinds: Sequence[str]
-    hidden: int
+    deletes: bool
     limits: Sequence[Limit]
-    approval: Background | None
+    decision: Decision
 
 
 def read_held(visit: Visit) -> HeldPage:
     """Reads a held run, also one that is decided: its preview stays."""
     run = find_run(visit.connection, int(visit.place["run"]))
-    if run.preview is None:
+    if run.preview is None and run.outcome != HELD:
         raise CommandError(f"the run {run.run} has no preview: it is {run.outcome}, and was not held")
-    preview = {name: run.preview.get(name, []) for name in ("schools", "grades", "roles", "classes", "samples")}
-    kinds = sorted({kind for school in preview["schools"] for kind in school["counts"]})
+    shown = run.preview or {}
     feed = find_listed(visit.connection, run.feed)
     return HeldPage(
         run,
         feed,
-        preview,
-        kinds,
-        max(len(preview["schools"]) - LISTED, 0),
+        {name: shown.get(name, []) for name in ("schools", "grades", "roles", "classes", "samples")},
+        any(of_type.get("tombstoned") for of_type in run.counts.values()),
         list_limits(feed, visit.settings),
-        read_approval(visit.settings.home, run.run),
+        read_decision(visit.connection, visit.settings.home, run),
     )
 
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from roster_service.access.feeds import list_feeds
-from roster_service.access.runs import read_approval
-from roster_service.access.scripts import Background
+from roster_service.access.runs import Decision, read_approval, read_decision
 from roster_service.console.list_pages import MOST_ROWS, Paged, find_window, make_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
 from roster_service.db.actors import OperatorRole
 from roster_service.db.change_history import Change, find_changes
+from roster_service.db.held_runs import HELD
 from roster_service.db.run_history import (
     STEPS,
     TYPES,
@@ -26,7 +26,6 @@ from roster_service.db.run_history import (
     count_rejected_rows,
     find_good_run_before,
     find_run,
-    find_run_after,
     list_run_page,
     read_rejected_rows,
 )
@@ -43,14 +42,17 @@ CHANGES = {"added": "added", "changed": "changed", "tombstoned": "marked as dele
 @dataclass(frozen=True)
 class RunList:
     """A page of runs, the latest first. `feeds`, `outcomes`: to choose from; `feed`, `outcome`: the chosen ones;
-    `totals`: by run, the records that it added, changed, marked as deleted and revived."""
+    `totals`: by run, the records that it added, changed, marked as deleted and revived; `approving`: the held
+    runs whose approval is under way; `is_live`: whether the page changes by itself."""
 
     runs: Paged
     totals: Mapping[int, Mapping[str, int]]
+    approving: Sequence[int]
     feeds: Sequence[str]
     outcomes: Sequence[str]
     feed: str | None
     outcome: str | None
+    is_live: bool
 
 
 @dataclass(frozen=True)
@@ -74,16 +76,15 @@ class Comparison:
 @dataclass(frozen=True)
 class RunPage:
     """A run. `steps`: all of them, with their seconds; `before`: the number of the last good run before it; `compared`:
-    with that run; `stored`: the rejected rows that are stored; `approval`: the last one that was started from the
-    console; `after`: the next run of the feed; `is_live`: whether the page changes by itself."""
+    with that run; `stored`: the rejected rows that are stored; `decision`: on a held run;
+    `is_live`: whether the page changes by itself."""
 
     run: RunDetails
     steps: Sequence[Progress]
     before: int | None
     compared: Sequence[Comparison]
     stored: int
-    approval: Background | None
-    after: int | None
+    decision: Decision
     is_live: bool
 
 
@@ -126,14 +127,16 @@ def read_runs(visit: Visit) -> RunList:
     runs = make_page(visit, list_run_page(visit.connection, feed, outcome, count, skipped))
     totals = {run.run: _sum_changes(run) for run in runs.rows}
     feeds = [it.name for it in list_feeds(visit.connection)]
-    return RunList(runs, totals, feeds, OUTCOMES, feed, outcome)
+    approving = [run.run for run in runs.rows if run.outcome == HELD and _is_approving(visit, run.run)]
+    is_live = bool(approving) or any(run.outcome == RUNNING for run in runs.rows)
+    return RunList(runs, totals, approving, feeds, OUTCOMES, feed, outcome, is_live)
 
 
 def read_run(visit: Visit) -> RunPage:
-    """Reads a run, its progress if it is under way, and how the approval of it ended that an operator started."""
+    """Reads a run, its progress if it is under way, and the decision on it if it was held."""
     connection, number = visit.connection, int(visit.place["run"])
     run = find_run(connection, number)
-    approval = read_approval(visit.settings.home, number)
+    decision = read_decision(connection, visit.settings.home, run)
     before = find_good_run_before(connection, number)
     compared = [
         Comparison(name, count, None if before is None else before.records.get(name))
@@ -145,9 +148,8 @@ def read_run(visit: Visit) -> RunPage:
         None if before is None else before.run,
         compared,
         count_rejected_rows(connection, number),
-        approval,
-        find_run_after(connection, number),
-        is_live=run.outcome == RUNNING or (approval is not None and approval.is_running),
+        decision,
+        is_live=run.outcome == RUNNING or decision.is_under_way,
     )
 
 
@@ -196,6 +198,11 @@ def read_changes(visit: Visit) -> ChangePage:
         after,
         shown[-1].sourcedId if len(changes) > len(shown) else None,
     )
+
+
+def _is_approving(visit: Visit, run: int) -> bool:
+    approval = read_approval(visit.settings.home, run)
+    return approval is not None and approval.is_running
 
 
 def _sum_changes(run: Run) -> dict[str, int]:

@@ -8,12 +8,15 @@ from datetime import UTC, datetime, timedelta
 
 from roster_service.access.access_log.reports import UsageRow, read_usage
 from roster_service.access.feeds import Feed, list_feeds
+from roster_service.access.runs import read_approval
+from roster_service.access.scripts import Background
 from roster_service.console.filters import to_segment
 from roster_service.console.screen import Screen
 from roster_service.console.visit import Visit
 from roster_service.db.actors import OperatorRole
 from roster_service.db.figures import read_cache_sizes
 from roster_service.db.run_history import FinishedRun, list_latest_runs
+from roster_service.db.sync_lock import RUNNING
 from roster_service.settings import Settings
 
 # The runs of a small chart.
@@ -35,11 +38,12 @@ class Task:
 @dataclass(frozen=True)
 class FeedCard:
     """A feed with its last runs. `charts`: by type of record, the number of records after each of the last runs, the
-    oldest first; `task`: None if nobody must act."""
+    oldest first; `is_approving`: whether the approval of its held run is under way; `task`: None if nobody must act."""
 
     feed: Feed
     last: FinishedRun | None
     charts: Mapping[str, Sequence[int]]
+    is_approving: bool
     task: Task | None
 
 
@@ -56,7 +60,8 @@ class ActiveVendor:
 
 @dataclass(frozen=True)
 class Tonight:
-    """The content of the page. `ordering_bytes`, `rendition_bytes`: that orderings and rendered records take."""
+    """The content of the page. `ordering_bytes`, `rendition_bytes`: that orderings and rendered records take;
+    `is_live`: whether the page changes by itself."""
 
     tasks: Sequence[Task]
     cards: Sequence[FeedCard]
@@ -64,6 +69,7 @@ class Tonight:
     vendors: Sequence[ActiveVendor]
     ordering_bytes: int
     rendition_bytes: int
+    is_live: bool
 
 
 def read_tonight(visit: Visit) -> Tonight:
@@ -80,22 +86,28 @@ def read_tonight(visit: Visit) -> Tonight:
         vendors=list(_sum_vendors(read_usage(connection, None, datetime.now(UTC).date()))),
         ordering_bytes=ordering_bytes,
         rendition_bytes=rendition_bytes,
+        is_live=any(card.is_approving or card.feed.last_outcome == RUNNING for card in cards),
     )
 
 
 def _make_card(feed: Feed, runs: Sequence[FinishedRun], settings: Settings) -> FeedCard:
     charts = {name: [run.records.get(name, 0) for run in runs if run.is_good] for name in CHARTED}
-    return FeedCard(feed, runs[-1] if runs else None, charts, _find_task(feed, runs, settings))
+    approval = None if feed.held_run is None else read_approval(settings.home, feed.held_run)
+    task = _find_task(feed, runs, approval, settings)
+    return FeedCard(feed, runs[-1] if runs else None, charts, approval is not None and approval.is_running, task)
 
 
-def _find_task(feed: Feed, runs: Sequence[FinishedRun], settings: Settings) -> Task | None:
-    """What must be done about a feed; the first that applies."""
+def _find_task(feed: Feed, runs: Sequence[FinishedRun], approval: Background | None, settings: Settings) -> Task | None:
+    """What must be done about a feed; the first that applies. `approval`: of its held run."""
     own = f"/feeds/{to_segment(feed.name)}"
     # An interrupted run has not finished; the page of the feed has it.
     is_last = bool(runs) and runs[-1].outcome == feed.last_outcome
     place = f"/runs/{runs[-1].run}" if is_last else own
     if feed.held_run is not None:
-        return Task(f"{feed.name}: run {feed.held_run} waits for your decision", f"/runs/{feed.held_run}/held")
+        if approval is not None and approval.is_running:
+            return None
+        words = "waits for your decision" if approval is None else "waits for your decision: its approval failed"
+        return Task(f"{feed.name}: run {feed.held_run} {words}", f"/runs/{feed.held_run}/held")
     if not feed.enabled or feed.pause is not None:
         return None
     if feed.last_outcome in BAD_OUTCOMES:
