@@ -11,7 +11,7 @@ import secrets
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, update
 
 from roster_service.access.roster_state import format_instant
 from roster_service.db.actors import OperatorRole
@@ -31,7 +31,7 @@ class Lifetime:
     def is_live(self) -> ColumnElement[bool]:
         """The condition that a session has not ended."""
         own = operator_sessions.c
-        return (own.used_at > func.now() - self.idle) & (own.created_at > func.now() - self.most)
+        return and_(own.used_at > func.now() - self.idle, own.created_at > func.now() - self.most)
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,12 @@ class SignedIn:
     role: OperatorRole
 
 
-def begin_session(connection: Connection, email: str, address: str | None, browser: str | None) -> str:
-    """Begins a session of an operator who has just proved who they are. Returns its token."""
+def begin_session(
+    connection: Connection, email: str, address: str | None, browser: str | None, lifetime: Lifetime
+) -> str:
+    """Begins a session of an operator who has just proved who they are, and returns its token. Deletes the sessions
+    that have ended, of all operators."""
+    connection.execute(delete(operator_sessions).where(~lifetime.is_live()))
     token = secrets.token_urlsafe(32)
     own = select(operators.c.id).where(operators.c.email == email).scalar_subquery()
     row = {"operator_id": own, "token_hash": _hash(token), "address": address, "browser": browser and browser[:300]}

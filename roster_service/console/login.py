@@ -74,7 +74,8 @@ class Login:
     def begin(self, connection: Connection, email: str) -> Response:
         """Begins the session of an operator who has proved who they are, and leads to the page that was asked for."""
         browser = request.user_agent.string or None
-        token = operator_sessions.begin_session(connection, email, request.remote_addr, browser)
+        address, lifetime = request.remote_addr, self.tools.lifetime
+        token = operator_sessions.begin_session(connection, email, address, browser, lifetime)
         wanted = session.get(NEXT, ROOT)
         # Nothing of the cookie that came with the login stays.
         session.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
 from roster_service.access.operators import set_operator_enabled
 from roster_service.console.screens import FORMS, SCREENS
@@ -190,6 +190,21 @@ def test_a_session_ends(console: Console, reason: str) -> None:
     replayed = console.open()
     replayed.client.set_cookie("roster_console", cookie.value, path=ROOT)
     assert replayed.get("/account").status_code == 303
+
+
+def test_a_login_deletes_the_sessions_that_have_ended(console: Console) -> None:
+    """Their addresses and browsers are personal data that nobody needs any more."""
+    email = "two-sessions@operators.example"
+    add_operator(console.engine, email, OperatorRole.VIEWER, SECRET)
+    console.open().log_in(email)
+    own = operator_sessions.c.operator_id == (
+        select(operators.c.id).where(operators.c.email == email).scalar_subquery()
+    )
+    with console.engine.begin() as connection:
+        connection.execute(update(operator_sessions).where(own).values(used_at="2026-01-01"))
+    console.open().log_in(email)
+    with console.engine.connect() as connection:
+        assert connection.scalar(select(func.count()).select_from(operator_sessions).where(own)) == 1
 
 
 def test_an_editor_cannot_become_an_owner(console: Console) -> None:
