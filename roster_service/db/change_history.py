@@ -19,7 +19,6 @@ from sqlalchemy import (
     Table,
     and_,
     cast,
-    except_,
     func,
     literal,
     null,
@@ -33,6 +32,8 @@ from roster_service.db.tables import ROSTER_TABLES, CText, sync_changes, sync_ru
 from roster_service.errors import CommandError
 
 ADDED = "added"
+# The kinds of change, in the order of lists.
+CHANGES = (ADDED, "changed", "revived", "tombstoned")
 # Rows that one round trip brings.
 FETCHED = 10_000
 CSV_COLUMNS = ("type", "sourcedId", "change", "field", "before", "after")
@@ -91,19 +92,23 @@ class ChangeHistory:
         """The number of records by type and change, of the types and changes that occur."""
         counts: dict[str, dict[str, int]] = {}
         for table in _choose_tables(kind):
-            rows = self._select(table).subquery()
-            counted = select(rows.c.change, func.count()).group_by(rows.c.change).order_by(rows.c.change)
-            found = {row[0]: row[1] for row in connection.execute(counted)}
-            counts |= {TYPES[table.name]: found} if found else {}
+            found = {}
+            for change in CHANGES:
+                rows = self._select(table, change, None, None).subquery()
+                found[change] = connection.scalar(select(func.count()).select_from(rows)) or 0
+            occurring = {change: number for change, number in found.items() if number}
+            counts |= {TYPES[table.name]: occurring} if occurring else {}
         return counts
 
     def read(self, connection: Connection, kind: str | None = None, count: int | None = None) -> Iterator[Change]:
         """The changes, or the first `count` of each type, by type, change and sourcedId. `kind`: only this type."""
         for table in _choose_tables(kind):
-            rows = self._select(table).subquery()
-            ordered = select(rows).order_by(rows.c.change, rows.c.sourced_id).limit(count)
-            for row in connection.execution_options(yield_per=FETCHED).execute(ordered):
-                yield Change.of_row(TYPES[table.name], row)
+            left = count
+            for change in CHANGES:
+                rows = self._select(table, change, None, left).execution_options(yield_per=FETCHED)
+                for row in connection.execute(rows):
+                    yield Change.of_row(TYPES[table.name], row)
+                    left = None if left is None else left - 1
 
     def read_page(
         self, connection: Connection, kind: str, change: str, after: str | None, count: int
@@ -111,23 +116,25 @@ class ChangeHistory:
         """The first `count` changes of one type and kind of change whose sourcedId comes after `after`, by
         sourcedId."""
         [table] = _choose_tables(kind)
-        rows = self._select_added_page(table, after, count) if change == ADDED else self._select_stored(table)
-        rows = rows if change == ADDED else rows.where(sync_changes.c.change == change)
-        page = rows.subquery()
-        ordered = select(page).order_by(page.c.sourced_id).limit(count)
-        if after is not None:
-            ordered = ordered.where(page.c.sourced_id > after)
-        return [Change.of_row(kind, row) for row in connection.execute(ordered)]
+        return [Change.of_row(kind, row) for row in connection.execute(self._select(table, change, after, count))]
 
-    def _select_stored(self, table: Table) -> Select[Any]:
-        """(sourced_id, change, fields) of the changes of stored records."""
+    def _select(self, table: Table, change: str, after: str | None, count: int | None) -> Select[Any]:
+        """(sourced_id, change, fields) of the changes of one kind, by sourced_id."""
+        rows = self._select_added(table, after, count) if change == ADDED else self._select_stored(table, change)
+        found = rows.subquery()
+        ordered = select(found).order_by(found.c.sourced_id).limit(count)
+        return ordered if after is None else ordered.where(found.c.sourced_id > after)
+
+    def _select_stored(self, table: Table, change: str) -> Select[Any]:
         return select(sync_changes.c.sourced_id, sync_changes.c.change, sync_changes.c.fields).where(
-            sync_changes.c.run_id == self.run.id, sync_changes.c.type == TYPES[table.name]
+            sync_changes.c.run_id == self.run.id,
+            sync_changes.c.type == TYPES[table.name],
+            sync_changes.c.change == change,
         )
 
-    def _select_added_page(self, table: Table, after: str | None, count: int) -> Select[Any]:
-        """The added records as `_select` has them, but each of both places brings `count` rows at most: a first run
-        adds every record."""
+    def _select_added(self, table: Table, after: str | None, count: int | None) -> Select[Any]:
+        """The records that have the stamp of the run today, and those that had it before a later change. Each of both
+        places brings `count` rows at most: a first run adds every record."""
         of_type = sync_changes.c.type == TYPES[table.name]
         today = select(table.c.sourced_id).where(
             table.c.feed_id == self.run.feed_id, table.c.date_last_modified == self.run.stamp
@@ -145,24 +152,11 @@ class ChangeHistory:
             rows = part.where(~is_other.exists())
             if after is not None:
                 rows = rows.where(identifier > after)
-            parts.append(select(rows.order_by(identifier).limit(count).subquery()))
+            if count is not None:
+                rows = rows.order_by(identifier).limit(count)
+            parts.append(select(rows.subquery()))
         added = union(*parts).subquery()
         return select(added.c.sourced_id, literal(ADDED, CText).label("change"), Change.no_fields())
-
-    def _select(self, table: Table) -> Any:
-        """(sourced_id, change, fields) of the changed records of a table."""
-        of_type = sync_changes.c.type == TYPES[table.name]
-        stored = self._select_stored(table)
-        today = select(table.c.sourced_id).where(
-            table.c.feed_id == self.run.feed_id, table.c.date_last_modified == self.run.stamp
-        )
-        changed_later = select(sync_changes.c.sourced_id).where(
-            of_type, sync_changes.c.run_id.in_(self._select_later()), sync_changes.c.previous_stamp == self.run.stamp
-        )
-        others = select(sync_changes.c.sourced_id).where(sync_changes.c.run_id == self.run.id, of_type)
-        added = except_(union(today, changed_later), others).subquery()
-        columns = (added.c.sourced_id, literal(ADDED, CText).label("change"), Change.no_fields())
-        return stored.union_all(select(*columns))
 
     def _select_later(self) -> Select[Any]:
         return select(sync_runs.c.id).where(_is_later(self.run))
