@@ -7,7 +7,7 @@ from datetime import datetime
 
 import click
 
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.vendors import Vendor
 from roster_service.cli.console import (
     as_json,
@@ -103,7 +103,7 @@ def vendor_grant(
         raise click.UsageError("--school needs the --district that it lies in")
     with open_change() as (connection, actor):
         named = [PermissionFlag(flag) for flag in flags]
-        changed = vendors.grant(connection, actor, email, district, schools, named)
+        changed = vendor_rights.grant(connection, actor, email, district, schools, named)
     if flags:
         render_in_own_transaction()
     show(changed, as_json, _describe_grants)
@@ -124,7 +124,7 @@ def vendor_revoke(email: str, district: str | None, flags: tuple[str, ...], as_j
     """Revoke a district with its schools, or flags, of the vendor EMAIL. Its older tokens stop working."""
     _require_something(district, flags)
     with open_change() as (connection, actor):
-        changed = vendors.revoke(connection, actor, email, district, [PermissionFlag(flag) for flag in flags])
+        changed = vendor_rights.revoke(connection, actor, email, district, [PermissionFlag(flag) for flag in flags])
     if flags:
         render_in_own_transaction()
     show(changed, as_json, _describe_grants)

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 from sqlalchemy import Connection, Engine, and_, exists, select
 
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.feeds import remove_feed
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.cli.console import as_json, open_change, read_settings, reason_option, show
@@ -124,7 +124,7 @@ def add_demo_account(connection: Connection, actor: Actor) -> DemoAccount:
     login = vendors.add_vendor(connection, actor, EMAIL, "Demo vendor")
     districts = connection.execute(select(orgs).where(orgs.c.type == "district").order_by(orgs.c.sourced_id)).all()
     for district in districts:
-        vendors.grant(connection, actor, EMAIL, district.sourced_id, (), tuple(PermissionFlag))
+        vendor_rights.grant(connection, actor, EMAIL, district.sourced_id, (), tuple(PermissionFlag))
     scopes = [Scope(version.prefix, name) for version in VERSIONS for name in ScopeName]
     made = clients.add_client(connection, actor, EMAIL, "demo", scopes)
     return DemoAccount(

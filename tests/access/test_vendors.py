@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Engine, select
 
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.credentials.passwords import set_password
 from roster_service.access.credentials.secrets import (
     derive_secret,
@@ -87,7 +87,7 @@ GRANTED = [
 @pytest.mark.parametrize(("district", "schools", "grants"), GRANTED)
 def test_a_grant_is_added_once(connection: Connection, district: str, schools: list[str], grants: list[Grant]) -> None:
     for _ in range(2):
-        assert list(vendors.grant(connection, TESTER, EMAIL, district, schools).grants) == grants
+        assert list(vendor_rights.grant(connection, TESTER, EMAIL, district, schools).grants) == grants
 
 
 REFUSED = [
@@ -107,27 +107,27 @@ def test_a_grant_of_what_is_not_there_changes_nothing(
 ) -> None:
     before = vendors.find_vendor(connection, EMAIL)
     with pytest.raises(CommandError, match=said):
-        vendors.grant(connection, TESTER, EMAIL, district, schools)
+        vendor_rights.grant(connection, TESTER, EMAIL, district, schools)
     assert vendors.find_vendor(connection, EMAIL) == before
 
 
 def test_revoking_a_district_takes_its_schools_too(connection: Connection) -> None:
-    vendors.grant(connection, TESTER, EMAIL, "spr-district", [])
-    vendors.grant(connection, TESTER, EMAIL, "spr-district", ["spr-high"])
-    vendors.grant(connection, TESTER, EMAIL, "shv-district", ["shv-north"])
-    assert vendors.revoke(connection, TESTER, EMAIL, "17-0042").grants == (Grant("shv-district", "shv-north"),)
+    vendor_rights.grant(connection, TESTER, EMAIL, "spr-district", [])
+    vendor_rights.grant(connection, TESTER, EMAIL, "spr-district", ["spr-high"])
+    vendor_rights.grant(connection, TESTER, EMAIL, "shv-district", ["shv-north"])
+    assert vendor_rights.revoke(connection, TESTER, EMAIL, "17-0042").grants == (Grant("shv-district", "shv-north"),)
     with pytest.raises(CommandError, match="no grant"):
-        vendors.revoke(connection, TESTER, EMAIL, "spr-district")
+        vendor_rights.revoke(connection, TESTER, EMAIL, "spr-district")
 
 
 def test_a_district_that_left_the_roster_can_still_be_revoked(connection: Connection) -> None:
-    vendors.grant(connection, TESTER, EMAIL, "spr-district", [])
+    vendor_rights.grant(connection, TESTER, EMAIL, "spr-district", [])
     connection.exec_driver_sql("DELETE FROM orgs WHERE sourced_id = 'spr-district'")
-    assert vendors.revoke(connection, TESTER, EMAIL, "spr-district").grants == ()
+    assert vendor_rights.revoke(connection, TESTER, EMAIL, "spr-district").grants == ()
 
 
 CHANGES = [
-    pytest.param(lambda on: vendors.grant(on, TESTER, EMAIL, "spr-district", []), id="grant"),
+    pytest.param(lambda on: vendor_rights.grant(on, TESTER, EMAIL, "spr-district", []), id="grant"),
     pytest.param(lambda on: vendors.set_vendor_enabled(on, TESTER, EMAIL, enabled=False), id="disable"),
     pytest.param(lambda on: vendors.set_vendor_enabled(on, TESTER, EMAIL, enabled=True), id="enable"),
 ]
@@ -142,8 +142,8 @@ def test_every_change_makes_a_new_grant_version(connection: Connection, change: 
 
 UNKNOWN = [
     pytest.param(lambda on: vendors.find_vendor(on, "nobody@example.org"), id="find"),
-    pytest.param(lambda on: vendors.grant(on, TESTER, "nobody@example.org", "spr-district", []), id="grant"),
-    pytest.param(lambda on: vendors.revoke(on, TESTER, "nobody@example.org", "spr-district"), id="revoke"),
+    pytest.param(lambda on: vendor_rights.grant(on, TESTER, "nobody@example.org", "spr-district", []), id="grant"),
+    pytest.param(lambda on: vendor_rights.revoke(on, TESTER, "nobody@example.org", "spr-district"), id="revoke"),
     pytest.param(lambda on: vendors.set_vendor_enabled(on, TESTER, "nobody@example.org", enabled=False), id="disable"),
     pytest.param(lambda on: clients.add_client(on, TESTER, "nobody@example.org", "x", SCOPES), id="client"),
     pytest.param(lambda on: clients.rotate_secret(on, TESTER, "client-nobody", timedelta()), id="rotate"),

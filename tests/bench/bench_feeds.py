@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine, insert, select, update
 
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
@@ -74,7 +74,7 @@ def measure_jobs(home: Path, jobs: int) -> None:
         with engine.begin() as connection:
             districts = connection.scalars(select(orgs.c.sourced_id).where(orgs.c.type == "district")).all()
             for district in districts:
-                vendors.grant(connection, TESTER, EMAIL, district, ())
+                vendor_rights.grant(connection, TESTER, EMAIL, district, ())
         show("unchanged night", jobs, load_all(engine, jobs))
         with engine.begin() as connection:
             for feed in connection.scalars(select(feeds.c.name)).all():

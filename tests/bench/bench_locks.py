@@ -20,7 +20,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine, select
 
 from roster_service import app as service
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.app import create_app, make_serving_engine
 from roster_service.db.embedded_server import open_embedded
@@ -84,7 +84,7 @@ def fill(url: str, folder: Path) -> tuple[str, str]:
     with engine.begin() as connection:
         district = connection.scalars(select(orgs.c.sourced_id).where(orgs.c.name == "D1")).one()
         vendors.add_vendor(connection, TESTER, "bench@example.org", "bench")
-        vendors.grant(connection, TESTER, "bench@example.org", district, ())
+        vendor_rights.grant(connection, TESTER, "bench@example.org", district, ())
         scopes = [Scope("v1p2", name) for name in ScopeName]
         made = clients.add_client(connection, TESTER, "bench@example.org", "bench", scopes)
     engine.dispose()

@@ -22,7 +22,7 @@ from pathlib import Path
 import psycopg2
 from sqlalchemy import Engine
 
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine
@@ -116,7 +116,7 @@ def measure_reading(engine: Engine, url: str, home: Path) -> float:
         district = connection.exec_driver_sql(
             "SELECT sourced_id FROM orgs WHERE type = 'district' LIMIT 1"
         ).scalar_one()
-        vendors.grant(connection, TESTER, "bench@vendors.example", district, ())
+        vendor_rights.grant(connection, TESTER, "bench@vendors.example", district, ())
         scopes = [Scope("v1p2", ScopeName("roster.readonly"))]
         client = clients.add_client(connection, TESTER, "bench@vendors.example", "bench", scopes)
     other = apart(make_export, home / "other", OTHER_SEED, "--name", "Another District")

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
 
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.access.throttling.limits import RosteringAllowance
@@ -71,7 +71,9 @@ def add_client(place: Place, server: Server, name: str) -> dict[str, str]:
         email = f"{name}-{time.time_ns()}@vendors.example"
         vendors.add_vendor(connection, TESTER, email, name)
         for grant in next(vendor for vendor in vendors.list_vendors(connection) if vendor.grants).grants:
-            vendors.grant(connection, TESTER, email, grant.district_id, [grant.school_id] if grant.school_id else [])
+            vendor_rights.grant(
+                connection, TESTER, email, grant.district_id, [grant.school_id] if grant.school_id else []
+            )
         if AT_ONCE and name == "greedy":
             own = RosteringAllowance(None, None, int(AT_ONCE))
             vendors.change_allowance(connection, TESTER, email, Allowance(None, None, None), own)

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Connection, Engine, Table, cast, func, make_url, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.roster_state import read_state
@@ -56,7 +56,7 @@ def add_vendor(connection: Connection, name: str, orgs: Iterable[str], scopes: S
     scopes; a token for it."""
     email = f"{name}@vendors.example"
     vendors.add_vendor(connection, TESTER, email, name)
-    vendors.grant(connection, TESTER, email, None, (), [PermissionFlag.CONTACTS])
+    vendor_rights.grant(connection, TESTER, email, None, (), [PermissionFlag.CONTACTS])
     grant(connection, name, orgs)
     return make_token(connection, clients.add_client(connection, TESTER, email, "tests", scopes).client_id)
 
@@ -69,7 +69,7 @@ def grant(connection: Connection, name: str, orgs: Iterable[str]) -> None:
             select(known.type, known.district_id).where(known.sourced_id == org_id)
         ).one()
         schools = [] if kind == "district" else [org_id]
-        vendors.grant(connection, TESTER, f"{name}@vendors.example", district, schools)
+        vendor_rights.grant(connection, TESTER, f"{name}@vendors.example", district, schools)
 
 
 def make_token(connection: Connection, client_id: str) -> AccessToken:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine, delete, event, func, insert, select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.access import vendors
+from roster_service.access import vendor_rights
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.roster_state import advance_state
 from roster_service.cache.orderings import Orderings, evict_orderings
@@ -334,7 +334,7 @@ def test_a_token_of_before_a_change_of_grants_reads_nothing(questioner: Question
     for offset in (0, 30):
         assert read_as(questioner, token, question, 30, offset) == read_plainly(questioner, question, 30, offset)
     with questioner.owner.begin() as connection:
-        vendors.revoke(connection, TESTER, "moves@vendors.example", first)
+        vendor_rights.revoke(connection, TESTER, "moves@vendors.example", first)
         grant(connection, "moves", [second])
         renewed = make_token(connection, token.client_id)
     for offset in (0, 30):

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import Engine
 
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.cli import main
 from roster_service.cli.demo import CREDENTIALS_FILE, EMAIL, FEED, FOLDER
@@ -69,7 +69,7 @@ def demo(engine: Engine, roster: Roster, tmp_path: Path) -> Path:
     load(engine, FEED, export)
     with engine.begin() as connection:
         vendors.add_vendor(connection, TESTER, EMAIL, "Demo vendor")
-        vendors.grant(connection, TESTER, EMAIL, "17-0042", ())
+        vendor_rights.grant(connection, TESTER, EMAIL, "17-0042", ())
         clients.add_client(connection, TESTER, EMAIL, "demo", [Scope(V1P2.prefix, ScopeName.CORE)])
     (tmp_path / CREDENTIALS_FILE).write_text("{}")
     load(engine, "shelbyville", EXPORTS / SHELBYVILLE)

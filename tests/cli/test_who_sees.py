@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 
-from roster_service.access import clients, vendors, withheld
+from roster_service.access import clients, vendor_rights, vendors, withheld
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.app import create_app
 from roster_service.db import tables
@@ -45,10 +45,10 @@ def credentials(engine: Engine, tmp_path: Path) -> dict[str, tuple[str, str]]:
             held = [Scope("v1p2", name) for name in scopes]
             client = clients.add_client(connection, TESTER, email, "app", held)
             made[email] = (client.client_id, client.client_secret)
-        vendors.grant(connection, TESTER, WIDE, "spr-district", (), [PermissionFlag.CONTACTS])
-        vendors.grant(connection, TESTER, WIDE, "shv-district", ())
-        vendors.grant(connection, TESTER, NARROW, "spr-district", ["spr-elementary"])
-        vendors.grant(connection, TESTER, CLOSED, "spr-district", ())
+        vendor_rights.grant(connection, TESTER, WIDE, "spr-district", (), [PermissionFlag.CONTACTS])
+        vendor_rights.grant(connection, TESTER, WIDE, "shv-district", ())
+        vendor_rights.grant(connection, TESTER, NARROW, "spr-district", ["spr-elementary"])
+        vendor_rights.grant(connection, TESTER, CLOSED, "spr-district", ())
         vendors.set_vendor_enabled(connection, TESTER, CLOSED, enabled=False)
     return made
 
@@ -129,7 +129,7 @@ def test_a_student_is_shown_as_the_vendor_interface_answers(
     """With all parts that the flags allow, less the withheld fields; refused where no page has the student."""
     accounts = {}
     with engine.begin() as connection:
-        vendors.grant(connection, TESTER, WIDE, None, (), list(PermissionFlag))
+        vendor_rights.grant(connection, TESTER, WIDE, None, (), list(PermissionFlag))
         withheld.change_withheld(connection, TESTER, WIDE, [WithheldField.EMAIL, WithheldField.SEX])
         for email, flags in ((WIDE, list(PermissionFlag)), (NARROW, [])):
             password = vendors.change_password(connection, TESTER, email, None)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, func, select, text
 
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db.tables import rendered_records
 from roster_service.schemas.flags import PermissionFlag
@@ -28,7 +28,7 @@ def accounts(engine: Engine) -> None:
     with engine.begin() as connection:
         for email, flags in ((FLAGGED, [PermissionFlag.CONTACTS]), (PLAIN, [])):
             vendors.add_vendor(connection, TESTER, email, email)
-            vendors.grant(connection, TESTER, email, "spr-district", (), flags)
+            vendor_rights.grant(connection, TESTER, email, "spr-district", (), flags)
             clients.add_client(connection, TESTER, email, "app", [Scope("v1p2", ScopeName.FULL)])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from roster_service.access import clients, operators, vendors
+from roster_service.access import clients, operators, vendor_rights, vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.console.frame import FORMULA_STARTS
 from roster_service.console.login import ROOT
@@ -33,7 +33,7 @@ def browser(make_console: Callable[..., Console], tmp_path_factory: pytest.TempP
         load(own.engine, "springfield", export, options=Options(allow_mass_delete=True))
     with own.engine.begin() as connection:
         vendors.add_vendor(connection, ACTOR, "hostile@vendors.example", SCRIPT)
-        vendors.grant(connection, ACTOR, "hostile@vendors.example", "spr-district", ())
+        vendor_rights.grant(connection, ACTOR, "hostile@vendors.example", "spr-district", ())
         clients.add_client(connection, ACTOR, "hostile@vendors.example", SCRIPT, [Scope("v1p2", ScopeName.CORE)])
         operators.add_operator(connection, ACTOR, "hostile@operators.example", SCRIPT, OperatorRole.VIEWER, SECRET)
     return own.log_in()

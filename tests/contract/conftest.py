@@ -15,7 +15,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import Connection, Engine, make_url, text
 
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.app import create_app
@@ -110,9 +110,9 @@ def add_vendor(connection: Connection, name: str, grants: Iterable[tuple[str, tu
     scope."""
     email = f"{name}@vendors.example"
     vendors.add_vendor(connection, TESTER, email, name)
-    vendors.grant(connection, TESTER, email, None, (), [PermissionFlag.CONTACTS])
+    vendor_rights.grant(connection, TESTER, email, None, (), [PermissionFlag.CONTACTS])
     for district, schools in grants:
-        vendors.grant(connection, TESTER, email, district, schools)
+        vendor_rights.grant(connection, TESTER, email, district, schools)
     scopes = [Scope(version, scope) for version in VERSIONS for scope in ScopeName]
     added = clients.add_client(connection, TESTER, email, "tests", scopes)
     return added.client_id, added.client_secret

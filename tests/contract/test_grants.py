@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection, text
 
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.app import create_app
 from roster_service.settings import Settings
@@ -53,7 +53,7 @@ def account(changing: Served) -> Account:
         for name in ("own", "other"):
             email = f"{name}-{number}@vendors.example"
             vendors.add_vendor(connection, TESTER, email, name)
-            vendors.grant(connection, TESTER, email, "spr-district", [])
+            vendor_rights.grant(connection, TESTER, email, "spr-district", [])
             added = clients.add_client(connection, TESTER, email, "tests", scopes)
             credentials[name] = (added.client_id, added.client_secret)
     client = RosterClient(changing.app, credentials, changing.client.documents)
@@ -97,8 +97,10 @@ def switch_off_client(connection: Connection, account: Account) -> None:
 
 
 CHANGES = [
-    pytest.param(lambda on, own: vendors.grant(on, TESTER, own.email, "shv-district", []), True, id="a-grant-more"),
-    pytest.param(lambda on, own: vendors.revoke(on, TESTER, own.email, "spr-district"), True, id="a-grant-less"),
+    pytest.param(
+        lambda on, own: vendor_rights.grant(on, TESTER, own.email, "shv-district", []), True, id="a-grant-more"
+    ),
+    pytest.param(lambda on, own: vendor_rights.revoke(on, TESTER, own.email, "spr-district"), True, id="a-grant-less"),
     pytest.param(
         lambda on, own: clients.rotate_secret(on, TESTER, own.client_id, timedelta()), False, id="another-secret"
     ),
@@ -135,11 +137,11 @@ def test_the_next_token_sees_what_is_granted_now(account: Account) -> None:
         return [account.client.call("v1p1", path, bearer=token).total for path in ("/orgs", "/users", "/enrollments")]
 
     assert totals() == [4, 12, 17]
-    change(account, lambda on, own: vendors.grant(on, TESTER, own.email, "shv-district", ["shv-south"]))
+    change(account, lambda on, own: vendor_rights.grant(on, TESTER, own.email, "shv-district", ["shv-south"]))
     assert totals() == [6, 16, 21]
-    change(account, lambda on, own: vendors.revoke(on, TESTER, own.email, "spr-district"))
+    change(account, lambda on, own: vendor_rights.revoke(on, TESTER, own.email, "spr-district"))
     assert totals() == [2, 4, 4]
-    change(account, lambda on, own: vendors.revoke(on, TESTER, own.email, "shv-district"))
+    change(account, lambda on, own: vendor_rights.revoke(on, TESTER, own.email, "shv-district"))
     assert totals() == [0, 0, 0]
 
 

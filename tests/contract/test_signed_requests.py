@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, select, text
 
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.credentials.nonces import KEPT_SECONDS, WINDOW_SECONDS
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db import engine as engines
@@ -62,7 +62,7 @@ def add_consumer(served: Served, email: str, *scopes: Scope, secret_key: str | N
     with served.engine.begin() as connection:
         if email not in {vendor.email for vendor in vendors.list_vendors(connection)}:
             vendors.add_vendor(connection, TESTER, email, "signs")
-            vendors.grant(connection, TESTER, email, "spr-district", [], [PermissionFlag.CONTACTS])
+            vendor_rights.grant(connection, TESTER, email, "spr-district", [], [PermissionFlag.CONTACTS])
         made = clients.add_client(
             connection, TESTER, email, "signs", scopes or CORE_AND_GUARDIANS, secret_key=secret_key
         )
@@ -301,9 +301,9 @@ def test_a_client_that_ends_is_refused_at_once(
 
 def test_a_change_of_grants_holds_for_the_next_request(consumer: Consumer) -> None:
     assert consumer.ask("/orgs").total == 4
-    consumer.change(lambda on: vendors.grant(on, TESTER, EMAIL, "shv-district", ["shv-south"]))
+    consumer.change(lambda on: vendor_rights.grant(on, TESTER, EMAIL, "shv-district", ["shv-south"]))
     assert consumer.ask("/orgs").total == 6
-    consumer.change(lambda on: vendors.revoke(on, TESTER, EMAIL, "shv-district"))
+    consumer.change(lambda on: vendor_rights.revoke(on, TESTER, EMAIL, "shv-district"))
     assert consumer.ask("/orgs").total == 4
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from roster_service.access import vendors, withheld
+from roster_service.access import vendor_rights, vendors, withheld
 from roster_service.db.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from tests.access_matrix.record_json import HIDDEN_OF_DEMOGRAPHICS, HIDDEN_OF_USERS, list_hidden
@@ -61,8 +61,8 @@ class Planted:
     def set_flags(self, *flags: PermissionFlag) -> RosterClient:
         """Leaves the vendor these flags."""
         with self.served.engine.begin() as connection:
-            vendors.revoke(connection, TESTER, EMAIL, None, list(PermissionFlag))
-            vendors.grant(connection, TESTER, EMAIL, None, (), flags)
+            vendor_rights.revoke(connection, TESTER, EMAIL, None, list(PermissionFlag))
+            vendor_rights.grant(connection, TESTER, EMAIL, None, (), flags)
         return self.make_client()
 
     def ask_students(self, include: Collection[str] = tuple(PermissionFlag), **more: Any) -> Any:
@@ -78,7 +78,7 @@ def made(make_served: Callable[..., Served], roster: Roster) -> Planted:
     with served.engine.begin() as connection:
         for statement in PLANTED:
             connection.execute(text(statement))
-        vendors.grant(connection, TESTER, EMAIL, None, (), list(PermissionFlag))
+        vendor_rights.grant(connection, TESTER, EMAIL, None, (), list(PermissionFlag))
         password = vendors.change_password(connection, TESTER, EMAIL, None)
         key = vendors.replace_key(connection, TESTER, EMAIL, timedelta(0))
         account = Account(vendors.find_vendor(connection, EMAIL).id, EMAIL, key.api_key, str(password))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine, delete, event, func, insert, select, text, update
 
 from roster_service import publication
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
@@ -120,17 +120,17 @@ def grant_if_there(connection: Connection, model: Model, vendor: str, org: str) 
     """Grants a district or a school; of what is not there, nothing."""
     kind, district = model.orgs.get(org, ("", None))
     if (kind, org) == ("district", district):
-        vendors.grant(connection, TESTER, email_of(vendor), org, ())
+        vendor_rights.grant(connection, TESTER, email_of(vendor), org, ())
         model.grants[vendor].add((org, None))
     elif kind == "school" and district in model.orgs:
-        vendors.grant(connection, TESTER, email_of(vendor), district, [org])
+        vendor_rights.grant(connection, TESTER, email_of(vendor), district, [org])
         model.grants[vendor].add((district, org))
 
 
 def revoke_if_granted(connection: Connection, model: Model, vendor: str, district: str) -> None:
     """Takes back what was granted of a district, if anything was."""
     if any(granted == district for granted, _ in model.grants[vendor]):
-        vendors.revoke(connection, TESTER, email_of(vendor), district)
+        vendor_rights.revoke(connection, TESTER, email_of(vendor), district)
         model.grants[vendor] = {it for it in model.grants[vendor] if it[0] != district}
 
 
@@ -212,13 +212,13 @@ def orgs(engine: Engine) -> Engine:
 def test_what_a_grant_opens(orgs: Engine, grants: list[tuple[str, tuple[str, ...]]], rows: set[Row]) -> None:
     with orgs.begin() as connection:
         for district, schools in grants:
-            vendors.grant(connection, TESTER, email_of("one"), district, schools)
+            vendor_rights.grant(connection, TESTER, email_of("one"), district, schools)
     with orgs.connect() as connection:
         assert read_rows(connection, "one") == rows
         assert read_rows(connection, "two") == set()
     with orgs.begin() as connection:
         for district in dict(grants):
-            vendors.revoke(connection, TESTER, email_of("one"), district)
+            vendor_rights.revoke(connection, TESTER, email_of("one"), district)
     with orgs.connect() as connection:
         assert read_rows(connection, "one") == set()
 
@@ -227,10 +227,10 @@ def test_every_change_of_a_vendor_gives_its_rows_another_key(orgs: Engine) -> No
     """What a token of before carries opens nothing."""
     keys = []
     changes: list[Callable[[Connection], object]] = [
-        lambda connection: vendors.grant(connection, TESTER, email_of("one"), "d1", ()),
-        lambda connection: vendors.grant(connection, TESTER, email_of("one"), "d1", ()),
+        lambda connection: vendor_rights.grant(connection, TESTER, email_of("one"), "d1", ()),
+        lambda connection: vendor_rights.grant(connection, TESTER, email_of("one"), "d1", ()),
         lambda connection: vendors.set_vendor_enabled(connection, TESTER, email_of("one"), enabled=False),
-        lambda connection: vendors.revoke(connection, TESTER, email_of("one"), None),
+        lambda connection: vendor_rights.revoke(connection, TESTER, email_of("one"), None),
     ]
     for change in changes:
         with orgs.begin() as connection:
@@ -245,7 +245,7 @@ def test_the_hash_of_visible_orgs_is_salted(orgs: Engine) -> None:
     found = []
     for _ in range(2):
         with orgs.begin() as connection:
-            vendors.grant(connection, TESTER, email_of("one"), "d1", ())
+            vendor_rights.grant(connection, TESTER, email_of("one"), "d1", ())
             found.append((read_rows(connection, "one"), read_hash(connection, "one")))
             connection.execute(update(tables.roster_state).values(salt=func.gen_random_uuid()))
     (rows, one), (same_rows, other) = found
@@ -313,9 +313,9 @@ def others(engine: Engine) -> Iterator[Engine]:
 
 
 CHANGES: list[Any] = [
-    pytest.param(lambda c: vendors.revoke(c, TESTER, email_of("two"), "d1"), set(), id="revoke"),
+    pytest.param(lambda c: vendor_rights.revoke(c, TESTER, email_of("two"), "d1"), set(), id="revoke"),
     pytest.param(
-        lambda c: vendors.grant(c, TESTER, email_of("two"), "d2", ()), {("d1", None), ("d2", None)}, id="grant"
+        lambda c: vendor_rights.grant(c, TESTER, email_of("two"), "d2", ()), {("d1", None), ("d2", None)}, id="grant"
     ),
     pytest.param(
         lambda c: vendors.set_vendor_enabled(c, TESTER, email_of("two"), enabled=False), {("d1", None)}, id="disable"
@@ -328,7 +328,7 @@ def granted(orgs: Engine) -> Engine:
     """Each vendor was granted a district."""
     with orgs.begin() as connection:
         for vendor in VENDORS:
-            vendors.grant(connection, TESTER, email_of(vendor), "d1", ())
+            vendor_rights.grant(connection, TESTER, email_of(vendor), "d1", ())
     return orgs
 
 

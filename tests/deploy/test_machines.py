@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import Engine
 from werkzeug.datastructures import Headers
 
-from roster_service.access import vendors
+from roster_service.access import vendor_rights, vendors
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.throttling.limits import RosteringAllowance
 from roster_service.db.engine import make_engine
@@ -218,7 +218,7 @@ def test_a_narrowed_right_ends_on_both_machines_while_the_standby_does_not_repla
     machines.ask_standby("SELECT pg_wal_replay_pause()::text")
     try:
         with owner.begin() as connection:
-            vendors.revoke(connection, TESTER, "south@vendors.example", "shv-district")
+            vendor_rights.revoke(connection, TESTER, "south@vendors.example", "shv-district")
         assert {ask(client, vendor="south").status for _ in range(4)} == {401}
     finally:
         machines.ask_standby("SELECT pg_wal_replay_resume()::text")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Engine
 
-from roster_service.access import clients, vendors, withheld
+from roster_service.access import clients, vendor_rights, vendors, withheld
 from roster_service.access.credentials import signing_keys
 from roster_service.access.credentials.api_keys import Allowance, rotate_key
 from roster_service.access.throttling.limits import ROSTERING_DEFAULTS
@@ -89,9 +89,13 @@ def service(engine: Engine, credentials: Credentials, tmp_path: Path) -> Iterato
 
 # What an operator's command does, and whether it ends the access of the rostering interface, of the vendor interface.
 CHANGES: dict[str, tuple[Callable[[Connection, Credentials], object], bool, bool]] = {
-    "a revoked grant": (lambda it, who: vendors.revoke(it, TESTER, who.account.email, "spr-district"), True, True),
+    "a revoked grant": (
+        lambda it, who: vendor_rights.revoke(it, TESTER, who.account.email, "spr-district"),
+        True,
+        True,
+    ),
     "a wider grant": (
-        lambda it, who: vendors.grant(it, TESTER, who.account.email, "spr-district", ["spr-high"]),
+        lambda it, who: vendor_rights.grant(it, TESTER, who.account.email, "spr-district", ["spr-high"]),
         True,
         True,
     ),
@@ -150,5 +154,5 @@ def test_a_tag_of_before_the_change_gets_no_304(engine: Engine, service: Service
     tag = service.ask("v1p2").headers["ETag"]
     assert {service.ask("v1p2", more={"If-None-Match": tag}).status for _ in range(ANSWERS)} == {304}
     with engine.begin() as connection:
-        vendors.revoke(connection, TESTER, credentials.account.email, "spr-district")
+        vendor_rights.revoke(connection, TESTER, credentials.account.email, "spr-district")
     assert {service.ask("v1p2", more={"If-None-Match": tag}).status for _ in range(ANSWERS)} == {401}

@@ -14,7 +14,7 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, text
 
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.app import create_app
@@ -139,7 +139,7 @@ def service(engine: Engine, database_url: str, tmp_path: Path, copy_export: Call
     made = Service(engine, database_url, home, export, (apps[0].test_client(), apps[1].test_client()), {})
     assert made.load() == "done"
     with engine.begin() as connection:
-        vendors.grant(connection, TESTER, VENDOR, "17-0042", (), tuple(PermissionFlag))
+        vendor_rights.grant(connection, TESTER, VENDOR, "17-0042", (), tuple(PermissionFlag))
         assert render_for_clients(connection, settings)
     # What runs keep: changed fields, rejected rows, and the export of a held run.
     cell_of("users", ID, "middleName", "Plantedmiddle")(export)

@@ -13,7 +13,7 @@ from psycopg2.errors import QueryCanceled, SerializationFailure
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from roster_service.access import vendors
+from roster_service.access import vendor_rights, vendors
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.throttling.limits import RosteringAllowance
 from roster_service.db.engine import make_reading_engine
@@ -115,8 +115,8 @@ def test_a_right_ends_at_once_however_far_the_standby_lags(served: Served) -> No
         served.pair.wait()
     served.pair.pause()
     with served.engine.begin() as connection:
-        vendors.revoke(connection, TESTER, "both@vendors.example", "shv-district")
-        vendors.revoke(connection, TESTER, served.account.email, "spr-district")
+        vendor_rights.revoke(connection, TESTER, "both@vendors.example", "shv-district")
+        vendor_rights.revoke(connection, TESTER, served.account.email, "spr-district")
     for path, query in (
         (ADDRESS, ""),
         ("/users/shv-student-1", ""),

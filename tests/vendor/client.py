@@ -11,7 +11,7 @@ from flask import Flask
 from jsonschema import Draft202012Validator
 from sqlalchemy import Engine
 
-from roster_service.access import vendors
+from roster_service.access import vendor_rights, vendors
 from roster_service.schemas.flags import PermissionFlag
 from tests.actors import TESTER
 from tests.contract.document import FORMATS, read_json
@@ -43,9 +43,9 @@ def add_account(
     with engine.begin() as connection:
         login = vendors.add_vendor(connection, TESTER, email, name)
         for district, schools in (grants or {}).items():
-            vendors.grant(connection, TESTER, email, district, schools)
+            vendor_rights.grant(connection, TESTER, email, district, schools)
         if flags:
-            vendors.grant(connection, TESTER, email, None, (), flags)
+            vendor_rights.grant(connection, TESTER, email, None, (), flags)
         vendor_id = vendors.find_vendor(connection, email).id
     assert login.password is not None
     return Account(vendor_id, email, login.api_key, login.password)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendor_rights
 from roster_service.access.access_log.entries import mask_filter
 from roster_service.access.access_log.reports import AccessLogFilter, read_access_log, read_usage
 from roster_service.access.access_log.spool import Spool
@@ -107,7 +107,7 @@ def test_a_row_names_the_districts_of_the_grants_at_its_time(
 
     ask()
     with served.engine.begin() as connection:
-        vendors.grant(connection, TESTER, account.email, "shv-district", ())
+        vendor_rights.grant(connection, TESTER, account.email, "shv-district", ())
     ask()
     ask()
     districts = [row.districts for row in log_of(account)]

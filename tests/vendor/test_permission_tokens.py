@@ -15,7 +15,7 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 from sqlalchemy import text
 
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.credentials.api_keys import rotate_key
 from roster_service.access.credentials.passwords import set_password
 from roster_service.access.credentials.signing_keys import KeyRing, add_signing_key
@@ -183,10 +183,14 @@ def test_a_token_with_another_vendor_s_key(served: Served, client: VendorClient,
 
 
 CHANGES: list[Any] = [
-    pytest.param(lambda on, own: vendors.grant(on, TESTER, own.email, "shv-district", []), True, id="a grant more"),
-    pytest.param(lambda on, own: vendors.revoke(on, TESTER, own.email, "spr-district"), True, id="a grant less"),
     pytest.param(
-        lambda on, own: vendors.grant(on, TESTER, own.email, None, (), [PermissionFlag.CONTACTS]), True, id="a flag"
+        lambda on, own: vendor_rights.grant(on, TESTER, own.email, "shv-district", []), True, id="a grant more"
+    ),
+    pytest.param(lambda on, own: vendor_rights.revoke(on, TESTER, own.email, "spr-district"), True, id="a grant less"),
+    pytest.param(
+        lambda on, own: vendor_rights.grant(on, TESTER, own.email, None, (), [PermissionFlag.CONTACTS]),
+        True,
+        id="a flag",
     ),
     pytest.param(
         lambda on, own: vendors.set_vendor_enabled(on, TESTER, own.email, enabled=False), False, id="disabled"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from roster_service.access import vendors
+from roster_service.access import vendor_rights
 from roster_service.access.org_list import count_schools, count_students, list_district_names, list_school_names
 from roster_service.access.vendors import Vendor, find_vendor_by_id
 from roster_service.console.list_pages import Paged, cut_page
@@ -115,7 +115,7 @@ def set_district(sent: Submission) -> Outcome:
     wanted = None if extent == WHOLE else schools if extent == SOME else []
     with sent.change() as connection:
         vendor = find_vendor(sent)
-        vendors.set_district_grant(connection, sent.actor, vendor.email, sent.place["district"], wanted)
+        vendor_rights.set_district_grant(connection, sent.actor, vendor.email, sent.place["district"], wanted)
     return Moved(f"/vendors/{vendor.id}", f"The access of {vendor.name} has changed. Its older tokens have ended.")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from roster_service.access import clients, vendors
+from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.access_log.reports import read_usage
 from roster_service.access.clients import Client
 from roster_service.access.credentials.api_keys import Allowance
@@ -112,7 +112,7 @@ def set_flags(sent: Submission) -> Outcome:
     """Makes the permission flags of a vendor those of the form."""
     flags = [flag for flag in PermissionFlag if flag.value in sent.lists("flag")]
     with sent.change() as connection:
-        vendor = vendors.set_flags(connection, sent.actor, find_vendor(sent).email, flags)
+        vendor = vendor_rights.set_flags(connection, sent.actor, find_vendor(sent).email, flags)
     return Moved(f"/vendors/{vendor.id}", f"{vendor.name} may request: {', '.join(flags) or 'no additional part'}.")
 
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine, func, insert, select, text, update
 
-from roster_service.access import vendors
+from roster_service.access import vendor_rights, vendors
 from roster_service.access.feeds import list_feeds
 from roster_service.db import tables
 from roster_service.db.sync_lock import INTERRUPTED, RUNNING
@@ -50,7 +50,7 @@ def loaded(engine: Engine) -> Engine:
         for name, granted in {"both": DISTRICTS, **{feed: {feed} for feed in FEEDS}}.items():
             vendors.add_vendor(connection, TESTER, f"{name}@vendors.example", name)
             for feed in granted:
-                vendors.grant(connection, TESTER, f"{name}@vendors.example", DISTRICTS[feed], [])
+                vendor_rights.grant(connection, TESTER, f"{name}@vendors.example", DISTRICTS[feed], [])
     return engine
 
 
@@ -330,7 +330,7 @@ def consumers(reused_engine: Engine) -> Iterator[dict[str, Consumer]]:
             email = f"{name}@vendors.example"
             vendors.add_vendor(connection, TESTER, email, name)
             for district in granted:
-                vendors.grant(connection, TESTER, email, district, [])
+                vendor_rights.grant(connection, TESTER, email, district, [])
             own = select(tables.vendors.c.id).where(tables.vendors.c.email == email)
             found[name] = Consumer(engine, connection.execute(own).scalar_one())
     yield found

@@ -1,0 +1,115 @@
+"""The rights of vendors, as operators change them: grants of districts and schools, and permission flags.
+
+The functions work on a connection that the caller commits. Each change needs an actor, is one row of the change log,
+and ends the older tokens of the vendor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, delete, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from roster_service.access.org_list import DISTRICT, SCHOOL, find_org
+from roster_service.access.vendors import Vendor, find_vendor, invalidate_tokens, recorded_vendor
+from roster_service.db.actors import Actor
+from roster_service.db.changes import Verb
+from roster_service.db.tables import vendor_grants, vendors
+from roster_service.errors import CommandError
+from roster_service.schemas.flags import PermissionFlag
+
+
+def grant(
+    connection: Connection,
+    actor: Actor,
+    email: str,
+    district: str | None,
+    schools: Sequence[str],
+    flags: Sequence[PermissionFlag] = (),
+) -> Vendor:
+    """Grants a vendor a district, or only the schools `schools` of it, and permission flags. `district`: None to grant
+    flags alone. Older tokens of the vendor end.
+
+    `district` and `schools` are sourcedIds, identifiers or unique names. Raises CommandError for an unknown vendor,
+    district or school, and for a school of another district.
+    """
+    with recorded_vendor(connection, actor, Verb.VENDOR_GRANT, email):
+        vendor = find_vendor(connection, email)
+        if district is not None:
+            district_id = find_org(connection, district, DISTRICT, None)
+            wanted: list[str | None] = [find_org(connection, school, SCHOOL, district_id) for school in schools]
+            for school_id in wanted or [None]:
+                row = {"vendor_id": vendor.id, "district_id": district_id, "school_id": school_id}
+                connection.execute(upsert(vendor_grants).values(row).on_conflict_do_nothing())
+        _set_flags(connection, vendor, {*vendor.flags, *flags})
+        invalidate_tokens(connection, vendor.id)
+    return find_vendor(connection, email)
+
+
+def revoke(
+    connection: Connection, actor: Actor, email: str, district: str | None, flags: Sequence[PermissionFlag] = ()
+) -> Vendor:
+    """Revokes every grant of a district and its schools, and permission flags. `district`: None to revoke flags alone.
+    Older tokens of the vendor end.
+
+    `district` is a sourcedId, an identifier or a unique name. Raises CommandError if the vendor has no grant of the
+    district.
+    """
+    with recorded_vendor(connection, actor, Verb.VENDOR_REVOKE, email):
+        vendor = find_vendor(connection, email)
+        if district is not None:
+            _revoke_district(connection, vendor, district)
+        _set_flags(connection, vendor, {*vendor.flags} - {*flags})
+        invalidate_tokens(connection, vendor.id)
+    return find_vendor(connection, email)
+
+
+def set_district_grant(
+    connection: Connection, actor: Actor, email: str, district_id: str, schools: Sequence[str] | None
+) -> Vendor:
+    """Makes a vendor's grants of a district these: `schools`, the sourcedIds of single schools of it; None for the
+    whole district; an empty list for nothing. Older tokens of the vendor end.
+
+    Raises CommandError for an unknown vendor or district, and for a school of another district.
+    """
+    verb = Verb.VENDOR_REVOKE if schools is not None and not schools else Verb.VENDOR_GRANT
+    with recorded_vendor(connection, actor, verb, email):
+        vendor = find_vendor(connection, email)
+        known = {item.district_id for item in vendor.grants}
+        # The roster may no longer have a district whose grant is taken back.
+        if schools or district_id not in known:
+            find_org(connection, district_id, DISTRICT, None)
+        own = vendor_grants.c.vendor_id == vendor.id
+        connection.execute(delete(vendor_grants).where(own, vendor_grants.c.district_id == district_id))
+        wanted: list[str | None] = [None] if schools is None else [*dict.fromkeys(schools)]
+        for school in wanted:
+            school_id = None if school is None else find_org(connection, school, SCHOOL, district_id)
+            row = {"vendor_id": vendor.id, "district_id": district_id, "school_id": school_id}
+            connection.execute(upsert(vendor_grants).values(row))
+        invalidate_tokens(connection, vendor.id)
+    return find_vendor(connection, email)
+
+
+def set_flags(connection: Connection, actor: Actor, email: str, flags: Sequence[PermissionFlag]) -> Vendor:
+    """Makes the permission flags of a vendor these. Older tokens of the vendor end. Raises CommandError for an unknown
+    vendor."""
+    with recorded_vendor(connection, actor, Verb.VENDOR_GRANT if flags else Verb.VENDOR_REVOKE, email):
+        vendor = find_vendor(connection, email)
+        _set_flags(connection, vendor, {*flags})
+        invalidate_tokens(connection, vendor.id)
+    return find_vendor(connection, email)
+
+
+def _revoke_district(connection: Connection, vendor: Vendor, district: str) -> None:
+    known = [item.district_id for item in vendor.grants]
+    # The roster may no longer have the district.
+    district_id = district if district in known else find_org(connection, district, DISTRICT, None)
+    if district_id not in known:
+        raise CommandError(f"{vendor.email} has no grant of district {district}")
+    own = vendor_grants.c.vendor_id == vendor.id
+    connection.execute(delete(vendor_grants).where(own, vendor_grants.c.district_id == district_id))
+
+
+def _set_flags(connection: Connection, vendor: Vendor, flags: set[str]) -> None:
+    connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(flags=sorted(flags)))
