@@ -10,19 +10,15 @@ import click
 
 from roster_service.cli.console import as_json, csv_option, make_table, open_connection, show, to_texts
 from roster_service.cli.run_report import describe_report, explain_missing, name_count
-from roster_service.db.run_history import (
-    RejectedRow,
-    Run,
-    RunDetails,
-    count_rejected_rows,
-    find_run,
-    list_runs,
-    read_rejected_rows,
-)
+from roster_service.db.rejected_rows import RejectedRow, count_rejected_rows, list_names, read_rejected_rows
+from roster_service.db.run_history import Run, RunDetails, find_run, list_runs
 from roster_service.private_files import write_private_csv
+from roster_service.reads.rejected_rows import label_rows
 
 # How many runs are listed beside the held ones; how many rejected rows `rejected` and `show` print.
 LISTED, SHOWN, SAMPLES = 20, 20, 5
+# The types of records by which a person knows a row.
+ABOUT = ("users", "classes")
 # The columns of CSV are those of the loaders' `--rejects`.
 CSV_COLUMNS = tuple(field.name for field in dataclasses.fields(RejectedRow) if field.name != "cause")
 
@@ -74,15 +70,17 @@ def sync_show(run: int, as_json: bool) -> None:
 @as_json
 def sync_rejected(run: int, csv_file: TextIO | None, as_json: bool) -> None:
     """Show the rejected rows of RUN with their values: where each is, why it was rejected, and whether by itself or
-    because it refers to a rejected row."""
+    because it refers to a rejected row. Each says whom and what it is about; CSV has the ids of these records."""
     with open_connection() as connection:
         rejected = find_run(connection, run).refused
         stored = count_rejected_rows(connection, run)
         is_listed = csv_file is None and not as_json
-        rows = list(read_rejected_rows(connection, run, SHOWN if is_listed else None))
+        stored_rows = list(read_rejected_rows(connection, run, SHOWN if is_listed else None))
+        # A file has what the loader knew, so that it is the same as that of `--rejects`.
+        rows = stored_rows if csv_file is not None else label_rows(connection, run, stored_rows)
     missing = explain_missing(rejected, stored)
     if csv_file is not None:
-        write_private_csv(csv_file, CSV_COLUMNS, ([getattr(row, name) for name in CSV_COLUMNS] for row in rows))
+        write_private_csv(csv_file, CSV_COLUMNS, map(_to_line, rows))
         if missing:
             click.echo(missing, err=True)
         return
@@ -90,11 +88,25 @@ def sync_rejected(run: int, csv_file: TextIO | None, as_json: bool) -> None:
 
 
 def _hide_values(row: RejectedRow) -> dict[str, object]:
-    return {name: cell for name, cell in dataclasses.asdict(row).items() if name not in ("value", "sourcedId")}
+    return _leave_out(row, "value", "sourcedId", "records")
+
+
+def _leave_out(row: RejectedRow, *names: str) -> dict[str, object]:
+    return {name: cell for name, cell in vars(row).items() if name not in names}
+
+
+def _name_people(row: RejectedRow) -> str:
+    """The record of a row, and the users and classes that it names, by their names or else their ids."""
+    return ", ".join(it.label or it.sourcedId for it in row.records if it.type in ABOUT or (it.own and it.label))
+
+
+def _to_line(row: RejectedRow) -> list[object]:
+    return [list_names(row.records) if name == "records" else getattr(row, name) for name in CSV_COLUMNS]
 
 
 def _describe_rejected(rows: Sequence[RejectedRow], stored: int, missing: str) -> str:
-    lines = [make_table([to_texts(dataclasses.asdict(row)) for row in rows], missing or "no row was rejected")]
+    texts = [to_texts({**_leave_out(row, "records"), "about": _name_people(row)}) for row in rows]
+    lines = [make_table(texts, missing or "no row was rejected")]
     if stored > len(rows):
         lines.append(f"... and {stored - len(rows):,} more; `--csv FILE` writes all")
     return "\n".join([*lines, *([missing] if rows and missing else [])])

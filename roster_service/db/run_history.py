@@ -1,8 +1,8 @@
-"""The runs of the sync as sync_runs and sync_refusals remember them."""
+"""The runs of the sync as sync_runs remembers them. `rejected_rows.py` has the rows that they rejected."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,21 +54,6 @@ class Cause:
     rows: int
     line: int | None
     consequences: int
-
-
-@dataclass(frozen=True)
-class RejectedRow:
-    """A rejected row, as it is stored. `kind`: `cause`, or `consequence` for a row that is rejected only because it
-    refers to a rejected one; `cause`: the number of its root cause in the run, None if it is in no group."""
-
-    file: str
-    line: int | None
-    column: str | None
-    value: str | None
-    reason: str
-    sourcedId: str | None  # noqa: N815  (the name in exports)
-    kind: str
-    cause: int | None
 
 
 @dataclass(frozen=True)
@@ -187,34 +172,6 @@ def find_run(connection: Connection, run: int) -> RunDetails:
         causes=sorted(causes, key=lambda cause: -cause.rows - cause.consequences),
         preview=row.preview,
     )
-
-
-def count_rejected_rows(connection: Connection, run: int) -> int:
-    """Returns the number of rejected rows of a run that are stored: fewer than were rejected if they were too many, and
-    none after their retention."""
-    return connection.scalar(select(func.count()).where(sync_refusals.c.run_id == run)) or 0
-
-
-def read_rejected_rows(
-    connection: Connection, run: int, count: int | None = None, *, offset: int = 0, cause: int | None = None
-) -> Iterator[RejectedRow]:
-    """Reads the stored rejected rows of a run, or `count` of them after the first `offset`: root causes before
-    consequences. `cause`: only those of the root cause with this number."""
-    rows = select(sync_refusals).where(sync_refusals.c.run_id == run).order_by(sync_refusals.c.number)
-    rows = rows.limit(count).offset(offset)
-    if cause is not None:
-        rows = rows.where(sync_refusals.c.cause == cause - 1)
-    for row in connection.execute(rows):
-        yield RejectedRow(
-            row.file,
-            row.line,
-            row.header,
-            row.value,
-            row.reason,
-            row.sourced_id,
-            "consequence" if row.is_consequence else "cause",
-            None if row.cause is None else row.cause + 1,
-        )
 
 
 def delete_run_values(connection: Connection, feed_ids: Sequence[int]) -> None:

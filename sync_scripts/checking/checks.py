@@ -71,7 +71,7 @@ def check_files(connection: Connection, form: Format, retention: Retention, foll
     """
     staged = retention.staged
     _refuse_export_of_another_feed(connection, retention)
-    notices = list(_delete_repeated(connection, staged.values()))
+    notices = list(_delete_repeated(connection, form, retention))
     retention = leave_out_orphans(connection, form, retention)
     failures, dropped = Failures(connection), DroppedReferences()
     rejected = dict.fromkeys(staged, 0)
@@ -95,14 +95,16 @@ def check_files(connection: Connection, form: Format, retention: Retention, foll
     while failing:
         retention = reject(failing)
         failing = _run_again(connection, form, retention, failures, dropped, failing)
-    return CheckResult(failures.read_findings(staged), rejected, retention, (*notices, *dropped.list_notices()))
+    quarantines = {name: retention.rejected[name] for name in staged if name in retention.rejected}
+    findings = failures.read_findings(quarantines, form, retention.feed_name)
+    return CheckResult(findings, rejected, retention, (*notices, *dropped.list_notices()))
 
 
-def _delete_repeated(connection: Connection, files: Iterable[StagedFile]) -> Iterator[Notice]:
+def _delete_repeated(connection: Connection, form: Format, retention: Retention) -> Iterator[Notice]:
     """Deletes rows that repeat another row exactly. Raises RefusedExportError for ids that then still occur twice in
     one of the files."""
-    failures, failing = Failures(connection), list[str]()
-    for file in files:
+    failures, failing = Failures(connection), dict[str, StagedFile]()
+    for file in retention.staged.values():
         if not file.file.unique or not _has_duplicates(connection, file):
             continue
         if HASH in file.table.c:
@@ -112,8 +114,8 @@ def _delete_repeated(connection: Connection, files: Iterable[StagedFile]) -> Ite
             if count := connection.execute(repeated).rowcount:
                 yield Tolerated(file.file.file_name, DUPLICATE_ROW, count=count)
         if failures.run(file, [_check_duplicates(file)]):
-            failing.append(file.file.name)
-    refuse_if(failures.read_findings(failing))
+            failing[file.file.name] = file
+    refuse_if(failures.read_findings(failing, form, retention.feed_name))
 
 
 def _run_fault_checks(retention: Retention, failures: Failures) -> list[str]:

@@ -7,14 +7,15 @@ causes first, in groups of the same column and reason, each with the number of i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Connection,
     FromClause,
     Integer,
@@ -29,7 +30,8 @@ from sqlalchemy import (
 
 from roster_service.db.tables import CText
 from sync_scripts.checking.check import CAUSE, REASON, VALUE, Check
-from sync_scripts.formats.model import KEY, LINE, StagedFile
+from sync_scripts.checking.named_records import list_naming_cells, make_records, select_label
+from sync_scripts.formats.model import KEY, LINE, Format, Staged, StagedFile
 from sync_scripts.reading.rejections import KEPT, Cause, Findings, Rejection
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
@@ -38,20 +40,13 @@ UNKNOWN = -1
 ROUND, HEADER, IS_CONSEQUENCE = "round", "header", "is_consequence"
 
 
-@dataclass(frozen=True)
-class FailedRows:
-    """The failed rows of one file, in a temporary table: a row for each check that a row of the file fails."""
-
-    file: StagedFile
-    table: Table
-
-
 class Failures:
     """The failed rows of all files, over the rounds of the checks."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._failed: dict[str, FailedRows] = {}
+        # By the name of the file, a row for each check that a row of the file fails.
+        self._failed: dict[str, Table] = {}
         self._causes: list[Cause] = []
         self._round = 0
 
@@ -97,9 +92,8 @@ class Failures:
                 Column(IS_CONSEQUENCE, Boolean),
                 Column(KEY, CText),
             ]
-            table = create_temporary(self._connection, f"failed_{cast(Table, file.table).name}", columns)
-            self._failed[name] = FailedRows(file, table)
-        return self._failed[name].table
+            self._failed[name] = create_temporary(self._connection, f"failed_{cast(Table, file.table).name}", columns)
+        return self._failed[name]
 
     def _number_causes(self, file: StagedFile, table: Table, header: str) -> None:
         """Gives the root causes of a check their numbers, one for each reason."""
@@ -121,7 +115,7 @@ class Failures:
 
     def select_failed(self, name: str) -> Select[Any]:
         """The lines of a file that failed in this round. Raises KeyError for a file without failed rows."""
-        table = self._failed[name].table
+        table = self._failed[name]
         return select(table.c[LINE]).where(table.c[ROUND] == self._round)
 
     def select_causes(self, quarantine: StagedFile) -> FromClause:
@@ -131,15 +125,14 @@ class Failures:
         name = rejected["sourcedId"].label(KEY)
         if failed is None:
             return select(name, literal(UNKNOWN, Integer).label(CAUSE)).distinct().subquery("causes")
-        table = failed.table.alias()
+        table = failed.alias()
         both = rejected.table.outerjoin(table, table.c[LINE] == rejected.line)
         cause = func.coalesce(func.min(table.c[CAUSE]), UNKNOWN, type_=Integer).label(CAUSE)
         return select(name, cause).select_from(both).group_by(name).subquery("causes")
 
     def count_consequences(self) -> None:
         """Adds the rows that failed only as consequences in this round to their causes."""
-        for failed in self._failed.values():
-            table = failed.table
+        for table in self._failed.values():
             rows = (
                 select(table.c[LINE], func.min(table.c[CAUSE]).label(CAUSE))
                 .where(table.c[ROUND] == self._round)
@@ -152,18 +145,24 @@ class Failures:
                 known = self._causes[number]
                 self._causes[number] = replace(known, consequences=known.consequences + count)
 
-    def read_findings(self, names: Iterable[str]) -> Findings:
-        """The findings of the files with these names, in this order: root causes before consequences, in each file in
-        the order of its lines."""
-        failed = [self._failed[name] for name in names if name in self._failed]
-        parts = [self._read(it, is_consequence=is_consequence) for is_consequence in (False, True) for it in failed]
+    def read_findings(self, rows: Staged, form: Format, feed_name: str) -> Findings:
+        """The findings of the files, in their order: root causes before consequences, in each file in the order of its
+        lines. `rows`: where the failed rows of each file are now, by its name."""
+        failed = [(self._failed[name], file) for name, file in rows.items() if name in self._failed]
+        parts = [
+            self._read(table, file, form, feed_name, is_consequence=is_consequence)
+            for is_consequence in (False, True)
+            for table, file in failed
+        ]
         return replace(Findings.sum(parts), causes=tuple(self._causes))
 
-    def _read(self, failed: FailedRows, *, is_consequence: bool) -> Findings:
-        table, file = failed.table, failed.file
+    def _read(self, table: Table, file: StagedFile, form: Format, feed_name: str, *, is_consequence: bool) -> Findings:
         chosen = table.c[IS_CONSEQUENCE].is_(is_consequence)
         total = self._connection.scalar(select(func.count()).select_from(table).where(chosen)) or 0
-        rows = self._connection.execute(_select_first(table).where(chosen)) if total else ()
+        named = file.alias()
+        cells = list(list_naming_cells(named, form, feed_name))
+        found = _select_first(table.select().where(chosen), named, [cell.ids for cell in cells])
+        rows = self._connection.execute(found) if total else ()
         first = (
             Rejection(
                 file.file.file_name,
@@ -174,12 +173,18 @@ class Failures:
                 sourced_id=row.sourcedId,
                 cause=None if row.cause == UNKNOWN else row.cause,
                 is_consequence=is_consequence,
+                records=make_records(cells, row[-len(cells) :] if cells else (), row.named_label),
             )
             for row in rows
         )
         return Findings(total, tuple(first))
 
 
-def _select_first(table: Table) -> Select[Any]:
-    columns = (table.c[name] for name in (LINE, HEADER, VALUE, REASON, CAUSE, KEY))
-    return select(*columns).order_by(table.c[LINE], table.c[HEADER]).limit(KEPT)
+def _select_first(failed: Select[Any], rows: StagedFile, ids: Sequence[ColumnElement[Any]]) -> Select[Any]:
+    """The first of the failed rows, each with its label and, as the last columns, the ids of the records that it
+    names."""
+    failed = failed.order_by(LINE, HEADER).limit(KEPT)
+    first = failed.subquery("first")
+    columns = [first.c[name] for name in (LINE, HEADER, VALUE, REASON, CAUSE, KEY)]
+    found = select(*columns, select_label(rows).label("named_label"), *ids)
+    return found.outerjoin_from(first, rows.table, rows.line == first.c[LINE]).order_by(first.c[LINE], first.c[HEADER])

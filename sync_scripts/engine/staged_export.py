@@ -69,7 +69,7 @@ def stage_export(
     retention = Retention(last.feed_id, normalized.files, frozenset(), {}, NOTHING_LEFT_OUT, feed_name)
     source = check_files(connection, form, retention, follow)
     converted = convert(connection, form, source.retention)
-    findings = leave_out_findings(connection, normalized.files, feed_name, source.findings, excluded)
+    findings = leave_out_findings(source.findings, excluded)
     source = dataclasses.replace(source, findings=findings)
     left_out = leave_out(connection, converted.files, excluded)
     return StagedExport(stage, normalized, absent, converted, source, left_out)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TextIO
 
+from roster_service.db.rejected_rows import NamedRecord, list_names
 from roster_service.errors import RosterServiceError
 from roster_service.private_files import write_private_csv
 
@@ -39,6 +40,8 @@ class Rejection:
     cause: int | None = None
     # Whether the row is rejected only because it refers to a rejected row.
     is_consequence: bool = False
+    # The records that the row names, its own first.
+    records: tuple[NamedRecord, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """The printed part, as one object for json.dumps."""
@@ -52,6 +55,7 @@ class Rejection:
             "sourced_id": self.sourced_id and cut_value(self.sourced_id),
             "cause": self.cause,
             "is_consequence": self.is_consequence,
+            "records": [record.to_json() for record in self.records],
         }
 
     def __str__(self) -> str:
@@ -158,7 +162,7 @@ def cut_value(value: str) -> str:
 
 
 # The columns of the file of `--rejects`; `roster sync rejected --csv` writes the same.
-REJECTS_HEADER = ("file", "line", "column", "value", "reason", "sourcedId", "kind")
+REJECTS_HEADER = ("file", "line", "column", "value", "reason", "sourcedId", "kind", "records")
 
 
 def write_rejects(out: TextIO, findings: Findings) -> None:
@@ -166,6 +170,10 @@ def write_rejects(out: TextIO, findings: Findings) -> None:
     rows = []
     for rejection in findings.first:
         kept = rejection.to_row()
-        kept |= {"sourcedId": kept["sourced_id"], "kind": "consequence" if rejection.is_consequence else "cause"}
+        kept |= {
+            "sourcedId": kept["sourced_id"],
+            "kind": "consequence" if rejection.is_consequence else "cause",
+            "records": list_names(rejection.records),
+        }
         rows.append([kept[name] for name in REJECTS_HEADER])
     write_private_csv(out, REJECTS_HEADER, rows)

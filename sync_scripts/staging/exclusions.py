@@ -7,7 +7,7 @@ need one, such as a section its teacher; then the conversion is without them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -30,8 +30,8 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from roster_service.db.exclusions import ExcludedPeople
 from roster_service.db.tables import CText, CTexts, users
 from sync_scripts.formats.cells import to_list
-from sync_scripts.formats.model import Cell, CsvFile, Staged, StagedFile
-from sync_scripts.reading.rejections import Findings, Rejection
+from sync_scripts.formats.model import Cell, Staged, StagedFile
+from sync_scripts.reading.rejections import Findings
 
 
 def leave_out(connection: Connection, staged: Staged, excluded: ExcludedPeople | None) -> int:
@@ -42,37 +42,21 @@ def leave_out(connection: Connection, staged: Staged, excluded: ExcludedPeople |
     return _leave_out(connection, staged, staged["users"], excluded)
 
 
-def leave_out_findings(
-    connection: Connection, staged: Staged, feed_name: str, findings: Findings, excluded: ExcludedPeople | None
-) -> Findings:
-    """Returns the findings of the files of another format without the rejected rows of excluded people, and without
-    those that name one of them. The counts stay."""
+def leave_out_findings(findings: Findings, excluded: ExcludedPeople | None) -> Findings:
+    """Returns the findings of the files of another format without the rejected rows that name an excluded person. The
+    counts stay."""
     if excluded is None:
         return findings
-    files = {file.file.file_name: file.file for file in staged.values()}
-    kept = list(findings.first)
-    for file in files.values():
-        if file.subject is None or file.subject.table is not users or file.subject.identify is None:
-            continue
-        keys = {key for it in kept if (key := _find_key(it, file, files)) is not None}
-        column = func.unnest(literal(sorted(keys), CTexts), type_=CText).column_valued("key")
-        pairs = connection.execute(select(column, file.subject.identify(feed_name, column)))
-        gone = {key for key, sourced_id in pairs if excluded.includes(sourced_id)}
-        kept = [it for it in kept if _find_key(it, file, files) not in gone]
-    return replace(findings, first=tuple(kept))
-
-
-def _find_key(rejection: Rejection, people: CsvFile, files: Mapping[str, CsvFile]) -> str | None:
-    """The key of a row of `people` that a rejection names, if it names one."""
-    file = files.get(rejection.file)
-    if file is people:
-        return rejection.sourced_id
-    cells = () if file is None else file.cells
-    refers = any(
-        cell.header == rejection.column and cell.refers is not None and cell.refers.file == people.name
-        for cell in cells
+    people = {it.sourcedId for found in findings.first for it in found.records if it.type == users.name}
+    gone = {person for person in people if excluded.includes(person)}
+    return replace(
+        findings,
+        first=tuple(
+            it
+            for it in findings.first
+            if not any(record.type == users.name and record.sourcedId in gone for record in it.records)
+        ),
     )
-    return rejection.value if refers else None
 
 
 def _leave_out(connection: Connection, staged: Staged, people: StagedFile, excluded: ExcludedPeople) -> int:

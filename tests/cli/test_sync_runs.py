@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -134,6 +135,22 @@ def test_rejected_rows_are_shown_with_their_values(
         "sourcedId": "spr-student-5",
         "kind": "cause",
         "cause": 1,
+        "records": [
+            {
+                "type": "users",
+                "sourcedId": "spr-student-5",
+                "own": True,
+                "label": "محمد الفاسي",
+                "in_roster": False,
+            },
+            {
+                "type": "orgs",
+                "sourcedId": "spr-high",
+                "own": False,
+                "label": root["records"][1]["label"],
+                "in_roster": True,
+            },
+        ],
     }
     assert {(it["file"], it["kind"], it["cause"]) for it in others} == {
         ("enrollments.csv", "consequence", 1),
@@ -142,6 +159,7 @@ def test_rejected_rows_are_shown_with_their_values(
     text = roster("sync", "rejected", "1").stdout
     # No character of an export commands the terminal.
     assert r"\u202e[red]maybe" in text
+    assert re.search(r"spr-enr-10 .* Statistics, Section 1, محمد الفاسي\n", text)
 
 
 def test_the_file_of_rejected_rows_is_that_of_the_loader(

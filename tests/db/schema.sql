@@ -708,7 +708,8 @@ CREATE TABLE public.sync_refusals (
     reason text NOT NULL COLLATE pg_catalog."C",
     sourced_id text COLLATE pg_catalog."C",
     cause integer,
-    is_consequence boolean DEFAULT false NOT NULL
+    is_consequence boolean DEFAULT false NOT NULL,
+    records jsonb DEFAULT '[]'::jsonb NOT NULL
 );
 
 CREATE TABLE public.sync_runs (

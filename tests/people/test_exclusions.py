@@ -131,6 +131,7 @@ def test_a_rejected_row_of_another_format_names_no_erased_person(
     rejected = {it.sourced_id for it in report.findings.first if it.file == "students.csv"}
     assert rejected == set(others)
     assert erased not in {it.value for it in report.findings.first}
+    assert people[0] not in {record.sourcedId for it in report.findings.first for record in it.records}
     assert report.findings.total > len(report.findings.first)
 
 

@@ -150,6 +150,8 @@ def service(engine: Engine, database_url: str, tmp_path: Path, copy_export: Call
     bent = zipped(export, tmp_path / "bent.zip")
     with_row("enrollments", sourcedId="one-more", classSourcedId=ID, schoolSourcedId="spr-high",
              userSourcedId="spr-student-3", role="student")(export)  # fmt: skip
+    # The rejected row has the name of the person.
+    cell_of("users", ID, "enabledUser", "maybe")(export)
     without_rows("users", "spr-student-5")(export)
     assert made.load(hold_least_records=5) == "held"
     with zipfile.ZipFile(bent) as files:
@@ -185,6 +187,7 @@ def test_an_erased_person_leaves_no_trace_and_is_seen_nowhere(service: Service) 
     assert {place for place, _ in before} >= PLACES
     assert any(place.startswith("held/") for place, _ in before)
     assert {value for _, value in before} == set(PLANTED)
+    assert {("sync_refusals", value) for value in (ID, "Plantedfamily", "planted-enr")} <= before
     assert all(status == 200 and is_shown for _, status, is_shown in service.ask())
     disclosures = service.list_disclosures()
     assert {row["vendor"] for row in disclosures} == {VENDOR}

@@ -16,6 +16,7 @@ from roster_service.console.visit import Visit
 from roster_service.db.actors import OperatorRole
 from roster_service.db.change_history import Change, find_changes
 from roster_service.db.held_runs import HELD
+from roster_service.db.rejected_rows import count_rejected_rows, has_cause, read_rejected_rows
 from roster_service.db.run_history import (
     STEPS,
     TYPES,
@@ -23,11 +24,9 @@ from roster_service.db.run_history import (
     Run,
     RunDetails,
     count_live,
-    count_rejected_rows,
     find_good_run_before,
     find_run,
     list_run_page,
-    read_rejected_rows,
 )
 from roster_service.db.sync_lock import INTERRUPTED, RUNNING, find_step
 from roster_service.errors import CommandError
@@ -162,7 +161,8 @@ def read_rejected(visit: Visit) -> RejectedPage:
     if cause is not None and wanted is None:
         raise CommandError(f"the run {number} has no root cause {cause}")
     skipped, count = find_window(visit)
-    rows = make_page(visit, list(read_rejected_rows(connection, number, count, offset=skipped, cause=wanted)))
+    conditions = [] if wanted is None else [has_cause(wanted)]
+    rows = make_page(visit, list(read_rejected_rows(connection, number, count, *conditions, offset=skipped)))
     missing = run.refused - count_rejected_rows(connection, number)
     return RejectedPage(number, run.feed, rows, run.causes, wanted, missing)
 

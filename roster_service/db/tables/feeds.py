@@ -115,6 +115,8 @@ sync_refusals = Table(
     Column("cause", Integer),
     # Whether the row is rejected only because it refers to a rejected row.
     Column("is_consequence", Boolean, nullable=False, server_default=text("false")),
+    # The records that the row names, as `NamedRecord` of roster_service/db/rejected_rows.py has them.
+    Column("records", JSONB, nullable=False, server_default=text("'[]'")),
 )
 
 # The stored records that a run changed, revived or marked as deleted; records that it added have its stamp.

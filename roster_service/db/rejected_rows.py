@@ -1,0 +1,100 @@
+"""The rows that runs of the sync rejected, as sync_refusals remembers them, and the records that each row names."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, func, select
+
+from roster_service.db.held_runs import HELD
+from roster_service.db.tables import feeds, sync_refusals, sync_runs
+
+# The outcomes of a run that loaded an export, and those of a run that would load one once a person acts.
+LOADED_OUTCOMES, WAITING_OUTCOMES = ("done", "unchanged"), (HELD, "refused")
+
+
+@dataclass(frozen=True)
+class NamedRecord:
+    """A record of the roster that a row names. `type`: as in reports; `own`: whether the row describes the record, and
+    does not only refer to it; `label`: the name or title that the row gives its own record, None for any other."""
+
+    type: str
+    sourcedId: str  # noqa: N815  (the name in OneRoster)
+    own: bool
+    label: str | None
+
+    def to_json(self) -> dict[str, object]:
+        """The record as it is stored, without values that are None."""
+        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class RejectedRow:
+    """A rejected row, as it is stored. `kind`: `cause`, or `consequence` for a row that is rejected only because it
+    refers to a rejected one; `cause`: the number of its root cause in the run, None if it is in no group; `records`:
+    that it names, its own first."""
+
+    file: str
+    line: int | None
+    column: str | None
+    value: str | None
+    reason: str
+    sourcedId: str | None  # noqa: N815  (the name in exports)
+    kind: str
+    cause: int | None
+    records: tuple[NamedRecord, ...]
+
+
+def count_rejected_rows(connection: Connection, run: int) -> int:
+    """Returns the number of rejected rows of a run that are stored: fewer than were rejected if they were too many, and
+    none after their retention."""
+    return connection.scalar(select(func.count()).where(sync_refusals.c.run_id == run)) or 0
+
+
+def read_rejected_rows(
+    connection: Connection, run: int, count: int | None = None, *conditions: ColumnElement[bool], offset: int = 0
+) -> Iterator[RejectedRow]:
+    """Reads the stored rejected rows of a run, or `count` of them after the first `offset`: root causes before
+    consequences. `conditions`: of the rows of sync_refusals."""
+    rows = select(sync_refusals).where(sync_refusals.c.run_id == run, *conditions).order_by(sync_refusals.c.number)
+    for row in connection.execute(rows.limit(count).offset(offset)):
+        yield RejectedRow(
+            row.file,
+            row.line,
+            row.header,
+            row.value,
+            row.reason,
+            row.sourced_id,
+            "consequence" if row.is_consequence else "cause",
+            None if row.cause is None else row.cause + 1,
+            tuple(NamedRecord(it["type"], it["sourcedId"], it["own"], it.get("label")) for it in row.records),
+        )
+
+
+def has_cause(cause: int) -> ColumnElement[bool]:
+    """Returns the condition that a row is of the root cause with this number."""
+    return sync_refusals.c.cause == cause - 1
+
+
+def names_record(type_: str, sourced_id: str) -> ColumnElement[bool]:
+    """Returns the condition that a row names a record, as its own or by a reference."""
+    return sync_refusals.c.records.contains([{"type": type_, "sourcedId": sourced_id}])
+
+
+def find_explaining_runs(connection: Connection, feed: str) -> list[int]:
+    """Returns the runs of a feed that explain why a record is not as its export has it, the newest first: the latest
+    run that loaded an export, and the newest run after it that was held or refused. A row that a later run loads is no
+    longer rejected, so no earlier run explains anything."""
+    own = sync_runs.c.feed_id == select(feeds.c.id).where(feeds.c.name == feed).scalar_subquery()
+    loaded = select(func.max(sync_runs.c.id)).where(own, sync_runs.c.outcome.in_(LOADED_OUTCOMES)).scalar_subquery()
+    waiting = select(func.max(sync_runs.c.id)).where(own, sync_runs.c.outcome.in_(WAITING_OUTCOMES))
+    waiting = waiting.where(sync_runs.c.id > func.coalesce(loaded, 0))
+    found = connection.execute(select(waiting.scalar_subquery(), loaded)).one()
+    return [run for run in found if run is not None]
+
+
+def list_names(records: Iterable[NamedRecord]) -> str:
+    """Returns records as one text: `enrollments e-1; users u-7 (Ann Lee)`."""
+    return "; ".join(f"{it.type} {it.sourcedId}{'' if it.label is None else f' ({it.label})'}" for it in records)

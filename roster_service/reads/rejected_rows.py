@@ -1,0 +1,155 @@
+"""The rejected rows of a run with the names of the records that they name, the search among them, and the rows that
+explain why a record is not as its export has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    TableValuedAlias,
+    Text,
+    any_,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from roster_service.db.rejected_rows import (
+    NamedRecord,
+    RejectedRow,
+    count_rejected_rows,
+    find_explaining_runs,
+    names_record,
+    read_rejected_rows,
+)
+from roster_service.db.run_history import TYPES
+from roster_service.db.tables import ROSTER_TABLES, CTexts, sync_refusals, sync_runs
+from roster_service.reads.references import read_labels
+from roster_service.reads.roster_search import make_search_condition
+
+_TABLES = {TYPES[table.name]: table for table in ROSTER_TABLES}
+# The rows of an explanation.
+EXPLAINED = 5
+
+
+@dataclass(frozen=True)
+class LabelledRecord(NamedRecord):
+    """A record that a row names. `label`: its name in the roster, else in a rejected row of the run that describes it,
+    else None; `in_roster`: whether the roster has it and it is not deleted."""
+
+    in_roster: bool
+
+
+@dataclass(frozen=True)
+class LabelledRow(RejectedRow):
+    """A rejected row with the names of its records."""
+
+    records: tuple[LabelledRecord, ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The rejected rows of a run that name a record. `count`: of the rows; `rows`: the first of them, each with its
+    first reason; `missing`: the rejected rows that the run does not store, of which any may name the record too."""
+
+    run: int
+    outcome: str
+    count: int
+    rows: Sequence[LabelledRow]
+    missing: int
+
+
+def label_rows(connection: Connection, run: int, rows: Sequence[RejectedRow]) -> list[LabelledRow]:
+    """Returns rejected rows of a run with the names of their records: one query for each type of record, and one for
+    the names of records that the roster does not have."""
+    named = {(it.type, it.sourcedId) for row in rows for it in row.records}
+    labels = {
+        (type_, key): label
+        for type_, table in _TABLES.items()
+        for key, label in read_labels(connection, table, (key for of, key in named if of == type_)).items()
+    }
+    others = _read_own_labels(connection, run, named - labels.keys())
+    return [
+        LabelledRow(**{**vars(row), "records": tuple(_label(record, labels, others) for record in row.records)})
+        for row in rows
+    ]
+
+
+def make_row_search(connection: Connection, run: int, typed: str) -> ColumnElement[bool]:
+    """Returns the condition that a rejected row of a run has a text in its file, its value or its id, or names a record
+    by an id or a name with it. The names of records are found as the search of the roster finds them."""
+    record = _unnest_records()
+    pairs = [f"{type_} {key}" for type_ in _TABLES for key in _find_named(connection, run, type_, typed)]
+    named = or_(
+        func.contains_folded(_get(record, "sourcedId"), typed),
+        func.contains_folded(_get(record, "label"), typed),
+        func.concat(_get(record, "type"), " ", _get(record, "sourcedId"), type_=Text) == any_(literal(pairs, CTexts)),
+    )
+    own = (sync_refusals.c.file, sync_refusals.c.value, sync_refusals.c.sourced_id)
+    texts = [func.contains_folded(column, typed) for column in own]
+    return or_(*texts, exists(select(1).select_from(record).where(named)))
+
+
+def explain_record(connection: Connection, type_: str, sourced_id: str, feed: str) -> Explanation | None:
+    """Returns the rejected rows that name a record of a feed, of the newest run that explains its feed and has such
+    rows; None if there is none."""
+    for run in find_explaining_runs(connection, feed):
+        by_line: dict[tuple[Any, ...], RejectedRow] = {}
+        for row in read_rejected_rows(connection, run, None, names_record(type_, sourced_id)):
+            by_line.setdefault((row.file, row.line, row.sourcedId), row)
+        if by_line:
+            rows = label_rows(connection, run, list(by_line.values())[:EXPLAINED])
+            of_run = connection.execute(select(sync_runs).where(sync_runs.c.id == run)).one()
+            missing = of_run.refused - count_rejected_rows(connection, run)
+            return Explanation(run, of_run.outcome, len(by_line), rows, max(missing, 0))
+    return None
+
+
+def _label(
+    record: NamedRecord, labels: Mapping[tuple[str, str], str], others: Mapping[tuple[str, str], str]
+) -> LabelledRecord:
+    pair = (record.type, record.sourcedId)
+    label = labels.get(pair) or record.label or others.get(pair)
+    return LabelledRecord(record.type, record.sourcedId, record.own, label, pair in labels)
+
+
+def _unnest_records() -> TableValuedAlias:
+    return func.jsonb_array_elements(sync_refusals.c.records, type_=JSONB).table_valued("value").render_derived()
+
+
+def _get(record: TableValuedAlias, name: str) -> ColumnElement[str]:
+    return func.jsonb_extract_path_text(record.c.value, name, type_=Text)
+
+
+def _read_own_labels(
+    connection: Connection, run: int, wanted: Iterable[tuple[str, str]]
+) -> Mapping[tuple[str, str], str]:
+    """The names that rejected rows of a run give the wanted records, which they describe."""
+    keys = sorted({key for _, key in wanted})
+    if not keys:
+        return {}
+    record = _unnest_records()
+    rows = (
+        select(_get(record, "type"), _get(record, "sourcedId"), func.min(_get(record, "label"), type_=Text))
+        .select_from(sync_refusals.join(record, literal(True)))
+        .where(sync_refusals.c.run_id == run, _get(record, "label").is_not(None))
+        .where(_get(record, "sourcedId") == any_(literal(keys, CTexts)))
+        .group_by(_get(record, "type"), _get(record, "sourcedId"))
+    )
+    return {(row[0], row[1]): row[2] for row in connection.execute(rows)}
+
+
+def _find_named(connection: Connection, run: int, type_: str, typed: str) -> Sequence[str]:
+    """The ids of the records of the roster that the rows of a run name and that a typed text finds."""
+    record, table = _unnest_records(), _TABLES[type_]
+    ids = select(_get(record, "sourcedId")).select_from(sync_refusals.join(record, literal(True)))
+    ids = ids.where(sync_refusals.c.run_id == run, _get(record, "type") == type_)
+    found = select(table.c.sourced_id).where(table.c.sourced_id.in_(ids), make_search_condition(table, typed))
+    return connection.scalars(found).all()

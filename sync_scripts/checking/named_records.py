@@ -1,0 +1,104 @@
+"""The records that a row of an export names: its own, and those that it refers to.
+
+An operator looks for a person, and an enrollment has only the id of one. A row of Clever or School Data Sync names
+records by ids of the export; here they are the ids of the roster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, case, func, literal, null, select, type_coerce
+from sqlalchemy.dialects.postgresql import array
+
+from roster_service.db.rejected_rows import NamedRecord
+from roster_service.db.run_history import TYPES
+from roster_service.db.tables import CText, CTexts, academic_sessions, classes, courses, orgs, users
+from sync_scripts.formats.cells import ID_LENGTH, to_list
+from sync_scripts.formats.model import FAULT, KEY, CsvFile, Format, StagedFile, Subject
+from sync_scripts.reading.rejections import cut_value
+
+# A row that names more records, in a long list, names the first of them.
+MOST_RECORDS = 50
+# The columns of the roster by which people know a record.
+_LABELS = frozenset(
+    (
+        orgs.c.name,
+        academic_sessions.c.title,
+        courses.c.title,
+        classes.c.title,
+        users.c.given_name,
+        users.c.family_name,
+    )
+)
+
+
+@dataclass(frozen=True)
+class NamingCell:
+    """A cell that names records of a type. `own`: whether it has the id of the row's own record; `ids`: selects the ids
+    as a list of texts, which may have empty items and NULL."""
+
+    type: str
+    own: bool
+    ids: ColumnElement[Any]
+
+
+def list_naming_cells(rows: StagedFile, form: Format, feed_name: str) -> Iterator[NamingCell]:
+    """The cells of `rows` that name records: first the id of the row's own record."""
+    subject = _find_subject(rows.file)
+    if subject is not None:
+        yield NamingCell(TYPES[subject.table.name], True, _select_ids(rows[KEY], subject, feed_name))
+    for cell in sorted(rows.file.cells, key=lambda cell: cell.many):
+        subject = None if cell.refers is None else _find_subject(form.find_file(cell.refers.file))
+        if subject is not None:
+            ids = _select_items if cell.many else _select_ids
+            found = _unless_faulty(rows, ids(rows[cell.header], subject, feed_name))
+            yield NamingCell(TYPES[subject.table.name], False, found)
+
+
+def select_label(rows: StagedFile) -> ColumnElement[Any]:
+    """The name or title that a row gives its own record; NULL where the file has no column of it."""
+    names = [rows[cell.header] for cell in rows.file.cells if cell.column in _LABELS]
+    label = func.nullif(func.concat_ws(" ", *names, type_=CText), "") if names else literal(None, CText)
+    return _unless_faulty(rows, label)
+
+
+def make_records(cells: Iterable[NamingCell], ids: Sequence[Any], label: str | None) -> tuple[NamedRecord, ...]:
+    """The records that a row names, each once. `ids`: of each cell, None or a list; `label`: of its own record."""
+    named = dict[tuple[str, str], NamedRecord]()
+    for cell, found in zip(cells, ids, strict=True):
+        for name in found or ():
+            # No record has a longer id.
+            if name and len(name.encode()) <= ID_LENGTH:
+                own_label = label and cut_value(label) if cell.own else None
+                named.setdefault((cell.type, name), NamedRecord(cell.type, name, cell.own, own_label))
+    return tuple(named.values())[:MOST_RECORDS]
+
+
+def _find_subject(file: CsvFile) -> Subject | None:
+    """The table of the records that the rows of a file describe, and how to make their ids; None for rows that are
+    parts of records."""
+    if file.table is not None:
+        return Subject(file.table, lambda _feed, key: key)
+    return file.subject if file.subject is not None and file.subject.identify is not None else None
+
+
+def _identify(key: ColumnElement[str], subject: Subject, feed_name: str) -> ColumnElement[str]:
+    return key if subject.identify is None else subject.identify(feed_name, key)
+
+
+def _select_ids(key: ColumnElement[str], subject: Subject, feed_name: str) -> ColumnElement[Any]:
+    return array([_identify(key, subject, feed_name)], type_=CText)
+
+
+def _select_items(cell: ColumnElement[str], subject: Subject, feed_name: str) -> ColumnElement[Any]:
+    items = func.unnest(to_list(cell)).table_valued("item").render_derived()
+    return select(func.array_agg(_identify(items.c.item, subject, feed_name), type_=CTexts)).scalar_subquery()
+
+
+def _unless_faulty(rows: StagedFile, value: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The value, or NULL in a row with too few or too many cells: each of its cells may be that of another column."""
+    fault = rows.table.c.get(FAULT)
+    return value if fault is None else type_coerce(case((fault.is_(None), value), else_=null()), value.type)
