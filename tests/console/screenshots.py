@@ -1,20 +1,24 @@
-"""`python -m tests.console.screenshots FOLDER [NAME ...]`: pictures of the console's screens, as Chromium shows them.
+"""`python -m tests.console.screenshots FOLDER [NAME ...]`: pictures of the console's pages, as Chromium shows them.
 
-It serves a roster, logs in, and takes each screen (or those named) at two widths in light and dark colours, with the
-rules of axe that a screen breaks. STATE is one of `STATES`: by default a made-up district with a vendor. OPENAPI_TOOLS
-is the virtual environment with the driver of the browser, which `make check-long` makes.
+It serves a roster, logs in, and takes each page (or those named) at two widths in light and dark colours, with the
+rules of axe that a page breaks. Every template that is a page must have a picture in some state. STATE is one of
+`STATES`: by default a made-up district with a vendor. OPENAPI_TOOLS is the virtual environment with the driver of the
+browser, which `make check-long` makes.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from roster_service.console import blueprint
 from roster_service.console.login import ROOT
 from roster_service.console.screens import SCREENS
 from tests.cli.alone_check import find_free_port
@@ -23,37 +27,68 @@ from tests.console.states import make_broken, make_hostile, make_rejected, make_
 
 TOOLS = Path(os.environ.get("OPENAPI_TOOLS", ".venv/openapi"))
 SCRIPT = Path(__file__).with_name("visit_screens.py")
-# By name: options of `roster run`, and the exports that are loaded, one after the other, into the feed `springfield`.
-STATES: Mapping[str, tuple[Sequence[str], Sequence[Callable[[Path], Path]]]] = {
-    "demo": ((), ()),
-    "empty": (("--no-demo",), ()),
-    "sample": ((), (make_sample, make_rejected)),
-    "hostile": ((), (make_hostile,)),
-    "failing": ((), (make_sample, make_shrunk, make_broken)),
+TEMPLATES = Path(blueprint.__file__).with_name("templates")
+# The frames of pages, and the page between a login with the directory and the console, which leaves itself at once.
+NO_PAGES = ("base", "frame", "continue")
+
+
+@dataclass(frozen=True)
+class State:
+    """A roster to take pictures of. `options`: of `roster run`; `exports`: loaded, one after the other, into the feed
+    `springfield`; `lacks`: the pages that it has not."""
+
+    options: Sequence[str]
+    exports: Sequence[Callable[[Path], Path]]
+    lacks: Sequence[str]
+
+
+STATES: Mapping[str, State] = {
+    "demo": State((), (), ("held", "run_rejected")),
+    "empty": State(
+        ("--no-demo",),
+        (),
+        (
+            *("run", "run_rejected", "run_changes", "held", "feed", "feed_removal", "record", "findings"),
+            *("vendor", "districts", "grants", "look", "vendor_list"),
+        ),
+    ),
+    "sample": State((), (make_sample, make_rejected), ("held",)),
+    "hostile": State((), (make_hostile,), ("held", "run_rejected")),
+    "failing": State((), (make_sample, make_shrunk, make_broken), ()),
 }
 PASSWORD = "a long sentence to log in with"
 
 
+def list_pages() -> list[str]:
+    """The templates that are pages, by name: those that extend a frame."""
+    texts = {path.stem: path.read_text() for path in TEMPLATES.glob("*.html")}
+    return sorted(name for name, text in texts.items() if "{% extends" in text and name not in NO_PAGES)
+
+
 def take(folder: Path, names: Sequence[str], state: str) -> int:
-    """Takes the pictures of a state; 1 if a screen breaks a rule of accessibility."""
+    """Takes the pictures of a state; 1 if a page breaks a rule of accessibility, or has no picture."""
     folder.mkdir(parents=True, exist_ok=True)
-    options, exports = STATES[state]
+    chosen = STATES[state]
     with tempfile.TemporaryDirectory(prefix="roster-screens-") as home:
-        # The sample is small, and its loads are held all the same.
-        environment = environment_of(home=home, port=str(find_free_port()), workers="1", hold_least_records="1")
-        with serving(environment, "--json", *options) as (_, printed):
+        # The sample is small and new, and its loads are made and held all the same.
+        settings = {"home": home, "port": str(find_free_port()), "workers": "1"}
+        environment = environment_of(**settings, hold_least_records="1", export_age_minutes="0")
+        with serving(environment, "--json", *chosen.options) as (_, printed):
             known = json.loads(printed.splitlines()[-1])
-            for number, make in enumerate(exports):
+            export = make_sample(Path(home) / "sample")
+            for number, make in enumerate(chosen.exports):
                 export = make(Path(home) / f"export-{number}")
                 command = (sys.executable, "-m", "sync_scripts.load_oneroster", "--feed", "springfield", export)
                 subprocess.run(command, env=environment, capture_output=True, check=False)
             # Screens of one subject are reached by the links of others: the script takes the first of each.
-            wanted = {screen.name: screen.path for screen in SCREENS if not names or screen.name in names}
             order = {
                 "root": known["url"] + ROOT,
                 "invitation": known["invitation"],
                 "password": PASSWORD,
-                "screens": wanted,
+                "pages": [name for name in list_pages() if not names or name in names],
+                "screens": {screen.name: screen.path for screen in SCREENS},
+                "lacks": chosen.lacks,
+                "export": shutil.make_archive(str(Path(home) / "zip"), "zip", export),
                 "folder": str(folder.resolve()),
             }
             python = TOOLS.resolve() / "bin" / "python"

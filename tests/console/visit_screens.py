@@ -1,19 +1,24 @@
 """Takes pictures of screens with Chromium; an environment of its own runs it. Reads its order as JSON from standard
-input: root, invitation, password, screens (name -> path), folder. Prints the rules of axe that a screen breaks."""
+input: root, invitation, password, screens (name -> path), pages (the names to take), lacks (names of pages that the
+state has not), export (a zip), folder. Prints the rules of axe that a page breaks, and the pages without a picture."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Error, Page, sync_playwright
 
 WIDTHS = (1280, 390)
+SCHEMES = ("light", "dark")
 # How many links the search for the screens of single subjects follows.
 FOLLOWED = 150
+# How long the preview of an export may take, in milliseconds.
+PREVIEW_TIME = 60_000
 
 
 def log_in(page: Page, order: dict) -> None:
@@ -25,14 +30,16 @@ def log_in(page: Page, order: dict) -> None:
     page.wait_for_url(order["root"])
 
 
-def find_addresses(page: Page, order: dict) -> dict[str, str]:
-    """The address of each screen: its path, or the first link to such a path that the other screens have."""
+def find_addresses(page: Page, order: dict, wanted: set[str]) -> dict[str, str]:
+    """The address of each wanted screen: its path, or the first link to such a path that the other screens have."""
     patterns = {
         name: re.compile(re.escape(order["root"]) + re.sub(r"<[^>]+>", "[^/?#]+", path) + "$")
         for name, path in order["screens"].items()
+        if name in wanted
     }
-    found = {name: order["root"] + path for name, path in order["screens"].items() if "<" not in path}
-    queue, seen = [order["root"], *found.values()], set()
+    lists = {name: order["root"] + path for name, path in order["screens"].items() if "<" not in path}
+    found = {name: address for name, address in lists.items() if name in wanted}
+    queue, seen = list(lists.values()), set()
     while queue and len(seen) < FOLLOWED and len(found) < len(patterns):
         address = queue.pop(0)
         if address in seen:
@@ -47,32 +54,119 @@ def find_addresses(page: Page, order: dict) -> dict[str, str]:
     return found
 
 
+def show_export_preview(page: Page, order: dict) -> None:
+    """Uploads an export, and waits for its preview."""
+    page.goto(f"{order['root']}/feeds")
+    form = page.locator("form[action$='/upload']")
+    form.locator("input[name=name]").fill("springfield")
+    form.locator("input[name=export]").set_input_files(order["export"])
+    form.locator("button").click()
+    page.wait_for_selector("form[action$='/drop'] button", timeout=PREVIEW_TIME)
+
+
+def show_look(page: Page, order: dict) -> None:
+    """Looks at a school as a vendor."""
+    page.goto(f"{order['root']}/roster?kind=orgs&type=school")
+    page.click("tbody a >> nth=0")
+    page.click("form[action$='/look'] button")
+
+
+def show_vendor_list(page: Page, order: dict) -> None:
+    """Looks at the people as a client."""
+    page.goto(f"{order['root']}/roster?kind=users")
+    page.click("summary:has-text('eyes of a vendor')")
+    page.click("form[action$='/look'] button")
+
+
+def show_card(page: Page, order: dict) -> None:
+    """Adds a vendor."""
+    page.goto(f"{order['root']}/vendors")
+    page.fill("#name", "Reading tutor")
+    page.fill("#email", "a.rather.long.name@vendors-of-reading.example")
+    page.click("form[action$='/vendors/add'] button")
+
+
+def show_invitation(page: Page, order: dict) -> None:
+    """Adds an operator."""
+    page.goto(f"{order['root']}/operators")
+    page.fill("#email", "second@example.org")
+    page.fill("#name", "Second owner")
+    page.click("form[action$='/operators/add'] button")
+
+
+def show_codes(page: Page, order: dict) -> None:
+    """Begins to set one-time codes up."""
+    page.goto(f"{order['root']}/account")
+    page.click("form[action$='/new-codes'] button")
+
+
+def show_login(page: Page, order: dict) -> None:
+    """Ends the session, and so comes last but for those that need none."""
+    page.click("form.who button")
+    page.goto(f"{order['root']}/login")
+
+
+def show_password(page: Page, order: dict) -> None:
+    """Opens the link again; it is refused only when the form is sent."""
+    page.goto(order["invitation"])
+
+
+def show_refusal(page: Page, order: dict) -> None:
+    """Asks for a run that is not there."""
+    page.goto(f"{order['root']}/runs/999999")
+
+
+# By name of the template, in this order: the pages that no link leads to.
+SHOWN: dict[str, Callable[[Page, dict], None]] = {
+    name.removeprefix("show_"): show for name, show in list(globals().items()) if name.startswith("show_")
+}
+
+
+def take_pictures(page: Page, name: str, folder: str) -> Iterator[str]:
+    """Takes the page that the browser shows, at each width and in each scheme; yields what is wrong with it."""
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            page.screenshot(path=Path(folder) / f"{name}-{width}-{scheme}.png", full_page=True)
+            for one in Axe().run(page).response["violations"]:
+                yield f"{name} {width} {scheme}: {one['id']}: {one['nodes'][0]['html'][:160]}"
+        if page.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
+            yield f"{name} {width}: wider than the window"
+
+
+def take_shown(page: Page, name: str, order: dict) -> Iterator[str]:
+    """Does what shows a page, and takes it; yields what is wrong."""
+    page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+    SHOWN[name](page, order)
+    page.wait_for_load_state("networkidle")
+    yield from take_pictures(page, name, order["folder"])
+
+
 def main() -> int:
-    """Takes all pictures; 1 if a rule is broken or a screen was not found."""
+    """Takes all pictures; 1 if a rule is broken, or a page has no picture."""
     order = json.load(sys.stdin)
-    problems = []
+    wanted = set(order["pages"]) - set(order["lacks"])
+    problems, taken = [], set()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        context = browser.new_context(viewport={"width": WIDTHS[0], "height": 900})
-        page = context.new_page()
+        page = browser.new_context(viewport={"width": WIDTHS[0], "height": 900}).new_page()
+        page.set_default_timeout(10_000)
         log_in(page, order)
-        addresses = find_addresses(page, order)
-        missing = [name for name in order["screens"] if name not in addresses]
-        for name, address in addresses.items():
-            for width in WIDTHS:
-                for scheme in ("light", "dark"):
-                    page.set_viewport_size({"width": width, "height": 900})
-                    page.emulate_media(color_scheme=scheme)
-                    page.goto(address, wait_until="networkidle")
-                    page.screenshot(path=Path(order["folder"]) / f"{name}-{width}-{scheme}.png", full_page=True)
-                    if page.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
-                        problems.append(f"{name} {width}: wider than the window")
-                    problems += [
-                        f"{name} {width} {scheme}: {one['id']}: {one['nodes'][0]['html'][:160]}"
-                        for one in Axe().run(page).response["violations"]
-                    ]
+        for name, address in find_addresses(page, order, wanted - set(SHOWN)).items():
+            page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+            page.goto(address, wait_until="networkidle")
+            problems += take_pictures(page, name, order["folder"])
+            taken.add(name)
+        for name in filter(wanted.__contains__, SHOWN):
+            try:
+                problems += take_shown(page, name, order)
+                taken.add(name)
+            except Error as error:
+                problems.append(f"{name}: {error.message[:300]}")
         browser.close()
-    print("\n".join(problems) or "no problem", *(f"no link leads to {name}" for name in missing), sep="\n")
+    problems += [f"no picture of {name}" for name in sorted(wanted - taken)]
+    print("\n".join(problems) or "no problem")
     return 1 if problems else 0
 
 
