@@ -137,7 +137,8 @@ def answer_form(tools: Tools, login: Login, screen: Screen, form: Form, **place:
             visit = Visit(tools, connection, signed_in, place, request.form, request.form.getlist, whole=False)
             return _show_screen(screen, visit, 422, error=str(error))
     if isinstance(outcome, Moved):
-        flash(outcome.message)
+        if outcome.message is not None:
+            flash(outcome.message)
         return redirect(ROOT + outcome.path, 303)
     return _make_signed_in_page(outcome.template, signed_in, 200, title=outcome.title, content=outcome.content)
 

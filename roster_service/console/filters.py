@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from jinja2 import Undefined
+from markupsafe import Markup
 
 # What a run does with records, by the kind of change, the gravest first.
 EFFECTS = {"tombstoned": "delete", "changed": "change", "added": "add", "revived": "bring back"}
@@ -17,14 +18,19 @@ UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
 def to_age(seconds: float | None) -> str:
-    """Returns a number of seconds as its largest unit: `3 hours`."""
+    """Returns how long ago something was, in the largest unit: `3 hours ago`; None as never."""
     if seconds is None:
         return "never"
     for size, name in UNITS:
         number = int(seconds // size)
         if number >= 1:
-            return f"{number} {name}{'' if number == 1 else 's'}"
+            return f"{to_counted(number, name)} ago"
     return "just now"
+
+
+def to_counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Returns a number with what it counts: `1 row`, `2,000 rows`. `plural`: None for that with an s."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def to_bytes(number: int) -> str:
@@ -43,10 +49,12 @@ def to_number(number: int | None) -> str:
 
 
 def to_instant(text: str | None) -> str:
-    """Returns an instant of ISO 8601 as `2026-11-23 02:15 UTC`; None as a dash."""
+    """Returns an instant of ISO 8601 as `2026-11-23 02:15 UTC`, as an element that is one word; None as a dash."""
     if text is None:
         return "–"
-    return datetime.fromisoformat(text).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    instant = datetime.fromisoformat(text).astimezone(UTC)
+    shown = instant.strftime("%Y-%m-%d %H:%M UTC")
+    return Markup('<time datetime="{}">{}</time>').format(instant.isoformat(timespec="seconds"), shown)
 
 
 def to_effect(counts: Mapping[str, Mapping[str, int]]) -> str:
@@ -73,6 +81,17 @@ def to_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def to_words(value: Any) -> str:
+    """Returns a value of a setting as a person reads it: a list with commas, without empty parts; none as `none`."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        value = [f"{name.replace('_', ' ')} {to_words(part)}" for name, part in value.items() if part is not None]
+    if isinstance(value, (list, tuple)):
+        return ", ".join(to_words(part) for part in value if part is not None) or "none"
+    return "none" if value is None else str(value)
+
+
 def to_segment(text: str) -> str:
     """Returns a text as one segment of a path. All signs but ASCII letters and digits, `-` and `_` become `~` and two
     hexadecimal digits for each byte: a server takes `%2F` for a slash, a browser `%2E%2E` for the folder above, and a
@@ -85,8 +104,9 @@ def from_segment(segment: str) -> str:
     return re.sub(rb"~([0-9A-F]{2})", lambda code: bytes([int(code[1], 16)]), segment.encode()).decode(errors="replace")
 
 
-FILTERS: Mapping[str, Callable[[Any], str]] = {
+FILTERS: Mapping[str, Callable[..., str]] = {
     "age": to_age,
+    "counted": to_counted,
     "bytes": to_bytes,
     "number": to_number,
     "instant": to_instant,
@@ -94,4 +114,5 @@ FILTERS: Mapping[str, Callable[[Any], str]] = {
     "query": to_query,
     "segment": to_segment,
     "value": to_value,
+    "words": to_words,
 }

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from roster_service.access.vendors import Vendor
+from roster_service.console.filters import to_counted
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class DistrictAccess:
         """The access, for people."""
         if self.granted is None:
             return f"all of {self.name}"
-        return f"{self.granted} of {self.schools} schools of {self.name}"
+        return f"{self.granted} of {to_counted(self.schools, 'school')} of {self.name}"
 
 
 def list_district_access(vendor: Vendor, numbers: Mapping[str, int]) -> Sequence[DistrictAccess]:

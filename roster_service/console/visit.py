@@ -123,10 +123,10 @@ def open_reading(engine: Engine) -> Iterator[Connection]:
 @dataclass(frozen=True)
 class Moved:
     """The outcome of a form after which the browser shows another page. `path`: below `/console`; `message`: shown
-    there, once."""
+    there, once; None if nothing was done."""
 
     path: str
-    message: str
+    message: str | None
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def load(sent: Submission) -> Outcome:
         add_previewed_feed(connection, sent.actor, preview)
     with sent.change() as connection:
         load_preview(connection, sent.actor, sent.settings.home, preview)
-    return Moved(f"/feeds/{to_segment(preview.feed)}", "The load has begun.")
+    return Moved(f"/feeds/{to_segment(preview.feed)}", "The load has begun. This page shows when it ends.")
 
 
 def add(sent: Submission) -> Outcome:
@@ -58,13 +58,13 @@ def add(sent: Submission) -> Outcome:
     with sent.change() as connection:
         add_previewed_feed(connection, sent.actor, preview)
     drop_preview(sent.settings.home, preview)
-    return Moved(f"/feeds/{to_segment(preview.feed)}", "The feed is added; the nightly sync loads it.")
+    return Moved(f"/feeds/{to_segment(preview.feed)}", "The feed is added. The nightly sync loads its export.")
 
 
 def drop(sent: Submission) -> Outcome:
     """Deletes the preview, and the export if it was uploaded."""
     drop_preview(sent.settings.home, _find(sent))
-    return Moved("/feeds", "The preview is discarded; nothing was changed.")
+    return Moved("/feeds", "The preview is discarded. Nothing was changed.")
 
 
 def _find(sent: Submission) -> Preview:

@@ -106,7 +106,7 @@ def preview_given_path(sent: Submission) -> Outcome:
         raise CommandError("the feed needs the path of its export")
     with sent.change() as connection:
         made = preview_path(connection, sent.settings.home, feed, format_, path)
-    return Moved(f"/previews/{made.id}", "The preview has begun; nothing is changed by it.")
+    return Moved(f"/previews/{made.id}", None)
 
 
 def preview_given_upload(sent: Submission) -> Outcome:
@@ -114,7 +114,7 @@ def preview_given_upload(sent: Submission) -> Outcome:
     feed, format_ = _read_new(sent)
     with sent.change() as connection:
         made = preview_upload(connection, sent.settings.home, feed, format_, sent.uploads("export"))
-    return Moved(f"/previews/{made.id}", "The preview has begun; nothing is changed by it.")
+    return Moved(f"/previews/{made.id}", None)
 
 
 def sync_now(sent: Submission) -> Outcome:
@@ -134,7 +134,7 @@ def sync_now(sent: Submission) -> Outcome:
             is_complete=is_complete,
             drop=None,
         )
-    return _show(sent, "The load has begun.")
+    return _show(sent, "The load has begun. This page shows when it ends.")
 
 
 def set_settings(sent: Submission) -> Outcome:
@@ -153,7 +153,7 @@ def set_settings(sent: Submission) -> Outcome:
         values = {name: value for name, value in wanted.items() if getattr(feed, name) != value}
         if values:
             feeds.change_feed(connection, sent.actor, feed.name, values)
-    return _show(sent, "The settings are set." if values else "Nothing differs from the settings before.")
+    return _show(sent, "The settings are saved.")
 
 
 def set_words(sent: Submission) -> Outcome:
@@ -164,7 +164,9 @@ def set_words(sent: Submission) -> Outcome:
         raise CommandError("choose the file of the mapping")
     with sent.change() as connection:
         feeds.change_feed(connection, sent.actor, _find_feed(connection, sent.place).name, {"words": text})
-    return _show(sent, "The mapping of words is set; preview the next run." if text else "The mapping is removed.")
+    return _show(
+        sent, "The mapping is saved. Preview the next run to see its effect." if text else "The mapping is removed."
+    )
 
 
 def set_enabled(sent: Submission) -> Outcome:
@@ -173,7 +175,9 @@ def set_enabled(sent: Submission) -> Outcome:
     with sent.change() as connection:
         name = _find_feed(connection, sent.place).name
         feeds.change_feed(connection, sent.actor, name, {"enabled": is_enabled})
-    return _show(sent, "The nightly sync loads the feed." if is_enabled else "The nightly sync leaves the feed out.")
+    return _show(
+        sent, "The nightly sync loads the feed again." if is_enabled else "The nightly sync leaves the feed out."
+    )
 
 
 def pause(sent: Submission) -> Outcome:
@@ -184,7 +188,7 @@ def pause(sent: Submission) -> Outcome:
     made = Pause(_read_day(sent.get("first")) or find_today(), _read_day(sent.get("last")) or date.min, reason)
     with sent.change() as connection:
         feeds.pause_feed(connection, sent.actor, _find_feed(connection, sent.place).name, made)
-    return _show(sent, f"The feed is paused {made.describe()}")
+    return _show(sent, f"The feed is paused {made.describe()}.")
 
 
 def resume(sent: Submission) -> Outcome:
@@ -208,7 +212,7 @@ def remove(sent: Submission) -> Outcome:
     with sent.change() as connection:
         name = _find_feed(connection, sent.place).name
         feeds.start_removal(connection, sent.actor, name, sent.settings.home, now=sent.get("now") is not None)
-    return _show(sent, "The removal has begun.")
+    return _show(sent, "The removal has begun. This page shows when it ends.")
 
 
 def _find_feed(connection: Connection, place: Mapping[str, Any]) -> Feed:

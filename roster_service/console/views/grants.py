@@ -123,7 +123,7 @@ def show_effect(sent: Submission) -> Outcome:
     """Shows what the form of a district would open, and sets nothing: the way without script."""
     chosen = [("extent", sent.get("extent") or NOTHING), *(("school", it) for it in sent.lists("school"))]
     place = f"/vendors/{find_vendor(sent).id}/grants/{quote(sent.place['district'], safe='')}"
-    return Moved(f"{place}?{urlencode(chosen)}", "Nothing is set yet.")
+    return Moved(f"{place}?{urlencode(chosen)}", None)
 
 
 _VIEWER = OperatorRole.VIEWER

@@ -12,6 +12,7 @@ from roster_service.access.credentials.one_time_codes import make_address, make_
 from roster_service.access.credentials.operator_link import LINK_PATH, LINK_SECONDS
 from roster_service.access.operator_sessions import OpenSession
 from roster_service.access.operators import Operator
+from roster_service.console.filters import to_counted
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Shown, Submission, Visit
 from roster_service.db.actors import OperatorRole
@@ -139,7 +140,7 @@ def end_own_session(sent: Submission) -> Outcome:
         listed = operator_sessions.list_sessions(connection, sent.tools.lifetime, own.email)
         chosen = [it.id for it in listed if (str(it.id) == wanted if wanted else it.id != own.session_id)]
         ended = sum(operator_sessions.end_session(connection, number, own.email) for number in chosen)
-    return Moved("/account", f"{ended} session{'' if ended == 1 else 's'} ended.")
+    return Moved("/account", f"{to_counted(ended, 'session')} ended.")
 
 
 def _read_role(sent: Submission) -> OperatorRole:

@@ -34,6 +34,17 @@ from roster_service.errors import CommandError
 # Changes of a page.
 PAGE = 50
 OUTCOMES = ("done", "unchanged", "held", "approved", "discarded", "refused", "failed", INTERRUPTED, RUNNING)
+# What each step does, for people.
+STEP_WORDS = {
+    "digest": "look for a change of the files",
+    "stage": "read the files",
+    "check": "check the rows",
+    "prepare": "work out the new roster",
+    "compare": "compare it with the stored one",
+    "write": "write the changes",
+    "index": "index the changes",
+    "analyze": "update the statistics",
+}
 # The kinds of change, and the words for them.
 CHANGES = {"added": "added", "changed": "changed", "tombstoned": "marked as deleted", "revived": "revived"}
 
@@ -56,9 +67,11 @@ class RunList:
 
 @dataclass(frozen=True)
 class Progress:
-    """A step of a run. `state`: `done`, `now`, or `later`; `seconds`: None if it has not ended, or is not known."""
+    """A step of a run. `words`: what it does; `state`: `done`, `now`, or `later`; `seconds`: None if it has not ended,
+    or is not known."""
 
     name: str
+    words: str
     state: str
     seconds: float | None
 
@@ -212,12 +225,16 @@ def _sum_changes(run: Run) -> dict[str, int]:
 def _list_progress(connection: Connection, run: RunDetails) -> Iterator[Progress]:
     """The steps with their seconds, or of a run that is under way those before the present one as done."""
     if run.outcome != RUNNING:
-        yield from (Progress(name, "done", seconds) for name, seconds in run.seconds.items())
+        yield from (
+            Progress(name, STEP_WORDS.get(name, name), "done", seconds) for name, seconds in run.seconds.items()
+        )
         return
     now = find_step(connection, run.feed)
     reached = STEPS.index(now) if now in STEPS else -1
     for number, name in enumerate(STEPS):
-        yield Progress(name, "done" if number < reached else "now" if number == reached else "later", None)
+        yield Progress(
+            name, STEP_WORDS[name], "done" if number < reached else "now" if number == reached else "later", None
+        )
 
 
 _VIEWER = OperatorRole.VIEWER

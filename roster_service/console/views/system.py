@@ -22,10 +22,11 @@ from roster_service.listed_settings import ListedSetting, list_settings
 
 @dataclass(frozen=True)
 class Fact:
-    """A fact of the health of the service, for people."""
+    """A fact of the health of the service, for people. `meaning`: None if it needs no explanation."""
 
     name: str
     value: str
+    meaning: str | None
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,21 @@ def read_system(visit: Visit) -> System:
     channels = {"e-mail": settings.smtp_url and settings.mail_to, "webhook": settings.webhook_url}
     return System(
         facts=[
-            Fact("Version", __version__),
-            Fact("PostgreSQL", server),
-            Fact("Database", _to_megabytes(size)),
-            Fact("Orderings", f"{_to_megabytes(orderings)} of {settings.ordering_megabytes:,} MB"),
-            Fact("Rendered records", f"{_to_megabytes(renditions)} of {settings.rendition_megabytes:,} MB"),
-            Fact("Revision of the roster", f"{state.revision:,}"),
-            Fact("As of", format_instant(state.as_of)),
+            Fact("Version", __version__, None),
+            Fact("PostgreSQL", server, None),
+            Fact("Database", _to_megabytes(size), "on disk, all in all"),
+            Fact(
+                "Orderings",
+                f"{_to_megabytes(orderings)} of {settings.ordering_megabytes:,} MB",
+                "lists of ids that vendors are paging through; the service removes the oldest",
+            ),
+            Fact(
+                "Rendered records",
+                f"{_to_megabytes(renditions)} of {settings.rendition_megabytes:,} MB",
+                "records as JSON, ready to be sent; the service makes them again when it must",
+            ),
+            Fact("Revision of the roster", f"{state.revision:,}", "grows with each sync that changes the roster"),
+            Fact("Roster as of", format_instant(state.as_of), "the last change that vendors see"),
         ],
         withheld=read_default(connection),
         withholdable=[field.value for field in WithheldField],

@@ -10,11 +10,10 @@ from roster_service.access.access_log.reports import UsageRow, read_usage
 from roster_service.access.feeds import Feed, list_feeds
 from roster_service.access.runs import read_approval
 from roster_service.access.scripts import Background
-from roster_service.console.filters import to_segment
+from roster_service.console.filters import to_age, to_segment
 from roster_service.console.screen import Screen
 from roster_service.console.visit import Visit
 from roster_service.db.actors import OperatorRole
-from roster_service.db.figures import read_cache_sizes
 from roster_service.db.run_history import FinishedRun, list_latest_runs
 from roster_service.db.sync_lock import RUNNING
 from roster_service.settings import Settings
@@ -23,8 +22,12 @@ from roster_service.settings import Settings
 CHARTED_RUNS = 30
 # A card shows the types of records that districts count in.
 CHARTED = ("users", "classes", "enrollments")
-# Outcomes of a run after which a person must look.
-BAD_OUTCOMES = ("refused", "failed", "interrupted")
+# Outcomes of a run after which a person must look, in words.
+BAD_OUTCOMES = {
+    "refused": "was refused, because its export cannot be loaded as it is",
+    "failed": "failed, because the service could not finish it",
+    "interrupted": "was interrupted",
+}
 
 
 @dataclass(frozen=True)
@@ -60,32 +63,27 @@ class ActiveVendor:
 
 @dataclass(frozen=True)
 class Tonight:
-    """The content of the page. `ordering_bytes`, `rendition_bytes`: that orderings and rendered records take;
-    `is_live`: whether the page changes by itself."""
+    """The content of the page. `removed`: the number of feeds that were removed, which have no card; `is_live`: whether
+    the page changes by itself."""
 
     tasks: Sequence[Task]
     cards: Sequence[FeedCard]
     removed: int
     vendors: Sequence[ActiveVendor]
-    ordering_bytes: int
-    rendition_bytes: int
     is_live: bool
 
 
 def read_tonight(visit: Visit) -> Tonight:
-    """Reads the health of every feed, the vendors of today, and the disk that the caches take."""
+    """Reads the health of every feed and the vendors of today."""
     connection = visit.connection
     listed = list_feeds(connection)
     runs = list_latest_runs(connection, CHARTED_RUNS)
     cards = [_make_card(feed, runs.get(feed.name, ()), visit.settings) for feed in listed if feed.state != "removed"]
-    ordering_bytes, rendition_bytes = read_cache_sizes(connection)
     return Tonight(
         tasks=[card.task for card in cards if card.task is not None],
         cards=sorted(cards, key=lambda card: (card.task is None, card.feed.name)),
         removed=sum(feed.state == "removed" for feed in listed),
         vendors=list(_sum_vendors(read_usage(connection, None, datetime.now(UTC).date()))),
-        ordering_bytes=ordering_bytes,
-        rendition_bytes=rendition_bytes,
         is_live=any(card.is_approving or card.feed.last_outcome == RUNNING for card in cards),
     )
 
@@ -111,11 +109,11 @@ def _find_task(feed: Feed, runs: Sequence[FinishedRun], approval: Background | N
     if not feed.enabled or feed.pause is not None:
         return None
     if feed.last_outcome in BAD_OUTCOMES:
-        return Task(f"{feed.name}: the last run was {feed.last_outcome}", place)
+        return Task(f"{feed.name}: the last run {BAD_OUTCOMES[feed.last_outcome]}", place)
     if feed.age_seconds is None:
         return Task(f"{feed.name}: nothing has been loaded yet", own)
     if feed.age_seconds > timedelta(days=settings.stale_days).total_seconds():
-        return Task(f"{feed.name}: no good run for {feed.age_seconds // 86_400} days", place)
+        return Task(f"{feed.name}: the last good run was {to_age(feed.age_seconds)}", place)
     return None
 
 
