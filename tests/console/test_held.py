@@ -128,9 +128,9 @@ def discard_in_console(console: Console, run: int) -> None:
 DECISIONS: dict[str, tuple[Callable[[Console, int], None], tuple[str, ...]]] = {
     "approved": (
         approve_by_command,
-        ("Approved by <bdi>root@roster</bdi> with the roster command, 20", ">Run {after}</a> applied it"),
+        ("Approved by <bdi>root@roster</bdi> with the roster command, <time", ">Run {after}</a> applied it"),
     ),
-    "discarded": (discard_in_console, ("Discarded by <bdi>editor@operators.example</bdi>, 20",)),
+    "discarded": (discard_in_console, ("Discarded by <bdi>editor@operators.example</bdi>, <time",)),
 }
 
 
