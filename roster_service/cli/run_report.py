@@ -21,6 +21,8 @@ FACTS = {
     "finished": "finished",
     "stamp": "stamp",
 }
+# What is told of a file.
+FILE = ("file", "mode", "rows", "rejected")
 # The types that are counted by school.
 AT_SCHOOL = ("courses", "classes", "users", "enrollments")
 HINT = "`roster sync approve {0}` applies it, `roster sync discard {0}` forgets it"
@@ -52,6 +54,10 @@ def _list_paragraphs(report: Mapping[str, Any]) -> Iterator[str]:
         "",
     )
     yield make_table([{"step": name, "seconds": f"{seconds:.3f}"} for name, seconds in report["seconds"].items()], "")
+    if report["files"]:
+        yield make_table(
+            [{name: "-" if it[name] is None else str(it[name]) for name in FILE} for it in report["files"]], ""
+        )
     if report["notices"]:
         yield "notices:\n" + "\n".join(f"  {notice}" for notice in report["notices"])
     if report["refused"]:

@@ -57,6 +57,17 @@ class Cause:
 
 
 @dataclass(frozen=True)
+class ReadFile:
+    """A file of a format in an export. `mode`: `bulk`, `delta`, or `absent` if the export did not have it; `rows`: that
+    it had, `rejected`: those of them that were rejected; None if the run did not read it: it was as in the last run."""
+
+    file: str
+    mode: str
+    rows: int | None
+    rejected: int | None
+
+
+@dataclass(frozen=True)
 class RunDetails(Run):
     """A run with all that is stored about it, but its rejected rows. `seconds`: by step, in the order of the steps."""
 
@@ -65,6 +76,8 @@ class RunDetails(Run):
     # The dateLastModified of its changes; None if it changed nothing.
     stamp: str | None
     seconds: dict[str, float]
+    # None for runs before this was stored, and for a run that was refused.
+    files: list[ReadFile]
     # Most rows first.
     causes: list[Cause]
     # Of a held run: what would vanish by school and class, and samples.
@@ -169,6 +182,7 @@ def find_run(connection: Connection, run: int) -> RunDetails:
         # Until it ends, a run has the stamp of changes that it may still take back.
         stamp=row.stamp and row.finished_at and row.stamp.isoformat(timespec="milliseconds"),
         seconds=_sort(row.seconds, STEPS),
+        files=[ReadFile(**file) for file in row.files],
         causes=sorted(causes, key=lambda cause: -cause.rows - cause.consequences),
         preview=row.preview,
     )

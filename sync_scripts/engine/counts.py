@@ -1,17 +1,18 @@
-"""The counts of a report, per type of record."""
+"""The counts of a report, per type of record and per file."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from sqlalchemy import Connection, Table, func, select
 
-from roster_service.db.run_history import TYPES
+from roster_service.db.run_history import TYPES, ReadFile
 from roster_service.db.tables import ROSTER_TABLES
 from sync_scripts.applying.changes import Counts, Difference
 from sync_scripts.checking.checks import CheckResult
 from sync_scripts.formats.model import Format
-from sync_scripts.reading.manifest import Contents
+from sync_scripts.reading.manifest import ABSENT, BULK, DELTA, Contents
 from sync_scripts.staging.retained import ACTIVE
 
 
@@ -41,6 +42,23 @@ def count_stored(connection: Connection, form: Format, contents: Contents, feed_
         own = select(func.count()).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
         counts[TYPES[table.name]] = Counts(unchanged=connection.scalar(own) or 0)
     return counts
+
+
+def list_files(
+    form: Format, contents: Contents, rows: Mapping[str, int], rejected: Mapping[str, int]
+) -> tuple[ReadFile, ...]:
+    """Returns the files of the format, as the export has them. `rows`: the number of rows by the names of the files
+    that the run has read; `rejected`: those of them that it rejected."""
+    modes = {file.name: DELTA if file.name in contents.deltas else BULK for file in contents.files}
+    return tuple(
+        ReadFile(
+            file.file_name,
+            modes.get(file.name, ABSENT),
+            rows.get(file.name),
+            rejected.get(file.name, 0) if file.name in rows else None,
+        )
+        for file in form.files
+    )
 
 
 def _list_covered_tables(form: Format, contents: Contents) -> list[Table]:

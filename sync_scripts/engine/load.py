@@ -36,7 +36,7 @@ from sync_scripts.applying.identified_parts import record_part_rows, refuse_delt
 from sync_scripts.applying.indexes import TABLES, lacks_indexes, make_missing_indexes
 from sync_scripts.applying.preview import make_preview, read_changes
 from sync_scripts.checking.checks import check_files
-from sync_scripts.engine.counts import count_changes, count_stored
+from sync_scripts.engine.counts import count_changes, count_stored, list_files
 from sync_scripts.engine.hold_policy import HeldRun, Limits, find_excess, read_held_run, read_limits
 from sync_scripts.engine.notices import list_left_out, list_notices
 from sync_scripts.engine.report import Report
@@ -272,7 +272,7 @@ def _run_steps(
         stamp=None,
         revision=None,
         counts=count_changes(differences, result, form),
-        files=contents.list_names(),
+        files=list_files(form, contents, stage.rows, result.rejected),
         seconds=watch.seconds,
         findings=result.findings,
         notices=(
@@ -374,7 +374,7 @@ def _report_last_export(
         stamp=None,
         revision=None,
         counts=count_stored(connection, form, contents, feed_id),
-        files=contents.list_names(),
+        files=list_files(form, contents, {}, {}),
         seconds=watch.seconds,
         notices=(*map(str, contents.notices), KNOWN),
         dry_run=run.options.dry_run,

@@ -25,6 +25,7 @@ from sync_scripts.engine.exit_codes import (
     describe_error,
 )
 from sync_scripts.engine.report import Report
+from sync_scripts.reading.manifest import ABSENT
 from sync_scripts.reading.rejections import NO_FINDINGS, SHOWN, Findings, RefusedExportError
 
 
@@ -47,7 +48,8 @@ class PackageLog:
             code = choose_error_code(error)
             findings = error.findings if isinstance(error, RefusedExportError) else NO_FINDINGS
             message = None if findings else str(describe_error(error)["message"])
-        imported = () if report is None or report.dry_run or code not in GOOD_CODES else report.files
+        is_loaded = report is not None and not report.dry_run and code in GOOD_CODES
+        imported = [it.file for it in report.files if it.mode != ABSENT] if report is not None and is_loaded else []
         return {
             "package": self.path.resolve().name,
             "date": self.begun.isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -57,7 +59,7 @@ class PackageLog:
             "dry_run": report is not None and report.dry_run,
             "outcome": MEANINGS[code][0],
             "message": message,
-            "imported": list(imported),
+            "imported": imported,
             "rejected": [
                 {"file": file, "whole": file not in imported, "reasons": reasons}
                 for file, reasons in _group(findings).items()

@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.table import Table as Grid
 
+from roster_service.db.run_history import ReadFile
 from sync_scripts.applying.changes import Counts
 from sync_scripts.applying.preview import Preview
 from sync_scripts.engine.runs import PURGED
@@ -34,8 +35,7 @@ class Report:
     findings: Findings = NO_FINDINGS
     # By type, the records that the run deleted for good.
     purged: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    # The names of the files that the run read.
-    files: tuple[str, ...] = ()
+    files: tuple[ReadFile, ...] = ()
     # Why the run is held.
     message: str | None = None
     notices: tuple[str, ...] = ()
@@ -70,6 +70,7 @@ class Report:
             "message": self.message,
             "refused": self.refused,
             "notices": list(self.notices),
+            "files": [dataclasses.asdict(file) for file in self.files],
             "preview": self.preview,
         }
 

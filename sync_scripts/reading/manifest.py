@@ -176,10 +176,6 @@ class Contents:
     deltas: frozenset[str] = frozenset()
     silent: tuple[CsvFile, ...] = ()
 
-    def list_names(self) -> tuple[str, ...]:
-        """The names of the files to load."""
-        return tuple(file.file_name for file in self.files)
-
     def list_made(self, form: Format) -> frozenset[str]:
         """The names of the files that the export lacks and the sync makes."""
         return form.made - {file.name for file in self.files} - self.deltas

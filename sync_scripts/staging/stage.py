@@ -50,8 +50,9 @@ class Stage:
 
     files: Staged
     notices: tuple[Notice, ...]
-    # The digest of each file of the export, by its name.
+    # The digest of each file of the export, and the number of its rows, by its name.
     digests: Mapping[str, bytes]
+    rows: Mapping[str, int]
     # For each file that is staged with only its new lines, by its table: the hashes of the lines that are gone.
     gone: Mapping[Table, Collection[int]]
 
@@ -67,12 +68,13 @@ def stage_files(connection: Connection, contents: Contents, form: Format, last: 
     findings = Findings()
     staged: dict[str, StagedFile] = {}
     digests: dict[str, bytes] = {}
+    rows: dict[str, int] = {}
     gone: dict[Table, Collection[int]] = {}
     notices: list[Notice] = [*header_notices]
     for file in follow(contents.files):
         source = _Source(contents.package, file, headers[file.name], form)
         found = _stage_file(connection, source, last)
-        staged[file.name], digests[file.name] = found.file, found.digest
+        staged[file.name], digests[file.name], rows[file.name] = found.file, found.digest, found.rows
         table = last.find_table(file)
         if table is not None:
             gone[table] = found.gone.union(last.restaged.get(table, ()))
@@ -83,7 +85,7 @@ def stage_files(connection: Connection, contents: Contents, form: Format, last: 
     for file in contents.silent:
         kept = [cell.header for cell in file.cells if not cell.kind.secret]
         staged[file.name] = StagedFile(file, _create(connection, file, kept), ())
-    return Stage(staged, tuple(notices), digests, gone)
+    return Stage(staged, tuple(notices), digests, rows, gone)
 
 
 def find_damage(package: Package, files: Iterable[CsvFile], error: DamagedFileError) -> RefusedExportError:

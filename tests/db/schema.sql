@@ -731,6 +731,7 @@ CREATE TABLE public.sync_runs (
     causes jsonb DEFAULT '[]'::jsonb NOT NULL,
     has_changes boolean DEFAULT false NOT NULL,
     preview jsonb,
+    files jsonb DEFAULT '[]'::jsonb NOT NULL,
     CONSTRAINT ck_sync_runs_outcome CHECK ((outcome = ANY (ARRAY['running'::text, 'done'::text, 'unchanged'::text, 'held'::text, 'approved'::text, 'discarded'::text, 'refused'::text, 'failed'::text, 'interrupted'::text])))
 );
 

@@ -79,6 +79,8 @@ sync_runs = Table(
     Column("message", CText),
     # The notices for the operator, one sentence each: tolerated deviations, and actions that nobody requested.
     Column("notices", CTexts, nullable=False, server_default=text("'{}'")),
+    # The files of the format, as `ReadFile` of sync_scripts/engine/report.py has them; none for a run without a report.
+    Column("files", JSONB, nullable=False, server_default=text("'[]'")),
     # The number of rejected rows; sync_refusals has the first of them.
     Column("refused", Integer, nullable=False, server_default=text("0")),
     # The groups of the root causes of rejected rows, as `Cause` of sync_scripts/reading/rejections.py has them.

@@ -51,7 +51,7 @@ def test_one_json_object(springfield: Path) -> None:
     first = json.loads(run("--feed", "springfield", "--json", springfield).stdout)
     assert list(first) == [
         "feed", "run", "format", "source", "stamp", "outcome", "counts", "seconds", "message", "refused", "notices",
-        "preview", "revision", "causes", "refusals", "dry_run",
+        "files", "preview", "revision", "causes", "refusals", "dry_run",
     ]  # fmt: skip
     assert (first["outcome"], first["revision"]) == ("done", 1)
     assert first["stamp"].endswith("Z")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, insert, text
 
-from roster_service.db.run_history import STEPS, Run, list_runs
+from roster_service.db.run_history import STEPS, ReadFile, Run, find_run, list_runs
 from roster_service.db.sync_lock import INTERRUPTED, RUNNING
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError, DatabaseUnavailableError, StorageError
@@ -44,6 +44,30 @@ def test_a_run_is_there_from_its_start_to_its_end(engine: Engine, springfield: P
     assert (run.run, run.outcome) == (1, "done")
     assert run.finished is not None
     assert run.started <= run.finished
+
+
+def test_a_run_has_the_files_of_its_export(engine: Engine, springfield: Path) -> None:
+    """With their rows, unless they were as in the last run; without any if the export was refused."""
+    with_row("users", sourcedId="stranger", orgSourcedIds="nowhere")(springfield)
+    (springfield / "demographics.csv").unlink()
+    rows = len((springfield / "users.csv").read_text(encoding="utf-8").splitlines()) - 1
+    found = []
+    for _ in range(2):
+        report = load(engine, "feed", springfield)
+        assert report.run is not None
+        with engine.connect() as connection:
+            files = {it.file: it for it in find_run(connection, report.run).files}
+        found.append([files[name] for name in ("users.csv", "demographics.csv")])
+    absent = ReadFile("demographics.csv", "absent", None, None)
+    assert found[0] == [ReadFile("users.csv", "bulk", rows, 1), absent]
+    # An export with rejected rows is read again.
+    assert found[1] == found[0]
+
+
+def test_the_files_of_the_last_export_are_not_read_again(engine: Engine, springfield: Path) -> None:
+    for _ in range(2):
+        report = load(engine, "feed", springfield)
+    assert {(it.mode, it.rows, it.rejected) for it in report.files} == {("bulk", None, None)}
 
 
 def raise_it(error: BaseException) -> Callable[..., None]:
