@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from urllib.parse import urlencode
 
 import pytest
 from sqlalchemy import insert
@@ -104,3 +105,21 @@ def test_settings_are_shown_without_secrets(owner: Browser) -> None:
     assert SECRET not in page
     shown = owner.get("/system.json").json["settings"]
     assert len(shown) == len(Settings.__dataclass_fields__)
+
+
+def test_access_finds_a_school_and_a_person_by_name(owner: Browser) -> None:
+    people = owner.get("/roster.json?kind=users&sort=sourcedId").json["rows"]
+    named = next(it for it in people if " " in it["name"])
+    found = owner.get(f"/access.json?{urlencode({'person': named['name']})}").json
+    by_id = owner.get(f"/access.json?{urlencode({'person': named['sourcedId']})}").json
+    chosen = [it["sourcedId"] for it in found["found"].get("person", ())]
+    assert named["sourcedId"] in chosen if chosen else found["rows"] == {**by_id["rows"], "here": found["rows"]["here"]}
+    assert by_id["named"] == {"person": named["name"]}
+
+
+def test_access_lets_choose_among_several_of_a_name(owner: Browser) -> None:
+    page = owner.get("/access?school=sch").text
+    found = owner.get("/access.json?school=sch").json["found"]["school"]
+    assert len(found) > 1
+    assert all(f"school={it['sourcedId']}" in page for it in found)
+    assert all(owner.get(f"/access?school={it['sourcedId']}").status_code == 200 for it in found)

@@ -2,39 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from roster_service.access.access_list import list_access
+from roster_service.access.access_list import Access, list_access
+from roster_service.access.org_list import SCHOOL
 from roster_service.access.vendors import list_vendors
 from roster_service.console.list_pages import Paged, cut_page
+from roster_service.console.record_cells import RecordRow
 from roster_service.console.screen import Form, Screen
+from roster_service.console.views.roster import search_roster
 from roster_service.console.visit import Visit
 from roster_service.db.actors import OperatorRole
 from roster_service.errors import CommandError
+from roster_service.schemas.versions import ORGS, USERS, Resource
+
+# What may be looked for: its collection, and the facets of the search.
+_SOUGHT: Mapping[str, tuple[Resource, Mapping[str, str]]] = {
+    "school": (ORGS, {"type": SCHOOL}),
+    "person": (USERS, {}),
+}
+# The people or schools of a name to choose from.
+MOST_CHOICES = 25
 
 
 @dataclass(frozen=True)
 class AccessPage:
-    """The schools that vendors see, or the roles by which they see a person. `vendors`: to choose from; `problem`: why
-    the search found nothing, None if it was one."""
+    """The schools that vendors see, or the roles by which they see a person. `vendors`: to choose from; `found`: by
+    `person` and `school`, the records that the typed text names, if one must be chosen; `named`: likewise, the label of
+    the record that was found; `problem`: why the search found nothing, None if it was one."""
 
     vendors: Sequence[str]
     rows: Paged
+    found: Mapping[str, Sequence[RecordRow]]
+    named: Mapping[str, str]
     problem: str | None
 
 
 def read_access(visit: Visit) -> AccessPage:
-    """Reads what the search of the query string wants: a vendor, a school, a person, or all."""
+    """Reads what the search of the query string wants: a vendor, a school, a person, or all. A school and a person are
+    named by their sourcedId, or by what the search of the roster takes."""
     connection = visit.connection
     names = [it.email for it in list_vendors(connection)]
+    found: dict[str, Sequence[RecordRow]] = {}
+    ids: dict[str, str] = {}
+    named: dict[str, str] = {}
     try:
-        found = list_access(
-            connection, vendor=visit.get("vendor"), school=visit.get("school"), person=visit.get("person")
-        )
+        for name in _SOUGHT:
+            typed = visit.get(name)
+            if typed is None:
+                continue
+            rows = _find(visit, name, typed)
+            if len(rows) > 1:
+                found[name] = rows
+            else:
+                ids[name], named[name] = rows[0].sourcedId, rows[0].name
+        listed = [] if found else _list(visit, ids)
     except CommandError as error:
-        return AccessPage(names, cut_page(visit, []), str(error).partition(";")[0])
-    return AccessPage(names, cut_page(visit, found), None)
+        return AccessPage(names, cut_page(visit, []), {}, {}, str(error).partition(";")[0])
+    return AccessPage(names, cut_page(visit, listed), found, named, None)
+
+
+def _list(visit: Visit, ids: Mapping[str, str]) -> Sequence[Access]:
+    return list_access(visit.connection, vendor=visit.get("vendor"), school=ids.get("school"), person=ids.get("person"))
+
+
+def _find(visit: Visit, name: str, typed: str) -> Sequence[RecordRow]:
+    """The one with this id, or at most `MOST_CHOICES` that the text names. `name`: of `_SOUGHT`. Raises CommandError if
+    there is none."""
+    resource, facets = _SOUGHT[name]
+    rows, problem = search_roster(visit, resource, typed, {"status": "active", **facets}, MOST_CHOICES)
+    if not rows:
+        raise CommandError(problem or f"there is no {name} {typed}")
+    return [row for row in rows if row.sourcedId == typed] or rows
 
 
 SCREENS = (
