@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date
 from typing import Any
 
 from sqlalchemy import (
@@ -317,6 +318,19 @@ def read_quality(connection: Connection) -> list[FeedQuality]:
     """Reads the counts of every feed, by name: those of its present revision, and the totals of those before. Counts
     that are not stored are made now."""
     return [_read_feed(connection, key, name) for key, name in _list_feeds(connection)]
+
+
+def read_trend(connection: Connection, check: str, feed: str, since: date) -> list[tuple[date, int]]:
+    """Lists (day, records that the check has found) of the stored counts of a feed, the oldest first: the last one of
+    each day from `since` on, in UTC."""
+    rows = (
+        select(quality_counts.c.counted_at, quality_counts.c.totals[check].as_integer().label("number"))
+        .join(feeds, feeds.c.id == quality_counts.c.feed_id)
+        .where(feeds.c.name == feed, quality_counts.c.counted_at >= since)
+        .order_by(quality_counts.c.revision)
+    )
+    found = {row.counted_at.astimezone(UTC).date(): row.number for row in connection.execute(rows)}
+    return [(day, number) for day, number in found.items() if number is not None]
 
 
 def store_counts(engine: Engine) -> int:

@@ -8,19 +8,26 @@ browser, which `make check-long` makes.
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.parse import urlencode
 
+from roster_service.access.scopes import TOKEN_PATH
 from roster_service.console import blueprint
 from roster_service.console.login import ROOT
 from roster_service.console.screens import SCREENS
+from roster_service.schemas.versions import V1P1
 from tests.cli.alone_check import find_free_port
 from tests.cli.test_serve import environment_of, serving
 from tests.console.states import make_broken, make_hostile, make_rejected, make_sample, make_shrunk
@@ -52,7 +59,7 @@ STATES: Mapping[str, State] = {
             *("vendor", "districts", "grants", "look", "vendor_list"),
         ),
     ),
-    "sample": State((), (make_sample, make_rejected), ("held",)),
+    "sample": State((), (make_sample, make_rejected), ()),
     "hostile": State((), (make_hostile,), ("held", "run_rejected")),
     "failing": State((), (make_sample, make_shrunk, make_broken), ()),
 }
@@ -65,6 +72,19 @@ def list_pages() -> list[str]:
     return sorted(name for name, text in texts.items() if "{% extends" in text and name not in NO_PAGES)
 
 
+def call_as_vendor(url: str, demo: Mapping[str, str]) -> None:
+    """Sends some requests as the demo vendor, one of which is refused, so that the logs have rows."""
+    version = V1P1
+    login = base64.b64encode(f"{demo['client_id']}:{demo['client_secret']}".encode()).decode()
+    form = urlencode({"grant_type": "client_credentials", "scope": f"{version.prefix}/roster.readonly"}).encode()
+    asked = urllib.request.Request(url + TOKEN_PATH, form, {"Authorization": f"Basic {login}"})
+    with urllib.request.urlopen(asked) as answer:
+        headers = {"Authorization": f"Bearer {json.load(answer)['access_token']}"}
+    for path in ("/schools", "/students?limit=2", "/teachers?limit=5", "/users?filter=nothing"):
+        with contextlib.suppress(HTTPError):
+            urllib.request.urlopen(urllib.request.Request(url + version.root + path, headers=headers)).close()
+
+
 def take(folder: Path, names: Sequence[str], state: str) -> int:
     """Takes the pictures of a state; 1 if a page breaks a rule of accessibility, or has no picture."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -75,6 +95,8 @@ def take(folder: Path, names: Sequence[str], state: str) -> int:
         environment = environment_of(**settings, hold_least_records="1", export_age_minutes="0")
         with serving(environment, "--json", *chosen.options) as (_, printed):
             known = json.loads(printed.splitlines()[-1])
+            if known["demo"] is not None:
+                call_as_vendor(known["url"], known["demo"])
             export = make_sample(Path(home) / "sample")
             for number, make in enumerate(chosen.exports):
                 export = make(Path(home) / f"export-{number}")

@@ -30,15 +30,15 @@ def log_in(page: Page, order: dict) -> None:
     page.wait_for_url(order["root"])
 
 
-def find_addresses(page: Page, order: dict, wanted: set[str]) -> dict[str, str]:
-    """The address of each wanted screen: its path, or the first link to such a path that the other screens have."""
+def find_addresses(page: Page, order: dict, left_out: set[str]) -> dict[str, str]:
+    """The address of each screen but those left out: its path, or the first link to such a path that others have."""
     patterns = {
         name: re.compile(re.escape(order["root"]) + re.sub(r"<[^>]+>", "[^/?#]+", path) + "$")
         for name, path in order["screens"].items()
-        if name in wanted
+        if name not in left_out
     }
     lists = {name: order["root"] + path for name, path in order["screens"].items() if "<" not in path}
-    found = {name: address for name, address in lists.items() if name in wanted}
+    found = {name: address for name, address in lists.items() if name in patterns}
     queue, seen = list(lists.values()), set()
     while queue and len(seen) < FOLLOWED and len(found) < len(patterns):
         address = queue.pop(0)
@@ -153,7 +153,9 @@ def main() -> int:
         page = browser.new_context(viewport={"width": WIDTHS[0], "height": 900}).new_page()
         page.set_default_timeout(10_000)
         log_in(page, order)
-        for name, address in find_addresses(page, order, wanted - set(SHOWN)).items():
+        for name, address in find_addresses(page, order, {*SHOWN, *order["lacks"]}).items():
+            if name not in wanted:
+                continue
             page.set_viewport_size({"width": WIDTHS[0], "height": 900})
             page.goto(address, wait_until="networkidle")
             problems += take_pictures(page, name, order["folder"])

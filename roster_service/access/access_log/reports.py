@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, any_, exists, func, literal, select
+from sqlalchemy import ColumnElement, Connection, Text, any_, cast, exists, func, literal, select
 
 from roster_service.access.access_log.people import HASH_BYTES
 from roster_service.db.log_order import order_rows
@@ -26,6 +26,17 @@ class UsageRow:
     requests: int
     records: int
     bytes: int
+
+
+@dataclass(frozen=True)
+class UsageSum:
+    """The requests of a vendor on one day, with one class of status (`2xx`), to all endpoints."""
+
+    day: date
+    vendor: str
+    status: str
+    requests: int
+    records: int
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,19 @@ def read_usage(connection: Connection, vendor_id: int | None, since: date | None
             records=row.records,
             bytes=row.bytes,
         )
+        for row in connection.execute(rows)
+    ]
+
+
+def sum_usage(connection: Connection, since: date) -> list[UsageSum]:
+    """Sums the usage counters up over the endpoints, from the day `since` on, by day, vendor and status."""
+    name = func.coalesce(vendors.c.email, cast(usage.c.vendor_id, Text)).label("vendor")
+    key = (usage.c.day, name, usage.c.status_class)
+    sums = (func.sum(usage.c.requests).label("requests"), func.sum(usage.c.records).label("records"))
+    rows = select(*key, *sums).join(vendors, vendors.c.id == usage.c.vendor_id, isouter=True)
+    rows = rows.where(usage.c.day >= since).group_by(*key).order_by(*key)
+    return [
+        UsageSum(row.day, row.vendor, row.status_class, int(row.requests), int(row.records))
         for row in connection.execute(rows)
     ]
 

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-
-from sqlalchemy import Connection
+from datetime import UTC, date, datetime
 
 from roster_service.access.access_log.people import PersonHasher
 from roster_service.access.access_log.reports import (
     AccessLogFilter,
     Unsearchable,
     UsageRow,
+    UsageSum,
     count_unsearchable,
     read_access_log,
     read_usage,
+    sum_usage,
 )
 from roster_service.access.vendors import list_vendors
+from roster_service.console.day_charts import DayChart, find_first, make_chart, read_range
 from roster_service.console.list_pages import Paged, find_window, make_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
 from roster_service.db.actors import OperatorRole
-
-# The days of the charts.
-CHARTED_DAYS = 30
 
 
 @dataclass(frozen=True)
@@ -39,20 +38,22 @@ class Disclosures:
 
 @dataclass(frozen=True)
 class VendorUsage:
-    """The requests of a vendor. `by_day`: of each of the last days, the oldest first; `records`: in all these days;
+    """The requests of a vendor. `bars`: of each bar of the chart, the oldest first; `records`: in the whole range;
     `statuses`: requests by class of status."""
 
     vendor: str
-    by_day: Sequence[int]
+    bars: Sequence[int]
     records: int
     statuses: Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class Usage:
-    """The usage of the last days: by vendor, and each counter. `since`: the first day."""
+    """The usage in a range of days. `vendor`: that is chosen, None for all; `chart`: its requests by class of status;
+    `vendors`: all of them; `rows`: each counter, for CSV alone."""
 
-    since: str
+    vendor: str | None
+    chart: DayChart
     vendors: Sequence[VendorUsage]
     rows: Sequence[UsageRow]
 
@@ -79,23 +80,32 @@ def read_disclosures(visit: Visit) -> Disclosures:
 
 
 def read_usage_page(visit: Visit) -> Usage:
-    """Reads the usage counters of the last days."""
-    return make_usage(visit.connection, datetime.now(UTC))
+    """Reads the usage of the range that the query string wants, of all vendors or of one."""
+    return make_usage(visit, datetime.now(UTC).date())
 
 
-def make_usage(connection: Connection, now: datetime) -> Usage:
-    """Returns the usage of the days that end with that of `now`, in UTC."""
-    days = [(now - timedelta(days=back)).date() for back in reversed(range(CHARTED_DAYS))]
-    rows = read_usage(connection, None, days[0])
-    found = []
-    for vendor in sorted({row.vendor for row in rows}):
-        own = [row for row in rows if row.vendor == vendor]
-        statuses: dict[str, int] = {}
-        for row in own:
-            statuses[row.status] = statuses.get(row.status, 0) + row.requests
-        by_day = [sum(row.requests for row in own if row.day == day.isoformat()) for day in days]
-        found.append(VendorUsage(vendor, by_day, sum(row.records for row in own), statuses))
-    return Usage(days[0].isoformat(), found, rows)
+def make_usage(visit: Visit, last: date) -> Usage:
+    """Returns the usage of the days that end with `last`, in UTC."""
+    days, vendor = read_range(visit), visit.get("vendor")
+    first = find_first(days, last)
+    sums = sum_usage(visit.connection, first)
+    names = sorted({it.vendor for it in sums})
+    vendor = vendor if vendor in names else None
+    chosen = [it for it in sums if vendor in (None, it.vendor)]
+    return Usage(
+        vendor,
+        make_chart(days, last, ((it.day, it.status, it.requests) for it in chosen), is_sum=True),
+        [_sum_vendor(days, last, name, [it for it in sums if it.vendor == name]) for name in names],
+        read_usage(visit.connection, None, first) if visit.whole else (),
+    )
+
+
+def _sum_vendor(days: int, last: date, name: str, sums: Sequence[UsageSum]) -> VendorUsage:
+    statuses: Counter[str] = Counter()
+    for it in sums:
+        statuses[it.status] += it.requests
+    chart = make_chart(days, last, ((it.day, it.status, it.requests) for it in sums), is_sum=True)
+    return VendorUsage(name, [bar.total for bar in chart.bars], sum(it.records for it in sums), statuses)
 
 
 _VIEWER = OperatorRole.VIEWER

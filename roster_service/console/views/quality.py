@@ -5,15 +5,25 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from sqlalchemy import Connection
 
+from roster_service.console.day_charts import DayChart, find_first, make_chart, read_range
 from roster_service.console.list_pages import Paged, cut_page, find_window, make_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
 from roster_service.db import tables
 from roster_service.db.actors import OperatorRole
-from roster_service.db.data_quality import CHECKS, CHECKS_BY_NAME, NO_SCHOOL, FeedQuality, read_findings, read_quality
+from roster_service.db.data_quality import (
+    CHECKS,
+    CHECKS_BY_NAME,
+    NO_SCHOOL,
+    FeedQuality,
+    read_findings,
+    read_quality,
+    read_trend,
+)
 from roster_service.db.run_history import TYPES
 from roster_service.db.tables import ROSTER_TABLES
 from roster_service.errors import CommandError
@@ -73,7 +83,7 @@ class NamedFinding:
 
 @dataclass(frozen=True)
 class Findings:
-    """The findings of a check."""
+    """The findings of a check. `chart`: how many there were in a feed, None for several feeds or without counts."""
 
     check: str
     title: str
@@ -82,6 +92,7 @@ class Findings:
     school: str | None
     problem: str | None
     rows: Paged
+    chart: DayChart | None
 
 
 def read_summary(visit: Visit) -> Quality:
@@ -160,7 +171,16 @@ def read_check(visit: Visit) -> Findings:
         )
         for row in page.rows
     ]
-    return Findings(check.name, check.title, check.advice, feed, school, problem, dataclasses.replace(page, rows=named))
+    rows_named = dataclasses.replace(page, rows=named)
+    chart = _make_chart(visit, check.name, feed) if problem is None and feed and not school else None
+    return Findings(check.name, check.title, check.advice, feed, school, problem, rows_named, chart)
+
+
+def _make_chart(visit: Visit, check: str, feed: str) -> DayChart | None:
+    days, last = read_range(visit), datetime.now(UTC).date()
+    numbers = read_trend(visit.connection, check, feed, find_first(days, last))
+    found = [(day, "records", number) for day, number in numbers]
+    return make_chart(days, last, found, is_sum=False) if found else None
 
 
 SCREENS = (
