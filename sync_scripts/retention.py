@@ -78,12 +78,12 @@ def _delete_rejections(connection: Connection, before: Before) -> int:
 
 
 def _delete_changes(connection: Connection, before: Before) -> int:
-    """Deletes the changes and the previews of older runs, which have values and ids of records. A held run keeps its
-    preview."""
-    old = and_(sync_runs.c.has_changes, sync_runs.c.started_at < before)
+    """Deletes the changes and the previews of older runs, which have values and ids of records. A held run keeps
+    both."""
+    ended = and_(sync_runs.c.outcome != HELD, sync_runs.c.started_at < before)
+    old = and_(sync_runs.c.has_changes, ended)
     forgotten = connection.scalars(update(sync_runs).where(old).values(has_changes=False).returning(sync_runs.c.id))
     count = connection.execute(delete(sync_changes).where(sync_changes.c.run_id.in_(forgotten.all()))).rowcount
-    ended = and_(sync_runs.c.outcome != HELD, sync_runs.c.started_at < before)
     connection.execute(update(sync_runs).where(ended, sync_runs.c.preview.is_not(None)).values(preview=None))
     return count
 

@@ -114,6 +114,11 @@ def drop_preview(home: Path, preview: Preview) -> None:
     shutil.rmtree(home / FOLDER / preview.id, ignore_errors=True)
 
 
+def drop_all_previews(home: Path) -> None:
+    """Deletes all previews, with the exports that were uploaded."""
+    shutil.rmtree(home / FOLDER, ignore_errors=True)
+
+
 def _require_feed(connection: Connection, feed: str, format_: str) -> bool:
     """Returns whether a feed is new. Raises CommandError for a name or a format that cannot be used."""
     require_feed_name(feed)

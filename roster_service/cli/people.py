@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from roster_service.access.export_previews import drop_all_previews
 from roster_service.access.roster_state import format_instant
 from roster_service.cli.console import (
     as_json,
@@ -69,6 +70,8 @@ def _exclude(kind: ExclusionKind, sourced_id: str, *, dry_run: bool, as_json: bo
     if not dry_run:
         for export in removal.held_exports:
             drop_export(export)
+        if kind is ExclusionKind.ERASED:
+            drop_all_previews(settings.home)
         with open_engine() as engine:
             has_ended = sweep(engine, removal, settings.request_seconds + MARGIN_SECONDS)
     shown = {

@@ -1,7 +1,8 @@
 """The changes of a run: the records that it added, changed, revived, and marked as deleted.
 
 sync_changes has the changes of stored records, each with the stamp that the record had before. A record that a run
-added has no change of that run, but has its stamp: today, or before a later change.
+added has no change of that run, but has its stamp: today, or before a later change. Of a held run it has the changes
+that the run would make.
 """
 
 from __future__ import annotations
@@ -82,18 +83,23 @@ def _to_cell(value: Any) -> str:
 
 @dataclass(frozen=True)
 class ChangeHistory:
-    """The changes of one run. `missing`: later runs of the feed that stored no changes, so the records that this run
-    added and they changed are not known as added."""
+    """The changes of one run; a held one has no stamp. `missing`: later runs of the feed that stored no changes, so the
+    records that this run added and they changed are not known as added."""
 
     run: Row[Any]
     missing: Sequence[int]
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """The kinds of change that it has. The records that a held run would add are nowhere but in its export."""
+        return [change for change in CHANGES if change != ADDED or self.run.stamp is not None]
 
     def count(self, connection: Connection, kind: str | None = None) -> dict[str, dict[str, int]]:
         """The number of records by type and change, of the types and changes that occur."""
         counts: dict[str, dict[str, int]] = {}
         for table in _choose_tables(kind):
             found = {}
-            for change in CHANGES:
+            for change in self.kinds:
                 rows = self._select(table, change, None, None).subquery()
                 found[change] = connection.scalar(select(func.count()).select_from(rows)) or 0
             occurring = {change: number for change, number in found.items() if number}
@@ -104,7 +110,7 @@ class ChangeHistory:
         """The changes, or the first `count` of each type, by type, change and sourcedId. `kind`: only this type."""
         for table in _choose_tables(kind):
             left = count
-            for change in CHANGES:
+            for change in self.kinds:
                 rows = self._select(table, change, None, left).execution_options(yield_per=FETCHED)
                 for row in connection.execute(rows):
                     yield Change.of_row(TYPES[table.name], row)
@@ -163,13 +169,14 @@ class ChangeHistory:
 
 
 def find_changes(connection: Connection, run: int) -> ChangeHistory | None:
-    """The changes of a run; None if it changed nothing. Raises CommandError for an unknown run, and for a run whose
-    changes are not stored."""
+    """The changes of a run, or those that a held run would make, without the records that it would add; None if it
+    changed nothing, and for a held run whose changes are not stored. Raises CommandError for an unknown run, and for a
+    run whose changes are not stored."""
     row = connection.execute(select(sync_runs).where(sync_runs.c.id == run)).one_or_none()
     if row is None:
         raise CommandError(f"there is no run {run}; `roster sync list` shows the runs")
     if row.stamp is None:
-        return None
+        return ChangeHistory(row, ()) if row.has_changes else None
     if not row.has_changes:
         raise CommandError(
             f"the changes of the run {run} are not stored; ROSTER_CHANGE_DAYS says for how long they are"
@@ -196,6 +203,8 @@ def read_record_history(connection: Connection, table: Table, sourced_id: str, c
         select(sync_changes, sync_runs.c.stamp)
         .join(sync_runs, sync_runs.c.id == sync_changes.c.run_id)
         .where(sync_changes.c.sourced_id == sourced_id, sync_changes.c.type == TYPES[table.name])
+        # A held run has not changed it.
+        .where(sync_runs.c.stamp.is_not(None))
         .order_by(sync_changes.c.run_id.desc())
         .limit(count)
     )

@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, select, update
+from sqlalchemy import ColumnElement, Connection, delete, select, update
 
-from roster_service.db.tables import sync_runs
+from roster_service.db.tables import sync_changes, sync_runs
 from roster_service.errors import StorageError
 
 FOLDER = "held"
@@ -40,16 +40,18 @@ def drop_export(kept: str) -> None:
 
 
 def close_held(connection: Connection, which: ColumnElement[bool], outcome: str, message: str) -> list[str]:
-    """Ends the held runs for which the condition `which` holds, with this outcome and message. Returns the paths of
-    their kept exports, which the caller deletes after the commit."""
+    """Ends the held runs for which the condition `which` holds, with this outcome and message, and deletes the changes
+    that they would have made. Returns the paths of their kept exports, which the caller deletes after the commit."""
     before = sync_runs.alias()
     closed = (
         update(sync_runs)
         .where(which, sync_runs.c.outcome == HELD, before.c.id == sync_runs.c.id)
-        .values(outcome=outcome, message=message, kept_export=None)
-        .returning(before.c.kept_export)
+        .values(outcome=outcome, message=message, kept_export=None, has_changes=False)
+        .returning(sync_runs.c.id, before.c.kept_export)
     )
-    return [str(path) for path in connection.scalars(closed)]
+    rows = connection.execute(closed).all()
+    connection.execute(delete(sync_changes).where(sync_changes.c.run_id.in_([row.id for row in rows])))
+    return [str(row.kept_export) for row in rows]
 
 
 def read_outcome(connection: Connection, run: int) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, Connection, Select, Table, func, literal, select
 
 from roster_service.db import tables
+from roster_service.db.record_names import LABEL_COLUMNS, make_label
 from roster_service.db.run_history import TYPES
 from roster_service.db.tables import CText
 
@@ -19,15 +20,7 @@ _orgs, _sessions, _courses = tables.orgs.c, tables.academic_sessions.c, tables.c
 _classes, _users, _enrollments = tables.classes.c, tables.users.c, tables.enrollments.c
 _roles, _agents, _terms = tables.user_roles.c, tables.user_agents.c, tables.class_terms.c
 
-LABELS: Mapping[Table, ColumnElement[str]] = {
-    tables.orgs: _orgs.name,
-    tables.academic_sessions: _sessions.title,
-    tables.courses: _courses.title,
-    tables.classes: _classes.title,
-    tables.users: _users.given_name + literal(" ", CText) + _users.family_name,
-    tables.enrollments: _enrollments.role,
-    tables.demographics: tables.demographics.c.sourced_id,
-}
+LABELS: Mapping[Table, ColumnElement[str]] = {table: make_label(table, table) for table in LABEL_COLUMNS}
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """The preview of a run: what would vanish and change, by school, grade, role and class, and samples of every kind of
 change.
 
-It quotes no value of an export, only ids, and the names of schools and classes, so it may be printed and stored.
+Beside the numbers it has ids, and the names of schools and classes. Only the samples have names of people and values;
+`roster person erase` and the retention delete a stored preview, and no loader that writes a log prints its samples.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from sqlalchemy import (
 )
 
 from roster_service.db.change_history import Change
+from roster_service.db.record_names import read_names
 from roster_service.db.run_history import TYPES
 from roster_service.db.tables import CText, classes, courses, enrollments, orgs, user_roles, users
 from sync_scripts.applying.change_log import select_changes
@@ -62,8 +64,8 @@ class _Touched:
 
 def make_preview(connection: Connection, differences: list[Difference], desired: DesiredState, feed_id: int) -> Preview:
     """The preview of a run whose differences are not written. `schools`, `grades`, `roles` and `classes`: where records
-    would vanish or change, the most first; `samples`: some records of each kind of change, with the names of the fields
-    that differ."""
+    would vanish or change, the most first; `samples`: some records of each kind of change, with their names, and the
+    fields that differ."""
     touched = {it.table: _Touched.by(it) for it in differences if it.counts.tombstoned or it.counts.changed}
     gone = {it.table: it.gone for it in differences if it.counts.tombstoned}
     return {
@@ -71,11 +73,32 @@ def make_preview(connection: Connection, differences: list[Difference], desired:
         "grades": _list_grades(connection, touched.get(users), feed_id),
         "roles": _list_roles(connection, touched.get(users), feed_id),
         "classes": _list_classes(connection, gone),
-        "samples": [
-            {"type": it.type, "change": it.change, "sourcedId": it.sourcedId, "fields": list(it.fields)}
-            for it in read_changes(connection, differences, desired, SAMPLES)
-        ],
+        "samples": _list_samples(connection, differences, desired),
     }
+
+
+def _list_samples(connection: Connection, differences: list[Difference], desired: DesiredState) -> list[dict[str, Any]]:
+    """Some changes of each type and kind, with the name of the record, and the values of the fields before and
+    after."""
+    samples = list(read_changes(connection, differences, desired, SAMPLES))
+    added = {it.table: it.rows for it in differences if it.counts.added}
+    names = {
+        it.table: read_names(
+            connection, it.table, (one.sourcedId for one in samples if one.type == TYPES[it.table.name]), added
+        )
+        for it in differences
+    }
+    labels = {(TYPES[table.name], key): name for table, found in names.items() for key, name in found.items()}
+    return [
+        {
+            "type": it.type,
+            "change": it.change,
+            "sourcedId": it.sourcedId,
+            "name": labels.get((it.type, it.sourcedId)),
+            "fields": it.fields,
+        }
+        for it in samples
+    ]
 
 
 def read_changes(

@@ -202,12 +202,16 @@ def _load_package(connection: Connection, run: _LoadRequest, record: RunRecord |
                         actor=run.options.actor or find_system_user(None),
                         allow_mass_delete=run.options.allow_mass_delete,
                     )
+                if record is not None:
+                    # A held run has written no record, so the transaction has only the changes that it would make.
+                    export = HeldExport(run.path, run.family, digest)
+                    with record_hold(connection, record, report, export, run.options.settings.home) as held:
+                        transaction.commit()
+                    return held
                 transaction.rollback()
         except DamagedFileError as error:
             raise find_damage(contents.package, contents.files, error) from None
-    if record is None:
-        return report, []
-    return record_hold(run.engine, record, report, HeldExport(run.path, run.family, digest), run.options.settings.home)
+    return report, []
 
 
 def _run_steps(
@@ -286,6 +290,7 @@ def _run_steps(
     )
     report = _hold_excess(connection, run, report, held, feed_id)
     if options.dry_run or report.outcome == HELD:
+        _keep_changes(connection, run, record, differences, desired)
         return _preview(connection, report, differences, desired, options, feed_id), digest
     store_digest(connection, feed_id, None if report.findings else digest)
 
@@ -331,7 +336,8 @@ def _keep_changes(
     differences: list[Difference],
     desired: DesiredState,
 ) -> None:
-    """Stores what the run is about to change, unless the settings say otherwise."""
+    """Stores what the run is about to change, or would change if it were not held, unless the settings say
+    otherwise."""
     if record is not None and run.options.settings.change_days:
         record_changes(connection, record.number, differences, desired)
 

@@ -80,12 +80,17 @@ class Report:
             "feed": self.feed,
             "run": self.run,
             **self.to_row(),
+            "preview": self.preview if self.dry_run else self._omit_samples(),
             "stamp": self.stamp and self.stamp.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "revision": self.revision,
             "causes": [cause.to_json() for cause in self.findings.list_causes()[:SHOWN]],
             "refusals": [rejection.to_json() for rejection in self.findings.first[:SHOWN]],
             "dry_run": self.dry_run,
         }
+
+    def _omit_samples(self) -> Preview | None:
+        """The preview without its samples: the output of a run goes to logs, and samples have values of records."""
+        return self.preview and {name: part for name, part in self.preview.items() if name != "samples"}
 
     def to_grid(self) -> Grid:
         """The counts per type, as a table for a terminal."""

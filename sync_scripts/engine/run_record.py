@@ -151,22 +151,22 @@ class HeldExport:
     digest: bytes | None
 
 
+@contextlib.contextmanager
 def record_hold(
-    engine: Engine, run: RunRecord, report: Report, export: HeldExport, home: Path
-) -> tuple[Report, list[str]]:
-    """Records that a run is held, and copies its export to the data folder `home`. Returns its report, and the kept
-    exports of older held runs, which it supersedes. Raises IncompleteExportError if the copy differs from the export
-    that the run read."""
+    connection: Connection, run: RunRecord, report: Report, export: HeldExport, home: Path
+) -> Iterator[tuple[Report, list[str]]]:
+    """Records that a run is held, and copies its export to the data folder `home`. Yields its report, and the kept
+    exports of older held runs, which it supersedes, for the block that commits; the copy is deleted if it fails. Raises
+    IncompleteExportError if the copy differs from the export that the run read."""
     # Few runs are held, so the copy comes after the reading. The digest shows whether the export was replaced since.
     kept = str(keep_export(export.path, home, run.number))
     try:
         if digest_export(Path(kept), export.family) != export.digest:
             raise refuse_changed(export.path)
-        with engine.begin() as connection:
-            held = {**report.to_row(), "kept_export": kept, "kept_digest": export.digest}
-            end_run(connection, run.number, report.findings, **held)
-            superseded = supersede(connection, run.feed_id, run.number)
+        held = {**report.to_row(), "kept_export": kept, "kept_digest": export.digest}
+        end_run(connection, run.number, report.findings, **held)
+        superseded = supersede(connection, run.feed_id, run.number)
+        yield dataclasses.replace(report, run=run.number), superseded
     except BaseException:
         drop_export(kept)
         raise
-    return dataclasses.replace(report, run=run.number), superseded

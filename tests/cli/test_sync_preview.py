@@ -64,11 +64,13 @@ def hold_preview(preview: dict[str, Any]) -> None:
     elementary = next(it for it in preview["schools"] if it["sourcedId"] == "spr-elementary")
     assert elementary["counts"]["users"] == {"vanishing": 1, "changing": 1, "active": 7}
     assert preview["classes"][0]["title"] == "Chemistry: Acid' AND 'Base"
-    samples = {(it["type"], it["change"], it["sourcedId"]): it["fields"] for it in preview["samples"]}
-    assert samples["users", "changed", "spr-student-1"] == ["givenName"]
-    assert samples["users", "tombstoned", "spr-aide-1"] == []
-    assert samples["orgs", "added", "new"] == []
-    assert "Zoe" not in str(preview)
+    samples = {(it["type"], it["change"], it["sourcedId"]): (it["name"], it["fields"]) for it in preview["samples"]}
+    renamed = {"givenName": {"before": "Zoë", "after": "Zoe"}}
+    assert samples["users", "changed", "spr-student-1"] == ("Zoë O'Brien", renamed)
+    assert samples["users", "tombstoned", "spr-aide-1"][1] == {}
+    assert samples["enrollments", "tombstoned", "spr-enr-13"][0].startswith("student: ")
+    assert " in Chemistry: Acid' AND 'Base" in samples["enrollments", "tombstoned", "spr-enr-13"][0]
+    assert samples["orgs", "added", "new"] == ("New", {})
 
 
 def test_a_preview_shows_the_run_and_changes_nothing(answer: Answer, engine: Engine, later: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import fcntl
+import html
 import json
 import re
 import shutil
@@ -50,8 +52,9 @@ def held(console: Console, tmp_path: Path) -> Iterator[int]:
 
 def read(browser: Browser, path: str) -> Any:
     """The JSON of a screen, whose page must be shown too."""
+    address, _, query = path.partition("?")
     assert browser.get(path).status_code == 200
-    return json.loads(browser.get(f"{path}.json").text)
+    return json.loads(browser.get(f"{address}.json?{query}").text)
 
 
 def read_outcome(console: Console, run: int) -> str:
@@ -77,7 +80,7 @@ def approving(console: Console, held: int) -> Iterator[int]:
 def test_the_evidence_comes_before_the_decision(console: Console, held: int) -> None:
     page = console.log_in(OperatorRole.EDITOR).get(f"/runs/{held}/held").text
     order = (
-        "The sync held this run, because <bdi>4 of 17 enrollments would vanish, more than 10%, and because 1 of 14 ",
+        "The sync held this run, because <bdi>4 of 17 enrollments would vanish, more than 10%; 1 of 14 ",
         "<h2>By type</h2>",
         "<h2>By school</h2>",
         "the rows can add up to more than the numbers by type",
@@ -164,6 +167,44 @@ def test_a_held_run_shows_where_records_would_vanish_and_change(console: Console
     assert "An editor or an owner decides" in page
 
 
+def test_samples_have_names_and_both_values(console: Console, held: int) -> None:
+    page = console.log_in(OperatorRole.VIEWER).get(f"/runs/{held}/held").text
+    samples = page.split("<h2>Samples</h2>")[1].split("</table>")[0]
+    shown = " ".join(html.unescape(re.sub(r"<[^>]*>", " ", samples)).split())
+    for words in (
+        "would vanish enrollments student: Мария Иванова in Chemistry: Acid' AND 'Base spr-enr-13",
+        "would change users Zoë O'Brien spr-student-1 givenName: Zoë → Zoe",
+        "would be added orgs <script>alert(1)",
+    ):
+        assert words in shown
+
+
+def test_every_record_that_would_vanish_or_change_is_listed(
+    console: Console, held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = console.log_in(OperatorRole.VIEWER)
+    counts = read(browser, f"/runs/{held}")["run"]["counts"]
+    page = browser.get(f"/runs/{held}/held").text
+    for change in ("tombstoned", "changed"):
+        expected = {(kind, it[change]) for kind, it in counts.items() if it[change]}
+        listed = csv.DictReader(browser.get(f"/runs/{held}/changes.csv?type=all&change={change}").text.splitlines())
+        found = [(row["type"], row["sourcedId"], row["name"]) for row in listed]
+        assert {(kind, sum(it[0] == kind for it in found)) for kind, _, _ in found} == expected
+        assert all(name for _, _, name in found)
+        for kind, number in expected:
+            assert f'changes?type={kind}&amp;change={change}">{number}</a>' in page
+            shown = read(browser, f"/runs/{held}/changes?type={kind}&change={change}")
+            assert [(it["type"], it["sourcedId"], it["name"]) for it in shown["changes"]] == [
+                it for it in found if it[0] == kind
+            ]
+    monkeypatch.setattr("roster_service.console.views.runs.PAGE", 2)
+    first = read(browser, f"/runs/{held}/changes?type=enrollments&change=tombstoned")
+    second = read(browser, f"/runs/{held}/changes?type=enrollments&change=tombstoned&after={first['next']}")
+    assert len({it["sourcedId"] for it in (*first["changes"], *second["changes"])}) == 4
+    # Nothing of it has happened to the record.
+    assert str(held) not in {str(it["run"]) for it in read(browser, "/records/spr-enr-13")["records"][0]["history"]}
+
+
 def test_an_approval_loads_the_held_export_and_names_the_operator(
     console: Console, held: int, in_process: None
 ) -> None:
@@ -240,6 +281,7 @@ def test_a_discarded_run_changes_nothing_and_leaves_no_export(console: Console, 
     assert browser.send(f"/runs/{held}/held/discard", reason="damaged").status_code == 303
     assert read_outcome(console, held) == "discarded"
     assert not (console.home / "held" / str(held)).exists()
+    assert read(browser, f"/runs/{held}/changes?type=enrollments&change=tombstoned")["changes"] == []
     assert "what the run showed while it was held" in browser.get(f"/runs/{held}/held").text
 
 

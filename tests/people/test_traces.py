@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from sqlalchemy import Engine, text
 
 from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.credentials.signing_keys import ensure_signing_key
+from roster_service.access.export_previews import drop_all_previews
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.app import create_app
 from roster_service.publication import render_for_clients
@@ -153,6 +155,10 @@ def service(engine: Engine, database_url: str, tmp_path: Path, copy_export: Call
     # The rejected row has the name of the person.
     cell_of("users", ID, "enabledUser", "maybe")(export)
     without_rows("users", "spr-student-5")(export)
+    # The sample of a change has the id of the person, as an agent before.
+    cell_of("users", "spr-student-3", "agentSourcedIds", "spr-guardian-1")(export)
+    # An upload that waits.
+    shutil.copytree(export, home / "previews" / "0123" / "export")
     assert made.load(hold_least_records=5) == "held"
     with zipfile.ZipFile(bent) as files:
         files.extractall(export)
@@ -177,7 +183,7 @@ PATHS = (
 )
 PLACES = {
     *("users", "user_roles", "user_agents", "enrollments", "demographics"),
-    *("ordering_chunks", "rendered_records", "sync_refusals", "sync_changes", "changes"),
+    *("ordering_chunks", "rendered_records", "sync_refusals", "sync_changes", "sync_runs", "changes"),
 }
 
 
@@ -185,7 +191,7 @@ def test_an_erased_person_leaves_no_trace_and_is_seen_nowhere(service: Service) 
     before = service.find()
     # Each place had the person, so the search can fail.
     assert {place for place, _ in before} >= PLACES
-    assert any(place.startswith("held/") for place, _ in before)
+    assert all(any(place.startswith(folder) for place, _ in before) for folder in ("held/", "previews/"))
     assert {value for _, value in before} == set(PLANTED)
     assert {("sync_refusals", value) for value in (ID, "Plantedfamily", "planted-enr")} <= before
     assert all(status == 200 and is_shown for _, status, is_shown in service.ask())
@@ -209,6 +215,7 @@ def test_an_erased_person_leaves_no_trace_and_is_seen_nowhere(service: Service) 
 def test_a_purged_person_leaves_no_trace(service: Service) -> None:
     """After the days that the settings keep rejected rows and changes."""
     service.roster("sync", "discard", "3")
+    drop_all_previews(service.home)
     both(*map(forget, ("users", "enrollments", "demographics")))(service.export)
     assert service.load(change_days=30) == "done"
     with service.engine.begin() as connection:

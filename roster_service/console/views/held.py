@@ -11,6 +11,7 @@ from roster_service.access.runs import Decision, discard_run, read_decision, sta
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.actors import OperatorRole
+from roster_service.db.change_history import find_changes
 from roster_service.db.changes import Verb
 from roster_service.db.held_runs import HELD, drop_export
 from roster_service.db.run_history import RunDetails, find_run
@@ -50,12 +51,13 @@ class SchoolRow:
 @dataclass(frozen=True)
 class HeldPage:
     """A held run. `shown`: the parts of its preview, by school, grade, role and class, and samples; `deletes`: whether
-    an approval deletes records."""
+    an approval deletes records; `is_listed`: whether the records that it would change are stored."""
 
     run: RunDetails
     feed: Feed
     shown: Mapping[str, Sequence[Mapping[str, Any]]]
     deletes: bool
+    is_listed: bool
     limits: Sequence[Limit]
     decision: Decision
 
@@ -72,6 +74,7 @@ def read_held(visit: Visit) -> HeldPage:
         feed,
         {name: shown.get(name, []) for name in ("schools", "grades", "roles", "classes", "samples")},
         any(of_type.get("tombstoned") for of_type in run.counts.values()),
+        find_changes(visit.connection, run.run) is not None,
         list_limits(feed, visit.settings),
         read_decision(visit.connection, visit.settings.home, run),
     )

@@ -16,6 +16,7 @@ from roster_service.console.visit import Visit
 from roster_service.db.actors import OperatorRole
 from roster_service.db.change_history import Change, find_changes
 from roster_service.db.held_runs import HELD
+from roster_service.db.record_names import read_names
 from roster_service.db.rejected_rows import count_rejected_rows, has_cause, read_rejected_rows
 from roster_service.db.run_history import (
     STEPS,
@@ -29,6 +30,7 @@ from roster_service.db.run_history import (
     list_run_page,
 )
 from roster_service.db.sync_lock import INTERRUPTED, RUNNING, find_step
+from roster_service.db.tables import ROSTER_TABLES
 from roster_service.errors import CommandError
 
 # Changes of a page.
@@ -45,6 +47,7 @@ STEP_WORDS = {
     "index": "index the changes",
     "analyze": "update the statistics",
 }
+ALL_TYPES = "all"
 # The kinds of change, and the words for them.
 CHANGES = {"added": "added", "changed": "changed", "tombstoned": "marked as deleted", "revived": "revived"}
 
@@ -114,17 +117,25 @@ class RejectedPage:
 
 
 @dataclass(frozen=True)
+class NamedChange(Change):
+    """A record that a run changed, with its name; None if the roster has it no more."""
+
+    name: str | None
+
+
+@dataclass(frozen=True)
 class ChangePage:
-    """A page of the records of one type that a run changed in one way. `counts`: by type and change; `missing`: later
-    runs whose changes are not stored, so that records which this run added and they changed are not listed; `after`:
-    the sourcedId after which the page begins; `next`: that of the next page."""
+    """A page of the records of one type that a run changed in one way, or that a held run would change. `counts`: by
+    type and change; `missing`: later runs whose changes are not stored, so that records which this run added and they
+    changed are not listed; `after`: the sourcedId after which the page begins; `next`: that of the next page."""
 
     run: int
     feed: str
+    is_held: bool
     type: str
     change: str
     counts: Mapping[str, Mapping[str, int]]
-    changes: Sequence[Change]
+    changes: Sequence[NamedChange]
     missing: Sequence[int]
     after: str | None
     next: str | None
@@ -182,35 +193,52 @@ def read_rejected(visit: Visit) -> RejectedPage:
 
 def read_changes(visit: Visit) -> ChangePage:
     """Reads a page of the records that a run changed: of the given type and kind of change, else of the first that
-    occurs."""
+    occurs. In CSV, the type may be `all`."""
     connection, number = visit.connection, int(visit.place["run"])
     run = find_run(connection, number)
+    # A run that was refused or interrupted has counts, but changed nothing.
+    history = find_changes(connection, number)
+    listed = () if history is None else history.kinds
     counts = {
         kind: found
         for kind, of_type in run.counts.items()
-        if (found := {name: of_type[name] for name in CHANGES if of_type.get(name)})
+        if (found := {name: of_type[name] for name in listed if of_type.get(name)})
     }
     kind = visit.get("type") or next(iter(counts), "users")
-    change = visit.get("change") or next(iter(counts.get(kind, {})), "added")
-    if kind not in TYPES.values() or change not in CHANGES:
+    change = visit.get("change") or next(iter(counts.get(kind, {})), "changed")
+    kinds = list(counts) if visit.whole and kind == ALL_TYPES else [kind]
+    if not set(kinds) <= set(TYPES.values()) or change not in CHANGES:
         raise CommandError(f"there is no such list; the types are {', '.join(TYPES.values())}")
     after = visit.get("after")
-    # A run that was held, refused or interrupted has counts, but changed nothing.
-    history = find_changes(connection, number)
     count = MOST_ROWS if visit.whole else PAGE + 1
-    changes = [] if history is None else history.read_page(connection, kind, change, after, count)
-    shown = changes if visit.whole else changes[:PAGE]
+    changes: list[Change] = []
+    if history is not None:
+        for one in kinds:
+            changes += history.read_page(connection, one, change, after, count - len(changes))
+    shown = _name_changes(connection, changes if visit.whole else changes[:PAGE])
     return ChangePage(
         number,
         run.feed,
+        run.outcome == HELD,
         kind,
         change,
-        {} if history is None else counts,
+        counts,
         shown,
         () if history is None else history.missing,
         after,
         shown[-1].sourcedId if len(changes) > len(shown) else None,
     )
+
+
+def _name_changes(connection: Connection, changes: Sequence[Change]) -> list[NamedChange]:
+    names = {
+        kind: read_names(connection, table, (it.sourcedId for it in changes if it.type == kind), {})
+        for table in ROSTER_TABLES
+        if (kind := TYPES[table.name]) in {it.type for it in changes}
+    }
+    return [
+        NamedChange(it.type, it.sourcedId, it.change, it.fields, names[it.type].get(it.sourcedId)) for it in changes
+    ]
 
 
 def _is_approving(visit: Visit, run: int) -> bool:

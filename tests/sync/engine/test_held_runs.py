@@ -15,7 +15,8 @@ from click.testing import CliRunner, Result
 from sqlalchemy import Engine, text, update
 
 from roster_service.cli import main as roster
-from roster_service.db.tables import demographics, feeds, sync_runs, users
+from roster_service.db.change_history import find_changes
+from roster_service.db.tables import demographics, feeds, sync_changes, sync_runs, users
 from roster_service.errors import StorageError
 from roster_service.settings import Settings
 from sync_scripts.applying.changes import Counts
@@ -25,6 +26,7 @@ from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.loader_command import make_command
 from sync_scripts.reading.completeness import IncompleteExportError
 from sync_scripts.reading.registry import ONEROSTER
+from sync_scripts.retention import delete_expired
 from tests.extent import every_other
 from tests.sync.conftest import snapshot, state
 from tests.sync.export_changes import Bend, cell_of, column, declared, raw, with_row, without_file, without_rows, zipped
@@ -94,6 +96,47 @@ def test_a_held_run_changes_nothing(engine: Engine, held: int, tmp_path: Path) -
     assert {user["status"] for user in snapshot(engine, users).values()} == {"active"}
 
 
+def test_the_output_of_a_held_run_has_no_value_of_a_record(engine: Engine, springfield: Path, options: Options) -> None:
+    """It goes to logs; the stored preview has samples."""
+    load(engine, "springfield", springfield)
+    without_rows("demographics", "spr-student-4")(springfield)
+    cell_of("users", "spr-student-1", "givenName", "Plantedname")(springfield)
+    report = load(engine, "springfield", springfield, options=options)
+    assert "Plantedname" in str(snapshot(engine, sync_runs)[report.run]["preview"])
+    printed = report.to_json()
+    assert (printed["preview"].keys() >= {"schools", "classes"}, "Plantedname" in str(printed)) == (True, False)
+
+
+# The change of the held run of these tests.
+GONE = ("demographics", "spr-student-4", "tombstoned")
+
+
+def list_changes(engine: Engine, run: int) -> list[tuple[str, str, str]]:
+    with engine.connect() as connection:
+        history = find_changes(connection, run)
+        return [] if history is None else [(it.type, it.sourcedId, it.change) for it in history.read(connection)]
+
+
+def test_the_changes_of_a_held_run_are_kept_until_it_is_decided(engine: Engine, held: int, call: Call) -> None:
+    with engine.begin() as connection:
+        connection.execute(update(sync_runs).values(started_at="2020-01-01"))
+    delete_expired(engine, Settings())
+    assert list_changes(engine, held) == [GONE]
+    assert call("sync", "discard", held).exit_code == 0
+    assert list_changes(engine, held) == []
+    assert snapshot(engine, sync_changes) == {}
+
+
+def test_a_service_that_stores_no_changes_stores_none_of_a_held_run(
+    engine: Engine, springfield: Path, options: Options
+) -> None:
+    load(engine, "springfield", springfield)
+    without_rows("demographics", "spr-student-4")(springfield)
+    settings = dataclasses.replace(options.settings, change_days=0)
+    report = load(engine, "springfield", springfield, options=Options(settings))
+    assert (report.outcome, list_changes(engine, report.run or 0)) == ("held", [])
+
+
 def test_approving_applies_the_kept_export(engine: Engine, held: int, call: Call, tmp_path: Path) -> None:
     (tmp_path / "night.zip").write_bytes(b"another export by now")
     kept = Path(snapshot(engine, sync_runs)[held]["kept_export"])
@@ -103,6 +146,7 @@ def test_approving_applies_the_kept_export(engine: Engine, held: int, call: Call
     runs = snapshot(engine, sync_runs)
     assert [run["outcome"] for run in runs.values()] == ["done", "approved", "done"]
     assert not kept.exists()
+    assert (list_changes(engine, held), list_changes(engine, held + 1)) == ([], [GONE])
     again = call("sync", "approve", held)
     assert (again.exit_code, again.stderr) == (1, f"roster: the run {held} is not held; it is approved\n")
 
@@ -176,6 +220,7 @@ def test_an_export_that_cannot_be_kept_fails_the_run(
     with pytest.raises(StorageError, match=r"the held export cannot be kept at .*: Not a directory"):
         load(engine, "springfield", springfield, options=options)
     assert [run["outcome"] for run in snapshot(engine, sync_runs).values()] == ["done", "failed"]
+    assert snapshot(engine, sync_changes) == {}
 
 
 # What somebody does to a kept export, and what approving it says then.

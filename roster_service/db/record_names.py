@@ -1,0 +1,77 @@
+"""The names by which people know records, of the roster and of rows that are not in it yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, FromClause, Row, Table, func, literal, select
+
+from roster_service.db.tables import (
+    CText,
+    CTexts,
+    academic_sessions,
+    classes,
+    courses,
+    demographics,
+    enrollments,
+    orgs,
+    users,
+)
+
+# The columns whose texts, with a blank between them, are the label of a record.
+LABEL_COLUMNS: Mapping[Table, tuple[str, ...]] = {
+    orgs: ("name",),
+    academic_sessions: ("title",),
+    courses: ("title",),
+    classes: ("title",),
+    users: ("given_name", "family_name"),
+    enrollments: ("role",),
+    demographics: ("sourced_id",),
+}
+# Rows beside those of the roster, with the columns of their tables: those that a run would add.
+Added = Mapping[Table, FromClause]
+
+
+def make_label(table: Table, source: FromClause) -> ColumnElement[str]:
+    """Returns the label of the rows of `source`, which has the columns of `table`."""
+    first, *others = (source.c[name] for name in LABEL_COLUMNS[table])
+    label: ColumnElement[str] = first
+    for column in others:
+        label = label + literal(" ", CText) + column
+    return label
+
+
+def read_names(connection: Connection, table: Table, ids: Iterable[str], added: Added) -> dict[str, str]:
+    """Returns the names of records of a table, also of deleted ones: their labels; for an enrollment its role, person
+    and class, for demographics the name of the person. `added`: rows beside those of the roster."""
+    wanted = sorted(set(ids))
+    if not wanted:
+        return {}
+    if table is demographics:
+        return read_names(connection, users, wanted, added)
+    if table is not enrollments:
+        rows = _read(connection, table, wanted, added, lambda source: [make_label(table, source).label("label")])
+        return {row.sourced_id: row.label for row in rows}
+    columns = ("role", "user_id", "class_id")
+    found = list(_read(connection, table, wanted, added, lambda source: [source.c[name] for name in columns]))
+    people = read_names(connection, users, (row.user_id for row in found), added)
+    titles = read_names(connection, classes, (row.class_id for row in found), added)
+    return {
+        it.sourced_id: f"{it.role}: {people.get(it.user_id, it.user_id)} in {titles.get(it.class_id, it.class_id)}"
+        for it in found
+    }
+
+
+def _read(
+    connection: Connection,
+    table: Table,
+    ids: list[str],
+    added: Added,
+    columns: Callable[[FromClause], Sequence[ColumnElement[Any]]],
+) -> Iterator[Row[Any]]:
+    """(sourced_id, the columns) of the rows with these ids, those of the roster last."""
+    for source in (added.get(table), table):
+        if source is not None:
+            wanted = source.c.sourced_id == func.any(literal(ids, CTexts))
+            yield from connection.execute(select(source.c.sourced_id, *columns(source)).where(wanted))
