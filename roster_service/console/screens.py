@@ -17,6 +17,7 @@ from roster_service.console.views import (
     operators,
     quality,
     records,
+    rejected,
     roster,
     runs,
     system,
@@ -28,6 +29,7 @@ from roster_service.console.views import (
 _VIEWS = (
     tonight,
     runs,
+    rejected,
     held,
     feeds,
     export_previews,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from roster_service.db.held_runs import HELD
 from roster_service.db.tables import feeds, sync_refusals, sync_runs
@@ -83,16 +84,26 @@ def names_record(type_: str, sourced_id: str) -> ColumnElement[bool]:
     return sync_refusals.c.records.contains([{"type": type_, "sourcedId": sourced_id}])
 
 
+def find_loading_run(connection: Connection, feed: str) -> int | None:
+    """Returns the latest run of a feed that loaded an export."""
+    found: int | None = connection.scalar(_select_latest(feed, LOADED_OUTCOMES))
+    return found
+
+
 def find_explaining_runs(connection: Connection, feed: str) -> list[int]:
     """Returns the runs of a feed that explain why a record is not as its export has it, the newest first: the latest
     run that loaded an export, and the newest run after it that was held or refused. A row that a later run loads is no
     longer rejected, so no earlier run explains anything."""
-    own = sync_runs.c.feed_id == select(feeds.c.id).where(feeds.c.name == feed).scalar_subquery()
-    loaded = select(func.max(sync_runs.c.id)).where(own, sync_runs.c.outcome.in_(LOADED_OUTCOMES)).scalar_subquery()
-    waiting = select(func.max(sync_runs.c.id)).where(own, sync_runs.c.outcome.in_(WAITING_OUTCOMES))
-    waiting = waiting.where(sync_runs.c.id > func.coalesce(loaded, 0))
-    found = connection.execute(select(waiting.scalar_subquery(), loaded)).one()
-    return [run for run in found if run is not None]
+    loading = find_loading_run(connection, feed)
+    waiting: int | None = connection.scalar(
+        _select_latest(feed, WAITING_OUTCOMES).having(func.max(sync_runs.c.id) > (loading or 0))
+    )
+    return [run for run in (waiting, loading) if run is not None]
+
+
+def _select_latest(feed: str, outcomes: Collection[str]) -> Select[Any]:
+    of_feed = sync_runs.c.feed_id == select(feeds.c.id).where(feeds.c.name == feed).scalar_subquery()
+    return select(func.max(sync_runs.c.id)).where(of_feed, sync_runs.c.outcome.in_(outcomes))
 
 
 def list_names(records: Iterable[NamedRecord]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,8 @@ from roster_service.db.record_names import LABEL_COLUMNS, make_label
 from roster_service.db.run_history import TYPES
 from roster_service.db.tables import CText
 
-# How many references of one kind a record shows; the list of the collection has all of them.
-SHOWN = 10
+# How many references of one kind a record shows, and how many people a class; the list of the collection has all.
+SHOWN, SHOWN_PEOPLE = 10, 100
 
 _orgs, _sessions, _courses = tables.orgs.c, tables.academic_sessions.c, tables.courses.c
 _classes, _users, _enrollments = tables.classes.c, tables.users.c, tables.enrollments.c
@@ -26,12 +26,14 @@ LABELS: Mapping[Table, ColumnElement[str]] = {table: make_label(table, table) fo
 @dataclass(frozen=True)
 class Relation:
     """A kind of reference. `target`: the table of the other records; `ids`: selects (id, a detail such as the role, or
-    NULL) for the id of the record, in order; `facet`: of the target's collection, that lists all of them, or None."""
+    NULL) for the id of the record, in order; `facet`: of the target's collection, that lists all of them, or None;
+    `most`: how many are shown."""
 
     title: str
     target: Table
     ids: Callable[[str], Select[Any]]
     facet: str | None
+    most: int = SHOWN
 
 
 @dataclass(frozen=True)
@@ -98,11 +100,20 @@ def _by(
     return Relation(title, target, select_ids, facet)
 
 
-def _of_role(role: str) -> tuple[ColumnElement[bool], ...]:
-    return (_enrollments.role == role, _enrollments.status == "active")
+def _enrolled(title: str, has_role: ColumnElement[bool]) -> Relation:
+    """The people of a class whose enrollments have a role, by their names."""
+
+    def select_ids(value: str) -> Select[Any]:
+        found = select(_enrollments.user_id.label("id"), func.min(_enrollments.role, type_=CText).label("detail"))
+        found = found.outerjoin_from(tables.enrollments, tables.users, _users.sourced_id == _enrollments.user_id)
+        found = found.where(_enrollments.class_id == value, _enrollments.status == "active", has_role)
+        return found.group_by(_enrollments.user_id, *_NAMES).order_by(*_NAMES, _enrollments.user_id)
+
+    return Relation(title, tables.users, select_ids, "class", SHOWN_PEOPLE)
 
 
 _NOTHING = literal(None, CText)
+_NAMES = (_users.family_name, _users.given_name)
 RELATIONS: Mapping[Table, tuple[Relation, ...]] = {
     tables.orgs: (
         _to("Parent", tables.orgs, _orgs.parent_id),
@@ -128,24 +139,9 @@ RELATIONS: Mapping[Table, tuple[Relation, ...]] = {
         _to("School", tables.orgs, _classes.school_id),
         _to("Course", tables.courses, _classes.course_id),
         _by("Terms", tables.academic_sessions, _terms.class_id, _terms.session_id, _NOTHING, None),
-        _by(
-            "Teachers",
-            tables.users,
-            _enrollments.class_id,
-            _enrollments.user_id,
-            _enrollments.role,
-            "class",
-            *_of_role("teacher"),
-        ),
-        _by(
-            "Students",
-            tables.users,
-            _enrollments.class_id,
-            _enrollments.user_id,
-            _enrollments.role,
-            "class",
-            *_of_role("student"),
-        ),
+        _enrolled("Teachers", _enrollments.role == "teacher"),
+        _enrolled("Students", _enrollments.role == "student"),
+        _enrolled("Others", _enrollments.role.not_in(("teacher", "student"))),
         _from("Enrollments", _enrollments.class_id, "class"),
     ),
     tables.users: (
@@ -183,15 +179,18 @@ def read_labels(connection: Connection, table: Table, ids: Iterable[str]) -> Map
     return {row[0]: row[1] for row in connection.execute(rows)}
 
 
-def read_references(connection: Connection, table: Table, sourced_id: str) -> list[References]:
-    """Returns the references of a record both ways, without the kinds of which it has none."""
+def read_references(
+    connection: Connection, table: Table, sourced_id: str, expected: Collection[str]
+) -> list[References]:
+    """Returns the references of a record both ways, without the kinds of which it has none, unless their titles are
+    `expected`."""
     found = []
     for relation in RELATIONS[table]:
-        rows = connection.execute(relation.ids(sourced_id).limit(SHOWN + 1)).all()
-        if not rows:
+        rows = connection.execute(relation.ids(sourced_id).limit(relation.most + 1)).all()
+        if not rows and relation.title not in expected:
             continue
         labels = read_labels(connection, relation.target, (row.id for row in rows))
-        shown = [Reference(row.id, labels.get(row.id), row.detail) for row in rows[:SHOWN]]
+        shown = [Reference(row.id, labels.get(row.id), row.detail) for row in rows[: relation.most]]
         collection = TYPES[relation.target.name]
-        found.append(References(relation.title, collection, relation.facet, shown, len(rows) > SHOWN))
+        found.append(References(relation.title, collection, relation.facet, shown, len(rows) > relation.most))
     return found

@@ -3,13 +3,14 @@ explain why a record is not as its export has it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Select,
     TableValuedAlias,
     Text,
     any_,
@@ -69,27 +70,29 @@ class Explanation:
 def label_rows(connection: Connection, run: int, rows: Sequence[RejectedRow]) -> list[LabelledRow]:
     """Returns rejected rows of a run with the names of their records: one query for each type of record, and one for
     the names of records that the roster does not have."""
-    named = {(it.type, it.sourcedId) for row in rows for it in row.records}
+    labelled = iter(label_records(connection, run, [record for row in rows for record in row.records]))
+    return [LabelledRow(**{**vars(row), "records": tuple(next(labelled) for _ in row.records)}) for row in rows]
+
+
+def label_records(connection: Connection, run: int, records: Sequence[NamedRecord]) -> list[LabelledRecord]:
+    """Returns records that rejected rows of a run name with their names."""
+    named = {(it.type, it.sourcedId) for it in records}
     labels = {
         (type_, key): label
         for type_, table in _TABLES.items()
         for key, label in read_labels(connection, table, (key for of, key in named if of == type_)).items()
     }
     others = _read_own_labels(connection, run, named - labels.keys())
-    return [
-        LabelledRow(**{**vars(row), "records": tuple(_label(record, labels, others) for record in row.records)})
-        for row in rows
-    ]
+    return [_label(record, labels, others) for record in records]
 
 
 def make_row_search(connection: Connection, run: int, typed: str) -> ColumnElement[bool]:
     """Returns the condition that a rejected row of a run has a text in its file, its value or its id, or names a record
     by an id or a name with it. The names of records are found as the search of the roster finds them."""
     record = _unnest_records()
-    pairs = [f"{type_} {key}" for type_ in _TABLES for key in _find_named(connection, run, type_, typed)]
+    pairs = [f"{type_} {key}" for type_, key in _find_named(connection, run, typed)]
     named = or_(
         func.contains_folded(_get(record, "sourcedId"), typed),
-        func.contains_folded(_get(record, "label"), typed),
         func.concat(_get(record, "type"), " ", _get(record, "sourcedId"), type_=Text) == any_(literal(pairs, CTexts)),
     )
     own = (sync_refusals.c.file, sync_refusals.c.value, sync_refusals.c.sourced_id)
@@ -136,20 +139,45 @@ def _read_own_labels(
     if not keys:
         return {}
     record = _unnest_records()
-    rows = (
-        select(_get(record, "type"), _get(record, "sourcedId"), func.min(_get(record, "label"), type_=Text))
-        .select_from(sync_refusals.join(record, literal(True)))
-        .where(sync_refusals.c.run_id == run, _get(record, "label").is_not(None))
-        .where(_get(record, "sourcedId") == any_(literal(keys, CTexts)))
-        .group_by(_get(record, "type"), _get(record, "sourcedId"))
-    )
+    rows = _select_pairs(run, record, _get(record, "label"))
+    rows = rows.where(_get(record, "label").is_not(None), _get(record, "sourcedId") == any_(literal(keys, CTexts)))
     return {(row[0], row[1]): row[2] for row in connection.execute(rows)}
 
 
-def _find_named(connection: Connection, run: int, type_: str, typed: str) -> Sequence[str]:
-    """The ids of the records of the roster that the rows of a run name and that a typed text finds."""
-    record, table = _unnest_records(), _TABLES[type_]
-    ids = select(_get(record, "sourcedId")).select_from(sync_refusals.join(record, literal(True)))
-    ids = ids.where(sync_refusals.c.run_id == run, _get(record, "type") == type_)
-    found = select(table.c.sourced_id).where(table.c.sourced_id.in_(ids), make_search_condition(table, typed))
-    return connection.scalars(found).all()
+def _find_named(connection: Connection, run: int, typed: str) -> Iterator[tuple[str, str]]:
+    """The (type, id) of the records that the rows of a run name and that a typed text finds: in the roster, and among
+    the names that the rows give."""
+    record = _unnest_records()
+    found = _select_pairs(run, record).where(func.contains_folded(_get(record, "label"), typed))
+    yield from ((row[0], row[1]) for row in connection.execute(found))
+    ids: dict[str, list[str]] = {}
+    for type_, key in connection.execute(_select_pairs(run, record)):
+        ids.setdefault(type_, []).append(key)
+    for type_, keys in ids.items():
+        own_id = _TABLES[type_].c.sourced_id
+        in_run = own_id == any_(literal(keys, CTexts))
+        condition = make_search_condition(_TABLES[type_], typed)
+        yield from ((type_, key) for key in connection.scalars(select(own_id).where(in_run, condition)))
+
+
+def _select_pairs(run: int, record: TableValuedAlias, *more: ColumnElement[Any]) -> Select[Any]:
+    """Selects the (type, id) of all records that the rows of a run name, each once, with further columns."""
+    columns = (_get(record, "type"), _get(record, "sourcedId"), *more)
+    rows = select(*columns).distinct().select_from(sync_refusals.join(record, literal(True)))
+    return rows.where(sync_refusals.c.run_id == run)
+
+
+def count_naming_rows(
+    connection: Connection, run: int, wanted: Collection[tuple[str, str]]
+) -> Mapping[tuple[str, str], int]:
+    """Returns the number of rejected rows of a run that name each of the wanted records, given by (type, id), without
+    those that none names."""
+    record = _unnest_records()
+    keys = sorted({key for _, key in wanted})
+    rows = (
+        select(_get(record, "type"), _get(record, "sourcedId"), func.count(sync_refusals.c.line.distinct()))
+        .select_from(sync_refusals.join(record, literal(True)))
+        .where(sync_refusals.c.run_id == run, _get(record, "sourcedId") == any_(literal(keys, CTexts)))
+        .group_by(_get(record, "type"), _get(record, "sourcedId"))
+    )
+    return {(row[0], row[1]): row[2] for row in connection.execute(rows) if (row[0], row[1]) in wanted}

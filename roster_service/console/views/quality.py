@@ -24,10 +24,12 @@ from roster_service.db.data_quality import (
     read_quality,
     read_trend,
 )
+from roster_service.db.rejected_rows import find_loading_run
 from roster_service.db.run_history import TYPES
 from roster_service.db.tables import ROSTER_TABLES
 from roster_service.errors import CommandError
 from roster_service.reads.references import read_labels
+from roster_service.reads.rejected_rows import count_naming_rows
 
 _TABLES = {TYPES[table.name]: table for table in ROSTER_TABLES}
 
@@ -70,7 +72,8 @@ class Quality:
 
 @dataclass(frozen=True)
 class NamedFinding:
-    """A record that a check has found, with its name."""
+    """A record that a check has found, with its name. `rejected`: the number of rejected rows that name the record, of
+    the run that its feed was last loaded by."""
 
     kind: str
     sourcedId: str  # noqa: N815  (the name in OneRoster)
@@ -79,11 +82,13 @@ class NamedFinding:
     schoolName: str | None  # noqa: N815
     feed: str
     detail: str | None
+    rejected: int
 
 
 @dataclass(frozen=True)
 class Findings:
-    """The findings of a check. `chart`: how many there were in a feed, None for several feeds or without counts."""
+    """The findings of a check. `runs`: by feed, the run whose rejected rows are counted beside the records; `chart`: how
+    many findings there were in a feed, None for several feeds or without counts."""
 
     check: str
     title: str
@@ -91,6 +96,7 @@ class Findings:
     feed: str | None
     school: str | None
     problem: str | None
+    runs: Mapping[str, int]
     rows: Paged
     chart: DayChart | None
 
@@ -159,6 +165,14 @@ def read_check(visit: Visit) -> Findings:
             visit.connection, table, (row.sourcedId for row in page.rows if row.kind == kind)
         ).items()
     }
+    runs = {name: run for name in {row.feed for row in page.rows} if (run := find_loading_run(visit.connection, name))}
+    counts = {
+        (name, *pair): count
+        for name, run in runs.items()
+        for pair, count in count_naming_rows(
+            visit.connection, run, {(row.kind, row.sourcedId) for row in page.rows if row.feed == name}
+        ).items()
+    }
     named = [
         NamedFinding(
             row.kind,
@@ -168,12 +182,13 @@ def read_check(visit: Visit) -> Findings:
             row.schoolName,
             row.feed,
             row.detail,
+            counts.get((row.feed, row.kind, row.sourcedId), 0),
         )
         for row in page.rows
     ]
     rows_named = dataclasses.replace(page, rows=named)
     chart = _make_chart(visit, check.name, feed) if problem is None and feed and not school else None
-    return Findings(check.name, check.title, check.advice, feed, school, problem, rows_named, chart)
+    return Findings(check.name, check.title, check.advice, feed, school, problem, runs, rows_named, chart)
 
 
 def _make_chart(visit: Visit, check: str, feed: str) -> DayChart | None:

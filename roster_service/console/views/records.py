@@ -20,12 +20,20 @@ from roster_service.db.statement_time import limit_statements
 from roster_service.errors import CommandError
 from roster_service.query.plan import make_resource_view
 from roster_service.reads.references import References, read_references
+from roster_service.reads.rejected_rows import Explanation, explain_record
 from roster_service.reads.whole_roster import RIGHTS, read_body, read_records, read_student
 from roster_service.record_access import Verdict, list_verdicts
-from roster_service.schemas.versions import USERS, V1P2, VERSIONS, Resource
+from roster_service.schemas.versions import CLASSES, COURSES, USERS, V1P2, VERSIONS, Resource
 from roster_service.vendor_view import VENDOR_INTERFACE, show_as
 
 HISTORY = 50
+# The references that a record should have, by their titles; of people only those with one of these roles have classes.
+EXPECTED: Mapping[Resource, frozenset[str]] = {
+    CLASSES: frozenset({"Teachers", "Students", "Terms"}),
+    COURSES: frozenset({"Classes"}),
+    USERS: frozenset({"Schools"}),
+}
+ENROLLED = frozenset({"student", "teacher"})
 
 
 @dataclass(frozen=True)
@@ -45,13 +53,16 @@ class Face:
 
 @dataclass(frozen=True)
 class RosterRecord:
-    """A record with the wanted id. A demographic record has the id of its user, so there can be several."""
+    """A record with the wanted id. A demographic record has the id of its user, so there can be several. `explanation`:
+    the rejected rows that name it; None if there are none."""
 
     kind: str
     name: str
     feed: str
     status: str
     modified: str
+    type: str
+    explanation: Explanation | None
     references: Sequence[ShownReferences]
     history: Sequence[RecordChange]
     faces: Sequence[Face]
@@ -125,16 +136,29 @@ def _read(visit: Visit, resource: Resource, sourced_id: str) -> Iterator[RosterR
             feed=found.feed,
             status=found.body["status"],
             modified=found.body["dateLastModified"],
+            type=resource.plural,
+            explanation=explain_record(connection, resource.plural, sourced_id, found.feed),
             references=[
                 ShownReferences(
                     **vars(references),
                     query=_list_all(references.facet, references.collection, sourced_id),
                 )
-                for references in read_references(connection, record.table, sourced_id)
+                for references in read_references(
+                    connection, record.table, sourced_id, _find_expected(resource, found.body)
+                )
             ],
             history=read_record_history(connection, record.table, sourced_id, HISTORY),
             faces=list(_read_faces(visit, resource, sourced_id)),
         )
+
+
+def _find_expected(resource: Resource, body: Mapping[str, Any]) -> frozenset[str]:
+    """The titles of the references that the page shows even if there are none: a person looks for them."""
+    if body["status"] != "active":
+        return frozenset()
+    if resource is USERS and {role["role"] for role in body["roles"]} & ENROLLED:
+        return frozenset({"Schools", "Classes"})
+    return EXPECTED.get(resource, frozenset())
 
 
 def _list_all(facet: str | None, kind: str, sourced_id: str) -> str | None:

@@ -1,5 +1,5 @@
-"""The runs of the sync: the list, one run with its progress, the rows that it rejected, and the records that it
-changed."""
+"""The runs of the sync: the list, one run with its progress, and the records that it changed. `rejected.py` has the
+rows that it rejected."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from roster_service.db.actors import OperatorRole
 from roster_service.db.change_history import Change, find_changes
 from roster_service.db.held_runs import HELD
 from roster_service.db.record_names import read_names
-from roster_service.db.rejected_rows import count_rejected_rows, has_cause, read_rejected_rows
+from roster_service.db.rejected_rows import count_rejected_rows
 from roster_service.db.run_history import (
     STEPS,
     TYPES,
-    Cause,
     Run,
     RunDetails,
     count_live,
@@ -104,19 +103,6 @@ class RunPage:
 
 
 @dataclass(frozen=True)
-class RejectedPage:
-    """A page of the rejected rows of a run, with their values. `cause`: only the rows of this root cause; `missing`:
-    rows that were rejected and are not stored."""
-
-    run: int
-    feed: str
-    rows: Paged
-    causes: Sequence[Cause]
-    cause: int | None
-    missing: int
-
-
-@dataclass(frozen=True)
 class NamedChange(Change):
     """A record that a run changed, with its name; None if the roster has it no more."""
 
@@ -174,21 +160,6 @@ def read_run(visit: Visit) -> RunPage:
         decision,
         is_live=run.outcome == RUNNING or decision.is_under_way,
     )
-
-
-def read_rejected(visit: Visit) -> RejectedPage:
-    """Reads a page of the rejected rows of a run."""
-    connection, number = visit.connection, int(visit.place["run"])
-    run = find_run(connection, number)
-    cause = visit.get("cause")
-    wanted = None if cause is None else next((it.number for it in run.causes if str(it.number) == cause), None)
-    if cause is not None and wanted is None:
-        raise CommandError(f"the run {number} has no root cause {cause}")
-    skipped, count = find_window(visit)
-    conditions = [] if wanted is None else [has_cause(wanted)]
-    rows = make_page(visit, list(read_rejected_rows(connection, number, count, *conditions, offset=skipped)))
-    missing = run.refused - count_rejected_rows(connection, number)
-    return RejectedPage(number, run.feed, rows, run.causes, wanted, missing)
 
 
 def read_changes(visit: Visit) -> ChangePage:
@@ -269,15 +240,6 @@ _VIEWER = OperatorRole.VIEWER
 SCREENS = (
     Screen("runs", "/runs", "Runs", _VIEWER, read_runs, lambda it: it.runs.rows, "Runs"),
     Screen("run", "/runs/<int:run>", "Run", _VIEWER, read_run, None, None),
-    Screen(
-        "run_rejected",
-        "/runs/<int:run>/rejected",
-        "Rejected rows",
-        _VIEWER,
-        read_rejected,
-        lambda it: it.rows.rows,
-        None,
-    ),
     Screen("run_changes", "/runs/<int:run>/changes", "Changes", _VIEWER, read_changes, lambda it: it.changes, None),
 )
 FORMS: Sequence[Form] = ()
