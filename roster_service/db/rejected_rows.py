@@ -12,6 +12,8 @@ from sqlalchemy import ColumnElement, Connection, Select, func, select
 from roster_service.db.held_runs import HELD
 from roster_service.db.tables import feeds, sync_refusals, sync_runs
 
+# How many feeds a list of their latest runs has.
+MOST_FEEDS = 20
 # The outcomes of a run that loaded an export, and those of a run that would load one once a person acts.
 LOADED_OUTCOMES, WAITING_OUTCOMES = ("done", "unchanged"), (HELD, "refused")
 
@@ -99,6 +101,15 @@ def find_explaining_runs(connection: Connection, feed: str) -> list[int]:
         _select_latest(feed, WAITING_OUTCOMES).having(func.max(sync_runs.c.id) > (loading or 0))
     )
     return [run for run in (waiting, loading) if run is not None]
+
+
+def list_rejecting_runs(connection: Connection) -> list[tuple[str, int]]:
+    """Returns (feed, run) of each feed whose latest run that loaded an export rejected rows, by the name of the feed.
+    The first `MOST_FEEDS` of them."""
+    latest = select(func.max(sync_runs.c.id)).where(sync_runs.c.outcome.in_(LOADED_OUTCOMES))
+    rows = select(feeds.c.name, sync_runs.c.id).join(feeds, feeds.c.id == sync_runs.c.feed_id)
+    rows = rows.where(sync_runs.c.id.in_(latest.group_by(sync_runs.c.feed_id)), sync_runs.c.refused > 0)
+    return [(row[0], row[1]) for row in connection.execute(rows.order_by(feeds.c.name).limit(MOST_FEEDS))]
 
 
 def _select_latest(feed: str, outcomes: Collection[str]) -> Select[Any]:

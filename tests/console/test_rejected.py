@@ -153,6 +153,13 @@ def test_runs_and_findings_lead_to_the_rejected_rows(browser: Browser, rejected:
     assert 'href="/console/quality?feed=springfield"' in browser.get(f"/runs/{rejected}").text
 
 
+def test_a_search_that_finds_no_record_leads_to_the_rejected_rows(browser: Browser, rejected: int) -> None:
+    assert read(browser, "/roster?search=maria+lopez")["rejecting"] == [["springfield", rejected]]
+    link = f'href="/console/runs/{rejected}/rejected?search=maria+lopez"'
+    assert link in browser.get("/roster?search=maria+lopez").text
+    assert read(browser, "/roster?search=o%27brien")["rejecting"] == []
+
+
 @pytest.fixture
 def taught(console: Console, export: Path, rejected: int, settings: Settings) -> Iterator[int]:
     """A run of an export that rejects the only enrollment of a teacher in a new class."""

@@ -20,6 +20,7 @@ from roster_service.console.visit import Outcome, Shown, Submission, Visit, read
 from roster_service.db.actors import OperatorRole
 from roster_service.db.changes import Verb
 from roster_service.db.feed_states import FeedState
+from roster_service.db.rejected_rows import list_rejecting_runs
 from roster_service.db.statement_time import limit_statements
 from roster_service.errors import CommandError, RefusedRequestError
 from roster_service.query.params import Limits
@@ -123,6 +124,7 @@ class RosterList:
     previous: str | None
     clients: Sequence[Client]
     versions: Sequence[str]
+    rejecting: Sequence[tuple[str, int]]
 
 
 def read_roster(visit: Visit) -> RosterList:
@@ -168,6 +170,7 @@ def read_roster(visit: Visit) -> RosterList:
         previous=_change({**given, "kind": kind}, page=str(page - 1)) if page > 1 else None,
         clients=list_clients(visit.connection),
         versions=[version.prefix for version in VERSIONS],
+        rejecting=[] if found.records or problem or "search" not in given else list_rejecting_runs(visit.connection),
     )
 
 
