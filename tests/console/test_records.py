@@ -15,7 +15,8 @@ from sqlalchemy import select, update
 
 from roster_service.access.clients import add_client, disable_client
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.access.vendors import add_vendor, grant
+from roster_service.access.vendor_rights import grant
+from roster_service.access.vendors import add_vendor
 from roster_service.app import make_serving_engine
 from roster_service.console.filters import to_segment
 from roster_service.db.actors import OperatorRole
