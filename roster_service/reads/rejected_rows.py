@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from oneroster_filter import fold
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -88,16 +89,13 @@ def label_records(connection: Connection, run: int, records: Sequence[NamedRecor
 
 def make_row_search(connection: Connection, run: int, typed: str) -> ColumnElement[bool]:
     """Returns the condition that a rejected row of a run has a text in its file, its value or its id, or names a record
-    by an id or a name with it. The names of records are found as the search of the roster finds them."""
+    with the text in its id or name. The names of the roster are found as its own search finds them."""
     record = _unnest_records()
     pairs = [f"{type_} {key}" for type_, key in _find_named(connection, run, typed)]
-    named = or_(
-        func.contains_folded(_get(record, "sourcedId"), typed),
-        func.concat(_get(record, "type"), " ", _get(record, "sourcedId"), type_=Text) == any_(literal(pairs, CTexts)),
-    )
+    pair = func.concat(_get(record, "type"), " ", _get(record, "sourcedId"), type_=Text)
+    named = exists(select(1).select_from(record).where(pair == any_(literal(pairs, CTexts))))
     own = (sync_refusals.c.file, sync_refusals.c.value, sync_refusals.c.sourced_id)
-    texts = [func.contains_folded(column, typed) for column in own]
-    return or_(*texts, exists(select(1).select_from(record).where(named)))
+    return or_(named, *(func.contains_folded(column, typed) for column in own))
 
 
 def explain_record(connection: Connection, type_: str, sourced_id: str, feed: str) -> Explanation | None:
@@ -113,6 +111,23 @@ def explain_record(connection: Connection, type_: str, sourced_id: str, feed: st
             missing = of_run.refused - count_rejected_rows(connection, run)
             return Explanation(run, of_run.outcome, len(by_line), rows, max(missing, 0))
     return None
+
+
+def count_naming_rows(
+    connection: Connection, run: int, wanted: Collection[tuple[str, str]]
+) -> Mapping[tuple[str, str], int]:
+    """Returns the number of rejected rows of a run that name each of the wanted records, given by (type, id), without
+    those that none names."""
+    record = _unnest_records()
+    keys = sorted({key for _, key in wanted})
+    place = func.concat_ws(" ", sync_refusals.c.file, sync_refusals.c.line, sync_refusals.c.sourced_id)
+    rows = (
+        select(_get(record, "type"), _get(record, "sourcedId"), func.count(place.distinct()))
+        .select_from(sync_refusals.join(record, literal(True)))
+        .where(sync_refusals.c.run_id == run, _get(record, "sourcedId") == any_(literal(keys, CTexts)))
+        .group_by(_get(record, "type"), _get(record, "sourcedId"))
+    )
+    return {(row[0], row[1]): row[2] for row in connection.execute(rows) if (row[0], row[1]) in wanted}
 
 
 def _label(
@@ -146,16 +161,16 @@ def _read_own_labels(
 
 def _find_named(connection: Connection, run: int, typed: str) -> Iterator[tuple[str, str]]:
     """The (type, id) of the records that the rows of a run name and that a typed text finds: in the roster, and among
-    the names that the rows give."""
-    record = _unnest_records()
-    found = _select_pairs(run, record).where(func.contains_folded(_get(record, "label"), typed))
-    yield from ((row[0], row[1]) for row in connection.execute(found))
-    ids: dict[str, list[str]] = {}
-    for type_, key in connection.execute(_select_pairs(run, record)):
-        ids.setdefault(type_, []).append(key)
+    the ids and names that the rows have."""
+    record, wanted = _unnest_records(), fold(typed)
+    ids: dict[str, set[str]] = {}
+    for type_, key, label in connection.execute(_select_pairs(run, record, _get(record, "label"))):
+        ids.setdefault(type_, set()).add(key)
+        if wanted in fold(key) or wanted in fold(label or ""):
+            yield type_, key
     for type_, keys in ids.items():
         own_id = _TABLES[type_].c.sourced_id
-        in_run = own_id == any_(literal(keys, CTexts))
+        in_run = own_id == any_(literal(list(keys), CTexts))
         condition = make_search_condition(_TABLES[type_], typed)
         yield from ((type_, key) for key in connection.scalars(select(own_id).where(in_run, condition)))
 
@@ -165,19 +180,3 @@ def _select_pairs(run: int, record: TableValuedAlias, *more: ColumnElement[Any])
     columns = (_get(record, "type"), _get(record, "sourcedId"), *more)
     rows = select(*columns).distinct().select_from(sync_refusals.join(record, literal(True)))
     return rows.where(sync_refusals.c.run_id == run)
-
-
-def count_naming_rows(
-    connection: Connection, run: int, wanted: Collection[tuple[str, str]]
-) -> Mapping[tuple[str, str], int]:
-    """Returns the number of rejected rows of a run that name each of the wanted records, given by (type, id), without
-    those that none names."""
-    record = _unnest_records()
-    keys = sorted({key for _, key in wanted})
-    rows = (
-        select(_get(record, "type"), _get(record, "sourcedId"), func.count(sync_refusals.c.line.distinct()))
-        .select_from(sync_refusals.join(record, literal(True)))
-        .where(sync_refusals.c.run_id == run, _get(record, "sourcedId") == any_(literal(keys, CTexts)))
-        .group_by(_get(record, "type"), _get(record, "sourcedId"))
-    )
-    return {(row[0], row[1]): row[2] for row in connection.execute(rows) if (row[0], row[1]) in wanted}
