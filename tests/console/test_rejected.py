@@ -146,6 +146,16 @@ def test_a_record_says_which_rejected_rows_name_it(browser: Browser, rejected: i
     assert read_explanation(browser, "spr-student-4") is None
 
 
+@pytest.mark.parametrize("path", ["/runs/{}/rejected", "/records/spr-class-math3-a"])
+def test_a_row_that_refers_to_a_rejected_row_leads_to_its_root_cause(
+    browser: Browser, rejected: int, path: str
+) -> None:
+    shown = {row["sourcedId"]: row for row in read(browser, f"/runs/{rejected}/rejected")["rows"]["rows"]}
+    cause = shown["new-enr"]["cause"]
+    assert (shown["new-enr"]["kind"], shown["new-2"]["cause"]) == ("consequence", cause)
+    assert f'/console/runs/{rejected}/rejected?cause={cause}"' in browser.get(path.format(rejected)).text
+
+
 def test_runs_and_findings_lead_to_the_rejected_rows(browser: Browser, rejected: int, console: Console) -> None:
     link = f'href="/console/runs/{rejected}/rejected"'
     assert link in browser.get("").text
