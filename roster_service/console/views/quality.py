@@ -87,8 +87,8 @@ class NamedFinding:
 
 @dataclass(frozen=True)
 class Findings:
-    """The findings of a check. `runs`: by feed, the run whose rejected rows are counted beside the records; `chart`: how
-    many findings there were in a feed, None for several feeds or without counts."""
+    """The findings of a check. `runs`: by feed, the run whose rejected rows are counted beside the records; `chart`:
+    how many findings there were in a feed, None for several feeds or without counts."""
 
     check: str
     title: str
