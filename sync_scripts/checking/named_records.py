@@ -13,9 +13,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, func, literal, null, select, type_coerce
 from sqlalchemy.dialects.postgresql import array
 
+from roster_service.db.record_names import LABEL_COLUMNS
 from roster_service.db.rejected_rows import NamedRecord
 from roster_service.db.run_history import TYPES
-from roster_service.db.tables import CText, CTexts, academic_sessions, classes, courses, orgs, users
+from roster_service.db.tables import CText, CTexts, demographics, enrollments
 from sync_scripts.formats.cells import ID_LENGTH, to_list
 from sync_scripts.formats.model import FAULT, KEY, CsvFile, Format, StagedFile, Subject
 from sync_scripts.reading.rejections import cut_value
@@ -24,14 +25,10 @@ from sync_scripts.reading.rejections import cut_value
 MOST_RECORDS = 50
 # The columns of the roster by which people know a record.
 _LABELS = frozenset(
-    (
-        orgs.c.name,
-        academic_sessions.c.title,
-        courses.c.title,
-        classes.c.title,
-        users.c.given_name,
-        users.c.family_name,
-    )
+    table.c[name]
+    for table, names in LABEL_COLUMNS.items()
+    if table not in (enrollments, demographics)
+    for name in names
 )
 
 
