@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, distinct, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, any_, distinct, func, literal, or_, select
 
-from roster_service.db.tables import classes, enrollments, feeds, orgs, user_roles, users
+from roster_service.db.tables import CTexts, classes, enrollments, feeds, orgs, user_roles, users
+from roster_service.db.visibility import has_row
 from roster_service.errors import CommandError
 
 DISTRICT, SCHOOL, ACTIVE, STUDENT = "district", "school", "active", "student"
@@ -94,17 +95,12 @@ def count_schools(connection: Connection) -> dict[str, int]:
 
 def list_school_names(connection: Connection, district_id: str) -> list[tuple[str, str, int]]:
     """Lists the active schools of a district by name: sourcedId, name, number of active students with a role there."""
-    students = (
-        select(user_roles.c.org_id, func.count(distinct(user_roles.c.user_id)).label("students"))
-        .join(users, users.c.sourced_id == user_roles.c.user_id)
-        .join(orgs, orgs.c.sourced_id == user_roles.c.org_id)
-        .where(user_roles.c.role == STUDENT, users.c.status == ACTIVE, orgs.c.district_id == district_id)
-        .group_by(user_roles.c.org_id)
-        .subquery()
-    )
+    students = select(user_roles.c.org_id, func.count(distinct(user_roles.c.user_id)).label("students"))
+    students = students.where(*_are_students(district_id)).group_by(user_roles.c.org_id)
+    found = students.subquery()
     rows = (
-        select(orgs.c.sourced_id, orgs.c.name, func.coalesce(students.c.students, 0))
-        .outerjoin(students, students.c.org_id == orgs.c.sourced_id)
+        select(orgs.c.sourced_id, orgs.c.name, func.coalesce(found.c.students, 0))
+        .outerjoin(found, found.c.org_id == orgs.c.sourced_id)
         .where(orgs.c.type == SCHOOL, orgs.c.district_id == district_id, orgs.c.status == ACTIVE)
         .order_by(orgs.c.name, orgs.c.sourced_id)
     )
@@ -113,15 +109,19 @@ def list_school_names(connection: Connection, district_id: str) -> list[tuple[st
 
 def count_students(connection: Connection, district_id: str, schools: Sequence[str] | None) -> int:
     """Returns the number of active students with a role at these schools of a district, or at any org of it (None)."""
-    counted = (
-        select(func.count(distinct(user_roles.c.user_id)))
-        .join(users, users.c.sourced_id == user_roles.c.user_id)
-        .join(orgs, orgs.c.sourced_id == user_roles.c.org_id)
-        .where(user_roles.c.role == STUDENT, users.c.status == ACTIVE, orgs.c.district_id == district_id)
-    )
+    counted = select(func.count(distinct(user_roles.c.user_id))).where(*_are_students(district_id))
     if schools is not None:
-        counted = counted.where(orgs.c.sourced_id.in_(schools))
+        counted = counted.where(user_roles.c.org_id == any_(literal(list(schools), CTexts)))
     return connection.scalar(counted) or 0
+
+
+def _are_students(district_id: str) -> tuple[ColumnElement[bool], ...]:
+    """The conditions that a row of `user_roles` is that of an active student at an org of a district."""
+    org, person = orgs.alias(), users.alias()
+    # As an array: the index on (org_id, role, user_id) then has all that is asked. And few users are not active.
+    own = func.array(select(org.c.sourced_id).where(org.c.district_id == district_id).scalar_subquery(), type_=CTexts)
+    is_gone = has_row(person, person.c.sourced_id == user_roles.c.user_id, person.c.status != ACTIVE)
+    return user_roles.c.org_id == any_(own), user_roles.c.role == STUDENT, ~is_gone
 
 
 def _count(

@@ -21,6 +21,7 @@ from roster_service.app import create_app
 from roster_service.console.login import ROOT
 from roster_service.console.screens import SCREENS
 from roster_service.db.actors import OperatorRole
+from roster_service.db.data_quality import store_counts
 from roster_service.settings import CONSOLE_SAME
 from tests.actors import TESTER
 from tests.bench.place import Place, open_place
@@ -69,6 +70,8 @@ def run() -> None:
     """Measures every screen."""
     home = os.environ.get("BENCH_HOME")
     with open_place(STUDENTS, None if home is None else Path(home)) as place:
+        # As the nightly sync does.
+        store_counts(place.engine)
         app = create_app(replace(place.settings, console=CONSOLE_SAME), place.url)
         client = app.test_client()
         log_in(place, client)

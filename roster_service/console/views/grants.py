@@ -88,7 +88,6 @@ def read_choice(visit: Visit) -> Choice:
     vendor = find_vendor_by_id(connection, visit.place["vendor"])
     present = [it.school_id for it in vendor.grants if it.district_id == district_id]
     is_whole = None in present
-    now = count_students(connection, district_id, None if is_whole else [it for it in present if it]) if present else 0
     extent = visit.get("extent")
     if extent is None:
         extent, chosen = (WHOLE if is_whole else SOME if present else NOTHING), {it for it in present if it}
@@ -96,8 +95,10 @@ def read_choice(visit: Visit) -> Choice:
         chosen = {*visit.lists("school")}
     schools = [School(*row, checked=row[0] in chosen) for row in list_school_names(connection, district_id)]
     names = dict(list_district_names(connection))
-    wanted = None if extent == WHOLE else [it.sourced_id for it in schools if it.checked]
-    students = 0 if extent == NOTHING else count_students(connection, district_id, wanted)
+    granted = None if is_whole else [it for it in present if it is not None]
+    wanted = None if extent == WHOLE else [] if extent == NOTHING else [it.sourced_id for it in schools if it.checked]
+    students = count_students(connection, district_id, wanted)
+    now = students if granted == wanted else count_students(connection, district_id, granted)
     name = names.get(district_id, district_id)
     contradiction = _CONTRADICTION if extent != SOME and chosen else None
     return Choice(vendor, district_id, name, extent, schools, students, now, contradiction)
