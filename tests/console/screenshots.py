@@ -28,6 +28,7 @@ from roster_service.console import blueprint
 from roster_service.console.login import ROOT
 from roster_service.console.screens import SCREENS
 from roster_service.schemas.versions import V1P1
+from sync_scripts.engine.exit_codes import ExitCode
 from tests.cli.alone_check import find_free_port
 from tests.cli.test_serve import environment_of, serving
 from tests.console.states import make_broken, make_hostile, make_rejected, make_sample, make_shrunk
@@ -42,26 +43,40 @@ NO_PAGES = ("base", "frame", "continue")
 @dataclass(frozen=True)
 class State:
     """A roster to take pictures of. `options`: of `roster run`; `exports`: loaded, one after the other, into the feed
-    `springfield`; `lacks`: the pages that it has not."""
+    `springfield`, each with the exit code of its load; `held_from`: types with fewer records are never held; `lacks`:
+    the pages that it has not."""
 
     options: Sequence[str]
-    exports: Sequence[Callable[[Path], Path]]
+    exports: Sequence[tuple[Callable[[Path], Path], ExitCode]]
+    held_from: int
     lacks: Sequence[str]
 
 
 STATES: Mapping[str, State] = {
-    "demo": State((), (), ("held", "run_rejected")),
+    "demo": State((), (), 1, ("held", "run_rejected")),
     "empty": State(
         ("--no-demo",),
         (),
+        1,
         (
             *("run", "run_rejected", "run_changes", "held", "feed", "feed_removal", "record", "findings"),
             *("vendor", "districts", "grants", "look", "vendor_list"),
         ),
     ),
-    "sample": State((), (make_sample, make_rejected), ()),
-    "hostile": State((), (make_hostile,), ("held", "run_rejected")),
-    "failing": State((), (make_sample, make_shrunk, make_broken), ()),
+    "sample": State((), ((make_sample, ExitCode.LOADED), (make_rejected, ExitCode.HELD)), 1, ()),
+    # Without the demo, all that is shown is hostile.
+    "hostile": State(
+        ("--no-demo",),
+        ((make_hostile, ExitCode.PARTIAL),),
+        1000,
+        ("held", "vendor", "districts", "grants", "look", "vendor_list"),
+    ),
+    "failing": State(
+        (),
+        ((make_sample, ExitCode.LOADED), (make_shrunk, ExitCode.HELD), (make_broken, ExitCode.REFUSED)),
+        1,
+        (),
+    ),
 }
 PASSWORD = "a long sentence to log in with"
 
@@ -92,16 +107,17 @@ def take(folder: Path, names: Sequence[str], state: str) -> int:
     with tempfile.TemporaryDirectory(prefix="roster-screens-") as home:
         # The sample is small and new, and its loads are made and held all the same.
         settings = {"home": home, "port": str(find_free_port()), "workers": "1"}
-        environment = environment_of(**settings, hold_least_records="1", export_age_minutes="0")
+        environment = environment_of(**settings, hold_least_records=str(chosen.held_from), export_age_minutes="0")
         with serving(environment, "--json", *chosen.options) as (_, printed):
             known = json.loads(printed.splitlines()[-1])
             if known["demo"] is not None:
                 call_as_vendor(known["url"], known["demo"])
             export = make_sample(Path(home) / "sample")
-            for number, make in enumerate(chosen.exports):
+            for number, (make, expected) in enumerate(chosen.exports):
                 export = make(Path(home) / f"export-{number}")
                 command = (sys.executable, "-m", "sync_scripts.load_oneroster", "--feed", "springfield", export)
-                subprocess.run(command, env=environment, capture_output=True, check=False)
+                loaded = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+                assert loaded.returncode == expected, loaded.stderr
             # Screens of one subject are reached by the links of others: the script takes the first of each.
             order = {
                 "root": known["url"] + ROOT,

@@ -17,6 +17,8 @@ WIDTHS = (1280, 390)
 SCHEMES = ("light", "dark")
 # How many links the search for the screens of single subjects follows.
 FOLLOWED = 150
+# And how many of those of one screen.
+FOLLOWED_EACH = 8
 # How long the preview of an export may take, in milliseconds.
 PREVIEW_TIME = 60_000
 
@@ -40,6 +42,7 @@ def find_addresses(page: Page, order: dict, left_out: set[str]) -> dict[str, str
     lists = {name: order["root"] + path for name, path in order["screens"].items() if "<" not in path}
     found = {name: address for name, address in lists.items() if name in patterns}
     queue, seen = list(lists.values()), set()
+    followed: dict[str, set[str]] = {name: set() for name in patterns}
     while queue and len(seen) < FOLLOWED and len(found) < len(patterns):
         address = queue.pop(0)
         if address in seen:
@@ -48,8 +51,9 @@ def find_addresses(page: Page, order: dict, left_out: set[str]) -> dict[str, str
         page.goto(address)
         for link in page.eval_on_selector_all("a[href]", "all => all.map(one => one.href)"):
             for name, pattern in patterns.items():
-                if name not in found and pattern.match(link.partition("?")[0]):
-                    found[name] = link
+                if pattern.match(link.partition("?")[0]) and len(followed[name]) < FOLLOWED_EACH:
+                    found.setdefault(name, link)
+                    followed[name].add(link)
                     queue.append(link)
     return found
 
