@@ -14,6 +14,7 @@ from roster_service.console.filters import to_age, to_segment
 from roster_service.console.screen import Screen
 from roster_service.console.visit import Visit
 from roster_service.db.actors import OperatorRole
+from roster_service.db.figures import read_cache_sizes
 from roster_service.db.run_history import FinishedRun, list_latest_runs
 from roster_service.db.sync_lock import RUNNING
 from roster_service.settings import Settings
@@ -63,18 +64,19 @@ class ActiveVendor:
 
 @dataclass(frozen=True)
 class Tonight:
-    """The content of the page. `removed`: the number of feeds that were removed, which have no card; `is_live`: whether
-    the page changes by itself."""
+    """The content of the page. `removed`: the number of feeds that were removed, which have no card; `cache_bytes`:
+    that all caches take on disk; `is_live`: whether the page changes by itself."""
 
     tasks: Sequence[Task]
     cards: Sequence[FeedCard]
     removed: int
     vendors: Sequence[ActiveVendor]
+    cache_bytes: int
     is_live: bool
 
 
 def read_tonight(visit: Visit) -> Tonight:
-    """Reads the health of every feed and the vendors of today."""
+    """Reads the health of every feed, the vendors of today, and the disk that the caches take."""
     connection = visit.connection
     listed = list_feeds(connection)
     runs = list_latest_runs(connection, CHARTED_RUNS)
@@ -84,6 +86,7 @@ def read_tonight(visit: Visit) -> Tonight:
         cards=sorted(cards, key=lambda card: (card.task is None, card.feed.name)),
         removed=sum(feed.state == "removed" for feed in listed),
         vendors=list(_sum_vendors(read_usage(connection, None, datetime.now(UTC).date()))),
+        cache_bytes=sum(read_cache_sizes(connection)),
         is_live=any(card.is_approving or card.feed.last_outcome == RUNNING for card in cards),
     )
 
