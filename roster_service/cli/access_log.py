@@ -23,7 +23,7 @@ from roster_service.access.access_log.reports import (
     read_usage,
 )
 from roster_service.access.vendors import find_vendor
-from roster_service.cli.console import as_json, make_table, open_connection, read_settings, show, to_texts
+from roster_service.cli.terminal import as_json, make_table, open_connection, read_settings, show, to_texts
 
 vendor_option = click.option("--vendor", "email", help="Only the vendor with this e-mail.")
 since_option = click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="Only from this day on, in UTC.")

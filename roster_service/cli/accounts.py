@@ -9,7 +9,7 @@ import click
 
 from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.vendors import Vendor
-from roster_service.cli.console import (
+from roster_service.cli.terminal import (
     as_json,
     confirm,
     dry_run_option,

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import click
 
 from roster_service.access.change_log import Change, list_changes
-from roster_service.cli.console import as_json, csv_option, make_table, open_connection, show
+from roster_service.cli.terminal import as_json, csv_option, make_table, open_connection, show
 from roster_service.private_files import write_private_csv
 
 COLUMNS = tuple(field.name for field in dataclasses.fields(Change))

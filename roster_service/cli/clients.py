@@ -12,7 +12,8 @@ from roster_service.access import clients
 from roster_service.access.clients import Client, Credentials
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import EXPLANATIONS, Scope, ScopeName, read_scope
-from roster_service.cli.console import (
+from roster_service.cli.credentials import describe_dates, read_dates
+from roster_service.cli.terminal import (
     as_json,
     confirm,
     dry_run_option,
@@ -24,7 +25,6 @@ from roster_service.cli.console import (
     show,
     yes_option,
 )
-from roster_service.cli.credentials import describe_dates, read_dates
 from roster_service.cli.vendor_access import (
     expires_option,
 )

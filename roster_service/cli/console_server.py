@@ -6,9 +6,9 @@ import dataclasses
 
 import click
 
-from roster_service.cli.console import read_settings
 from roster_service.cli.run_signals import RunSignals
 from roster_service.cli.server import require_free_port, serve
+from roster_service.cli.terminal import read_settings
 from roster_service.console.login import ROOT
 from roster_service.db.embedded_server import open_database
 from roster_service.errors import CommandError

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import click
 
-from roster_service.cli.console import as_json, make_table, open_connection, show, to_texts
+from roster_service.cli.terminal import as_json, make_table, open_connection, show, to_texts
 from roster_service.db.credentials import ListedCredential, list_credentials
 
 # The members of a credential that lists of vendors and clients show, too, and their headings.

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from roster_service.access.feeds import remove_feed
-from roster_service.cli.console import (
+from roster_service.cli.run_report import describe_report
+from roster_service.cli.terminal import (
     as_json,
     confirm,
     dry_run_option,
@@ -18,7 +19,6 @@ from roster_service.cli.console import (
     reason_option,
     yes_option,
 )
-from roster_service.cli.run_report import describe_report
 
 
 @click.command("remove")

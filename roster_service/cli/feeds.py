@@ -9,7 +9,7 @@ import click
 
 from roster_service.access import feeds
 from roster_service.access.feeds import FORMATS, Feed
-from roster_service.cli.console import as_json, make_table, open_change, open_connection, reason_option, show
+from roster_service.cli.terminal import as_json, make_table, open_change, open_connection, reason_option, show
 from roster_service.db.feed_states import FeedState
 from roster_service.errors import CommandError
 

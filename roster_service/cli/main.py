@@ -15,15 +15,6 @@ from roster_service.cli.access_log import audit, usage
 from roster_service.cli.accounts import vendor
 from roster_service.cli.changes import changes
 from roster_service.cli.clients import client
-from roster_service.cli.console import (
-    announce_cluster,
-    as_json,
-    open_change,
-    open_connection,
-    read_settings,
-    reason_option,
-    show,
-)
 from roster_service.cli.console_server import console
 from roster_service.cli.credentials import credential
 from roster_service.cli.demo import demo
@@ -38,6 +29,15 @@ from roster_service.cli.people import person
 from roster_service.cli.server import run
 from roster_service.cli.setting_list import settings_list
 from roster_service.cli.sync import sync
+from roster_service.cli.terminal import (
+    announce_cluster,
+    as_json,
+    open_change,
+    open_connection,
+    read_settings,
+    reason_option,
+    show,
+)
 from roster_service.cli.vendor_view import record_show
 from roster_service.db.account_export import export_accounts
 from roster_service.db.embedded_server import open_database

@@ -9,7 +9,7 @@ import click
 from roster_service.access import operators
 from roster_service.access.credentials.operator_link import LINK_PATH, LINK_SECONDS
 from roster_service.access.operators import Operator
-from roster_service.cli.console import (
+from roster_service.cli.terminal import (
     as_json,
     make_table,
     open_change,

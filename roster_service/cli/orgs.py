@@ -9,7 +9,7 @@ import click
 from roster_service.access.districts import EndedDistrict, end_district
 from roster_service.access.feeds import remove_feed
 from roster_service.access.org_list import DISTRICT, ListedOrg, find_org, list_districts, list_schools
-from roster_service.cli.console import (
+from roster_service.cli.terminal import (
     as_json,
     confirm,
     dry_run_option,

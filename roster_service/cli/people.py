@@ -9,7 +9,7 @@ import click
 
 from roster_service.access.export_previews import drop_all_previews
 from roster_service.access.roster_state import format_instant
-from roster_service.cli.console import (
+from roster_service.cli.terminal import (
     as_json,
     confirm,
     dry_run_option,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from roster_service.cli.console import make_table, to_texts
+from roster_service.cli.terminal import make_table, to_texts
 from roster_service.db.held_runs import HELD
 
 # How many of the rejected rows and of the schools are printed.

@@ -15,10 +15,10 @@ import click
 
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.scopes import TOKEN_PATH
-from roster_service.cli.console import announce_cluster, as_json, read_settings
 from roster_service.cli.demo import DemoAccount, prepare_demo
 from roster_service.cli.first_operator import EMAIL, invite_first
 from roster_service.cli.run_signals import RunSignals, Terminated
+from roster_service.cli.terminal import announce_cluster, as_json, read_settings
 from roster_service.console.login import ROOT as CONSOLE_ROOT
 from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from roster_service.cli.console import as_json, make_table, read_settings, show
+from roster_service.cli.terminal import as_json, make_table, read_settings, show
 from roster_service.listed_settings import ListedSetting, list_settings
 
 

@@ -9,9 +9,9 @@ import click
 
 from roster_service.access.runs import approve_run, discard_run
 from roster_service.cli import sync_runs as runs
-from roster_service.cli.console import as_json, find_actor, open_change, open_connection, reason_option, show
 from roster_service.cli.sync_changes import sync_changes
 from roster_service.cli.sync_preview import sync_preview
+from roster_service.cli.terminal import as_json, find_actor, open_change, open_connection, reason_option, show
 from roster_service.db.held_runs import drop_export
 
 

@@ -7,7 +7,7 @@ from typing import TextIO
 
 import click
 
-from roster_service.cli.console import as_json, csv_option, make_table, open_connection, show
+from roster_service.cli.terminal import as_json, csv_option, make_table, open_connection, show
 from roster_service.db.change_history import CSV_COLUMNS, Change, find_changes
 from roster_service.db.run_history import TYPES
 from roster_service.private_files import write_private_csv

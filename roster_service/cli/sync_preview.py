@@ -11,8 +11,8 @@ from sqlalchemy import Connection, select
 
 from roster_service.access.feeds import FORMATS
 from roster_service.access.scripts import run_script
-from roster_service.cli.console import as_json, open_connection
 from roster_service.cli.run_report import describe_report
+from roster_service.cli.terminal import as_json, open_connection
 from roster_service.db.feed_states import FeedState
 from roster_service.db.tables import feeds
 from roster_service.errors import CommandError

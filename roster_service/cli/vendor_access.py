@@ -13,8 +13,8 @@ from roster_service.access import vendors
 from roster_service.access.credentials.api_keys import Allowance, IssuedKey
 from roster_service.access.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.access.vendors import Grant, Login, Vendor
-from roster_service.cli.console import as_json, make_table, open_change, open_connection, reason_option, show
 from roster_service.cli.credentials import describe_dates, read_dates
+from roster_service.cli.terminal import as_json, make_table, open_change, open_connection, reason_option, show
 from roster_service.db.credentials import CredentialKind, list_credentials
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
