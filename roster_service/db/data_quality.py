@@ -1,30 +1,20 @@
-"""The quality of the roster: checks that find the records which a school should look at, and their counts.
+"""The findings of the checks of data quality, and their counts.
 
-A check finds records that the sync takes, because OneRoster allows them, and that vendors still cannot use. One SELECT
-finds all its records. The nightly sync stores the counts of each feed once for each revision, so the counts of many
-revisions show a trend, and nobody waits for them.
-"""
+The nightly sync stores the counts of each feed once for each revision, so the counts of many revisions show a trend,
+and nobody waits for them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date
-from typing import Any
 
 from sqlalchemy import (
-    Column,
-    ColumnElement,
     Connection,
     Engine,
-    Select,
-    Table,
     delete,
     func,
     insert,
-    literal,
-    null,
-    or_,
     select,
     union_all,
     update,
@@ -32,11 +22,9 @@ from sqlalchemy import (
 
 from roster_service.db import tables
 from roster_service.db.feed_states import FeedState
-from roster_service.db.folding import fold_column
-from roster_service.db.run_history import TYPES
+from roster_service.db.quality_checks import CHECKS, Check
 from roster_service.db.statement_time import limit_statements
-from roster_service.db.tables import CText, feeds, quality_counts
-from roster_service.db.visibility import has_row
+from roster_service.db.tables import feeds, quality_counts
 from roster_service.errors import CommandError
 
 # The revisions of a feed whose counts are kept.
@@ -45,218 +33,6 @@ KEPT = 60
 LONGEST_STORED, LONGEST_SHOWN = 120, 5
 # Stands for the school of a record that has none.
 NO_SCHOOL = ""
-
-_users, _classes, _enrollments = tables.users.c, tables.classes.c, tables.enrollments.c
-ACTIVE = "active"
-# Given the id of a feed, the SELECT of (kind, id, feed_id, school_id, detail) of the records that a check finds.
-Find = Callable[[int], Select[Any]]
-
-
-@dataclass(frozen=True)
-class Check:
-    """A check. `title`: the findings; `advice`: why they matter, and what to do about them."""
-
-    name: str
-    title: str
-    advice: str
-    find: Find
-
-
-def _select(table: Table, school: ColumnElement[Any], detail: ColumnElement[Any], feed_id: int) -> Select[Any]:
-    """Selects the live records of a feed."""
-    columns = (
-        literal(TYPES[table.name], CText).label("kind"),
-        table.c.sourced_id.label("id"),
-        table.c.feed_id.label("feed_id"),
-        school.label("school_id"),
-        detail.label("detail"),
-    )
-    return select(*columns).where(table.c.feed_id == feed_id, table.c.status == ACTIVE)
-
-
-def _find_without_role(feed_id: int) -> Select[Any]:
-    role = tables.user_roles.alias()
-    found = _select(tables.users, _users.primary_org_id, null(), feed_id)
-    return found.where(~has_row(role, role.c.user_id == _users.sourced_id))
-
-
-def _find_classes_without(role: str) -> Find:
-    def find(feed_id: int) -> Select[Any]:
-        enrolled = tables.enrollments.alias()
-        member = has_row(
-            enrolled,
-            enrolled.c.class_id == _classes.sourced_id,
-            enrolled.c.role == role,
-            enrolled.c.status == ACTIVE,
-        )
-        return _select(tables.classes, _classes.school_id, _classes.class_code, feed_id).where(~member)
-
-    return find
-
-
-def _find_students_without_class(feed_id: int) -> Select[Any]:
-    role, enrolled = tables.user_roles.alias(), tables.enrollments.alias()
-    school = select(func.min(role.c.org_id)).where(role.c.user_id == _users.sourced_id, role.c.role == "student")
-    is_enrolled = has_row(enrolled, enrolled.c.user_id == _users.sourced_id, enrolled.c.status == ACTIVE)
-    is_student = has_row(role, role.c.user_id == _users.sourced_id, role.c.role == "student")
-    found = _select(tables.users, school.correlate(tables.users).scalar_subquery(), null(), feed_id)
-    return found.where(is_student, ~is_enrolled)
-
-
-def _find_duplicates(value: ColumnElement[Any]) -> Find:
-    def find(feed_id: int) -> Select[Any]:
-        same = func.count().over(partition_by=value)
-        found = (
-            _select(tables.users, _users.primary_org_id, value, feed_id)
-            .where(value != "")
-            .add_columns(same.label("same"))
-        )
-        counted = found.subquery("counted")
-        return select(*list(counted.c)[:-1]).where(counted.c.same > 1)
-
-    return find
-
-
-def _find_outside_session(feed_id: int) -> Select[Any]:
-    """Enrollments of which no day is between the first day of their class's terms and the last one. (Many systems give
-    each enrollment the dates of the whole year, also in a class of half a year: that is no finding.)"""
-    link, session = tables.class_terms.alias(), tables.academic_sessions.alias()
-    spans = (
-        select(
-            link.c.class_id,
-            func.min(session.c.start_date).label("first"),
-            func.max(session.c.end_date).label("last"),
-        )
-        .join(session, session.c.sourced_id == link.c.session_id)
-        .where(session.c.status == ACTIVE)
-        .group_by(link.c.class_id)
-        .subquery("spans")
-    )
-    dates = func.concat_ws(
-        " – ",
-        func.to_char(_enrollments.begin_date, "YYYY-MM-DD"),
-        func.to_char(_enrollments.end_date, "YYYY-MM-DD"),
-        type_=CText,
-    )
-    found = _select(tables.enrollments, _enrollments.school_id, dates, feed_id)
-    outside = or_(_enrollments.begin_date >= spans.c.last, _enrollments.end_date <= spans.c.first)
-    return found.join(spans, spans.c.class_id == _enrollments.class_id).where(outside)
-
-
-# Each reference: the table of the record, the school to which it belongs, the column with the other id, and the other
-# table. References from the tables of parts follow below.
-_REFERENCES: Sequence[tuple[Column[Any], ColumnElement[Any], Table]] = (
-    (tables.orgs.c.parent_id, null(), tables.orgs),
-    (tables.academic_sessions.c.parent_id, null(), tables.academic_sessions),
-    (tables.courses.c.org_id, tables.courses.c.org_id, tables.orgs),
-    (tables.courses.c.school_year_id, tables.courses.c.org_id, tables.academic_sessions),
-    (_classes.course_id, _classes.school_id, tables.courses),
-    (_classes.school_id, _classes.school_id, tables.orgs),
-    (_users.primary_org_id, _users.primary_org_id, tables.orgs),
-    (_enrollments.user_id, _enrollments.school_id, tables.users),
-    (_enrollments.class_id, _enrollments.school_id, tables.classes),
-    (_enrollments.school_id, _enrollments.school_id, tables.orgs),
-    (tables.demographics.c.sourced_id, null(), tables.users),
-)
-# Of parts: the column with the id of the record, its table, its school, the column with the other id, the other table.
-_PART_REFERENCES: Sequence[tuple[Column[Any], Table, ColumnElement[Any], Column[Any], Table]] = (
-    (
-        tables.class_terms.c.class_id,
-        tables.classes,
-        _classes.school_id,
-        tables.class_terms.c.session_id,
-        tables.academic_sessions,
-    ),
-    (
-        tables.user_roles.c.user_id,
-        tables.users,
-        tables.user_roles.c.org_id,
-        tables.user_roles.c.org_id,
-        tables.orgs,
-    ),
-    (
-        tables.user_agents.c.user_id,
-        tables.users,
-        _users.primary_org_id,
-        tables.user_agents.c.agent_id,
-        tables.users,
-    ),
-)
-
-
-def _find_orphans(feed_id: int) -> Select[Any]:
-    """Live records that refer to a record which is not live."""
-
-    def is_live(column: ColumnElement[Any], target: Table) -> ColumnElement[bool]:
-        other = target.alias()
-        return has_row(other, other.c.sourced_id == column, other.c.status == ACTIVE)
-
-    found = [
-        _select(column.table, school, column, feed_id).where(column.is_not(None), ~is_live(column, target))
-        for column, school, target in _REFERENCES
-    ]
-    found += [
-        _select(table, school, column, feed_id)
-        .join(own.table, own == table.c.sourced_id)
-        .where(~is_live(column, target))
-        for own, table, school, column, target in _PART_REFERENCES
-    ]
-    return select(union_all(*found).subquery("orphans"))
-
-
-CHECKS: Sequence[Check] = (
-    Check(
-        "people-without-role",
-        "People without a role",
-        "No vendor sees them. The export has no role of them at any org: give them one in the SIS, or take them out.",
-        _find_without_role,
-    ),
-    Check(
-        "students-without-class",
-        "Students without a class",
-        "They can log in nowhere that goes by classes. Enroll them in the SIS, or look whether their enrollments were "
-        "rejected in the last run.",
-        _find_students_without_class,
-    ),
-    Check(
-        "classes-without-teacher",
-        "Classes without a teacher",
-        "Nobody can teach in them: assign a teacher in the SIS.",
-        _find_classes_without("teacher"),
-    ),
-    Check(
-        "classes-without-students",
-        "Classes without a student",
-        "They are empty for every vendor. Often they are left over from another year: take them out in the SIS.",
-        _find_classes_without("student"),
-    ),
-    Check(
-        "same-email",
-        "People with the same e-mail",
-        "Vendors that log people in by e-mail mix them up. Within one feed, capitals make no difference.",
-        _find_duplicates(fold_column(_users.email)),
-    ),
-    Check(
-        "same-identifier",
-        "People with the same identifier",
-        "Vendors that match people by their number mix them up. Often one person is in the SIS twice.",
-        _find_duplicates(_users.identifier),
-    ),
-    Check(
-        "enrollments-outside-session",
-        "Enrollments outside their session",
-        "They begin after the last term of their class, or end before the first one: correct the dates in the SIS.",
-        _find_outside_session,
-    ),
-    Check(
-        "orphans",
-        "References to records that are not there",
-        "A record names another one that the roster does not have, or that is deleted. The sync rejects such rows, so "
-        "these are from a feed whose next run has not come, or parts of a record that it could not correct.",
-        _find_orphans,
-    ),
-)
-CHECKS_BY_NAME = {check.name: check for check in CHECKS}
 
 
 @dataclass(frozen=True)

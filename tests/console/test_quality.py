@@ -12,7 +12,8 @@ from sqlalchemy import Connection, Engine, select, text
 
 from roster_service.db import tables
 from roster_service.db.actors import OperatorRole
-from roster_service.db.data_quality import CHECKS, KEPT, NO_SCHOOL, read_findings, read_quality, store_counts
+from roster_service.db.data_quality import KEPT, NO_SCHOOL, read_findings, read_quality, store_counts
+from roster_service.db.quality_checks import CHECKS
 from roster_service.db.run_history import TYPES
 from roster_service.db.tables import ROSTER_TABLES, feeds, quality_counts
 from tests.console.conftest import Browser, Console

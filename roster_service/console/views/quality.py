@@ -15,15 +15,8 @@ from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
 from roster_service.db import tables
 from roster_service.db.actors import OperatorRole
-from roster_service.db.data_quality import (
-    CHECKS,
-    CHECKS_BY_NAME,
-    NO_SCHOOL,
-    FeedQuality,
-    read_findings,
-    read_quality,
-    read_trend,
-)
+from roster_service.db.data_quality import NO_SCHOOL, FeedQuality, read_findings, read_quality, read_trend
+from roster_service.db.quality_checks import CHECKS, CHECKS_BY_NAME
 from roster_service.db.rejected_rows import find_loading_run
 from roster_service.db.run_history import TYPES
 from roster_service.db.tables import ROSTER_TABLES

@@ -135,9 +135,9 @@ sync_changes = Table(
     Column("fields", JSONB),
 )
 
-# What the checks of roster_service/db/data_quality.py have counted of a feed at a revision. `totals`: {check: number},
-# `schools`: {check: {school: number}}, NULL for the revisions before the present one; a number that took too long to
-# count is null.
+# What the checks of roster_service/db/quality_checks.py have counted of a feed at a revision. `totals`: {check:
+# number}, `schools`: {check: {school: number}}, NULL for the revisions before the present one; a number that took too
+# long to count is null.
 quality_counts = Table(
     "quality_counts",
     metadata,
