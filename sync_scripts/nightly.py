@@ -21,6 +21,7 @@ from rich.console import Console
 from sqlalchemy import Engine
 
 from roster_service.db.data_quality import store_counts
+from roster_service.db.roster_engine import open_roster_engine
 from roster_service.publication import warm_up
 from roster_service.settings import Settings
 from sync_scripts.engine.credential_ends import announce_ends
@@ -33,7 +34,7 @@ from sync_scripts.engine.exit_codes import (
     find_worst,
     print_fault,
 )
-from sync_scripts.engine.loader_command import WAIT, open_roster_engine
+from sync_scripts.engine.loader_command import WAIT
 from sync_scripts.engine.nightly_feeds import NightlySync, load_feeds
 from sync_scripts.engine.progress import Notify, is_step, print_line, show_bars
 from sync_scripts.purge import purge

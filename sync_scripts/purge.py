@@ -29,6 +29,7 @@ from sqlalchemy import (
     union,
 )
 
+from roster_service.db.roster_engine import open_roster_engine
 from roster_service.db.run_history import TYPES
 from roster_service.db.stamps import NOW
 from roster_service.db.tables import (
@@ -39,7 +40,7 @@ from roster_service.publication import publish
 from roster_service.settings import Settings
 from sync_scripts.applying.purge_order import PURGE_ORDER, PurgeStep, ReferringColumn
 from sync_scripts.engine.exit_codes import HELP, exit_on_error
-from sync_scripts.engine.loader_command import WAIT, open_roster_engine
+from sync_scripts.engine.loader_command import WAIT
 from sync_scripts.engine.output import survive_lost_output
 from sync_scripts.engine.runs import LockedError, hold_lock, record_purge
 from sync_scripts.retention import delete_expired, delete_old_orderings, make_interval

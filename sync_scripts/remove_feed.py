@@ -7,10 +7,11 @@ import os
 
 import click
 
+from roster_service.db.roster_engine import open_roster_engine
 from roster_service.settings import Settings
 from sync_scripts.engine.exit_codes import HELP, exit_on_error
 from sync_scripts.engine.feed_removal import remove_feed
-from sync_scripts.engine.loader_command import WAIT, open_roster_engine, read_actor
+from sync_scripts.engine.loader_command import WAIT, read_actor
 from sync_scripts.engine.output import survive_lost_output
 
 

@@ -16,7 +16,6 @@ from roster_service.cli.terminal import (
     make_table,
     open_change,
     open_connection,
-    open_engine,
     read_settings,
     reason_option,
     show,
@@ -24,6 +23,7 @@ from roster_service.cli.terminal import (
 )
 from roster_service.db.exclusions import Exclusion, ExclusionKind, list_exclusions
 from roster_service.db.held_runs import drop_export
+from roster_service.db.roster_engine import open_roster_engine
 from roster_service.people import Removal, end_exclusion, exclude_person, sweep
 
 # Seconds beyond the longest request for which the command waits for requests that began before it.
@@ -72,7 +72,7 @@ def _exclude(kind: ExclusionKind, sourced_id: str, *, dry_run: bool, as_json: bo
             drop_export(export)
         if kind is ExclusionKind.ERASED:
             drop_all_previews(settings.home)
-        with open_engine() as engine:
+        with open_roster_engine(settings) as engine:
             has_ended = sweep(engine, removal, settings.request_seconds + MARGIN_SECONDS)
     shown = {
         "reference": removal.reference,

@@ -15,12 +15,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, text
 
 from roster_service.db.actors import Actor, find_system_user
-from roster_service.db.embedded_server import open_database
-from roster_service.db.engine import make_engine, require_reachable
-from roster_service.db.upgrades import require_current
+from roster_service.db.roster_engine import open_roster_engine
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
 
@@ -100,22 +98,8 @@ def find_actor() -> Actor:
 
 @contextlib.contextmanager
 def _begin() -> Iterator[Connection]:
-    with open_engine() as engine, engine.begin() as connection:
+    with open_roster_engine(read_settings()) as engine, engine.begin() as connection:
         yield connection
-
-
-@contextlib.contextmanager
-def open_engine() -> Iterator[Engine]:
-    """Yields an engine on the migrated database, as the owner of the tables. Raises DatabaseUnavailableError if the
-    database does not answer or is not migrated."""
-    with open_database(read_settings()) as url:
-        engine = make_engine(url)
-        try:
-            require_reachable(engine)
-            require_current(engine)
-            yield engine
-        finally:
-            engine.dispose()
 
 
 def show(value: Any, as_json: bool, plain: Callable[[Any], str]) -> None:

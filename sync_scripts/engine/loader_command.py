@@ -13,12 +13,9 @@ from typing import TextIO
 
 import click
 from rich.console import Console
-from sqlalchemy import Engine
 
 from roster_service.db.actors import Actor, find_system_user
-from roster_service.db.embedded_server import open_database
-from roster_service.db.engine import make_engine, require_reachable
-from roster_service.db.upgrades import require_current
+from roster_service.db.roster_engine import open_roster_engine
 from roster_service.settings import Settings
 from sync_scripts.engine.exit_codes import HELP, choose_exit_code, exit_on_error
 from sync_scripts.engine.load import Options, load
@@ -39,20 +36,6 @@ WIDTH = 120
 def read_actor(text: str | None) -> Actor:
     """Returns the actor that a command handed down as the text of `Actor.to_text`; without it, the system user."""
     return find_system_user(None) if text is None else Actor.read(text)
-
-
-@contextlib.contextmanager
-def open_roster_engine(settings: Settings) -> Iterator[Engine]:
-    """An engine with write access on the database of the settings. Raises DatabaseUnavailableError if the database is
-    not reachable or not migrated."""
-    with open_database(settings) as url:
-        engine = make_engine(url, jobs=settings.sync_jobs)
-        try:
-            require_reachable(engine)
-            require_current(engine)
-            yield engine
-        finally:
-            engine.dispose()
 
 
 def make_command(family: Family) -> click.Command:
