@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,9 +20,10 @@ from werkzeug.test import TestResponse
 
 from roster_service.access import operators, scripts
 from roster_service.db.actors import OperatorRole
+from roster_service.settings import Settings
 from tests.actors import TESTER
 from tests.contract.client import RosterClient
-from tests.contract.conftest import SECRET_KEY, Served, make_served, roster, served
+from tests.contract.conftest import EXPORTS, FEEDS, SECRET_KEY, Served, make_served, roster, served
 
 __all__ = ["make_served", "roster", "served"]
 
@@ -136,3 +138,21 @@ class InProcess:
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scripts run in this process."""
     monkeypatch.setattr(scripts.subprocess, "Popen", InProcess)
+
+
+@pytest.fixture(scope="module")
+def browser(console: Console) -> Browser:
+    """An owner."""
+    return console.log_in()
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Of the loads of a module."""
+    return Settings(home=tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An export of the loaded feed springfield, for tests to change."""
+    return Path(shutil.copytree(EXPORTS / FEEDS["springfield"], tmp_path_factory.mktemp("exports") / "springfield"))

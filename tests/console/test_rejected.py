@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
 from tests.console.conftest import Browser, Console
 from tests.console.hostile import SCRIPT
-from tests.contract.conftest import EXPORTS, FEEDS
 from tests.sync.export_changes import Bend, both, cell_of, with_row, without_rows
 
 RTL = "\u202e\N{HEBREW LETTER SHIN}\N{HEBREW LETTER LAMED}"
@@ -34,22 +32,6 @@ BENT: Bend = both(
     with_row("enrollments", sourcedId="lost-enr", classSourcedId="nowhere", schoolSourcedId="spr-high",
              userSourcedId=LOST, role="student"),
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser(console: Console) -> Browser:
-    return console.log_in()
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return Settings(home=tmp_path_factory.mktemp("home"))
-
-
-@pytest.fixture(scope="module")
-def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An export of the loaded feed springfield, for tests to change."""
-    return Path(shutil.copytree(EXPORTS / FEEDS["springfield"], tmp_path_factory.mktemp("exports") / "springfield"))
 
 
 @pytest.fixture(scope="module")

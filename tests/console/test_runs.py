@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,26 +20,9 @@ from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.runs import begin_run, hold_lock, name_session
 from sync_scripts.reading.rejections import RefusedExportError
 from tests.console.conftest import Browser, Console
-from tests.contract.conftest import EXPORTS, FEEDS
 from tests.sync.export_changes import cell_of, header, with_row, without_rows
 
 HOSTILE = "<script>alert(1)</script>\u202e" + "x" * 200
-
-
-@pytest.fixture(scope="module")
-def browser(console: Console) -> Browser:
-    return console.log_in()
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return Settings(home=tmp_path_factory.mktemp("home"))
-
-
-@pytest.fixture(scope="module")
-def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An export of the loaded feed springfield, for tests to change."""
-    return Path(shutil.copytree(EXPORTS / FEEDS["springfield"], tmp_path_factory.mktemp("exports") / "springfield"))
 
 
 @pytest.fixture(scope="module")
