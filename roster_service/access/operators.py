@@ -113,6 +113,19 @@ def remove_operator(connection: Connection, actor: Actor, email: str) -> None:
         connection.execute(delete(operators).where(operators.c.email == found.email))
 
 
+def find_linked(connection: Connection, token: str, secret_key: str) -> Operator:
+    """Returns the operator whose link this is. Raises CommandError as `use_link`."""
+    return _find_linked(connection, read_link(token, secret_key))
+
+
+def _find_linked(connection: Connection, said: OperatorLink) -> Operator:
+    own = operators.c.id == said.operator_id, operators.c.link == said.link, operators.c.enabled
+    email = connection.scalar(select(operators.c.email).where(*own))
+    if email is None:
+        raise CommandError("the link was used already, or a newer one was made; log in, or ask an owner for a new link")
+    return find_operator(connection, email)
+
+
 def use_link(connection: Connection, token: str, password: str, secret_key: str) -> Operator:
     """Sets the password of the operator whose link this is, and ends the link and all sessions. The operator is the
     actor.
@@ -123,12 +136,10 @@ def use_link(connection: Connection, token: str, password: str, secret_key: str)
     said = read_link(token, secret_key)
     hashed = hash_password(password)
     _lock(connection)
-    own = operators.c.id == said.operator_id, operators.c.link == said.link, operators.c.enabled
-    email = connection.scalar(select(operators.c.email).where(*own))
-    if email is None:
-        raise CommandError("the link was used or replaced; an owner can make a new one")
+    email = _find_linked(connection, said).email
     with _recorded(connection, Actor(ActorKind.OPERATOR, email, None), Verb.OPERATOR_SET_PASSWORD, email):
-        connection.execute(update(operators).where(*own).values(password_hash=hashed, link=None))
+        own = operators.c.email == email
+        connection.execute(update(operators).where(own).values(password_hash=hashed, link=None))
         end_sessions(connection, email)
     return find_operator(connection, email)
 

@@ -32,6 +32,7 @@ from roster_service.console.visit import Moved, Submission, Tools, Visit, open_r
 from roster_service.db.changes import Verb
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
+from roster_service.web.request_facts import get_request_id
 
 # An export that is uploaded. The worker reads the form while nobody else is answered, so a larger one comes by a path.
 MAX_UPLOAD_BYTES = 512 * 2**20
@@ -84,7 +85,9 @@ def make_blueprint(tools: Tools, login: Login) -> Blueprint:
         console.add_url_rule(f"{PATH}/return", "directory_return", way.finish, methods=["GET"])
     console.add_url_rule("/logout", "logout", login.end, methods=["POST"])
     console.before_request(_prepare)
+    # Flask runs the last one first.
     console.after_request(add_headers)
+    console.after_request(show_failure)
     console.register_error_handler(HTTPException, _show_error)
     console.register_error_handler(CommandError, _show_refusal)
     return console
@@ -173,6 +176,22 @@ def _make_signed_in_page(template: str, signed_in: SignedIn, status: int, **valu
         root=ROOT,
         **given,
     )
+
+
+def show_failure(response: Response) -> Response:
+    """Returns a page in place of the JSON with which the service answers its own failures, unless a program asked."""
+    if response.status_code < 500 or not response.is_json or request.path.endswith((".json", ".csv")):
+        return response
+    text = "The service is busy, or its database does not answer. Try again in a moment."
+    if response.status_code == 500:
+        text = (
+            "The service failed. If you sent a form, look whether it was taken before you send it again. The log of "
+            f"the service has the reason, under the number {get_request_id()}."
+        )
+    again = request.full_path.rstrip("?") if request.method == "GET" else None
+    page = make_page("refusal", response.status_code, title="This did not work", text=text, again=again)
+    page.headers.update({name: value for name, value in response.headers.items() if name == "Retry-After"})
+    return page
 
 
 def _show_error(error: HTTPException) -> Response | HTTPException:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from dataclasses import dataclass
+from functools import partial
 
 from flask import redirect, request, session
 from sqlalchemy import Connection
@@ -13,7 +14,7 @@ from werkzeug.exceptions import Forbidden
 
 from roster_service.access import operator_sessions
 from roster_service.access.operator_sessions import SignedIn
-from roster_service.access.operators import use_link, verify_operator
+from roster_service.access.operators import find_linked, use_link, verify_operator
 from roster_service.access.throttling.login_throttle import LoginAttempt, LoginThrottle
 from roster_service.console.cookies import TOKEN
 from roster_service.console.frame import make_page
@@ -83,10 +84,16 @@ class Login:
         return redirect(wanted, 303)
 
     def show_password(self) -> Response:
-        """Shows the form of a link that sets a password, or takes it."""
-        link = request.values.get("link", "")
+        """Shows the form of a link that sets a password, or takes it; why not, for a link that does not count."""
+        link, key = request.values.get("link", ""), self.tools.settings.read_secret_key()
+        try:
+            with self.tools.owner.connect() as connection:
+                operator = find_linked(connection, link, key)
+        except CommandError as error:
+            return make_page("refusal", 422, title="This link does not set a password", text=str(error))
+        show = partial(make_page, "password", csrf=ensure_csrf(), link=link, operator=operator)
         if request.method == "GET":
-            return make_page("password", csrf=ensure_csrf(), link=link, error=None)
+            return show(200, error=None)
         require_csrf()
         password, again = request.form.get("password", ""), request.form.get("again", "")
         try:
@@ -95,10 +102,9 @@ class Login:
             if password != again:
                 raise CommandError("the two passwords differ")
             with self.tools.owner.begin() as connection:
-                operator = use_link(connection, link, password, self.tools.settings.read_secret_key())
-                return self.begin(connection, operator.email)
+                return self.begin(connection, use_link(connection, link, password, key).email)
         except CommandError as error:
-            return make_page("password", 422, csrf=ensure_csrf(), link=link, error=str(error))
+            return show(422, error=str(error))
 
     def end(self) -> Response:
         """Ends the session of the request."""

@@ -160,7 +160,7 @@ def test_a_link_sets_a_password_once(connection: Connection) -> None:
     assert operators.verify_operator(connection, f" {ANN.upper()}", PASSWORD, "", SECRET_KEY) == used
     assert operators.verify_operator(connection, ANN, PASSWORD + "!", "", SECRET_KEY) is None
     assert operators.verify_operator(connection, "nobody@x.example", PASSWORD, "", SECRET_KEY) is None
-    with pytest.raises(CommandError, match="used or replaced"):
+    with pytest.raises(CommandError, match="was used already"):
         operators.use_link(connection, token, "another password", SECRET_KEY)
     assert operators.verify_operator(connection, ANN, PASSWORD, "", SECRET_KEY) == used
     row = connection.execute(select(tables.changes).order_by(tables.changes.c.id.desc()).limit(1)).one()
@@ -200,7 +200,7 @@ def test_a_link_of_two_at_once_is_used_by_one(engine: Engine) -> None:
 def test_a_link_ends_with(connection: Connection, end: Callable[[Connection], object]) -> None:
     token = add(connection, ANN, OperatorRole.EDITOR)
     end(connection)
-    with pytest.raises(CommandError, match="used or replaced"):
+    with pytest.raises(CommandError, match="was used already"):
         operators.use_link(connection, token, PASSWORD, SECRET_KEY)
 
 
@@ -248,7 +248,7 @@ def test_a_link_of_the_service_for_something_else_is_refused(connection: Connect
     """A signed link with a random part that the database does not have."""
     add(connection, ANN, OperatorRole.EDITOR)
     number = connection.scalar(select(tables.operators.c.id).where(tables.operators.c.email == ANN))
-    with pytest.raises(CommandError, match="used or replaced"):
+    with pytest.raises(CommandError, match="was used already"):
         operators.use_link(
             connection, sign_link(OperatorLink(int(number or 0), uuid4()), SECRET_KEY), PASSWORD, SECRET_KEY
         )

@@ -148,16 +148,34 @@ def test_a_link_sets_the_password_once_and_logs_in(console: Console) -> None:
     assert link is not None
     token = link[1].partition("=")[2]
     browser = console.open()
+    assert "new@operators.example" in browser.get(link[1]).text
     form = {"csrf_of": link[1], "link": token, "password": PASSWORD}
     assert browser.send("/password", **form, again="another one").status_code == 422
     assert browser.send("/password", **{**form, "password": "short"}, again="short").status_code == 422
     assert browser.send("/password", **form, again=PASSWORD).status_code == 303
     assert "New" in browser.get("/account").text
-    again = console.open().send("/password", **form, again=PASSWORD)
-    assert again.status_code == 422
-    assert "was used or replaced" in again.text
+    form["csrf_of"] = "/login"
+    for again in (console.open().get(link[1]), console.open().send("/password", **form, again=PASSWORD)):
+        assert (again.status_code, "<form" in again.text) == (422, False)
+        assert "was used already" in again.text
     forged = console.open().send("/password", **{**form, "link": token[:-2] + "xx"}, again=PASSWORD)
     assert "no link of this service" in forged.text
+
+
+@pytest.mark.parametrize(("shape", "is_page"), [("", True), (".json", False)])
+def test_a_failure_is_a_page_unless_a_program_asks(
+    console: Console, monkeypatch: pytest.MonkeyPatch, shape: str, is_page: bool
+) -> None:
+    browser = console.log_in()
+
+    def fail(*_: object) -> None:
+        raise ValueError("a fault")
+
+    monkeypatch.setattr("roster_service.access.operator_sessions.list_sessions", fail)
+    answer = browser.get(f"/account{shape}")
+    assert (answer.status_code, answer.is_json) == (500, not is_page)
+    assert (answer.headers["X-Request-ID"] in answer.text) is is_page
+    assert answer.headers["X-Frame-Options"] == "DENY"
 
 
 @pytest.mark.parametrize("reason", ["logged out", "idle", "old", "disabled", "new password", "ended elsewhere"])
