@@ -17,11 +17,12 @@ from roster_service.schemas.versions import VERSIONS
 @dataclass(frozen=True)
 class Card:
     """Credentials, which are shown once: `client_id` and `client_secret`, or `api_key` and `password`. `origin`: the
-    address of the service; `paths`: the root of the OneRoster paths that the first scope opens."""
+    address of the service; `tried`: the scope of the example call, and `paths`: the root of the paths that it opens."""
 
     vendor: Vendor
     origin: str
     token_path: str
+    tried: str | None = None
     paths: str | None = None
     client_id: str | None = None
     client_secret: str | None = None
@@ -44,11 +45,15 @@ def read_grace(sent: Submission) -> timedelta:
 
 
 def show_secret(sent: Submission, vendor: Vendor, made: clients.Credentials) -> Shown:
-    version = next(it for it in VERSIONS if made.scopes[0].startswith(f"{it.prefix}/"))
+    # Of the newest version.
+    version, tried = next(
+        (it, scope) for it in reversed(VERSIONS) for scope in made.scopes if scope.startswith(f"{it.prefix}/")
+    )
     card = Card(
         vendor=vendor,
         origin=sent.tools.service_url,
         token_path=TOKEN_PATH,
+        tried=tried,
         paths=version.root,
         client_id=made.client_id,
         client_secret=made.client_secret,
