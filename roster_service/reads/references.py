@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, Connection, Select, Table, func, literal, select
 
 from roster_service.db import tables
-from roster_service.db.record_names import LABEL_COLUMNS, make_label
+from roster_service.db.record_names import LABEL_COLUMNS, make_label, read_names
 from roster_service.db.run_history import TYPES
 from roster_service.db.tables import CText
 
@@ -190,6 +190,9 @@ def read_references(
         if not rows and relation.title not in expected:
             continue
         labels = read_labels(connection, relation.target, (row.id for row in rows))
+        if relation.target is tables.enrollments:
+            # The label of an enrollment is its role alone.
+            labels = read_names(connection, tables.enrollments, labels, {})
         shown = [Reference(row.id, labels.get(row.id), row.detail) for row in rows[: relation.most]]
         collection = TYPES[relation.target.name]
         found.append(References(relation.title, collection, relation.facet, shown, len(rows) > relation.most))

@@ -224,3 +224,10 @@ def test_rows_of_an_earlier_version_name_no_record(console: Console, browser: Br
         connection.execute(update(sync_refusals).where(sync_refusals.c.run_id == rejected).values(records=[]))
     assert len(list_ids(browser, rejected, "")) == 4
     assert list_ids(browser, rejected, "search=lost-enr") == ["lost-enr"]
+
+
+@pytest.mark.usefixtures("rejected")
+def test_the_first_page_does_not_call_rejected_rows_in_order(browser: Browser) -> None:
+    text = browser.get("").text
+    assert "Nothing needs you" not in text
+    assert "No decision waits for you. The cards show rows that were rejected" in text
