@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from roster_service.settings import Settings
 from sync_scripts.engine.load import Options, load
 from tests.console.conftest import Browser, Console
 from tests.console.hostile import SCRIPT
+from tests.contract.conftest import EXPORTS, FEEDS
 from tests.sync.export_changes import Bend, both, cell_of, with_row, without_rows
 
 RTL = "\u202e\N{HEBREW LETTER SHIN}\N{HEBREW LETTER LAMED}"
@@ -226,8 +228,12 @@ def test_rows_of_an_earlier_version_name_no_record(console: Console, browser: Br
     assert list_ids(browser, rejected, "search=lost-enr") == ["lost-enr"]
 
 
-@pytest.mark.usefixtures("rejected")
-def test_the_first_page_does_not_call_rejected_rows_in_order(browser: Browser) -> None:
+def test_the_first_page_does_not_call_rejected_rows_in_order(
+    browser: Browser, console: Console, settings: Settings, tmp_path: Path
+) -> None:
+    export = Path(shutil.copytree(EXPORTS / FEEDS["springfield"], tmp_path / "export"))
+    BENT(export)
+    load(console.engine, "springfield", export, options=Options(settings))
     text = browser.get("").text
     assert "Nothing needs you" not in text
     assert "No decision waits for you. The cards show rows that were rejected" in text
