@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, Table, func, select, text, update
 
+from roster_service.db import roster_engine
 from roster_service.db.engine import make_engine
 from roster_service.db.tables import (
     PART_TABLES,
@@ -23,7 +24,6 @@ from roster_service.db.tables import (
     user_roles,
     vendor_defaults,
 )
-from sync_scripts.engine import loader_command
 from sync_scripts.engine.load import Options, load
 from sync_scripts.reading.rejections import Findings, RefusedExportError, cut_value
 
@@ -85,7 +85,7 @@ def lend_engine(patch: pytest.MonkeyPatch, engine: Engine) -> None:
     """Lets the commands that a test calls in its own process use the engine of the test: with a new engine, each call
     compiles every statement anew."""
     patch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
-    patch.setattr(loader_command, "make_engine", lambda _url, **_options: engine)
+    patch.setattr(roster_engine, "make_engine", lambda _url, **_options: engine)
 
 
 def empty_roster(engine: Engine) -> None:
