@@ -4,12 +4,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from oneroster_filter.builder import F
 from oneroster_filter.declared_types import TypesSource, field_types
-from oneroster_filter.errors import FilterError
-from oneroster_filter.extensions import ExtraOperator
-from oneroster_filter.field_types import FieldType, FieldTypes
-from oneroster_filter.nodes import And, Clause, Expr, Operator, Or, all_of, any_of, fold_tree
+from oneroster_filter.errors import ExpressionError, FilterError
+from oneroster_filter.field_types import ANY_KEY, FieldType, FieldTypes
+from oneroster_filter.nodes import (
+    And,
+    Clause,
+    Expr,
+    ExtraOperator,
+    F,
+    Node,
+    Operator,
+    Or,
+    all_of,
+    any_of,
+    fold_tree,
+    require_clauses,
+)
 from oneroster_filter.operators import KIND_NAMES, OPERATORS
 from oneroster_filter.refusals import refuse
 from oneroster_filter.text import find_position
@@ -17,7 +28,7 @@ from oneroster_filter.values import UnreadableError, Value, read_value
 
 
 @dataclass(frozen=True, slots=True)
-class TypedClause:
+class TypedClause(Node):
     """One comparison whose field, operator and value fit together.
 
     Args:
@@ -55,8 +66,10 @@ def check(expr: Expr, types: TypesSource) -> TypedExpr:
     Raises:
         UnknownFieldError: A field is not among the types.
         OperatorError: The kind of a field does not have the operator.
-        FilterValueError: A value cannot be read as the kind of its field.
+        FilterValueError: A value cannot be read as the kind of its field, or an extra operator refuses it.
+        TypeError: The expression is not what `parse` returned.
     """
+    require_clauses(expr, Clause, "parse")
     known = types if isinstance(types, FieldTypes) else field_types(types)
 
     def check_clause(clause: Clause) -> TypedExpr:
@@ -68,7 +81,12 @@ def check(expr: Expr, types: TypesSource) -> TypedExpr:
         def check_made(made: Clause) -> TypedExpr:
             return check_clause(replace(made, position=position))
 
-        return fold_tree(_expand(clause), check_made, _join_all, _join_any)
+        try:
+            meaning = _expand(clause)
+        except (ValueError, ExpressionError) as error:
+            why = error.message if isinstance(error, ExpressionError) else str(error)
+            raise _refuse(clause, "value-refused", "value", why=why) from error
+        return fold_tree(meaning, check_made, _join_all, _join_any)
 
     return fold_tree(expr, check_clause, _join_all, _join_any)
 
@@ -98,6 +116,8 @@ def _check_clause(clause: Clause, operator: Operator, types: FieldTypes) -> Type
         below = types.below(clause.field)
         suggestion = below[0] if below else types.nearest(clause.field)
         hint = suggestion and f"did you mean {suggestion}?"
+        if below and suggestion == f"{clause.field}.{ANY_KEY}":
+            suggestion, hint = None, f"write a key below it: {clause.field}.KEY"
         raise _refuse(clause, "unknown-field", "field", hint=hint, suggestion=suggestion)
     allowed = OPERATORS[type_.kind]
     kind = KIND_NAMES[type_.kind]

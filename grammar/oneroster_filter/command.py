@@ -13,19 +13,16 @@ from typing import Any, NoReturn, TextIO
 
 from oneroster_filter.check import TypedClause, TypedExpr, check
 from oneroster_filter.errors import FilterError, RecordError
-from oneroster_filter.field_types import FieldType, FieldTypes, Kind
+from oneroster_filter.field_types import FieldType, FieldTypes, Kind, is_writable
 from oneroster_filter.nodes import And, Expr, Or, clauses
 from oneroster_filter.operators import KIND_NAMES
 from oneroster_filter.parser import MAX_CLAUSES, parse
 from oneroster_filter.predicate import predicate
 from oneroster_filter.sources import Through
-from oneroster_filter.sql_templates import DEFAULT, SYNTAXES
+from oneroster_filter.sql_templates import DATABASES
 from oneroster_filter.sql_text import sql_text
 from oneroster_filter.text import to_text
 from oneroster_filter.values import Span
-
-DATABASES = tuple(name for name in SYNTAXES if name != DEFAULT)
-"""The databases whose SQL the command can print."""
 
 REFUSED = 2
 """The exit code for a refused filter, file or record. argparse uses the same code for wrong arguments."""
@@ -50,16 +47,7 @@ def run() -> NoReturn:
 
 
 def main(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
-    """Run the command.
-
-    Args:
-        arguments: The arguments after the command's name.
-        output: The stream for results.
-        errors: The stream for error messages and for the count of the records.
-
-    Returns:
-        The exit code: 0, or 2 where the filter, a file or a record was refused.
-    """
+    """Run the command."""
     options = _make_argument_parser().parse_args(arguments)
     try:
         _run(options, output, errors)
@@ -85,15 +73,21 @@ def _make_argument_parser() -> argparse.ArgumentParser:
     parser.add_argument("--explain", action="store_true", help="print the tree of the filter, and its SQL")
     parser.add_argument("--sql", action="store_true", help="print the SQL of the filter and its values")
     parser.add_argument("--dialect", choices=DATABASES, default=DATABASES[0], help="the database of the SQL")
-    parser.add_argument("--max-clauses", type=int, default=MAX_CLAUSES, help="the most clauses to accept")
+    parser.add_argument("--max-clauses", type=_read_limit, default=MAX_CLAUSES, help="the most clauses to accept")
     return parser
+
+
+def _read_limit(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
 
 
 def _run(options: argparse.Namespace, output: TextIO, errors: TextIO) -> None:
     expr = parse(options.filter, max_clauses=options.max_clauses)
     types = read_types(options.types) if options.types else None
+    typed = check(expr, _make_named_types(expr) if types is None else types)
     if options.explain or options.sql:
-        typed = check(expr, _make_named_types(expr) if types is None else types)
         write_lines = explain if options.explain else format_sql
         output.writelines(f"{line}\n" for line in write_lines(typed, options.dialect))
     if options.csv or options.jsonl:
@@ -156,18 +150,12 @@ def _make_named_types(expr: Expr) -> FieldTypes:
 
 
 def make_text_types(names: Iterable[str]) -> FieldTypes:
-    """Return field types that make every named field a text."""
-    return FieldTypes(dict.fromkeys(names, Kind.TEXT))
+    """Return field types that make every named field a text, but for names that no filter can write."""
+    return FieldTypes(dict.fromkeys(filter(is_writable, names), Kind.TEXT))
 
 
 def read_types(path: str) -> FieldTypes:
     """Read a file of field types.
-
-    Args:
-        path: A JSON file: an object from field name to the name of a kind, or to `{"kind": ..., "many": true}`.
-
-    Returns:
-        The types.
 
     Raises:
         InputError: The file cannot be read, or is not such an object.
@@ -188,16 +176,6 @@ def _read_type(entry: str | Mapping[str, Any]) -> FieldType:
 
 def print_matching_rows(expr: Expr, types: FieldTypes | None, file: TextIO, output: TextIO) -> tuple[int, int]:
     """Print the rows of a CSV file that satisfy a filter, below the file's own header.
-
-    Args:
-        expr: The filter.
-        types: The types of the columns; None where every column is text.
-        file: The CSV file. An empty cell is an absent value. In a cell of a list or of a field with many values, commas
-            separate the items.
-        output: The stream for the rows.
-
-    Returns:
-        The number of matching rows, and the number of all rows.
 
     Raises:
         FilterError: The filter does not fit the types.
@@ -235,15 +213,6 @@ def _read_cell(cell: str, is_list: bool) -> str | list[str] | None:
 
 def print_matching_lines(expr: Expr, types: FieldTypes | None, file: TextIO, output: TextIO) -> tuple[int, int]:
     """Print the lines of a file of JSON lines that satisfy a filter, as they are written.
-
-    Args:
-        expr: The filter.
-        types: The types of the fields; None where every field is text.
-        file: The file, with a JSON object in each line that is not blank.
-        output: The stream for the lines.
-
-    Returns:
-        The number of matching records, and the number of all records.
 
     Raises:
         FilterError: The filter does not fit the types.

@@ -1,7 +1,7 @@
 """Makes field types from declarations: mappings, marshmallow schemas, pydantic models, dataclasses, TypedDicts.
 
-A member of a declaration that no kind fits (a number, a function) gives no field type, so a filter that names it is
-refused. In a mapping, which names each field for filters, such a type is an error.
+A member of a declaration that no kind fits (a number, a function), or whose name no filter can write, gives no field
+type, so a filter that names it is refused. In a mapping, which names each field for filters, such an entry is an error.
 """
 
 import sys
@@ -10,12 +10,14 @@ from collections.abc import Sequence as SequenceABC
 from collections.abc import Set as SetABC
 from dataclasses import is_dataclass
 from datetime import date, datetime
+from enum import Enum
 from functools import lru_cache
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Any,
     Literal,
+    NewType,
     TypeAlias,
     Union,
     get_args,
@@ -23,6 +25,7 @@ from typing import (
     get_type_hints,
     is_typeddict,
 )
+from uuid import UUID
 
 from oneroster_filter.field_types import (
     ANY_KEY,
@@ -31,6 +34,7 @@ from oneroster_filter.field_types import (
     FieldTypes,
     Kind,
     RelativeTypes,
+    is_writable,
     make_list_types,
     prefix_names,
 )
@@ -47,6 +51,7 @@ SCALARS: tuple[tuple[type, Kind], ...] = (
     (bool, Kind.FLAG),
     (datetime, Kind.INSTANT),
     (date, Kind.DAY),
+    (UUID, Kind.TEXT),
 )
 """The kinds of Python types. The first superclass in this order decides, so datetime is before date."""
 
@@ -86,13 +91,17 @@ def _read_declaration(source: Any) -> FieldTypes:
     if marshmallow and (isinstance(source, marshmallow.Schema) or _is_subclass(source, marshmallow.Schema)):
         from oneroster_filter.marshmallow_types import read_schema
 
-        return FieldTypes(read_schema(source))
+        return _leave_out_unwritable(read_schema(source))
     if isinstance(source, type) and _is_record(source):
-        return FieldTypes(_read_record(source, ()))
+        return _leave_out_unwritable(_read_record(source, ()))
     raise TypeError(
         "field types come from a mapping, a marshmallow schema, a pydantic model, a dataclass or a TypedDict, "
         f"not from {source!r}"
     )
+
+
+def _leave_out_unwritable(types: Mapping[str, FieldType]) -> FieldTypes:
+    return FieldTypes({name: type_ for name, type_ in types.items() if is_writable(name)})
 
 
 _read_class_cached = lru_cache(maxsize=256)(_read_declaration)
@@ -145,7 +154,13 @@ def _read_record(record: type, path: tuple[type, ...]) -> dict[str, FieldType]:
 
 def _read_annotation(annotation: Any, path: tuple[type, ...]) -> RelativeTypes:
     """Return the types of one annotation; an empty mapping where no kind fits."""
+    if isinstance(annotation, NewType):
+        return _read_annotation(annotation.__supertype__, path)
     origin, arguments = get_origin(annotation), get_args(annotation)
+    # The alias of a `type` statement (Python 3.12), itself or with arguments.
+    if hasattr(annotation if origin is None else origin, "__value__"):
+        value = annotation.__value__
+        return _read_annotation(value[arguments] if arguments else value, path)
     if origin in (Union, UnionType):
         present = [argument for argument in arguments if argument is not NoneType]
         return _read_annotation(present[0], path) if len(present) == 1 else {}
@@ -167,4 +182,6 @@ def _read_scalar(annotation: Any) -> RelativeTypes:
 
         scalars += PYDANTIC_SCALARS
     kind = next((kind for type_, kind in scalars if _is_subclass(annotation, type_)), None)
+    if _is_subclass(annotation, Enum) and all(isinstance(member.value, str) for member in annotation):
+        kind = Kind.TEXT
     return {"": FieldType(kind)} if kind else {}

@@ -1,11 +1,13 @@
-"""Dialects: other limits than those of the standard, extra operators, and functions."""
+"""Dialects: other limits than those of the standard, extra operators, and functions.
+
+Provisional: these names and their arguments may change with any minor version.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from oneroster_filter.extensions import ExtraOperator, Function
-from oneroster_filter.nodes import Expr
-from oneroster_filter.parser import MAX_CLAUSES, MAX_LENGTH, Grammar, make_grammar, parse_with
+from oneroster_filter.nodes import Expr, ExtraOperator, Function
+from oneroster_filter.parser import MAX_CLAUSES, MAX_LENGTH, Grammar, make_grammar, parse_with, require_limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +21,7 @@ class Dialect:
         functions: The functions that a filter may apply to a field.
 
     Raises:
-        ValueError: Two operators or two functions are written alike.
+        ValueError: A limit is below 1, or two operators or two functions are written alike.
     """
 
     max_clauses: int = MAX_CLAUSES
@@ -29,6 +31,7 @@ class Dialect:
     _grammar: Grammar = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        require_limits(self.max_length, self.max_clauses)
         for written in ([one.value for one in self.operators], [one.name for one in self.functions]):
             if len(set(written)) != len(written):
                 raise ValueError(f"two operators or functions of a dialect are written alike: {', '.join(written)}")
@@ -48,3 +51,6 @@ class Dialect:
             LimitError: The text is longer, or has more clauses, than the dialect accepts.
         """
         return parse_with(text, self.max_length, self.max_clauses, self._grammar)
+
+
+__all__ = ["Dialect", "ExtraOperator", "Function"]

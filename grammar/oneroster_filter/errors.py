@@ -3,12 +3,14 @@
 The class of an error tells a program how to handle it; `code` identifies the exact refusal (a row of `refusals.py`).
 """
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 CARET_WINDOW = 72
 """The number of characters of a long text that `caret` shows around the error."""
 
 
+@dataclass(eq=False, repr=False)
 class FilterError(Exception):
     """A refused filter, with all known facts about the reason.
 
@@ -25,31 +27,17 @@ class FilterError(Exception):
         suggestion: The nearest known field name.
     """
 
-    def __init__(
-        self,
-        code: str,
-        message: str,
-        *,
-        text: str | None = None,
-        column: int | None = None,
-        expected: tuple[str, ...] = (),
-        hint: str | None = None,
-        field: str | None = None,
-        operator: str | None = None,
-        value: str | None = None,
-        suggestion: str | None = None,
-    ) -> None:
-        super().__init__(code, message)
-        self.code = code
-        self.message = message
-        self.text = text
-        self.column = column
-        self.expected = expected
-        self.hint = hint
-        self.field = field
-        self.operator = operator
-        self.value = value
-        self.suggestion = suggestion
+    code: str
+    message: str
+    _: KW_ONLY
+    text: str | None = None
+    column: int | None = None
+    expected: tuple[str, ...] = ()
+    hint: str | None = None
+    field: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    suggestion: str | None = None
 
     @property
     def caret(self) -> str | None:
@@ -66,8 +54,7 @@ class FilterError(Exception):
 
     def as_dict(self) -> dict[str, Any]:
         """The known facts as plain values, for logs and responses."""
-        facts = {"code": self.code, "message": self.message} | self.__dict__
-        return {name: value for name, value in facts.items() if value not in (None, ())}
+        return {name: value for name, value in self.__dict__.items() if value not in (None, ())}
 
     def __str__(self) -> str:
         lines = [self.message if self.column is None else f"{self.message} (column {self.column + 1})"]
@@ -104,6 +91,7 @@ class ExpressionError(FilterError):
     """An expression built in code that no text of the language can express."""
 
 
+@dataclass(eq=False, repr=False)
 class ColumnError(LookupError):
     """The columns do not fit the field types: an error in the program, never in the filter.
 
@@ -112,15 +100,14 @@ class ColumnError(LookupError):
         message: What does not fit.
     """
 
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(field, message)
-        self.field = field
-        self.message = message
+    field: str
+    message: str
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}"
 
 
+@dataclass(eq=False, repr=False)
 class RecordError(ValueError):
     """A record has a value that cannot be read as the declared kind of its field.
 
@@ -130,11 +117,9 @@ class RecordError(ValueError):
         value: The value found.
     """
 
-    def __init__(self, field: str, message: str, value: object) -> None:
-        super().__init__(field, message, value)
-        self.field = field
-        self.message = message
-        self.value = value
+    field: str
+    message: str
+    value: object
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}: {self.value!r}"

@@ -6,6 +6,8 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import Final, TypeAlias
 
+from oneroster_filter.nodes import FIELD_NAME
+
 ANY_KEY: Final = "*"
 """The last name of an open prefix: `metadata.*` is any name below `metadata`."""
 
@@ -43,6 +45,11 @@ class FieldType:
     many: bool = False
 
 
+def is_writable(name: str) -> bool:
+    """Whether a filter can write a name, or for an open prefix (`metadata.*`) the names below it."""
+    return FIELD_NAME.fullmatch(name.removesuffix(f".{ANY_KEY}")) is not None
+
+
 class FieldTypes(Mapping[str, FieldType]):
     """The fields that a filter may name: an immutable, hashable mapping. Make it once and keep it.
 
@@ -52,6 +59,7 @@ class FieldTypes(Mapping[str, FieldType]):
 
     Raises:
         TypeError: A type is neither a `FieldType` nor a `Kind`. `field_types` also takes types of Python.
+        ValueError: A filter cannot write a name.
     """
 
     __slots__ = ("_deepest", "_hash", "_types")
@@ -63,6 +71,9 @@ class FieldTypes(Mapping[str, FieldType]):
         wrong = next((name for name, type_ in self._types.items() if not isinstance(type_.kind, Kind)), None)
         if wrong is not None:
             raise TypeError(f"{wrong}: a FieldType or a Kind is allowed, not {types[wrong]!r}")
+        unwritable = next((name for name in types if not is_writable(name)), None)
+        if unwritable is not None:
+            raise ValueError(f"the name {unwritable!r} cannot be written in a filter")
         self._hash = hash(frozenset(self._types.items()))
         # The number of names in the longest open prefix. `path` tries no longer ones: the author of a filter
         # decides the number of names, and each try joins all names before it, so trying all would take quadratic time.
@@ -79,6 +90,10 @@ class FieldTypes(Mapping[str, FieldType]):
 
     def __hash__(self) -> int:
         return self._hash
+
+    def __reduce__(self) -> tuple[type["FieldTypes"], tuple[dict[str, FieldType]]]:
+        # The hash of a text differs between processes, so a copy computes its own.
+        return FieldTypes, (self._types,)
 
     def __repr__(self) -> str:
         return f"FieldTypes({self._types!r})"
@@ -119,12 +134,18 @@ class FieldTypes(Mapping[str, FieldType]):
 
         Returns:
             A known name: the same in another letter case, else one that ends with the unknown name (`roles.role` for
-            `role`), else a similar one. None where there is none.
+            `role`), else a similar one, with the key of the field below an open prefix. None where there is none.
         """
         if len(field) > LONGEST_MISSPELLING:
             return None
-        known = {name.lower(): name for name in self._types}
         wanted = field.lower()
+        known = {name.lower(): name for name in self._types if not name.endswith(f".{ANY_KEY}")}
+        for prefix in (name.removesuffix(f".{ANY_KEY}") for name in self._types.keys() - known.values()):
+            names = wanted.split(".")
+            depth = prefix.count(".") + 1
+            if get_close_matches(".".join(names[:depth]), [prefix.lower()]) and names[depth:]:
+                suggestion = ".".join((prefix, *field.split(".")[depth:]))
+                known[suggestion.lower()] = suggestion
         if wanted in known:
             return known[wanted]
         ending = [name for name in known if name.endswith(f".{wanted}")]
@@ -148,27 +169,12 @@ RelativeTypes: TypeAlias = Mapping[str, FieldType]
 
 
 def prefix_names(name: str, types: RelativeTypes) -> dict[str, FieldType]:
-    """Prefix the names of types with the name of the field that contains them.
-
-    Args:
-        name: The name of the containing field.
-        types: The types, by names relative to this field.
-
-    Returns:
-        The types, by names that begin with `name`.
-    """
+    """Prefix the names of types with the name of the field that contains them."""
     return {f"{name}.{relative}" if relative else name: type_ for relative, type_ in types.items()}
 
 
 def make_list_types(types: RelativeTypes) -> dict[str, FieldType]:
-    """Make the types of a list. A list of texts is one value of kind TEXTS; any other list has many values.
-
-    Args:
-        types: The types of one item.
-
-    Returns:
-        The types of the list.
-    """
+    """Make the types of a list. A list of texts is one value of kind TEXTS; any other list has many values."""
     if types.get("") == FieldType(Kind.TEXT):
         return {"": FieldType(Kind.TEXTS)}
     return {relative: FieldType(type_.kind, many=True) for relative, type_ in types.items()}

@@ -27,12 +27,6 @@ def read_schema(schema: Schema | type[Schema]) -> dict[str, FieldType]:
     A field can declare its types in an attribute `filter_types`, a mapping from relative dotted names to `FieldType`.
     There the empty name is the field itself, and an empty mapping means that filters cannot name the field. Other
     fields get their types by their class (`FIELDS`). Fields of any other class, and `load_only` fields, have no type.
-
-    Args:
-        schema: A schema, class or instance. `only` and `exclude` of an instance are respected.
-
-    Returns:
-        Types by dotted name. Each part of a name is the field's `data_key`, or else its attribute name.
     """
     return _read_fields(schema() if isinstance(schema, type) else schema, ())
 

@@ -1,20 +1,18 @@
-"""The nodes of an expression tree: frozen, hashable, comparable.
+"""The nodes of an expression tree: frozen, hashable, comparable; and `F`, which makes them in Python.
 
 The language has no parentheses, so every expression is a clause, an `And` of clauses, or an `Or` of clauses and `And`s.
 Nodes have any number of operands rather than two, so no tree is deeper, and each expression has one tree and one text.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
+from datetime import UTC, date, datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from oneroster_filter.refusals import refuse
-
-if TYPE_CHECKING:
-    from oneroster_filter.extensions import ExtraOperator, Function
 
 FIELD_NAME = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 """The syntax of a field: names joined by dots. It must equal the terminal FIELD of `filter.lark`."""
@@ -32,6 +30,58 @@ class Operator(Enum):
     CONTAINS = "~"
 
 
+Expansion: TypeAlias = "Callable[[F, str], Expr]"
+"""Returns the expression that a clause stands for, from its field and its value as it is written. The value is not yet
+checked: the clauses of the expression are. It refuses a value by a ValueError, whose message the error of the filter
+shows."""
+
+OPERATOR_WORD = re.compile(r"[A-Za-z]+")
+OPERATOR_SIGNS = re.compile(r"[!#$*/:<=>?@^~]+")
+FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+JOINS = ("AND", "OR")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExtraOperator:
+    """An operator that a dialect adds.
+
+    Args:
+        value: How a filter writes it: a word (`in`), or signs (`!~`).
+        expand: Makes the expression that a clause with this operator stands for.
+
+    Raises:
+        ValueError: The operator is neither a word nor signs, or the language already has it.
+    """
+
+    value: str
+    expand: Expansion
+
+    def __post_init__(self) -> None:
+        is_written = OPERATOR_WORD.fullmatch(self.value) or OPERATOR_SIGNS.fullmatch(self.value)
+        if not is_written or self.value in (*JOINS, *(operator.value for operator in Operator)):
+            raise ValueError(f"an extra operator is a new word or new signs, not {self.value!r}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """A function of one field that a dialect adds: `year(birthDate)>='2010'`.
+
+    Args:
+        name: Its name in a filter.
+        expansions: For each operator that the function has, the expression that a clause stands for.
+
+    Raises:
+        ValueError: The name is not made of letters, digits and underscores.
+    """
+
+    name: str
+    expansions: Mapping[Operator, Expansion]
+
+    def __post_init__(self) -> None:
+        if not FUNCTION_NAME.fullmatch(self.name):
+            raise ValueError(f"the name of a function has letters, digits and _, unlike {self.name!r}")
+
+
 class Position(NamedTuple):
     """The position of a clause: the whole text, and the offset of each part in it, counted from 0."""
 
@@ -41,7 +91,17 @@ class Position(NamedTuple):
     value: int
 
 
-class Joined:
+class Node:
+    """The base class of all nodes. They have no truth value: `and`, `or`, `not` and chained comparisons would drop a
+    clause in silence."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        raise TypeError("an expression has no truth value: join clauses by & and |, each comparison in parentheses")
+
+
+class Joined(Node):
     """The base class of the nodes of an unchecked expression, which `&` and `|` join."""
 
     __slots__ = ()
@@ -70,10 +130,10 @@ class Clause(Joined):
     """
 
     field: str
-    operator: "Operator | ExtraOperator"
+    operator: Operator | ExtraOperator
     value: str
     position: Position | None = dataclass_field(default=None, compare=False, repr=False)
-    function: "Function | None" = None
+    function: Function | None = None
 
     def __post_init__(self) -> None:
         if not FIELD_NAME.fullmatch(self.field):
@@ -130,6 +190,25 @@ class Or(Joined, Generic[Leaf]):
 
     def __post_init__(self) -> None:
         _refuse_shape(self.operands, Or)
+
+
+# What the parser has read needs no second check, which would take more time than reading it.
+_set_field, _set_operator, _set_value, _set_position, _set_function = (
+    getattr(Clause, name).__set__ for name in Clause.__slots__
+)
+
+
+def place_clause(
+    field: str, operator: Operator | ExtraOperator, value: str, position: Position, function: Function | None
+) -> Clause:
+    """Return a clause of parts that the parser has read."""
+    clause = object.__new__(Clause)
+    _set_field(clause, field)
+    _set_operator(clause, operator)
+    _set_value(clause, value)
+    _set_position(clause, position)
+    _set_function(clause, function)
+    return clause
 
 
 Tree: TypeAlias = Leaf | And[Leaf] | Or[Leaf]
@@ -202,6 +281,15 @@ def fold_tree(
     return leaf(expr)
 
 
+def require_clauses(expr: object, class_: type, stage: str) -> None:
+    """Raise TypeError where an expression comes from another stage: its first clause is not of the class."""
+    first = expr
+    while isinstance(first, (And, Or)):
+        first = first.operands[0]
+    if not isinstance(first, class_):
+        raise TypeError(f"the expression must be what `{stage}` returned, not {type(first).__name__}")
+
+
 def clauses(expr: Tree[Leaf]) -> tuple[Leaf, ...]:
     """List the clauses of an expression in the order in which they are written.
 
@@ -218,9 +306,6 @@ def clauses(expr: Tree[Leaf]) -> tuple[Leaf, ...]:
 
 def refuse_bad_characters(text: str) -> None:
     """Refuse characters that databases cannot store or UTF-8 cannot encode.
-
-    Args:
-        text: The text of a filter, or of one value.
 
     Raises:
         FilterSyntaxError: The text contains a NUL character, or half of a surrogate pair.
@@ -245,3 +330,79 @@ def _refuse_shape(operands: Sequence[object], inner: type) -> None:
     for operand in operands:
         if isinstance(operand, inner):
             raise refuse("operand-inside")
+
+
+Plain: TypeAlias = str | bool | datetime | date | Sequence[str]
+"""A value to compare with, in Python."""
+
+
+class F:
+    """A field to compare. Each comparison is a `Clause`; join clauses by `&` and `|`.
+
+    Args:
+        name: The field, with its dots: `F("class.sourcedId")`.
+        function: The function of a dialect to compare, in place of the field itself.
+    """
+
+    __slots__ = ("_function", "_name")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, name: str, function: Function | None = None) -> None:
+        self._name = name
+        self._function = function
+
+    def __eq__(self, value: Plain) -> Clause:  # type: ignore[override]
+        return self.compare(Operator.EQUAL, value)
+
+    def __ne__(self, value: Plain) -> Clause:  # type: ignore[override]
+        return self.compare(Operator.NOT_EQUAL, value)
+
+    def __gt__(self, value: Plain) -> Clause:
+        return self.compare(Operator.GREATER, value)
+
+    def __ge__(self, value: Plain) -> Clause:
+        return self.compare(Operator.GREATER_OR_EQUAL, value)
+
+    def __lt__(self, value: Plain) -> Clause:
+        return self.compare(Operator.LESS, value)
+
+    def __le__(self, value: Plain) -> Clause:
+        return self.compare(Operator.LESS_OR_EQUAL, value)
+
+    def contains(self, value: Plain) -> Clause:
+        """Return the `~` clause: a text contains the value, ignoring case, or a list contains any item of the value."""
+        return self.compare(Operator.CONTAINS, value)
+
+    def compare(self, operator: Operator | ExtraOperator, value: Plain) -> Clause:
+        """Return the clause of any operator, also of an extra one of a dialect."""
+        return Clause(self._name, operator, write_value(value), function=self._function)
+
+
+def write_value(value: Plain) -> str:
+    """Write a value as it appears between the quotes of a filter.
+
+    Raises:
+        ExpressionError: The value has no text: a datetime without a time zone (which instant it means is unknown), an
+            empty list, an empty item, an item with a comma or with a space at either end, or a value of another type.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise refuse("no-text-for-value", found=repr(value), why="give the datetime a time zone")
+        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Sequence) and all(_is_item(item) for item in value) and value:
+        return ",".join(value)
+    raise refuse(
+        "no-text-for-value",
+        found=repr(value),
+        why="a text, True or False, a datetime, a date, or a list of texts without commas",
+    )
+
+
+def _is_item(item: object) -> bool:
+    return isinstance(item, str) and "," not in item and item == item.strip(" ") != ""

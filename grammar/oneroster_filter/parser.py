@@ -1,24 +1,30 @@
-"""Parses filters: Lark with the grammar `filter.lark`. `syntax_refusals.py` explains texts that it cannot parse.
+"""Parses filters. Lark, with the grammar `filter.lark`, defines the language and refuses all other texts.
 
-The parser gets the tokens one by one, so that it stops at the first clause beyond the limit, however long the text is.
-
-A consumer asks the same question with other values. So `parse` caches the expression of a *shape*, which is the text
-with empty values, and puts the values of the text into it. The cache holds no value.
+Lark's loop over tokens takes most of the time of a filter. So one regular expression, made of Lark's own terminals,
+reads a well-formed filter clause by clause. A text that it cannot read goes to Lark, which finds the position where it
+stops being a filter; `syntax_refusals.py` explains it. A property test holds both to the same trees and positions.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, cast
 
-from lark import Lark, Tree, UnexpectedToken
+from lark import Lark, Tree, UnexpectedCharacters, UnexpectedToken
 from lark.lexer import PatternRE, TerminalDef
 
-from oneroster_filter.errors import LimitError
-from oneroster_filter.extensions import ExtraOperator, Function
-from oneroster_filter.lexer import FilterLexer
-from oneroster_filter.nodes import And, Clause, Expr, Operator, Or, Position, fold_tree, refuse_bad_characters
+from oneroster_filter.nodes import (
+    And,
+    Clause,
+    Expr,
+    ExtraOperator,
+    Function,
+    Operator,
+    Or,
+    Position,
+    place_clause,
+    refuse_bad_characters,
+)
 from oneroster_filter.refusals import refuse
 from oneroster_filter.syntax_refusals import ClausePart, explain
 
@@ -28,15 +34,6 @@ MAX_LENGTH = 4096
 MAX_CLAUSES = 2
 """The default limit of clauses: the number that the standard defines."""
 
-CACHED_SHAPES = 1024
-"""The number of shapes that `parse` caches: the filters of an ordinary day, in at most a few megabytes."""
-
-LONGEST_CACHED_SHAPE = 512
-"""The longest shape to cache, in characters. Longer ones are rare, and would let a client fill the memory."""
-
-_VALUE = re.compile(r"'([^']*+(?:''[^']*+)*+)'")
-"""The terminal VALUE of the grammar, with the value as a group."""
-
 
 @dataclass(frozen=True, eq=False)
 class Grammar:
@@ -44,25 +41,19 @@ class Grammar:
 
     Args:
         lark: The parser.
+        step: Matches a clause with the join after it, or with the end of the text.
         operators: The operators by the way they are written.
         functions: The functions by name.
     """
 
     lark: Lark
+    step: re.Pattern[str]
     operators: Mapping[str, Operator | ExtraOperator]
     functions: Mapping[str, Function]
 
 
 def make_grammar(operators: Sequence[ExtraOperator] = (), functions: Sequence[Function] = ()) -> Grammar:
-    """Make a grammar: that of `filter.lark`, with more alternatives of the terminals OPERATOR and FIELD.
-
-    Args:
-        operators: Operators beside the seven predicates.
-        functions: Functions of a field.
-
-    Returns:
-        The grammar.
-    """
+    """Make a grammar: that of `filter.lark`, with more alternatives of the terminals OPERATOR and FIELD."""
     known: dict[str, Operator | ExtraOperator] = {one.value: one for one in (*Operator, *operators)}
 
     def extend(terminal: TerminalDef) -> None:
@@ -76,9 +67,27 @@ def make_grammar(operators: Sequence[ExtraOperator] = (), functions: Sequence[Fu
             terminal.pattern = PatternRE(rf"(?:{names})\( *{field} *\)|{field}")
 
     lark = Lark.open_from_package(
-        __package__, "filter.lark", start="any_of", parser="lalr", lexer=FilterLexer, edit_terminals=extend
+        __package__, "filter.lark", start="any_of", parser="lalr", lexer="basic", edit_terminals=extend
     )
-    return Grammar(lark, known, {function.name: function for function in functions})
+    return Grammar(lark, _make_step(lark), known, {function.name: function for function in functions})
+
+
+def _make_step(lark: Lark) -> re.Pattern[str]:
+    """Return the pattern of a clause and the join or the end after it, from the terminals of the parser.
+
+    A terminal matches as in the lexer of Lark: it gives nothing back, and one of higher priority comes before it.
+    """
+    terminals = {terminal.name: terminal for terminal in lark.terminals}
+    patterns = {name: terminal.pattern.to_regexp() for name, terminal in terminals.items()}
+    spaces = "|".join(patterns[name] for name in lark.ignore_tokens)
+
+    def write(name: str) -> str:
+        before = [patterns[one] for one in _PARTS if terminals[one].priority > terminals[name].priority]
+        refused = f"(?!{'|'.join(before)})" if before else ""
+        return f"(?:{spaces})?+{refused}((?>{patterns[name]}))"
+
+    joins = "|".join(write(name) for name in ("_AND", "_OR"))
+    return re.compile(f"{write('FIELD')}{write('OPERATOR')}{write('VALUE')}(?:{joins}|(?:{spaces})?+\\Z)")
 
 
 def _write_operators(known: Iterable[str]) -> str:
@@ -87,7 +96,6 @@ def _write_operators(known: Iterable[str]) -> str:
     return "|".join(rf"(?<= ){one}(?= *')" if one.isalpha() else re.escape(one) for one in longest_first)
 
 
-_STANDARD = make_grammar()
 _PARTS = {
     "FIELD": ClausePart.FIELD,
     "OPERATOR": ClausePart.OPERATOR,
@@ -96,13 +104,11 @@ _PARTS = {
     "_OR": ClausePart.JOIN,
 }
 _JOINS = frozenset({"_AND", "_OR"})
+_STANDARD = make_grammar()
 
 
 def parse(text: str, *, max_length: int = MAX_LENGTH, max_clauses: int = MAX_CLAUSES) -> Expr:
     """Parse a filter. `check` then checks its fields, operators and values.
-
-    All threads share a cache of the latest shapes of up to `LONGEST_CACHED_SHAPE` characters, so that parsing the same
-    filter with any values costs little.
 
     Args:
         text: The filter, percent-decoded: `status='active' AND role='teacher'`.
@@ -115,84 +121,77 @@ def parse(text: str, *, max_length: int = MAX_LENGTH, max_clauses: int = MAX_CLA
     Raises:
         FilterSyntaxError: The text is not in the language.
         LimitError: The text is longer, or has more clauses, than accepted.
+        ValueError: A limit is below 1.
     """
+    if max_length < 1 or max_clauses < 1:
+        require_limits(max_length, max_clauses)
     return parse_with(text, max_length, max_clauses, _STANDARD)
 
 
+def require_limits(max_length: int, max_clauses: int) -> None:
+    """Raise ValueError where a limit is below 1."""
+    for name, limit in (("max_length", max_length), ("max_clauses", max_clauses)):
+        if limit < 1:
+            raise ValueError(f"{name} is at least 1, not {limit}")
+
+
 def parse_with(text: str, max_length: int, max_clauses: int, grammar: Grammar) -> Expr:
-    """Parse a filter by a grammar, from the cache if possible; see `parse`."""
+    """Parse a filter by a grammar; see `parse`."""
     if not isinstance(text, str):
         raise refuse("not-text", found=type(text).__name__)
-    if len(text) <= max_length:
-        refuse_bad_characters(text)
-        # Between the values stand the parts of the shape.
-        parts = _VALUE.split(text)
-        shape = "''".join(parts[::2])
-        found = _parse_shape(shape, max_clauses, grammar) if len(shape) <= LONGEST_CACHED_SHAPE else None
-        if found is not None:
-            return _put_values(found, text, parts[1::2])
-    return parse_uncached(text, max_length, max_clauses, grammar)
-
-
-@lru_cache(maxsize=CACHED_SHAPES)
-def _parse_shape(shape: str, max_clauses: int, grammar: Grammar) -> Expr | None:
-    """Parse a shape. None if it is refused: the refusal must name places of the text."""
-    try:
-        return _parse(shape, max_clauses, grammar)
-    except (UnexpectedToken, LimitError):
-        return None
-
-
-def _put_values(shape: Expr, text: str, values: Sequence[str]) -> Expr:
-    """Return the expression of a text: that of its shape, with the text's values and positions."""
-    left = iter(values)
-    shift = 0
-
-    def put_value(clause: Clause) -> Clause:
-        nonlocal shift
-        # A parsed clause has a position.
-        place = cast("Position", clause.position)
-        position = Position(text, place.field + shift, place.operator + shift, place.value + shift)
-        value = next(left)
-        shift += len(value)
-        return Clause(clause.field, clause.operator, value.replace("''", "'"), position, clause.function)
-
-    expr: Expr = fold_tree(shape, put_value, _join_all, _join_any)
-    return expr
-
-
-def _join_all(operands: Sequence[Any]) -> Expr:
-    return And(tuple(operands))
-
-
-def _join_any(operands: Sequence[Any]) -> Expr:
-    return Or(tuple(operands))
-
-
-def parse_uncached(text: str, max_length: int, max_clauses: int, grammar: Grammar = _STANDARD) -> Expr:
-    """Parse a filter without the cache; see `parse`."""
     if len(text) > max_length:
         raise refuse("too-long", text=text, column=max_length, length=len(text), limit=max_length)
     refuse_bad_characters(text)
-    try:
-        return _parse(text, max_clauses, grammar)
-    except UnexpectedToken as error:
-        # Lark gives the end token the position of the last token.
-        column = len(text) if error.token.type == "$END" else error.token.start_pos or 0
-        part = next(_PARTS[terminal] for terminal in error.expected if terminal in _PARTS)
-        raise explain(text, part, column, tuple(grammar.operators)) from None
+    expr = read_steps(text, max_clauses, grammar)
+    return parse_by_lark(text, max_clauses, grammar) if expr is None else expr
 
 
-def _parse(text: str, max_clauses: int, grammar: Grammar) -> Expr:
+def read_steps(text: str, max_clauses: int, grammar: Grammar) -> Expr | None:
+    """Read a well-formed text clause by clause. None where it is not, or has too many clauses."""
+    match, operators, functions = grammar.step.match, grammar.operators, grammar.functions
+    end, every = 0, []
+    some = []
+    for _ in range(max_clauses):
+        step = match(text, end)
+        if step is None:
+            return None
+        subject, operator, value, and_, or_ = step.groups()
+        position = Position(text, step.start(1), step.start(2), step.start(3))
+        value = value[1:-1]
+        if "'" in value:
+            value = value.replace("''", "'")
+        function = None
+        if functions and subject[-1] == ")":
+            name, _, subject = subject[:-1].partition("(")
+            subject, function = subject.strip(" "), functions[name]
+        every.append(place_clause(subject, operators[operator], value, position, function))
+        end = step.end()
+        if and_ is None:
+            some.append(every[0] if len(every) == 1 else And(tuple(every)))
+            every = []
+            if or_ is None:
+                return some[0] if len(some) == 1 else Or(tuple(some))
+    return None
+
+
+def parse_by_lark(text: str, max_clauses: int, grammar: Grammar = _STANDARD) -> Expr:
+    """Parse a filter by Lark, which finds why and where it refuses a text; see `parse`."""
     parsing = grammar.lark.parse_interactive(text)
     clauses_left = max_clauses
     token = None
-    for token in parsing.iter_parse():
-        if token.type in _JOINS:
-            clauses_left -= 1
-            if not clauses_left:
-                raise refuse("too-many-clauses", text=text, column=token.start_pos, limit=max_clauses)
-    tree = parsing.feed_eof(token)  # type: ignore[no-untyped-call]
+    try:
+        for token in parsing.iter_parse():
+            if token.type in _JOINS:
+                clauses_left -= 1
+                if not clauses_left:
+                    raise refuse("too-many-clauses", text=text, column=token.start_pos, limit=max_clauses)
+        tree = parsing.feed_eof(token)  # type: ignore[no-untyped-call]
+    except (UnexpectedToken, UnexpectedCharacters) as error:
+        is_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
+        column = len(text) if is_end else error.pos_in_stream or 0
+        choices = parsing.choices()  # type: ignore[no-untyped-call]
+        part = next(_PARTS[name] for name in choices if name in _PARTS)
+        raise explain(text, part, column, tuple(grammar.operators)) from None
     return _build_or(tree, text, grammar)
 
 

@@ -4,14 +4,16 @@ import json
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
+from enum import Enum
 from functools import partial
 from typing import Any, TypeAlias
+from uuid import UUID
 
 from oneroster_filter.check import TypedClause, TypedExpr
 from oneroster_filter.errors import RecordError
 from oneroster_filter.field_types import Kind
 from oneroster_filter.folding import fold
-from oneroster_filter.nodes import Operator, fold_tree
+from oneroster_filter.nodes import Operator, fold_tree, require_clauses
 from oneroster_filter.values import Span, UnreadableError, read_day, read_flag, read_instant, read_text, to_utc
 
 Record: TypeAlias = Mapping[str, Any]
@@ -37,6 +39,7 @@ def predicate(typed: TypedExpr) -> Test:
         too. Values and arrays of NumPy are like those of Python. Missing entries, None, NaN, NaT and `pandas.NA` are
         absent values. The function raises `RecordError` for a value that is not of its field's kind.
     """
+    require_clauses(typed, TypedClause, "check")
     return fold_tree(typed, _compile_clause, _join_all, _join_any)
 
 
@@ -98,15 +101,8 @@ def _find_values(value: Any, path: tuple[str, ...], clause: TypedClause) -> Iter
 
 
 def to_plain(value: Any) -> Any:
-    """Convert a value of a record to one of Python.
-
-    Args:
-        value: Any value, also of NumPy or pandas, which need not be installed.
-
-    Returns:
-        None for an absent value (NaN, NaT, `pandas.NA`), a list for an array, a scalar of Python for one of NumPy, and
-        any other value itself.
-    """
+    """Convert a value of a record, also of NumPy or pandas, to one of Python: None for NaN, NaT and `pandas.NA`, a list
+    for an array."""
     value = value.tolist() if hasattr(value, "tolist") else value
     # NaN and NaT are not equal to themselves, and each comparison of NA is NA.
     unequal = value != value
@@ -130,6 +126,10 @@ def _find_reader(readers: Mapping[type, Reader], value: Any) -> Reader:
 
 def _refuse_value(value: Any) -> Any:
     raise UnreadableError("not-of-kind")
+
+
+def _read_member(member: Enum) -> str:
+    return member.value if isinstance(member.value, str) else json.dumps(member.value)
 
 
 def _read_moment(value: datetime) -> datetime:
@@ -162,7 +162,7 @@ LIST_TYPES = (list, tuple, set, frozenset)
 """The types that are a list in a record."""
 
 READERS: dict[Kind, dict[type, Reader]] = {
-    Kind.TEXT: {str: read_text, bool: json.dumps, int: json.dumps, float: json.dumps},
+    Kind.TEXT: {str: read_text, bool: json.dumps, int: json.dumps, float: json.dumps, Enum: _read_member, UUID: str},
     Kind.FLAG: {bool: bool, str: read_flag},
     Kind.INSTANT: {datetime: _read_moment, date: _read_first_instant, str: read_instant},
     Kind.DAY: {date: lambda value: value, datetime: _read_midnight, str: read_day},
@@ -170,7 +170,7 @@ READERS: dict[Kind, dict[type, Reader]] = {
 }
 """The readers of a record's value for each kind, by the type of the value or its nearest base class."""
 
-_IN_ORDER: dict[Operator, Callable[[Any, Any], bool]] = {
+IN_ORDER: dict[Operator, Callable[[Any, Any], bool]] = {
     # The filter's value is the first operand.
     Operator.EQUAL: operator.eq,
     Operator.GREATER: operator.lt,
@@ -194,7 +194,7 @@ def _compare_within(span: Span) -> Callable[[datetime], bool]:
 
 
 COMPARISONS: dict[tuple[Kind, Operator], Callable[[Any], Callable[[Any], bool]]] = {
-    **{(kind, sign): _compare_in_order(of) for kind in (Kind.TEXT, Kind.DAY) for sign, of in _IN_ORDER.items()},
+    **{(kind, sign): _compare_in_order(of) for kind in (Kind.TEXT, Kind.DAY) for sign, of in IN_ORDER.items()},
     (Kind.TEXT, Operator.CONTAINS): _compare_contains,
     (Kind.FLAG, Operator.EQUAL): lambda wanted: partial(operator.is_, wanted),
     (Kind.INSTANT, Operator.EQUAL): _compare_within,

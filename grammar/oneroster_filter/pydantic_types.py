@@ -20,12 +20,7 @@ PYDANTIC_SCALARS: tuple[tuple[type, Kind], ...] = (
 
 
 def list_fields(model: type[pydantic.BaseModel]) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the annotation of each field.
-
-    Args:
-        model: A model. A field has its alias for serialization, else its alias, else the name of the attribute. Fields
-            with `exclude=True` are left out, because JSON does not have them.
-    """
+    """Yield the name in JSON and the annotation of each field, but for those with `exclude=True`."""
     annotations = get_type_hints(model)
     for name, field in model.model_fields.items():
         if not field.exclude:

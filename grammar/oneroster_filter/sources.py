@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from oneroster_filter.check import TypedClause
 from oneroster_filter.errors import ColumnError
+from oneroster_filter.nodes import Operator
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -21,15 +24,13 @@ class Through:
     wrap: Callable[[Any], Any]
 
 
-def find_source(clause: TypedClause, columns: Mapping[str, Any] | Callable[[str], Any]) -> Any:
-    """Find the source of the field of a clause.
-
-    Args:
-        clause: A checked clause.
-        columns: A mapping or a function from the dotted name of a field to its source.
-
-    Returns:
-        The source: a `Through` if, and only if, the field has many values.
+def compile_clause(
+    clause: TypedClause,
+    columns: Mapping[str, Any] | Callable[[str], Any],
+    compare: Callable[[TypedClause, Operator, Any], Result],
+    negate: Callable[[Result], Result],
+) -> Result:
+    """Compile a clause with the source of its field. Of a field with many values, `!=` says that no value is equal.
 
     Raises:
         ColumnError: There is no source, or the field has many values and its source is no `Through`, or the reverse.
@@ -40,4 +41,9 @@ def find_source(clause: TypedClause, columns: Mapping[str, Any] | Callable[[str]
         raise ColumnError(clause.field, "there is no column for this field") from error
     if isinstance(source, Through) is not clause.type.many:
         raise ColumnError(clause.field, "a field with many values needs a Through, and other fields must not have one")
-    return source
+    if not isinstance(source, Through):
+        return compare(clause, clause.operator, source)
+    is_negated = clause.operator is Operator.NOT_EQUAL
+    sign = Operator.EQUAL if is_negated else clause.operator
+    wrapped: Result = source.wrap(compare(clause, sign, source.element))
+    return negate(wrapped) if is_negated else wrapped

@@ -83,6 +83,9 @@ SYNTAXES: dict[str, Syntax] = {
 }
 """The syntax of each database, by the name that SQLAlchemy and Django give it."""
 
+DATABASES = tuple(name for name in SYNTAXES if name != DEFAULT)
+"""The databases whose SQL has the meaning of the language."""
+
 ORDER = (Operator.GREATER, Operator.GREATER_OR_EQUAL, Operator.LESS, Operator.LESS_OR_EQUAL)
 
 
@@ -133,15 +136,7 @@ _BOUND: dict[Key, Callable[[Any], tuple[Any, ...]]] = {
 
 
 def list_bound_values(key: Key, value: Any) -> tuple[Any, ...]:
-    """Return the values that the template of a comparison binds.
-
-    Args:
-        key: The kind and operator of the comparison.
-        value: The value of the checked clause.
-
-    Returns:
-        One or two texts, flags, datetimes, dates, or tuples of texts.
-    """
+    """Return the values that the template of a comparison binds."""
     return _BOUND.get(key, _take_itself)(value)
 
 

@@ -1,18 +1,18 @@
 """Compiles a checked expression to the text of a SQL condition with its bound values, for any driver of the DB-API."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, NamedTuple, TypeAlias
 
 from oneroster_filter.check import TypedClause, TypedExpr
-from oneroster_filter.nodes import Operator, fold_tree
-from oneroster_filter.sources import Through, find_source
-from oneroster_filter.sql_templates import COMPARISONS, ICU_ROOT, list_bound_values, quote_name
+from oneroster_filter.nodes import Operator, fold_tree, require_clauses
+from oneroster_filter.sources import Through, compile_clause
+from oneroster_filter.sql_templates import COMPARISONS, DATABASES, ICU_ROOT, list_bound_values, quote_name
 
-PARAMSTYLES = {"format": "%s", "qmark": "?", "numeric": ":{}", "dollar": "${}"}
+PARAMSTYLES = {"qmark": "?", "format": "%s", "pyformat": "%s", "numeric": ":{}", "dollar": "${}"}
 """The placeholders of bound values, by the name that the DB-API gives them (`dollar` is that of asyncpg). The braces
-are for the number of the value."""
+are for the number of the value. The drivers with `pyformat` take placeholders without names, too."""
 
 TextColumns: TypeAlias = Mapping[str, "str | Through"] | Callable[[str], "str | Through"]
 """The sources of all fields as SQL, by the dotted name of the field."""
@@ -47,8 +47,9 @@ def sql_text(
             PostgreSQL, a `datetime` in UTC on MySQL and MariaDB, and a text like `2026-11-21 02:00:00.000000` in UTC on
             SQLite. A list is a `text[]` on PostgreSQL, and JSON elsewhere. The source of a `many` field is a `Through`.
         database: `postgresql`, `sqlite`, `mysql` or `mariadb`.
-        paramstyle: The placeholders of the driver, a name of `PARAMSTYLES`: `format` (psycopg, mysqlclient), `qmark`
-            (sqlite3), `numeric` or `dollar` (asyncpg). With `format`, write %% for a % in a column.
+        paramstyle: The placeholders of the driver, a name of `PARAMSTYLES`: `format` or `pyformat` (psycopg,
+            mysqlclient), `qmark` (sqlite3), `numeric` or `dollar` (asyncpg). With the first two,
+            write %% for a % in a column.
         collation: The PostgreSQL collation by which `~` ignores case; see `sqlalchemy_where`.
 
     Returns:
@@ -56,8 +57,12 @@ def sql_text(
 
     Raises:
         ColumnError: A field has no column, a `many` field has no `Through`, or another field has one.
-        KeyError: The database or the style of placeholders is not known.
+        ValueError: The database or the style of placeholders is not known.
+        TypeError: The expression is not checked.
     """
+    require_clauses(typed, TypedClause, "check")
+    require_one_of("database", database, DATABASES)
+    require_one_of("paramstyle", paramstyle, PARAMSTYLES)
     templates = COMPARISONS[database]
     placeholder = PARAMSTYLES[paramstyle]
     adapt = ADAPTERS.get(database, _adapt_for_mysql)
@@ -73,19 +78,19 @@ def sql_text(
         operands = [source, *map(bind, list_bound_values(key, clause.value)), quote_name(collation)]
         return templates[key].format(*operands)
 
-    def compile_clause(clause: TypedClause) -> str:
-        source = find_source(clause, columns)
-        if not isinstance(source, Through):
-            return compare(clause, clause.operator, source)
-        if clause.operator is not Operator.NOT_EQUAL:
-            return str(source.wrap(compare(clause, clause.operator, source.element)))
-        # No value is equal.
-        return f"NOT ({source.wrap(compare(clause, Operator.EQUAL, source.element))})"
+    def compile_one(clause: TypedClause) -> str:
+        return compile_clause(clause, columns, compare, "NOT ({})".format)
 
     def join_any(conditions: Sequence[str]) -> str:
         return f"({' OR '.join(conditions)})"
 
-    return SqlText(fold_tree(typed, compile_clause, " AND ".join, join_any), tuple(values))
+    return SqlText(fold_tree(typed, compile_one, " AND ".join, join_any), tuple(values))
+
+
+def require_one_of(name: str, value: str, known: Iterable[str]) -> None:
+    """Raise ValueError where the value of an argument is not one of the known ones."""
+    if value not in known:
+        raise ValueError(f"{name} is one of {', '.join(known)}, not {value!r}")
 
 
 def _adapt_for_postgresql(value: Any) -> Any:

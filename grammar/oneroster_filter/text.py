@@ -2,7 +2,7 @@
 
 from urllib.parse import quote
 
-from oneroster_filter.nodes import Clause, Expr, Position, fold_tree
+from oneroster_filter.nodes import Clause, Expr, Position, fold_tree, require_clauses
 
 
 def to_text(expr: Expr) -> str:
@@ -15,6 +15,7 @@ def to_text(expr: Expr) -> str:
         The filter, with single spaces around words and none around other operators. `parse` of the same dialect reads
         it as an equal expression, if its limits allow as many clauses and characters.
     """
+    require_clauses(expr, Clause, "parse")
     return fold_tree(expr, _write_clause, " AND ".join, " OR ".join)
 
 

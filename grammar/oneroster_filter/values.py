@@ -133,18 +133,9 @@ FROM_FIRST_INSTANT = frozenset({Operator.GREATER, Operator.GREATER_OR_EQUAL, Ope
 def read_value(kind: Kind, operator: Operator, text: str) -> Value:
     """Read the value of a clause.
 
-    Args:
-        kind: The kind of the field.
-        operator: The operator of the clause.
-        text: The value as it is written.
-
-    Returns:
-        The value.
-
     Raises:
         UnreadableError: The text is not a value of the kind.
     """
-    value = READERS[kind](text)
-    if isinstance(value, Span) and operator in FROM_FIRST_INSTANT:
-        return make_millisecond(value.first)
-    return value
+    if kind is Kind.INSTANT and operator in FROM_FIRST_INSTANT:
+        return make_millisecond(read_instant(text))
+    return READERS[kind](text)

@@ -1,26 +1,35 @@
 #!/bin/sh
-# Proves that the library stands alone: both distributions build, twice with the same bytes, and could be published; on every
+# Proves that the library stands alone: both distributions build, under two umasks with the same bytes, and could be published; on every
 # Python that is here, what they install is the library and lark, and it works; and the README works in an empty folder.
 # Takes the Python to build with as its argument.
 set -eu
 
-python=${1:-python3}
+# Its whole path, because one step works in another folder. A link stays one: it leads to the environment.
+python=$(command -v "${1:-python3}")
+case $python in /*) ;; *) python=$PWD/$python ;; esac
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 "$python" -m venv "$work/builder"
 "$work/builder/bin/pip" install --quiet --disable-pip-version-check build twine
-for dist in dist again; do
-    # A copy, so that building leaves nothing behind; without what earlier builds left.
-    cp -R "$here/../../grammar" "$work/source-$dist"
-    rm -rf "$work/source-$dist/build" "$work/source-$dist"/*.egg-info
+for mask in 022 077; do
     # The wheel is built from the source distribution, so what is missing from either is missing here.
-    "$work/builder/bin/python" "$work/source-$dist/release.py" "$work/$dist" > "$work/build.log" 2>&1 || {
+    (
+        umask $mask
+        cp -R "$here/../../grammar" "$work/library-$mask"
+        cp -R "$here/../../tests" "$work/tests"
+        mkdir "$work/checkout-$mask"
+        mv "$work/library-$mask" "$work/checkout-$mask/grammar"
+        mv "$work/tests" "$work/checkout-$mask/tests"
+        "$work/builder/bin/python" "$work/checkout-$mask/grammar/release.py" "$work/dist-$mask" > "$work/build.log" 2>&1
+    ) || {
         cat "$work/build.log"
         exit 1
     }
 done
+mv "$work/dist-022" "$work/dist"
+mv "$work/dist-077" "$work/again"
 diff -r "$work/dist" "$work/again"
 "$work/builder/bin/twine" check --strict "$work"/dist/* > "$work/twine.log" || {
     cat "$work/twine.log"
@@ -49,4 +58,11 @@ done
 
 "$work/alone/bin/pip" install --quiet --disable-pip-version-check "$(echo "$work"/dist/*.whl)[sqlalchemy]"
 "$work/alone/bin/python" -m doctest "$here/../../grammar/README.md"
+# The source distribution has its tests, and they find everything that they need in it.
+tar -xzf "$work"/dist/*.tar.gz -C "$work"
+cd "$work"/oneroster_filter-*/
+"$python" -m pytest -q -p no:cacheprovider tests/grammar/test_parse.py tests/grammar/test_publishing.py > "$work/tests.log" || {
+    cat "$work/tests.log"
+    exit 1
+}
 echo "alone: $(ls "$work/dist" | xargs) brought $brought, and works on$tested"

@@ -1,5 +1,6 @@
 """What must work where nothing but lark is installed; run by `alone.sh`."""
 
+import importlib
 import importlib.resources
 import importlib.util
 
@@ -13,9 +14,11 @@ types = of.field_types({"status": of.Kind.TEXT, "grades": of.Kind.TEXTS})
 typed = of.check(of.parse("status='active' AND grades~'09,11'"), types)
 assert of.predicate(typed)({"status": "active", "grades": ["09"]})
 assert of.to_query(of.F("a") == "b") == "a%3D%27b%27"
-message = ""
-try:
-    of.sqlalchemy_where  # noqa: B018
-except ImportError as error:
-    message = str(error)
-assert "oneroster-filter[sqlalchemy]" in message
+missing = []
+for name in ("sqlalchemy", "django", "pandas", "polars"):
+    try:
+        importlib.import_module(f"oneroster_filter.{name}")
+    except ModuleNotFoundError as error:
+        missing.append(error.name)
+assert missing == ["sqlalchemy", "django", "numpy", "polars"], missing
+importlib.import_module("oneroster_filter.typing")

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from oneroster_filter import Through, TypedExpr, predicate, sql_text, sqlalchemy_where
+from oneroster_filter import Through, predicate, sql_text
+from oneroster_filter.sqlalchemy import sqlalchemy_where
+from oneroster_filter.typing import TypedExpr
 
 from .samples import COLUMNS, USERS, Record, load
 
@@ -78,7 +80,7 @@ def choose_by_text(connection: sa.Connection, collation: str) -> Choose:
 
 def choose_by_pandas(records: Sequence[Record], wanted: Sequence[TypedExpr]) -> list[list[int]]:
     pd = pytest.importorskip("pandas")
-    from oneroster_filter import pandas_mask
+    from oneroster_filter.pandas import pandas_mask
 
     frame = pd.DataFrame({name: [record.get(name) for record in records] for name in FRAME_COLUMNS})
     return [list(frame.index[pandas_mask(expr, frame)]) for expr in wanted]
@@ -92,7 +94,7 @@ FRAME_COLUMNS = (
 
 def choose_by_polars(records: Sequence[Record], wanted: Sequence[TypedExpr]) -> list[list[int]]:
     pl = pytest.importorskip("polars")
-    from oneroster_filter import polars_mask
+    from oneroster_filter.polars import polars_mask
 
     text = pl.String()
     schema = {

@@ -13,9 +13,8 @@ import railroad
 from lark import Token, Tree
 from lark.load_grammar import load_grammar
 
-from . import example_page
+from . import LIBRARY, example_page
 
-LIBRARY = Path(__file__).parents[2] / "grammar"
 SOURCE = LIBRARY / "oneroster_filter" / "filter.lark"
 PAGE = LIBRARY / "docs" / "grammar.md"
 PICTURE = LIBRARY / "docs" / "grammar.svg"

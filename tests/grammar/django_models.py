@@ -10,7 +10,9 @@ import sqlalchemy as sa
 from django.conf import settings
 from django.db import connections, models
 from django.db.backends.signals import connection_created
-from oneroster_filter import Through, TypedExpr, add_sqlite_functions, django_q
+from oneroster_filter import Through, add_sqlite_functions
+from oneroster_filter.django import django_q
+from oneroster_filter.typing import TypedExpr
 
 from .samples import Record
 

@@ -6,7 +6,8 @@ It knows the records of `samples.py` alone, whose values are Python objects or a
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from oneroster_filter import And, Kind, Operator, Or, TypedClause, TypedExpr, fold
+from oneroster_filter import And, Kind, Operator, Or, fold
+from oneroster_filter.typing import TypedClause, TypedExpr
 
 from .samples import Record
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import sqlalchemy as sa
 from hypothesis import strategies as st
-from oneroster_filter import OPERATORS, Clause, Expr, FieldType, FieldTypes, Kind, Operator, Through, all_of, any_of
+from oneroster_filter import OPERATORS, Clause, FieldType, FieldTypes, Kind, Operator, Through, all_of, any_of
+from oneroster_filter.typing import Expr
 from sqlalchemy.dialects import mysql, postgresql
 
 TYPES = FieldTypes(

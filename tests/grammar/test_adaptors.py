@@ -1,26 +1,31 @@
 """The back ends and sources of types that need another package: what each takes and refuses."""
 
 import sqlite3
-import sys
 from datetime import UTC, date, datetime
+from enum import Enum
+from types import SimpleNamespace
 from typing import Literal
+from uuid import UUID
 
-import oneroster_filter
 import pytest
 import sqlalchemy as sa
 from oneroster_filter import (
     ColumnError,
     FieldType,
     Kind,
+    LimitError,
     RecordError,
     add_sqlite_functions,
     check,
     field_types,
     parse,
+    predicate,
     sql_text,
-    sqlalchemy_fields,
-    sqlalchemy_where,
 )
+from oneroster_filter.dialect import Dialect
+from oneroster_filter.pandas import pandas_mask
+from oneroster_filter.polars import polars_mask
+from oneroster_filter.sqlalchemy import apply_filter, sqlalchemy_fields, sqlalchemy_where
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
 
 from .back_ends import TEXT_COLUMNS
@@ -37,6 +42,7 @@ SPELLED = {
     "qmark": ("sqlite", "(users.status) COLLATE BINARY = ? AND users.modified BETWEEN ? AND ?"),
     "format": ("postgresql", "(users.status) = %s AND users.modified BETWEEN %s AND %s"),
     "dollar": ("postgresql", "(users.status) = $1 AND users.modified BETWEEN $2 AND $3"),
+    "pyformat": ("postgresql", "(users.status) = %s AND users.modified BETWEEN %s AND %s"),
     "numeric": ("mysql", "(users.status) COLLATE utf8mb4_0900_bin = :1 AND users.modified BETWEEN :2 AND :3"),
 }
 
@@ -51,6 +57,19 @@ def test_the_text_has_the_placeholders_of_the_driver(paramstyle: str) -> None:
 
     assert text == expected
     assert values[0] == "a"
+
+
+UNKNOWN = {
+    "a style of placeholders": ({"paramstyle": "named"}, "paramstyle is one of qmark, format, .* not 'named'"),
+    "a database": ({"database": "oracle"}, "database is one of postgresql, sqlite, mysql, mariadb, not 'oracle'"),
+    "no database in particular": ({"database": "default"}, "not 'default'"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), UNKNOWN.values(), ids=UNKNOWN)
+def test_the_text_is_refused_for(options: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        sql_text(typed("status='a'"), TEXT_COLUMNS, **options)
 
 
 BOUND = {
@@ -136,6 +155,105 @@ class User(Base):
     owned: Mapped[list[Role]] = relationship(overlaps="roles")
 
 
+class Shade(Enum):
+    DARK = "dark"
+    LIGHT = "light"
+
+
+class LowerCase(sa.TypeDecorator[str]):
+    impl = sa.String
+    cache_ok = True
+
+
+IDENTIFIER = UUID("0b5e4e8c-6b1f-4d43-9d55-000000000001")
+TYPED = sa.Table(
+    "typed",
+    sa.MetaData(),
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("shade", sa.Enum(Shade)),
+    sa.Column("shade_by_value", sa.Enum(Shade, name="s", values_callable=lambda cls: [one.value for one in cls])),
+    sa.Column("identifier", sa.Uuid),
+    sa.Column("text_identifier", sa.Uuid(native_uuid=False)),
+    sa.Column("nickname", LowerCase),
+    sa.Column("grades", sa.JSON(none_as_null=False)),
+    sa.Column("year", sa.Integer),
+)
+TYPED_ROWS = (
+    {
+        "id": 1,
+        "shade": Shade.DARK,
+        "shade_by_value": Shade.DARK,
+        "identifier": IDENTIFIER,
+        "text_identifier": IDENTIFIER,
+        "nickname": "ada",
+        "grades": ["09", "10"],
+        "year": 2026,
+    },
+    {"id": 2, "shade": Shade.LIGHT, "shade_by_value": Shade.LIGHT, "nickname": "b", "grades": [], "year": 202},
+    {"id": 3},
+)
+TYPED_NAMES = [column.name for column in TYPED.c if column.name != "id"]
+FOUND = {
+    "shade='dark'": [1],
+    "shade='DARK'": [],
+    "shade!='dark'": [2, 3],
+    "shade~'IGH'": [2],
+    "shade>='e'": [2],
+    "shade_by_value='dark'": [1],
+    f"identifier='{IDENTIFIER}'": [1],
+    f"identifier!='{IDENTIFIER}'": [2, 3],
+    "identifier~'4D43-9'": [1],
+    f"text_identifier='{IDENTIFIER}'": [1],
+    "nickname='ada'": [1],
+    "nickname!='ada'": [2, 3],
+    "grades='10'": [1],
+    "grades!='10'": [2, 3],
+    "grades~'11,09'": [1],
+    "year='2026'": [1],
+    "year~'02'": [1, 2],
+    "year!='2026'": [2, 3],
+}
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_table_gives_types_and_columns_of_every_type(
+    request: pytest.FixtureRequest, database: str, collation: str
+) -> None:
+    connection: sa.Connection = request.getfixturevalue(database)
+    types, columns = sqlalchemy_fields(TYPED, TYPED_NAMES, kinds={"year": Kind.TEXT})
+    with connection.begin_nested() as nested:
+        TYPED.create(connection)
+        for row in TYPED_ROWS:
+            connection.execute(TYPED.insert(), row)
+
+        def find(text: str) -> list[int]:
+            condition = sqlalchemy_where(check(parse(text), types), columns, collation=collation)
+            return list(connection.scalars(sa.select(TYPED.c.id).where(condition).order_by(TYPED.c.id)))
+
+        assert {text: find(text) for text in FOUND} == FOUND
+        nested.rollback()
+
+
+SPELLED_EXACTLY = {
+    "a collation of its own": (sa.Text(collation="ci"), '(x COLLATE "C") = %(param_1)s'),
+    "a collation of PostgreSQL": (sa.Text(collation="de-x-icu"), "(x) = %(param_1)s"),
+    "citext": (sa.dialects.postgresql.CITEXT(), "(CAST(x AS TEXT)) = %(param_1)s"),
+}
+
+
+@pytest.mark.parametrize(("type_", "expected"), SPELLED_EXACTLY.values(), ids=SPELLED_EXACTLY)
+def test_postgresql_compares_to_the_letter_whatever_the_column_does(type_, expected: str) -> None:
+    condition = sqlalchemy_where(typed("status='a'"), {"status": sa.column("x", type_)})
+
+    assert str(condition.compile(dialect=sa.dialects.postgresql.psycopg2.dialect())) == expected
+
+
+def test_a_collation_of_the_column_means_nothing_elsewhere() -> None:
+    condition = sqlalchemy_where(typed("status='a'"), {"status": sa.column("x", sa.Text(collation="ci"))})
+
+    assert str(condition.compile(dialect=sa.dialects.sqlite.dialect())) == "(x) COLLATE BINARY = ?"
+
+
 NAMES = {
     "familyName": "family_name",
     "level": "level",
@@ -204,11 +322,21 @@ CHOSEN = {
 
 @pytest.mark.parametrize("text", CHOSEN)
 def test_a_mapped_class_gives_types_and_columns(session: Session, text: str) -> None:
-    types, columns = sqlalchemy_fields(User, NAMES)
+    statement = apply_filter(sa.select(User.id).order_by(User.id), text, sqlalchemy_fields(User, NAMES))
 
-    condition = sqlalchemy_where(check(parse(text), types), columns)
+    assert session.scalars(statement).all() == CHOSEN[text]
 
-    assert session.scalars(sa.select(User.id).where(condition).order_by(User.id)).all() == CHOSEN[text]
+
+def test_one_call_takes_a_request_without_a_filter_and_a_dialect(session: Session) -> None:
+    schema, everyone = sqlalchemy_fields(User, NAMES), sa.select(User.id)
+    three = "level='high' OR level='low' OR level='none'"
+
+    assert apply_filter(everyone, None, schema) is everyone
+    with pytest.raises(LimitError):
+        apply_filter(everyone, three, schema)
+    assert session.scalars(apply_filter(everyone, three, schema, dialect=Dialect(max_clauses=3))).all() == [1]
+    update = apply_filter(sa.update(User), "familyName~'x'", schema, contains=lambda text, value: text == value)
+    assert str(update).endswith("WHERE model_users.family_name = :param_1")
 
 
 def test_only_named_attributes_of_a_class_are_fields() -> None:
@@ -221,7 +349,6 @@ def test_only_named_attributes_of_a_class_are_fields() -> None:
 WRONG_NAMES = {
     "no attribute": ("shoe_size", AttributeError),
     "a number": ("id", TypeError),
-    "JSON without a star": ("extra", TypeError),
     "a name below a column": ("family_name.x", TypeError),
 }
 
@@ -230,6 +357,21 @@ WRONG_NAMES = {
 def test_an_attribute_that_is_no_field_is_refused(name: str, error: type[Exception]) -> None:
     with pytest.raises(error, match=name.partition(".")[0]):
         sqlalchemy_fields(User, [name])
+
+
+def test_an_attribute_of_a_table_is_a_column() -> None:
+    with pytest.raises(AttributeError, match="nothing"):
+        sqlalchemy_fields(TYPED, ["nothing"])
+    with pytest.raises(TypeError, match="nickname"):
+        sqlalchemy_fields(TYPED, ["nickname.x"])
+
+
+def test_django_refuses_a_database_with_another_meaning() -> None:
+    django_condition = pytest.importorskip("oneroster_filter.django")
+    [comparison] = django_condition.django_q(typed("status='a'"), {"status": "status"}).children
+
+    with pytest.raises(django_condition.NotSupportedError, match="no SQL for oracle: the databases are postgresql"):
+        comparison.as_sql(None, SimpleNamespace(vendor="oracle"))
 
 
 # Data frames
@@ -261,7 +403,7 @@ def test_a_pandas_mask_has_the_index_of_the_frame_and_takes_what_pandas_has_for_
     )
 
     def mask(text: str) -> list[str]:
-        chosen = oneroster_filter.pandas_mask(check(parse(text), FRAME_TYPES), frame)
+        chosen = pandas_mask(check(parse(text), FRAME_TYPES), frame)
         assert chosen.dtype == bool
         return list(frame.index[chosen])
 
@@ -275,11 +417,8 @@ def test_a_pandas_mask_has_the_index_of_the_frame_and_takes_what_pandas_has_for_
 def test_the_mask_of_an_empty_frame_is_empty(pandas, polars) -> None:
     expr = check(parse("name='x'"), FRAME_TYPES)
 
-    assert list(oneroster_filter.pandas_mask(expr, pandas.DataFrame({"name": []}))) == []
-    assert (
-        polars.DataFrame({"name": []}).filter(oneroster_filter.polars_mask(expr, polars.DataFrame({"name": []}))).height
-        == 0
-    )
+    assert list(pandas_mask(expr, pandas.DataFrame({"name": []}))) == []
+    assert polars.DataFrame({"name": []}).filter(polars_mask(expr, polars.DataFrame({"name": []}))).height == 0
 
 
 def test_a_polars_mask_filters_the_frame(polars) -> None:
@@ -287,7 +426,7 @@ def test_a_polars_mask_filters_the_frame(polars) -> None:
     types = {"name": str, "class.sourcedId": str, "grades": list[str]}
 
     def choose(text: str) -> list[str]:
-        return frame.filter(oneroster_filter.polars_mask(check(parse(text), types), frame))["class.sourcedId"].to_list()
+        return frame.filter(polars_mask(check(parse(text), types), frame))["class.sourcedId"].to_list()
 
     assert choose("name!='a'") == ["c2"]
     assert choose("class.sourcedId='c1' AND grades~'09,10'") == ["c1"]
@@ -298,34 +437,122 @@ def test_a_frame_needs_one_column_for_each_field(pandas) -> None:
 
     for columns in (["other"], ["name", "name"]):
         with pytest.raises(ColumnError, match="name"):
-            oneroster_filter.pandas_mask(expr, pandas.DataFrame([["x"] * len(columns)], columns=columns))
+            pandas_mask(expr, pandas.DataFrame([["x"] * len(columns)], columns=columns))
 
 
 def test_a_value_of_a_frame_that_is_not_of_its_kind_is_refused(pandas) -> None:
     with pytest.raises(RecordError):
-        oneroster_filter.pandas_mask(check(parse("enabled='true'"), FRAME_TYPES), pandas.DataFrame({"enabled": [2]}))
+        pandas_mask(check(parse("enabled='true'"), FRAME_TYPES), pandas.DataFrame({"enabled": [2]}))
 
 
-# What is not installed
-
-
-MISSING = {
-    "sqlalchemy_where": ("sqlalchemy", "sql_where"),
-    "folded": ("sqlalchemy", "sql_constructs"),
-    "sqlalchemy_fields": ("sqlalchemy", "sqlalchemy_model"),
-    "django_q": ("django", "django_condition"),
+FRAMES = {
+    "text": ("name", str, ["b", None, "Ärger", "c"], ["name>='b'", "name~'ÄR'", "name!='b'", "name<'b'"]),
+    "flags": ("on", bool, [True, None, False], ["on='true'", "on!='true'"]),
+    "days": (
+        "born",
+        date,
+        [date(2012, 2, 29), None, date(1815, 12, 10)],
+        ["born='2012-02-29'", "born!='2012-02-29'", "born<='1815-12-10'", "born>'0001-01-01'"],
+    ),
+    "instants": (
+        "since",
+        datetime,
+        [datetime(2026, 11, 21, 2, 0, 0, 123456, UTC), None, datetime(1969, 12, 31, 23, 59, 59, 999999, UTC)],
+        [
+            "since='2026-11-21T02:00:00.123Z'",
+            "since!='2026-11-21'",
+            "since>'1969-12-31T23:59:59.998Z'",
+            "since<='9999-12-31'",
+            "since<'0001-01-02'",
+        ],
+    ),
+    "lists": (
+        "grades",
+        list[str],
+        [["09", "10"], None, [], ["10"]],
+        ["grades='09,10'", "grades~'09,K'", "grades!='10'"],
+    ),
+    "texts of the wire": (
+        "since",
+        datetime,
+        ["2026-11-21T02:00:00Z", None],
+        ["since='2026-11-21'", "since!='2026-11-21'"],
+    ),
+    "nothing at all": ("name", str, [None, None], ["name='a'", "name!='a'"]),
 }
+"""A column, its type, its values, and filters. Nothing but the plain predicate says which rows they select."""
 
 
-@pytest.mark.parametrize("name", MISSING)
-def test_the_error_of_a_missing_package_says_what_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    package, module = MISSING[name]
-    monkeypatch.delitem(sys.modules, f"oneroster_filter.{module}", raising=False)
-    for loaded in [package, *(one for one in sys.modules if one.startswith(f"{package}."))]:
-        monkeypatch.setitem(sys.modules, loaded, None)
+@pytest.mark.parametrize("unit", ["ns", "us", "ms"])
+@pytest.mark.parametrize(("name", "type_", "values", "texts"), FRAMES.values(), ids=FRAMES)
+def test_a_mask_compares_a_column_as_the_predicate_does(
+    pandas, polars, name: str, type_, values: list, texts: list[str], unit: str
+) -> None:
+    series = polars.Series(name, values)
+    if series.dtype == polars.Datetime:
+        series = series.dt.cast_time_unit(unit)
+    table = polars.DataFrame([series])
+    columns = [pandas.Series(values, dtype=object)]
+    if isinstance(values[0], date):
+        columns.append(pandas.Series(pandas.to_datetime(values, utc=type_ is datetime)).dt.as_unit(unit))
+    for text in texts:
+        wanted = check(parse(text), {name: type_})
+        expected = [predicate(wanted)({name: value}) for value in series.to_list()]
 
-    with pytest.raises(ImportError, match=rf"oneroster-filter\[{package}\]"):
-        getattr(oneroster_filter, name)
+        assert table.select(polars_mask(wanted, table)).to_series().to_list() == expected, text
+        for column in columns:
+            assert pandas_mask(wanted, pandas.DataFrame({name: column})).tolist() == expected, text
+
+
+def test_a_lazy_frame_is_filtered_by_an_expression(polars) -> None:
+    frame = polars.LazyFrame({"name": ["a", None], "since": ["2026-11-21", None]})
+    types = {"name": str, "since": datetime}
+
+    assert frame.filter(polars_mask(check(parse("name!='a'"), types), frame)).collect().height == 1
+    with pytest.raises(ColumnError, match="since: a lazy frame needs a column of its kind, not of String"):
+        polars_mask(check(parse("since='2026-11-21'"), types), frame)
+
+
+def test_a_struct_of_polars_is_compared_inside(polars) -> None:
+    frame = polars.DataFrame(
+        {
+            "class": [{"sourcedId": "c1"}, None],
+            "roles": [[{"role": "aide"}, {"role": "teacher"}], []],
+            "words": [[["a"], ["b", "c"]], None],
+            "nicknames": [["x", "y"], ["z"]],
+            "tag": ["t", None],
+            "odd": [[{"since": "2026-11-21"}], []],
+        }
+    )
+    types = {
+        "class.sourcedId": FieldType(Kind.TEXT),
+        "class.other": FieldType(Kind.TEXT),
+        "roles.role": FieldType(Kind.TEXT, many=True),
+        "roles.other": FieldType(Kind.TEXT, many=True),
+        "words": FieldType(Kind.TEXTS, many=True),
+        "nicknames": FieldType(Kind.TEXT, many=True),
+        "tag": FieldType(Kind.TEXT, many=True),
+        "odd.since": FieldType(Kind.INSTANT, many=True),
+    }
+    found = {
+        "class.sourcedId='c1'": [True, False],
+        "class.other!='c1'": [True, True],
+        "roles.role='aide'": [True, False],
+        "roles.role!='aide'": [False, True],
+        "roles.other='aide'": [False, False],
+        "words='b,c'": [True, False],
+        "words!='b,c'": [False, True],
+        "nicknames='y'": [True, False],
+        "tag='t'": [True, False],
+        "odd.since='2026-11-21'": [True, False],
+    }
+
+    def mask(text: str) -> list[bool]:
+        return frame.select(polars_mask(check(parse(text), types), frame)).to_series().to_list()
+
+    assert {text: mask(text) for text in found} == found
+    with pytest.raises(RecordError):
+        polars_mask(check(parse("tag.x='t'"), {"tag.x": Kind.TEXT}), frame)
 
 
 # Types of pydantic and of Python
@@ -337,6 +564,9 @@ def test_of_a_pydantic_model() -> None:
 
     class Ref(pydantic.BaseModel):
         sourced_id: pydantic.StrictStr = pydantic.Field(alias="sourcedId")
+
+    class Shade(Enum):
+        DARK = "dark"
 
     class Person(pydantic.BaseModel):
         model_config = pydantic.ConfigDict(alias_generator=to_camel)
@@ -350,6 +580,9 @@ def test_of_a_pydantic_model() -> None:
         school: Ref
         classes: list[Ref]
         metadata: dict[str, str]
+        shade: Shade
+        identifier: UUID
+        own: pydantic.UUID4
         age: int
         password: str = pydantic.Field(exclude=True)
         nickname: str = pydantic.Field(serialization_alias="knownAs")
@@ -364,5 +597,8 @@ def test_of_a_pydantic_model() -> None:
         "school.sourcedId": FieldType(Kind.TEXT),
         "classes.sourcedId": FieldType(Kind.TEXT, many=True),
         "metadata.*": FieldType(Kind.TEXT),
+        "shade": FieldType(Kind.TEXT),
+        "identifier": FieldType(Kind.TEXT),
+        "own": FieldType(Kind.TEXT),
         "knownAs": FieldType(Kind.TEXT),
     }

@@ -66,6 +66,12 @@ def test_without_types_every_column_is_text() -> None:
     assert (code, len(output.splitlines())) == (0, 2)
 
 
+def test_a_column_whose_name_no_filter_can_write_is_printed() -> None:
+    Path("names.csv").write_text("status,first name\nactive,Ada\n")
+
+    assert run("status='active'", "--csv", "names.csv")[:2] == (0, "status,first name\nactive,Ada\n")
+
+
 def test_reads_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("a,b\n1,2\n"))
 
@@ -176,6 +182,10 @@ REFUSALS = {
     "a missing file": (["a='1'", "--csv", "nowhere.csv"], "nowhere.csv: No such file or directory\n"),
     "a file in another encoding": (["a='1'", "--csv", "latin.csv"], "latin.csv: 'utf-8' codec can't decode"),
     "a broken CSV file": (["a='1'", "--csv", "broken.csv"], "broken.csv: unexpected end of data"),
+    "a field that is not among the types, without anything else": (
+        ["stats='active'", "--types", "types.json"],
+        "there is no field stats (column 1)",
+    ),
     "a field that is not among the types": (["a='1'", "--explain", "--types", "none.json"], "there is no field a"),
     "types that are no JSON": (
         ["a='1'", "--explain", "--types", "users.csv"],
@@ -203,6 +213,15 @@ def test_refuses(arguments: list[str], complaint: str) -> None:
 
     assert code == REFUSED
     assert errors.startswith(complaint)
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "two"])
+def test_a_limit_of_clauses_is_a_number_from_one(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run("a='1' OR b='2' OR c='3'", "--max-clauses", number)
+
+    assert caught.value.code == REFUSED
+    assert f"'{number}'" in capsys.readouterr().err
 
 
 def test_runs_as_a_module(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

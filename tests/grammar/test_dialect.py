@@ -4,13 +4,10 @@ import pytest
 from oneroster_filter import (
     And,
     Clause,
-    Dialect,
-    Expr,
-    ExtraOperator,
     F,
     FilterError,
     FilterSyntaxError,
-    Function,
+    FilterValueError,
     LimitError,
     Operator,
     Or,
@@ -22,11 +19,26 @@ from oneroster_filter import (
     predicate,
     to_text,
 )
+from oneroster_filter.dialect import Dialect, ExtraOperator, Function
+from oneroster_filter.typing import Expr
 
 from .samples import TYPES
 
 IN = ExtraOperator("in", lambda field, value: any_of(*(field == item for item in value.split(","))))
 NOT_IN = ExtraOperator("!*", lambda field, value: all_of(*(field != item for item in value.split(","))))
+
+
+def stand_between(field: F, value: str) -> Expr:
+    """Refuses by both errors: its own, and that of a value that has no text."""
+    if not value:
+        return field == []
+    least, comma, most = value.partition(",")
+    if not comma:
+        raise ValueError("write two values and a comma")
+    return all_of(field >= least, field <= most)
+
+
+BETWEEN = ExtraOperator("between", stand_between)
 YEAR = Function(
     "year",
     {
@@ -34,7 +46,7 @@ YEAR = Function(
         Operator.GREATER: lambda field, year: field > f"{year}-12-31",
     },
 )
-DIALECT = Dialect(max_clauses=20, operators=[IN, NOT_IN], functions=[YEAR])
+DIALECT = Dialect(max_clauses=20, operators=[IN, NOT_IN, BETWEEN], functions=[YEAR])
 
 STANDS_FOR = {
     "a word": ("role in 'teacher,aide'", "role='teacher' OR role='aide'"),
@@ -91,8 +103,8 @@ def test_is_written_as_it_was_parsed(text: str, written: str) -> None:
 BUILT: dict[str, tuple[Expr, str]] = {
     "an operator": (F("role").compare(IN, "a,b"), "role in 'a,b'"),
     "an operator and a list": (F("role").compare(NOT_IN, ["a", "b"]), "role!*'a,b'"),
-    "a function": (YEAR("birthDate") > "2012", "year(birthDate)>'2012'"),
-    "an operator on a function": (YEAR("birthDate").compare(IN, "2012,2013"), "year(birthDate) in '2012,2013'"),
+    "a function": (F("birthDate", YEAR) > "2012", "year(birthDate)>'2012'"),
+    "an operator on a function": (F("birthDate", YEAR).compare(IN, "2012,2013"), "year(birthDate) in '2012,2013'"),
 }
 
 
@@ -133,6 +145,8 @@ REFUSED = {
     "an operator that the function does not have": ("year(birthDate)~'1'", "operator-not-taken", "~'1'"),
     "an unknown field in a function": ("year(birthdate)='2012'", "unknown-field", "year(birthdate)='2012'"),
     "a value that the function cannot take": ("role='a' AND year(birthDate)='12'", "not-a-day", "'12'"),
+    "a value that the operator refuses": ("status='a' OR grades between '9'", "value-refused", "'9'"),
+    "a value of which nothing can be made": ("status='a' OR grades between ''", "value-refused", "''"),
     "an item of the wrong kind": ("birthDate in '2012-02-29,x'", "not-a-day", "'2012-02-29,x'"),
     "an operator that the kind does not have": ("year(grades)>'12'", "operator-not-taken", ">'12'"),
 }
@@ -158,10 +172,15 @@ def test_an_error_in_a_built_clause_refers_to_its_own_text() -> None:
 
 def test_an_error_names_the_operators_of_the_dialect() -> None:
     with pytest.raises(FilterSyntaxError) as caught:
-        DIALECT.parse("role eq 'a'")
+        DIALECT.parse("role on 'a'")
 
-    assert caught.value.expected[-2:] == ("in", "!*")
-    assert caught.value.hint == "the operators are = != > >= < <= ~ in !*"
+    assert caught.value.expected[-3:] == ("in", "!*", "between")
+    assert caught.value.hint == "the operators are = != > >= < <= ~ in !* between"
+
+
+def test_an_operator_says_why_it_refuses_a_value() -> None:
+    with pytest.raises(FilterValueError, match="the operator between refuses the value: write two values and a comma"):
+        check(DIALECT.parse("role between 'a'"), TYPES)
 
 
 def test_an_operator_that_a_function_does_not_have_is_answered_with_those_that_it_has() -> None:

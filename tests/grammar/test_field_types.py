@@ -1,16 +1,21 @@
 """Field types from every kind of declaration: a mapping, a marshmallow schema, a dataclass, a TypedDict."""
 
+import pickle
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from enum import StrEnum
-from typing import Annotated, Any, List, Literal, NotRequired, Optional, TypedDict  # noqa: UP035
+from enum import Enum, StrEnum
+from typing import Annotated, Any, List, Literal, NewType, NotRequired, Optional, TypedDict, TypeVar  # noqa: UP035
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from marshmallow import Schema, fields
 from oneroster_filter import FieldType, FieldTypes, Kind, UnknownFieldError, check, field_types, parse
+from typing_extensions import TypeAliasType
 
 TEXT, FLAG, INSTANT, DAY, TEXTS = map(FieldType, Kind)
 
@@ -61,6 +66,21 @@ class UserSchema(Schema):
     hour = fields.Time()
     computed = fields.Function(lambda user: "x")
 
+
+class Level(Enum):
+    """An enumeration whose values are texts, without being texts itself."""
+
+    LOW = "low"
+
+
+class Number(Enum):
+    ONE = 1
+
+
+SourcedId = NewType("SourcedId", str)
+Name = TypeAliasType("Name", str | None)
+Item = TypeVar("Item")
+Many = TypeAliasType("Many", list[Item], type_params=(Item,))
 
 USER_TYPES = {
     "sourcedId": TEXT,
@@ -134,6 +154,12 @@ class User:
     parent: "User | None"
     size: int
     either: str | int
+    id_card: UUID
+    shade: Level
+    grade: Number
+    own_id: SourcedId
+    nickname: Name
+    names: Many[Name]
     level: Literal[1, 2]
     anything: Any
     bare: List  # noqa: UP006
@@ -155,6 +181,11 @@ DATACLASS_TYPES = {
     "school.sourcedId": TEXT,
     "school.href": TEXT,
     "metadata.*": TEXT,
+    "id_card": TEXT,
+    "shade": TEXT,
+    "own_id": TEXT,
+    "nickname": TEXT,
+    "names": TEXTS,
 }
 
 
@@ -202,6 +233,26 @@ def test_of_a_mapping_what_is_no_type_is_refused_with_those_that_are_allowed(wro
 def test_field_types_hold_only_types(wrong: object) -> None:
     with pytest.raises(TypeError, match="a: a FieldType or a Kind is allowed"):
         FieldTypes({"a": wrong})
+
+
+def test_field_types_keep_their_hash_in_another_process() -> None:
+    """The hash of a text differs between processes."""
+    program = "import pickle, sys; one = pickle.load(sys.stdin.buffer); print(hash(one) == hash(type(one)(one)))"
+    types = pickle.dumps(FieldTypes({"a": Kind.TEXT}))
+
+    assert subprocess.run([sys.executable, "-c", program], input=types, capture_output=True).stdout == b"True\n"
+
+
+@pytest.mark.parametrize("name", ["first name", "naïve", "a..b", "", "*", "a.*.b", "metadata.**", "a\n"])
+def test_a_name_that_no_filter_can_write_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="cannot be written in a filter"):
+        FieldTypes({"a": Kind.TEXT, name: Kind.TEXT})
+
+
+def test_of_a_class_a_name_that_no_filter_can_write_is_left_out() -> None:
+    declared = TypedDict("declared", {"@id": str, "naïve": str, "status": str})
+
+    assert field_types(declared) == {"status": TEXT}
 
 
 def test_field_types_are_their_own_source() -> None:

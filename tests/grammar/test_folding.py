@@ -5,7 +5,8 @@ import unicodedata
 
 import pytest
 import sqlalchemy as sa
-from oneroster_filter import fold, folded
+from oneroster_filter import fold
+from oneroster_filter.sqlalchemy import folded
 
 CHARACTERS = [
     chr(code) for code in range(1, sys.maxunicode + 1) if unicodedata.category(chr(code)) not in ("Cn", "Cs", "Co")

@@ -7,7 +7,9 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from oneroster_filter import Dialect, Expr, ExtraOperator, any_of, check, parse, to_text
+from oneroster_filter import any_of, check, parse, to_text
+from oneroster_filter.dialect import Dialect, ExtraOperator
+from oneroster_filter.typing import Expr
 
 from tests.extent import EXTENT, Extent, examples
 

@@ -3,7 +3,8 @@
 from array import array
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
-from enum import IntEnum, StrEnum
+from enum import Enum, IntEnum, StrEnum
+from uuid import UUID
 
 import pytest
 from oneroster_filter import FieldType, Kind, RecordError, check, parse, predicate
@@ -90,6 +91,11 @@ class Color(StrEnum):
     RED = "red"
 
 
+class Shade(Enum):
+    DARK = "dark"
+    TWO = 2
+
+
 class Year(IntEnum):
     FIRST = 1
 
@@ -98,6 +104,12 @@ HOLDS = {
     "a text": ("text='x'", {"text": "x"}),
     "a word of an enumeration": ("text~'RED'", {"text": Color.RED}),
     "a number of an enumeration": ("text='1'", {"text": Year.FIRST}),
+    "a member of an enumeration that is no text itself": ("text='dark'", {"text": Shade.DARK}),
+    "a member whose value is a number": ("text='2'", {"text": Shade.TWO}),
+    "a UUID": (
+        "text='0b5e4e8c-6b1f-4d43-9d55-000000000001'",
+        {"text": UUID("0B5E4E8C-6B1F-4D43-9D55-000000000001")},
+    ),
     "False taken for text": ("text='false'", {"text": False}),
     "a day that a data frame stores as a datetime": (
         "day='2026-11-21'",

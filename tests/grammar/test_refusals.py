@@ -21,10 +21,28 @@ from oneroster_filter.errors import CARET_WINDOW
 from oneroster_filter.refusals import LONGEST_SHOWN, REFUSALS
 from oneroster_filter.syntax_refusals import SYNTAX_REFUSALS, ClausePart
 
+from .refused import EXAMPLES, SYNTAX_EXAMPLES
 from .samples import TYPES
 
-SYNTAX = [(part, row, text) for part, rows in SYNTAX_REFUSALS.items() for row in rows for text in row.examples]
-OTHERS = [(row, text) for row in REFUSALS.values() for text in row.examples]
+SYNTAX = [
+    (part, row, text)
+    for part, rows in SYNTAX_REFUSALS.items()
+    for row, (_, texts) in zip(rows, SYNTAX_EXAMPLES[part], strict=True)
+    for text in texts
+]
+OTHERS = [(REFUSALS[code], text) for code, texts in EXAMPLES.items() for text in texts]
+INSTEAD = {
+    "status eq 'active'": "write = in place of eq",
+    "name LIKE 'x'": "write ~ in place of LIKE",
+    "a contains 'x'": "write ~ in place of contains",
+    "a≠'x'": "write != in place of ≠",
+    "a<>'x'": "write != in place of <>",
+    "a=='x'": "write = in place of ==",
+    "a=>'x'": "write >= in place of =>",
+    "a=<'x'": "write <= in place of =<",
+    "a~='x'": "write ~ in place of ~=",
+}
+"""The hints that name the operator of another language."""
 
 NOT_IN_A_TEXT = {
     "not-text",
@@ -34,6 +52,7 @@ NOT_IN_A_TEXT = {
     "or-inside-and",
     "one-operand",
     "operand-inside",
+    "value-refused",
 }
 """The refusals that no text meets by itself; each has a test of its own here or in test_text.py."""
 
@@ -52,7 +71,7 @@ def test_each_malformed_example_meets_its_own_row(part: ClausePart, row, text: s
     assert type(error) is FilterSyntaxError
     assert (error.code, error.expected, error.text) == (row.code, part.value, text)
     assert error.message.endswith(row.message.partition("{found}")[2])
-    assert error.hint == (row.hint and row.hint.format(symbols="= != > >= < <= ~"))
+    assert error.hint == INSTEAD.get(text, row.hint and row.hint.format(symbols="= != > >= < <= ~"))
     assert 0 <= error.column <= len(text)
 
 
@@ -65,8 +84,11 @@ def test_each_refused_example_meets_its_own_row(row, text: str) -> None:
 
 
 def test_every_row_has_examples_or_a_test_of_its_own() -> None:
-    assert {row.code for row in REFUSALS.values() if not row.examples} == NOT_IN_A_TEXT
-    assert all(row.examples for rows in SYNTAX_REFUSALS.values() for row in rows)
+    assert set(REFUSALS) - set(EXAMPLES) == NOT_IN_A_TEXT
+    assert all(EXAMPLES.values())
+    for part, rows in SYNTAX_REFUSALS.items():
+        assert [row.code for row in rows] == [code for code, _ in SYNTAX_EXAMPLES[part]]
+        assert all(texts for _, texts in SYNTAX_EXAMPLES[part])
 
 
 def test_the_last_row_of_each_place_matches_anything() -> None:
@@ -79,6 +101,8 @@ PLACED = {
     "past the spaces before a value": ("status =  active", 10, "active"),
     "at a quote that does not end": ("status='active' AND role='x", 25, "'x"),
     "at what follows a quote inside a value": ("familyName='O'Brien'", 14, "Brien'"),
+    "at the end after AND": ("status='active' AND", 19, ""),
+    "at a line break at the end": ("status='active'\n", 15, "\n"),
     "at a lower-case and": ("status='active' and role='x'", 16, "and role='x'"),
     "at a third clause": ("status='a' OR role='b' OR role='c'", 23, "OR role='c'"),
     "at an unknown field": ("status='a' OR rol='b'", 14, "rol='b'"),
@@ -130,8 +154,23 @@ def test_an_error_without_a_place_has_no_caret_line() -> None:
     assert str(caught.value).startswith("'a b' is not a field name\nhint: ")
 
 
-def test_an_invisible_character_is_named_by_its_number() -> None:
-    assert refused("status\t='x'").message == "U+0009 is not an operator"
+MESSAGES = {
+    "a line break at the end": ("status='x'\n", "a line break cannot be between the parts of a filter"),
+    "a tab": ("status\t='x'", "a tab cannot be between the parts of a filter"),
+    "a character without a form": ("status\x7f='x'", "U+007F is not an operator"),
+    "NOT": ("NOT status='x'", "there is no NOT in this language"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), MESSAGES.values(), ids=MESSAGES)
+def test_a_message_names_what_it_found(text: str, message: str) -> None:
+    assert refused(text).message == message
+
+
+def test_an_open_prefix_is_suggested_as_a_name_that_a_filter_can_write() -> None:
+    error = refused("metadata='x'")
+
+    assert (error.suggestion, error.hint) == (None, "write a key below it: metadata.KEY")
 
 
 def test_a_message_does_not_repeat_a_long_text() -> None:
@@ -147,6 +186,7 @@ SUGGESTIONS = {
     "a name below": ("class='x'", "class.sourcedId"),
     "a slip below": ("roles.rol='x'", "roles.role"),
     "the end of a name": ("begindate='x'", "roles.beginDate"),
+    "a slip above any key": ("metadat.lunch.plan='x'", "metadata.lunch.plan"),
     "nothing near": ("shoeSize='42'", None),
     "nothing near a name of absurd length": ("s" * 65 + "='x'", None),
 }

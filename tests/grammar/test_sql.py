@@ -1,5 +1,6 @@
 """The SQL itself: what each dialect is told, that values are bound, that shapes are shared, that indexes are used."""
 
+import pickle
 import re
 import sqlite3
 
@@ -10,19 +11,17 @@ from oneroster_filter import (
     OPERATORS,
     ColumnError,
     FieldType,
-    FilterValue,
     Kind,
     Operator,
     Through,
     add_sqlite_functions,
     check,
     fold,
-    folded,
     parse,
-    sqlalchemy_where,
 )
 from oneroster_filter.sql_templates import COMPARISONS
-from sqlalchemy.dialects import mysql, sqlite
+from oneroster_filter.sqlalchemy import FilterValue, folded, sqlalchemy_where
+from sqlalchemy.dialects import mssql, mysql, oracle, sqlite
 from sqlalchemy.dialects.mysql.pymysql import MySQLDialect_pymysql
 from sqlalchemy.dialects.postgresql.psycopg2 import PGDialect_psycopg2
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
@@ -115,7 +114,25 @@ def test_mariadb_has_collations_of_its_own() -> None:
     assert str(where("status='a'").compile(dialect=dialect)) == "(users.status) COLLATE utf8mb4_nopad_bin = %s"
 
 
-def test_an_unknown_dialect_gets_plain_sql() -> None:
+@pytest.mark.parametrize("dialect", [mssql.dialect(), oracle.dialect()], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize(
+    "condition",
+    [where("status='a'"), folded(USERS.c.status, "c") == "a"],
+    ids=["comparison", "folded"],
+)
+def test_a_database_with_another_meaning_is_refused(condition, dialect) -> None:
+    with pytest.raises(sa.exc.CompileError, match=f"no SQL for {dialect.name}: the databases are postgresql, sqlite"):
+        condition.compile(dialect=dialect)
+
+
+@pytest.mark.parametrize("text", SPELLED)
+def test_a_condition_travels_between_processes(text: str) -> None:
+    condition = where(text, COLUMNS | {"roles.beginDate": Through(ROLES.c.begin, sa.exists().where)})
+
+    assert sql(pickle.loads(pickle.dumps(condition)), "sqlite") == sql(condition, "sqlite")
+
+
+def test_a_condition_is_printed_as_plain_sql() -> None:
     assert str(where("status~'a'")) == (
         "replace(lower(replace(users.status, 'İ', 'i')), 'ς', 'σ') LIKE "
         "replace(lower(replace(:param_1, 'İ', 'i')), 'ς', 'σ') ESCAPE '/'"

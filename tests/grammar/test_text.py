@@ -1,11 +1,15 @@
 """Expressions written as text, as part of a URL, and in Python."""
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from urllib.parse import parse_qs
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import given, settings
-from oneroster_filter import Expr, ExpressionError, F, parse, to_query, to_text
+from oneroster_filter import ExpressionError, F, check, parse, predicate, sql_text, to_query, to_text
+from oneroster_filter.sqlalchemy import sqlalchemy_where
+from oneroster_filter.typing import Expr
 
 from tests.extent import examples
 
@@ -62,6 +66,52 @@ def test_what_has_no_text_is_refused(value: object) -> None:
 
     assert caught.value.code == "no-text-for-value"
     assert caught.value.hint
+
+
+TYPED = check(parse("a='x'"), {"a": str})
+MISTAKEN = {
+    "a text to check": (lambda: check("a='x'", {"a": str}), "what `parse` returned, not str"),
+    "a checked expression to check": (lambda: check(TYPED, {"a": str}), "what `parse` returned, not TypedClause"),
+    "a text to write": (lambda: to_text("a='x'"), "what `parse` returned, not str"),
+    "an unchecked expression": (lambda: predicate(parse("a='x'")), "what `check` returned, not Clause"),
+    "an unchecked And": (lambda: predicate(parse("a='x' AND b='y'")), "what `check` returned, not Clause"),
+    "a text to a back end": (lambda: predicate("a='x'"), "what `check` returned, not str"),
+    "an unchecked expression to SQLAlchemy": (
+        lambda: sqlalchemy_where(parse("a='x'"), {"a": sa.column("a")}),
+        "what `check` returned, not Clause",
+    ),
+    "an unchecked expression to SQL": (
+        lambda: sql_text(parse("a='x'"), {"a": "a"}),
+        "what `check` returned, not Clause",
+    ),
+    "an unchecked expression to Django": (
+        lambda: pytest.importorskip("oneroster_filter.django").django_q(parse("a='x'"), {"a": "a"}),
+        "what `check` returned, not Clause",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), MISTAKEN.values(), ids=MISTAKEN)
+def test_a_wrong_stage_of_an_expression_is_refused_by_name(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+WITHOUT_TRUTH = {
+    "and": lambda: F("a") == "x" and F("b") == "y",
+    "or": lambda: F("a") == "x" or F("b") == "y",
+    "not": lambda: not F("a").contains("x"),
+    "a chain": lambda: "1" < F("a") < "3",
+    "an And": lambda: bool(parse("a='x' AND b='y'")),
+    "an Or": lambda: bool(parse("a='x' OR b='y'")),
+    "a checked clause": lambda: bool(check(parse("a='x'"), {"a": str})),
+}
+
+
+@pytest.mark.parametrize("evaluate", WITHOUT_TRUTH.values(), ids=WITHOUT_TRUTH)
+def test_an_expression_has_no_truth_value_that_could_drop_a_clause(evaluate: Callable[[], object]) -> None:
+    with pytest.raises(TypeError, match=r"join clauses by & and \|"):
+        evaluate()
 
 
 def test_a_field_is_not_a_key() -> None:

@@ -1,28 +1,33 @@
-"""Field types and columns of a mapped class of SQLAlchemy, in one."""
+"""Field types and columns of a mapped class or a table of SQLAlchemy, in one."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.orm import QueryableAttribute, RelationshipProperty, aliased
+from sqlalchemy.orm import RelationshipProperty, aliased
 from sqlalchemy.types import TypeEngine
 
 from oneroster_filter.field_types import ANY_KEY, FieldType, FieldTypes, Kind
 from oneroster_filter.sources import Through
+from oneroster_filter.typing import Columns
 
 KINDS: tuple[tuple[type[TypeEngine[Any]], Kind], ...] = (
     (sa.Enum, Kind.TEXT),
     (sa.String, Kind.TEXT),
+    (sa.Uuid, Kind.TEXT),
     (sa.Boolean, Kind.FLAG),
     (sa.DateTime, Kind.INSTANT),
     (sa.Date, Kind.DAY),
     (sa.ARRAY, Kind.TEXTS),
+    (sa.JSON, Kind.TEXTS),
 )
 """The kinds of column types. The first class that matches decides."""
 
+NO_KINDS: Mapping[str, Kind] = {}
 
-class ModelFields(NamedTuple):
-    """The fields of a mapped class.
+
+class Schema(NamedTuple):
+    """The fields of a mapped class or a table.
 
     Args:
         types: Their types, for `check`.
@@ -30,30 +35,40 @@ class ModelFields(NamedTuple):
     """
 
     types: FieldTypes
-    columns: Callable[[str], Any]
+    columns: Columns
 
 
-def sqlalchemy_fields(model: type[Any], names: Mapping[str, str] | Iterable[str]) -> ModelFields:
+def sqlalchemy_fields(
+    source: type[Any] | sa.FromClause, names: Mapping[str, str] | Iterable[str], *, kinds: Mapping[str, Kind] = NO_KINDS
+) -> Schema:
     """Read the types and the columns of the fields that a filter may name.
 
     Each field is named, because a filter on a column shows what is in it: no column is open by itself.
 
     Args:
-        model: A mapped class.
+        source: A mapped class, or a table.
         names: A mapping from the name in filters to the attribute, or attributes that have the same name in filters. An
             attribute behind relationships has dots: `roles.role`. A name `metadata.*` for a column of JSON opens every
             key in it, as text.
+        kinds: The kinds of fields whose columns do not tell it, by the name in filters: `{"schoolYear": Kind.TEXT}` for
+            a column of integers.
 
     Returns:
         The types and the columns. A field behind a relationship to many rows has many values.
 
     Raises:
-        TypeError: The type of a column is not that of a field: text, boolean, timestamp, date, array, or JSON for a
-            name that ends with `.*`.
-        AttributeError: The class has no such attribute.
+        TypeError: The type of a column is not that of a field: text, enumeration, UUID, boolean, timestamp, date, array
+            or JSON.
+        AttributeError: The source has no such attribute.
     """
     paths = names if isinstance(names, Mapping) else {name: name for name in names}
-    read = {name: _read_attribute(model, path.removesuffix(f".{ANY_KEY}"), name) for name, path in paths.items()}
+
+    def read_attribute(name: str, path: str) -> tuple[FieldType, Any]:
+        is_open = name.endswith(f".{ANY_KEY}")
+        kind = Kind.TEXT if is_open else kinds.get(name)
+        return _read_attribute(source, path.removesuffix(f".{ANY_KEY}"), name, kind)
+
+    read = {name: read_attribute(name, path) for name, path in paths.items()}
     types = FieldTypes({name: type_ for name, (type_, _) in read.items()})
 
     def find_column(field: str) -> Any:
@@ -62,27 +77,24 @@ def sqlalchemy_fields(model: type[Any], names: Mapping[str, str] | Iterable[str]
         *above, key = types.path(field)
         return read[".".join((*above, ANY_KEY))][1][key].as_string()
 
-    return ModelFields(types, find_column)
+    return Schema(types, find_column)
 
 
-def _read_attribute(entity: Any, path: str, name: str) -> tuple[FieldType, Any]:
+def _read_attribute(entity: Any, path: str, name: str, kind: Kind | None) -> tuple[FieldType, Any]:
     first, _, rest = path.partition(".")
-    attribute: QueryableAttribute[Any] = getattr(entity, first)
+    attribute: Any = getattr(entity.c if isinstance(entity, sa.FromClause) else entity, first)
     if rest:
-        return _read_related(attribute, rest, name)
-    kind = Kind.TEXT if name.endswith(f".{ANY_KEY}") else _find_kind(attribute.type, name)
-    # A value of an enumeration of PostgreSQL cannot be compared with a text.
-    is_enumeration = isinstance(attribute.type, sa.Enum)
-    return FieldType(kind), sa.cast(attribute, sa.Text) if is_enumeration else attribute
+        return _read_related(attribute, rest, name, kind)
+    return FieldType(kind or _find_kind(attribute.type, name)), attribute
 
 
-def _read_related(attribute: QueryableAttribute[Any], rest: str, name: str) -> tuple[FieldType, Any]:
-    relationship = attribute.property
+def _read_related(attribute: Any, rest: str, name: str, kind: Kind | None) -> tuple[FieldType, Any]:
+    relationship = getattr(attribute, "property", None)
     if not isinstance(relationship, RelationshipProperty):
         raise TypeError(f"{name}: {attribute} is not a relationship")
     related = aliased(relationship.mapper.class_)
     join = attribute.of_type(related)
-    type_, source = _read_attribute(related, rest, name)
+    type_, source = _read_attribute(related, rest, name, kind)
     is_nested = isinstance(source, Through)
     if relationship.uselist:
         wrap = (lambda condition: join.any(source.wrap(condition))) if is_nested else join.any
@@ -94,7 +106,8 @@ def _read_related(attribute: QueryableAttribute[Any], rest: str, name: str) -> t
 
 
 def _find_kind(type_: TypeEngine[Any], name: str) -> Kind:
-    kind = next((kind for class_, kind in KINDS if isinstance(type_, class_)), None)
+    stored = type_.impl_instance if isinstance(type_, sa.TypeDecorator) else type_
+    kind = next((kind for class_, kind in KINDS if isinstance(stored, class_)), None)
     if kind is None:
-        raise TypeError(f"{name}: no kind of field fits the column type {type_!r}")
+        raise TypeError(f"{name}: no kind of field fits the column type {type_!r}; name one in `kinds`")
     return kind

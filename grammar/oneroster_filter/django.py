@@ -2,24 +2,18 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
 from datetime import date, datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 from django.conf import settings
-from django.db.models import BooleanField, DateField, DateTimeField, F, Func, Q, TextField, Value
-from django.db.models.expressions import Combinable
+from django.db import NotSupportedError
+from django.db.models import BooleanField, DateField, DateTimeField, Exists, F, Func, Q, TextField, Value
 
 from oneroster_filter.check import TypedClause, TypedExpr
-from oneroster_filter.nodes import Operator, fold_tree
-from oneroster_filter.sources import Through, find_source
-from oneroster_filter.sql_templates import COMPARISONS, ICU_ROOT, Key, list_bound_values, quote_name
-
-DjangoSource: TypeAlias = "str | Combinable | Through"
-"""The source of a field: the name of a field of the model, an expression, or a `Through` for many values."""
-
-DjangoColumns: TypeAlias = Mapping[str, DjangoSource] | Callable[[str], DjangoSource]
-"""The sources of all fields, by the dotted name of the field."""
+from oneroster_filter.nodes import Operator, fold_tree, require_clauses
+from oneroster_filter.sources import compile_clause
+from oneroster_filter.sql_templates import COMPARISONS, DATABASES, ICU_ROOT, Key, list_bound_values, quote_name
+from oneroster_filter.typing import DjangoColumns
 
 
 def django_q(typed: TypedExpr, columns: DjangoColumns, *, collation: str = ICU_ROOT) -> Q:
@@ -37,6 +31,7 @@ def django_q(typed: TypedExpr, columns: DjangoColumns, *, collation: str = ICU_R
         The condition.
 
     Raises:
+        TypeError: The expression is not checked.
         ColumnError: A field has no source, a `many` field has no `Through`, or another field has one.
     """
 
@@ -45,16 +40,12 @@ def django_q(typed: TypedExpr, columns: DjangoColumns, *, collation: str = ICU_R
         expression = F(source) if isinstance(source, str) else source
         return Q(Comparison(key, expression, *map(_bind, list_bound_values(key, clause.value)), collation=collation))
 
-    def compile_clause(clause: TypedClause) -> Q:
-        source = find_source(clause, columns)
-        if not isinstance(source, Through):
-            return compare(clause, clause.operator, source)
-        if clause.operator is not Operator.NOT_EQUAL:
-            return Q(source.wrap(compare(clause, clause.operator, source.element)))
-        # No value is equal.
-        return ~Q(source.wrap(compare(clause, Operator.EQUAL, source.element)))
+    def compile_one(clause: TypedClause) -> Q:
+        condition: Q | Exists = compile_clause(clause, columns, compare, lambda condition: ~Q(condition))
+        return condition if isinstance(condition, Q) else Q(condition)
 
-    return fold_tree(typed, compile_clause, lambda every: Q(*every), lambda some: Q(*some, _connector=Q.OR))
+    require_clauses(typed, TypedClause, "check")
+    return fold_tree(typed, compile_one, lambda every: Q(*every), lambda some: Q(*some, _connector=Q.OR))
 
 
 class TextList(Func):  # type: ignore[misc]
@@ -81,7 +72,10 @@ class Comparison(Func):  # type: ignore[misc]
     def as_sql(self, compiler: Any, connection: Any, **options: Any) -> tuple[str, list[Any]]:
         """Return the SQL and the values, in the order of their placeholders."""
         is_mariadb = getattr(connection, "mysql_is_mariadb", False)
-        template = COMPARISONS["mariadb" if is_mariadb else connection.vendor][self.key]
+        database = "mariadb" if is_mariadb else connection.vendor
+        if database not in DATABASES:
+            raise NotSupportedError(f"a filter has no SQL for {database}: the databases are {', '.join(DATABASES)}")
+        template = COMPARISONS[database][self.key]
         operands = [compiler.compile(operand) for operand in self.get_source_expressions()]
         # The collation is the operand after the one value of `~` on text; other templates do not use it.
         texts = [*(text for text, _ in operands), quote_name(self.collation).replace("%", "%%")]
@@ -99,3 +93,6 @@ def _bind(value: Any) -> Any:
     if isinstance(value, bool):
         return Value(value, output_field=BooleanField())
     return Value(value, output_field=DateField() if isinstance(value, date) else TextField())
+
+
+__all__ = ["django_q"]

@@ -3,7 +3,7 @@
 Every value is bound, and expressions of the same shape give the same SQL.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -12,13 +12,11 @@ from sqlalchemy.types import TypeEngine
 
 from oneroster_filter.check import TypedClause, TypedExpr
 from oneroster_filter.field_types import Kind
-from oneroster_filter.nodes import Operator, fold_tree
-from oneroster_filter.sources import Through, find_source
-from oneroster_filter.sql_constructs import COMPARISON_CLASSES, TextList
+from oneroster_filter.nodes import Operator, fold_tree, require_clauses
+from oneroster_filter.sources import compile_clause
 from oneroster_filter.sql_templates import ICU_ROOT, list_bound_values, quote_name
-
-Condition: TypeAlias = sa.ColumnElement[bool]
-"""A condition for WHERE."""
+from oneroster_filter.sqlalchemy.constructs import COMPARISON_CLASSES, TextList, convert_source
+from oneroster_filter.typing import Columns, Condition
 
 
 class FilterValue(sa.BindParameter[Any]):
@@ -26,12 +24,6 @@ class FilterValue(sa.BindParameter[Any]):
 
     inherit_cache = True
 
-
-Source: TypeAlias = "sa.ColumnExpressionArgument[Any] | Through"
-"""The source of a field: a column, an ORM attribute or an expression; for a field with many values, a `Through`."""
-
-Columns: TypeAlias = "Mapping[str, Source] | Callable[[str], Source]"
-"""The sources of all fields, by the dotted name of the field."""
 
 Contains: TypeAlias = Callable[[Any, Any], Condition]
 """Makes the condition of `~` on a text from the source of the text and the bound value."""
@@ -57,6 +49,7 @@ def sqlalchemy_where(
         The condition.
 
     Raises:
+        TypeError: The expression is not checked.
         ColumnError: A field has no column, a `many` field has no `Through`, or another field has one.
     """
 
@@ -68,22 +61,18 @@ def sqlalchemy_where(
         if is_contains and contains is not None:
             return contains(source, _bind(clause.value, sa.Text()))
         type_ = _find_type(clause.type.kind, source)
+        source = convert_source(clause.type.kind, source)
         operands: list[Any] = [_bind(_adapt(value, type_), type_) for value in list_bound_values(key, clause.value)]
         if is_contains:
             operands.append(_make_collation(collation))
         return COMPARISON_CLASSES[key](source, *operands)
 
-    def compile_clause(clause: TypedClause) -> Condition:
-        source = find_source(clause, columns)
-        if not isinstance(source, Through):
-            return compare(clause, clause.operator, source)
-        if clause.operator is not Operator.NOT_EQUAL:
-            return _wrap(source, compare(clause, clause.operator, source.element))
-        # No value is equal.
-        return sa.not_(_wrap(source, compare(clause, Operator.EQUAL, source.element)))
+    def compile_one(clause: TypedClause) -> Condition:
+        return compile_clause(clause, columns, compare, sa.not_)
 
+    require_clauses(typed, TypedClause, "check")
     return fold_tree(
-        typed, compile_clause, lambda conditions: sa.and_(*conditions), lambda conditions: sa.or_(*conditions)
+        typed, compile_one, lambda conditions: sa.and_(*conditions), lambda conditions: sa.or_(*conditions)
     )
 
 
@@ -100,11 +89,6 @@ _WITHOUT_ZONE = sa.DateTime()
 @lru_cache(maxsize=64)
 def _make_collation(name: str) -> sa.ColumnElement[Any]:
     return sa.literal_column(quote_name(name))
-
-
-def _wrap(source: Through, condition: Condition) -> Condition:
-    wrapped: Condition = source.wrap(condition)
-    return wrapped
 
 
 def _find_type(kind: Kind, source: Any) -> TypeEngine[Any]:

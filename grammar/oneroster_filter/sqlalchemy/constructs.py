@@ -1,10 +1,14 @@
-"""SQLAlchemy constructs of the templates in `sql_templates.py`: comparisons, folded text, and lists as bound values."""
+"""SQLAlchemy constructs of the templates in `sql_templates.py`: comparisons, folded text, lists as bound values, and
+the conversions of columns whose type the templates do not compare."""
 
+import functools
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import CITEXT
 from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import operators
@@ -13,13 +17,16 @@ from sqlalchemy.sql.elements import BinaryExpression, ClauseList, Grouping
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
-from oneroster_filter.sql_templates import COMPARISONS, DEFAULT, SYNTAXES, Key, quote_name
+from oneroster_filter.field_types import Kind
+from oneroster_filter.sql_templates import COMPARISONS, DATABASES, DEFAULT, SYNTAXES, Key, quote_name
 
 
 def _fill_template(compiler: SQLCompiler, templates: dict[str, str], operands: Iterable[Any], **options: Any) -> str:
     # The dialect of a connection to MariaDB may be named `mysql`.
     name = "mariadb" if getattr(compiler.dialect, "is_mariadb", False) else compiler.dialect.name
-    template = templates.get(name, templates[DEFAULT])
+    template = templates.get(name)
+    if template is None:
+        raise sa.exc.CompileError(f"a filter has no SQL for {name}: the databases are {', '.join(DATABASES)}")
     return template.format(*(compiler.process(operand, **options) for operand in operands))
 
 
@@ -64,6 +71,9 @@ def _make_comparison(key: Key) -> type[Comparison]:
 COMPARISON_CLASSES: dict[Key, type[Comparison]] = {key: _make_comparison(key) for key in COMPARISONS[DEFAULT]}
 """The construct of each comparison."""
 
+# A pickled condition names its classes.
+globals().update({class_.__name__: class_ for class_ in COMPARISON_CLASSES.values()})
+
 
 class Folded(FunctionElement[str]):
     """A folded text (see `folding.py`). Its operands are the text and the quoted PostgreSQL collation."""
@@ -78,6 +88,78 @@ _FOLDED = {name: syntax.folded for name, syntax in SYNTAXES.items()}
 @compiles(Folded)
 def _compile_folded(element: Folded, compiler: SQLCompiler, **options: Any) -> str:
     return _fill_template(compiler, _FOLDED, element.clauses, **options)
+
+
+class Converted(FunctionElement[Any]):
+    """The value of a column as the templates take it: UUIDs as text with hyphens, JSON as a list, a text to the letter.
+
+    Which conversion the database needs depends on the type of the column there.
+    """
+
+    type = sa.Text()
+    inherit_cache = True
+
+
+@compiles(Converted)
+def _compile_converted(element: Converted, compiler: SQLCompiler, **options: Any) -> str:
+    [source] = element.clauses
+    is_postgresql = compiler.dialect.name == "postgresql"
+    type_ = _find_stored_type(source.type.dialect_impl(compiler.dialect))
+    made: Any = source
+    if isinstance(type_, sa.Uuid):
+        is_native = type_.native_uuid and compiler.dialect.supports_native_uuid
+        made = sa.cast(source, sa.Text) if is_native else _insert_hyphens(source)
+    elif isinstance(type_, sa.JSON) and is_postgresql:
+        made = sa.literal_column(_POSTGRESQL_LIST.format(compiler.process(source, **options)))
+    elif isinstance(type_, sa.String) and is_postgresql:
+        made = sa.collate(source, "C")
+    return compiler.process(made, **options)
+
+
+# A value of JSON that is no list, such as null, has no items.
+_POSTGRESQL_LIST = (
+    "CASE jsonb_typeof(CAST({0} AS JSONB)) WHEN 'array' THEN "
+    "ARRAY(SELECT jsonb_array_elements_text(CAST({0} AS JSONB))) END"
+)
+_HYPHENS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+"""The first character and the length of each part of a UUID that is stored as 32 digits."""
+
+
+def _insert_hyphens(source: Any) -> Any:
+    digits = sa.type_coerce(source, sa.Text())
+    parts: list[Any] = [sa.func.substr(digits, *map(sa.literal_column, map(str, part))) for part in _HYPHENS]
+    return functools.reduce(lambda left, right: left + sa.literal_column("'-'", sa.Text()) + right, parts)
+
+
+# The names of the collations that every PostgreSQL has, which are deterministic.
+_OWN_COLLATION = re.compile(r"C|POSIX|default|ucs_basic|unicode|pg_.*|.*-x-icu|[a-z]{2,3}_[A-Z]{2}.*")
+
+
+def _find_stored_type(type_: Any) -> Any:
+    return type_.impl_instance if isinstance(type_, sa.TypeDecorator) else type_
+
+
+def convert_source(kind: Kind, source: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    """Return the source of a field as the comparisons of its kind take it: itself if they compare its type."""
+    type_ = _find_stored_type(source.type)
+    if kind is Kind.TEXTS:
+        return Converted(source) if isinstance(type_, sa.JSON) else source
+    if kind is not Kind.TEXT or (type(type_) in (sa.Text, sa.String) and not type_.collation):
+        return source
+    if isinstance(type_, sa.Enum):
+        return _convert_enumeration(type_, source)
+    if isinstance(type_, (sa.Integer, CITEXT)):
+        return sa.cast(source, sa.Text)
+    is_inexact = isinstance(type_, sa.String) and type_.collation and not _OWN_COLLATION.fullmatch(type_.collation)
+    return Converted(source) if is_inexact or isinstance(type_, sa.Uuid) else source
+
+
+def _convert_enumeration(type_: sa.Enum, source: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    # A value of an enumeration of PostgreSQL cannot be compared with a text.
+    stored = sa.cast(source, sa.Text)
+    members = zip(type_.enums, type_.enum_class or (), strict=False)
+    shown = {name: member.value for name, member in members if isinstance(member.value, str) and member.value != name}
+    return sa.case(shown, value=stored, else_=stored) if shown else stored
 
 
 class TextList(sa.TypeDecorator[Sequence[str]]):
