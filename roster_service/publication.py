@@ -7,7 +7,7 @@ Of the service, the sync imports this module, `db`, the settings and the errors,
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from datetime import datetime
 
 from sqlalchemy import Connection, Engine
 
@@ -25,23 +25,32 @@ from roster_service.settings import Settings
 LISTINGS = tuple(list_listings())
 
 
-def publish(connection: Connection, feed_ids: Collection[int], rendered_megabytes: int, **state: Any) -> int:
+def publish(
+    connection: Connection,
+    feed_ids: Collection[int],
+    rendered_megabytes: int,
+    *,
+    new_orgs: Collection[str] = (),
+    as_of: datetime | None = None,
+    deletions_since: datetime | None = None,
+) -> int:
     """Publishes the records of these feeds, as this transaction has changed them, as the next revision, and returns
     that revision: renders the changed records, and updates the visible orgs and the state of the vendors that see the
     feeds.
 
-    `rendered_megabytes`: the bound on the size of all renditions. `state`: `as_of`, `deletions_since` or both, of the
-    feeds and of the roster; what is not given stays.
+    `rendered_megabytes`: the bound on the size of all renditions. `new_orgs`: the ids of the orgs that the transaction
+    has added: those that were there before move the floor of a vendor that sees other ones of them now. `as_of`,
+    `deletions_since`: as for `advance_state`.
 
     Call it as the last step of the transaction, because other announcements and changes of grants wait for its end.
     """
     views = list_resource_views(connection, LISTINGS)
     if views:
         refresh_renderer(connection, feed_ids)
-    refresh_renditions(connection, views, feed_ids, rendered_megabytes * 10**6, state.get("as_of"))
+    refresh_renditions(connection, views, feed_ids, rendered_megabytes * 10**6, as_of)
     # The row of the state stays locked until the transaction ends, so the records are rendered before.
-    revision = advance_state(connection, feed_ids, **state)
-    refresh_vendors_of(connection, feed_ids)
+    revision = advance_state(connection, feed_ids, as_of, deletions_since)
+    refresh_vendors_of(connection, feed_ids, new_orgs)
     return revision
 
 
@@ -52,7 +61,7 @@ def render_for_clients(connection: Connection, settings: Settings) -> bool:
     Returns False, and renders nothing, while a sync is under way: a later sync renders them, and until then each
     request makes their texts itself.
     """
-    if not try_sync_lock(connection):
+    if not try_sync_lock(connection, "renders records for clients"):
         return False
     refresh_renderer(connection, list_feed_ids(connection))
     add_renditions(connection, list_resource_views(connection, LISTINGS), settings.rendition_megabytes * 10**6)

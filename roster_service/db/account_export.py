@@ -37,7 +37,10 @@ EXPORTED = (
 )
 # What follows from the roster: the next sync sets it.
 _DERIVED = frozenset(
-    {feeds.c.last_digest, feeds.c.fingerprinted, feeds.c.revision, feeds.c.as_of, feeds.c.deletions_since}
+    {
+        *(feeds.c.last_digest, feeds.c.fingerprinted, feeds.c.revision, feeds.c.as_of, feeds.c.deletions_since),
+        *(vendors.c.floor, oauth_clients.c.floor, oauth_clients.c.as_of),
+    }
 )
 
 
@@ -56,7 +59,8 @@ def export_accounts(connection: Connection) -> Iterator[str]:
             cursor.copy_expert(f"COPY {name} ({columns}) TO STDOUT", rows)
         yield f"COPY {name} ({columns}) FROM stdin;\n{rows.getvalue()}\\.\n"
         yield from _continue_identity(table)
-    yield "SELECT refresh_visible_orgs(id) FROM vendors;\nCOMMIT;\n"
+    # Another roster does not know what the vendors' copies have.
+    yield "UPDATE vendors SET floor = next_stamp();\nSELECT refresh_visible_orgs(id) FROM vendors;\nCOMMIT;\n"
 
 
 def _continue_identity(table: Table) -> Iterator[str]:

@@ -85,6 +85,8 @@ _LEAST_ROLES: Mapping[Verb, OperatorRole] = {
     Verb.DISTRICT_REMOVE: OperatorRole.OWNER,
     Verb.PERSON_ERASE: OperatorRole.OWNER,
     Verb.PERSON_LIFT: OperatorRole.OWNER,
+    Verb.PERSON_HIDE: OperatorRole.OWNER,
+    Verb.PERSON_SHOW: OperatorRole.OWNER,
     Verb.KEYS_ROTATE: OperatorRole.OWNER,
     Verb.DB_RESTORED: OperatorRole.OWNER,
     Verb.OPERATOR_ADD: OperatorRole.OWNER,

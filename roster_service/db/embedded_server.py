@@ -14,12 +14,13 @@ import contextlib
 import fcntl
 import os
 import shutil
+import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from sqlalchemy import URL
+from sqlalchemy import URL, make_url
 
 from roster_service.db.postgres_programs import Programs, ServerState, find_programs, find_wheel
 from roster_service.errors import DatabaseUnavailableError
@@ -46,7 +47,7 @@ def refuse_new(cluster: Path) -> None:
     empty database there."""
     raise DatabaseUnavailableError(
         f"there is no database in {cluster}: name the service's data folder with ROSTER_HOME, or its own PostgreSQL "
-        "with ROSTER_DATABASE_URL; `roster run` makes a new database"
+        "with ROSTER_DATABASE_URL; `roster db upgrade` makes a new one"
     )
 
 
@@ -90,6 +91,21 @@ def _open_cluster(cluster: Path, on_new: OnNew, stack: contextlib.ExitStack) -> 
     host = stack.enter_context(_find_host(cluster))
     stack.enter_context(_share_server(cluster, programs, host))
     return to_url(host)
+
+
+def restart_embedded(home: Path, url: str) -> bool:
+    """Starts the embedded server again if it has ended, as one that the system has killed. `url`: of `open_embedded`,
+    whose block is still open. Returns whether it had ended.
+
+    Raises DatabaseUnavailableError if it cannot start the server.
+    """
+    cluster, host = home.resolve() / "postgres", Path(str(make_url(url).query["host"]))
+    with socket.socket(socket.AF_UNIX) as probe:
+        # A server that is busy or recovers accepts too.
+        if probe.connect_ex(str(host / SOCKET)) == 0:
+            return False
+    _ensure_running(cluster, find_programs(cluster), host)
+    return True
 
 
 def to_url(host: Path) -> str:

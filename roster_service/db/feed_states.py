@@ -1,4 +1,4 @@
-"""The states of feeds: a feed exists from a command or its first applied run until it is removed."""
+"""The states of feeds: a feed exists from a command or its first run until it is removed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REMOVAL = "roster feed remove"
 class FeedState(StrEnum):
     """The state of a feed. The row of a removed feed stays, because its runs refer to it."""
 
-    # A loader named it, and no run of it was applied yet. Only its runs are listed.
+    # A loader named it, and no run of it was applied yet: its next run may be of another format.
     TRIED = "tried"
     # A command added it, or a run of it was applied.
     ADDED = "added"
@@ -32,8 +32,7 @@ def list_feed_ids(connection: Connection) -> list[int]:
 
 def find_listed_feed(connection: Connection, name: str) -> Row[Any]:
     """Returns the row of a feed, also of a removed one. Raises CommandError if there is none."""
-    wanted = select(feeds).where(feeds.c.name == name, feeds.c.state != FeedState.TRIED)
-    found = connection.execute(wanted).one_or_none()
+    found = connection.execute(select(feeds).where(feeds.c.name == name)).one_or_none()
     if found is None:
         raise CommandError(f"there is no feed {name}; `roster feed list` shows all")
     return found
@@ -60,9 +59,14 @@ _SETTINGS = (
 
 def read_feed_settings(connection: Connection, name: str) -> dict[str, Any] | None:
     """Reads the settings of a feed, also of a removed one, for the change log; None if there is none."""
-    wanted = select(*_SETTINGS).where(feeds.c.name == name, feeds.c.state != FeedState.TRIED)
-    found = connection.execute(wanted).mappings().one_or_none()
+    found = connection.execute(select(*_SETTINGS).where(feeds.c.name == name)).mappings().one_or_none()
     return None if found is None else dict(found)
+
+
+def read_added_feed(connection: Connection, name: str) -> dict[str, Any] | None:
+    """Reads the settings of a feed, as the state before it was added: None for one that a loader only tried."""
+    found = read_feed_settings(connection, name)
+    return None if found is None or found["state"] == FeedState.TRIED else found
 
 
 def find_feed(connection: Connection, name: str) -> Row[Any]:

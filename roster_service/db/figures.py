@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Table, func, literal, select
 
 from roster_service.db.feed_states import FeedState
-from roster_service.db.run_history import GOOD_OUTCOMES
-from roster_service.db.tables import feeds, ordering_chunks, orderings, rendered_records, sync_runs
+from roster_service.db.run_outcomes import LOADED_OUTCOMES
+from roster_service.db.tables import feeds, ordering_chunks, orderings, rendered_records, roster_state, sync_runs
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Figures:
 def read_figures(connection: Connection) -> Figures:
     """Reads the figures. `connection`: of the counting role."""
     of_feed = select().select_from(sync_runs).where(sync_runs.c.feed_id == feeds.c.id)
-    good = of_feed.with_only_columns(func.max(sync_runs.c.finished_at)).where(sync_runs.c.outcome.in_(GOOD_OUTCOMES))
+    good = of_feed.with_only_columns(func.max(sync_runs.c.finished_at)).where(sync_runs.c.outcome.in_(LOADED_OUTCOMES))
     last = of_feed.with_only_columns(sync_runs.c.refused).order_by(sync_runs.c.id.desc()).limit(1)
     rows = connection.execute(
         select(
@@ -54,6 +54,12 @@ def read_figures(connection: Connection) -> Figures:
 def read_cache_sizes(connection: Connection) -> tuple[int, int]:
     """Returns the bytes that orderings take, and those that rendered records take, with indexes."""
     return _read_size(connection, orderings, ordering_chunks), _read_size(connection, rendered_records)
+
+
+def read_sync_channels(connection: Connection) -> Sequence[str] | None:
+    """Returns the channels over which the last nightly sync announces; None before the first."""
+    found: Sequence[str] | None = connection.scalar(select(roster_state.c.sync_channels))
+    return found
 
 
 def read_server(connection: Connection) -> tuple[str, int]:

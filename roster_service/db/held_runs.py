@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import shutil
+import zipfile
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from sqlalchemy import ColumnElement, Connection, delete, select, update
 
-from roster_service.db.tables import sync_changes, sync_runs
+from roster_service.db.tables import feeds, sync_changes, sync_runs
 from roster_service.errors import StorageError
 
 FOLDER = "held"
 HELD, APPROVED = "held", "approved"
+# The beginning of the reason for which a run is held whose ids are those of other people.
+OTHER_IDS = "the export is of another SIS, or has other ids"
+# Bytes of a file that are looked at together.
+PIECE = 2**20
 
 
 def keep_export(path: Path, home: Path, run_id: int) -> Path:
@@ -34,23 +41,62 @@ def keep_export(path: Path, home: Path, run_id: int) -> Path:
     return kept
 
 
+def has_text(path: Path, text: str) -> bool:
+    """Returns whether a file of an export, a folder or a file, has a text; also if one cannot be read. A zip is read
+    as its files."""
+    wanted = [text.encode(encoding) for encoding in ("utf-8", "utf-16-le", "utf-16-be")]
+    try:
+        for file in (it for it in ([path] if path.is_file() else path.rglob("*")) if it.is_file()):
+            if not zipfile.is_zipfile(file):
+                with file.open("rb") as stream:
+                    if _finds(stream, wanted):
+                        return True
+                continue
+            with zipfile.ZipFile(file) as packed:
+                for name in packed.namelist():
+                    with packed.open(name) as stream:
+                        if _finds(stream, wanted):
+                            return True
+    except (OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error):
+        return True
+    return not path.exists()
+
+
+def _finds(stream: IO[bytes], wanted: Sequence[bytes]) -> bool:
+    """Whether a stream has one of the texts."""
+    overlap = max(map(len, wanted)) - 1
+    before = b""
+    while piece := stream.read(PIECE):
+        part = before + piece
+        if any(it in part for it in wanted):
+            return True
+        before = part[-overlap:] if overlap else b""
+    return False
+
+
 def drop_export(kept: str) -> None:
     """Deletes a kept export and the folder that was made for it."""
     shutil.rmtree(Path(kept).parent, ignore_errors=True)
 
 
-def close_held(connection: Connection, which: ColumnElement[bool], outcome: str, message: str) -> list[str]:
+def close_held(
+    connection: Connection, which: ColumnElement[bool], outcome: str, message: str, *, ends_alert: bool = True
+) -> list[str]:
     """Ends the held runs for which the condition `which` holds, with this outcome and message, and deletes the changes
-    that they would have made. Returns the paths of their kept exports, which the caller deletes after the commit."""
+    that they would have made. `ends_alert`: a person has decided, so a run that is held later is announced again.
+    Returns the paths of their kept exports, which the caller deletes after the commit."""
     before = sync_runs.alias()
     closed = (
         update(sync_runs)
         .where(which, sync_runs.c.outcome == HELD, before.c.id == sync_runs.c.id)
         .values(outcome=outcome, message=message, kept_export=None, has_changes=False)
-        .returning(sync_runs.c.id, before.c.kept_export)
+        .returning(sync_runs.c.id, sync_runs.c.feed_id, before.c.kept_export)
     )
     rows = connection.execute(closed).all()
     connection.execute(delete(sync_changes).where(sync_changes.c.run_id.in_([row.id for row in rows])))
+    if ends_alert:
+        of_feeds = feeds.c.id.in_([row.feed_id for row in rows]) & (feeds.c.alerted == HELD)
+        connection.execute(update(feeds).where(of_feeds).values(alerted=None))
     return [str(row.kept_export) for row in rows]
 
 

@@ -9,12 +9,15 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from roster_service.db.held_runs import HELD
+from roster_service.db.run_outcomes import LOADED_OUTCOMES, REFUSED
 from roster_service.db.tables import feeds, sync_refusals, sync_runs
 
+# The rejected rows that are kept of a run.
+KEPT = 10_000
 # How many feeds a list of their latest runs has.
 MOST_FEEDS = 20
-# The outcomes of a run that loaded an export, and those of a run that would load one once a person acts.
-LOADED_OUTCOMES, WAITING_OUTCOMES = ("done", "unchanged"), (HELD, "refused")
+# The outcomes of a run that would load an export once a person acts.
+WAITING_OUTCOMES = (HELD, REFUSED)
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,17 @@ def count_rejected_rows(connection: Connection, run: int) -> int:
     """Returns the number of rejected rows of a run that are stored: fewer than were rejected if they were too many, and
     none after their retention."""
     return connection.scalar(select(func.count()).where(sync_refusals.c.run_id == run)) or 0
+
+
+def explain_missing(rejected: int, stored: int) -> str:
+    """Returns in words why fewer rows are stored than were rejected; an empty text if all are stored."""
+    if stored >= rejected:
+        return ""
+    kept = f"{stored:,}" if stored else "none"
+    rows = f"{rejected:,} {'row was' if rejected == 1 else 'rows were'} rejected, and {kept} of them"
+    first = f"of one run the first {KEPT:,} are stored; " if rejected > KEPT else ""
+    deleted = "a row is deleted after ROSTER_REJECTION_DAYS, and when a person whom it names is erased"
+    return f"{rows} {'is' if stored < 2 else 'are'} stored: {first}{deleted}"
 
 
 def read_rejected_rows(

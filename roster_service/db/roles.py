@@ -36,7 +36,10 @@ class Role(Enum):
 
 
 # The tables that the serving role reads through row-level security.
-READABLE = (*tables.ROSTER_TABLES, *tables.PART_TABLES, rendered_records, tables.visible_orgs, tables.visible_feeds)
+READABLE = (
+    *(*tables.ROSTER_TABLES, *tables.PART_TABLES, rendered_records, tables.visible_orgs, tables.visible_feeds),
+    *(tables.visibility_labels, tables.departures),
+)
 WRITABLE = (orderings, ordering_chunks, pulls)
 
 
@@ -62,9 +65,9 @@ RIGHTS: Mapping[Role, tuple[str, ...]] = {
         f"INSERT, DELETE, SELECT (stamp) ON {tables.oauth1_nonces.name}",
         f"SELECT, INSERT, UPDATE ON {_join_names((tables.usage, tables.last_uses))}",
         f"INSERT ON {tables.audit.name}",
-        # The health of the feeds, for monitoring.
-        f"SELECT (id, name, enabled, state) ON {tables.feeds.name}",
-        f"SELECT (id, feed_id, outcome, finished_at, refused) ON {tables.sync_runs.name}",
+        # The health of the feeds, for monitoring and for `/status`.
+        f"SELECT (id, name, enabled, state, pause_from, pause_until) ON {tables.feeds.name}",
+        f"SELECT (id, feed_id, outcome, started_at, finished_at, refused) ON {tables.sync_runs.name}",
     ),
 }
 

@@ -2,26 +2,52 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Text,
+    any_,
+    cast,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
 
-from roster_service.db.held_runs import APPROVED, HELD
+from roster_service.db.held_runs import HELD
+from roster_service.db.rejected_rows import names_record
+from roster_service.db.run_outcomes import LOADED_OUTCOMES
 from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, find_interrupted
-from roster_service.db.tables import ROSTER_TABLES, feeds, quality_counts, sync_changes, sync_refusals, sync_runs
+from roster_service.db.tables import (
+    ROSTER_TABLES,
+    CTexts,
+    demographics,
+    feeds,
+    quality_counts,
+    sync_changes,
+    sync_refusals,
+    sync_runs,
+    users,
+)
 from roster_service.errors import CommandError
 
 # The steps of a run, as progress shows them. A run without changes ends after the fifth, a run of the last export after
 # the first.
-STEPS = ("digest", "stage", "check", "prepare", "compare", "write", "index", "analyze")
+STEPS = ("digest", "stage", "check", "prepare", "compare", "write", "index", "analyze", "publish")
 # The types of records in reports, which are OneRoster's collections, by the names of their tables.
 TYPES = {table.name: {"academic_sessions": "academicSessions"}.get(table.name, table.name) for table in ROSTER_TABLES}
-# The outcomes of a run that has read its export, and those after which the roster is that of the export: a run that was
-# approved stands for the run of the approval.
-LOADED_OUTCOMES = ("done", "unchanged")
-GOOD_OUTCOMES = (*LOADED_OUTCOMES, APPROVED)
+# The fields of other records that have the id of a person.
+REFERRING = ("agents", "userSourcedId")
 # The counts of a type in a run: records by kind of change, rejected rows, and records that a later purge removed.
 COUNTS = ("added", "changed", "revived", "tombstoned", "unchanged", "refused", "purged")
 
@@ -72,7 +98,10 @@ class RunDetails(Run):
     """A run with all that is stored about it, but its rejected rows. `seconds`: by step, in the order of the steps."""
 
     format: str
+    # The path of the export, or what was given in its place; who loaded it, and when it was written, if it is known.
     source: str
+    actor: str | None
+    written: str | None
     # The dateLastModified of its changes; None if it changed nothing.
     stamp: str | None
     seconds: dict[str, float]
@@ -141,7 +170,7 @@ def find_good_run_before(connection: Connection, run: int) -> FinishedRun | None
     """Returns the latest run of the feed of `run` before it after which the roster was that of the export."""
     own = select(sync_runs.c.feed_id).where(sync_runs.c.id == run).scalar_subquery()
     good = select(sync_runs).where(sync_runs.c.feed_id == own, sync_runs.c.id < run)
-    good = good.where(sync_runs.c.outcome.in_(GOOD_OUTCOMES), sync_runs.c.counts != {})
+    good = good.where(sync_runs.c.outcome.in_(LOADED_OUTCOMES), sync_runs.c.counts != {})
     row = connection.execute(good.order_by(sync_runs.c.id.desc()).limit(1)).one_or_none()
     return None if row is None else _make_finished(row)
 
@@ -159,7 +188,7 @@ def find_run_after(connection: Connection, run: int, outcomes: Collection[str]) 
 def _make_finished(row: Row[Any]) -> FinishedRun:
     finished = row.finished_at.isoformat(timespec="seconds")
     records = count_live(row.counts)
-    return FinishedRun(row.id, row.outcome, finished, records, row.refused, row.outcome in GOOD_OUTCOMES)
+    return FinishedRun(row.id, row.outcome, finished, records, row.refused, row.outcome in LOADED_OUTCOMES)
 
 
 def count_live(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
@@ -179,6 +208,8 @@ def find_run(connection: Connection, run: int) -> RunDetails:
         **_read_fields(row, interrupted),
         format=row.format,
         source=row.source,
+        actor=row.actor,
+        written=row.written_at and row.written_at.isoformat(timespec="seconds"),
         # Until it ends, a run has the stamp of changes that it may still take back.
         stamp=row.stamp and row.finished_at and row.stamp.isoformat(timespec="milliseconds"),
         seconds=_sort(row.seconds, STEPS),
@@ -197,6 +228,30 @@ def delete_run_values(connection: Connection, feed_ids: Sequence[int]) -> None:
     connection.execute(delete(quality_counts).where(quality_counts.c.feed_id.in_(feed_ids)))
     forgotten = {"has_changes": False, "preview": None}
     connection.execute(update(sync_runs).where(sync_runs.c.feed_id.in_(feed_ids)).values(forgotten))
+
+
+def delete_person_values(connection: Connection, ids: Sequence[str], naming: str) -> None:
+    """Deletes what the runs have stored of a person: the rejected rows, the changes and the previews that name the
+    person. What names others alone stays, as do the counts of runs and their causes. `ids`: of the person, and then of
+    the person's enrollments; `naming`: the pattern of the texts that name the person, also inside JSON."""
+    spelled = json.dumps(ids[0], ensure_ascii=False)
+
+    def names(*columns: Column[Any]) -> ColumnElement[bool]:
+        texts = (func.coalesce(cast(column, Text), "") for column in columns)
+        return func.concat_ws(" ", *texts, type_=Text).regexp_match(naming, flags="i")
+
+    def quotes(value: ColumnElement[Any]) -> ColumnElement[bool]:
+        return func.strpos(cast(value, Text), spelled) > 0
+
+    rejected, changed = sync_refusals.c, sync_changes.c
+    about = [names_record(TYPES[table.name], ids[0]) for table in (users, demographics)]
+    values = names(rejected.value, rejected.sourced_id, rejected.records)
+    connection.execute(delete(sync_refusals).where(or_(*about, values)))
+    about = [quotes(func.jsonb_extract_path(changed.fields, name)) for name in REFERRING]
+    about.append(changed.sourced_id == any_(literal(list(ids), CTexts)))
+    connection.execute(delete(sync_changes).where(or_(*about, names(changed.fields))))
+    about = [quotes(sync_runs.c.preview), names(sync_runs.c.preview)]
+    connection.execute(update(sync_runs).where(or_(*about)).values(preview=None))
 
 
 def _select_runs() -> Select[Any]:

@@ -32,13 +32,17 @@ FUNCTIONS = (
     "take_hits",
     "read_window",
     "find_runs_under_way",
+    "next_stamp",
     "refresh_visible_orgs",
     "admit_client",
     "admit_key_holder",
     "evict_orderings",
 )
 # Former signatures, in the notation of DROP FUNCTION.
-REMOVED: tuple[str, ...] = ("admit_client(text, numeric, numeric, numeric, uuid, text, boolean)",)
+REMOVED: tuple[str, ...] = (
+    "admit_client(text, numeric, numeric, numeric, uuid, text, boolean)",
+    "refresh_visible_orgs(integer)",
+)
 # Subfolders of `functions`: if the query is true, a file of the subfolder replaces the file of the same name.
 VARIANTS: Mapping[str, str] = {
     "superuser": "SELECT rolsuper FROM pg_roles WHERE rolname = current_user",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, func, select
 
-from roster_service.db.tables import Stamp, roster_state
+from roster_service.db.tables import Stamp
 
 NOW = func.date_trunc("milliseconds", func.clock_timestamp())
 
@@ -15,6 +15,5 @@ def make_next_stamp(connection: Connection) -> datetime:
     """Returns a stamp for changes: now, but always later than all announced stamps, even if the clock went back. The
     transaction holds the lock of the sync alone, or stores the stamp in the row of a run (`take_stamp` of
     sync_scripts/engine/runs.py)."""
-    later = roster_state.c.as_of + text("interval '1 millisecond'")
-    stamp: datetime = connection.execute(select(func.greatest(NOW, later, type_=Stamp))).scalar_one()
+    stamp: datetime = connection.execute(select(func.next_stamp(type_=Stamp))).scalar_one()
     return stamp

@@ -20,6 +20,8 @@ FEED_CLASS = 0x46656564
 RUNNING, INTERRUPTED = "running", "interrupted"
 # The sessions of runs have names that begin with this, as pg_stat_activity shows them.
 SESSION_NAME = "roster sync: "
+# And those of commands that need the roster as it is.
+TASK_NAME = "roster: "
 # The message of an interrupted run.
 INTERRUPTED_WORDS = "its process ended before the run; nothing was changed"
 
@@ -56,10 +58,17 @@ def release_feed_lock(connection: Connection) -> None:
     connection.execute(text("SELECT pg_advisory_unlock_all()"))
 
 
-def try_sync_lock(connection: Connection) -> bool:
-    """Takes the lock of the roster until the end of the transaction. Returns False while a run is under way."""
+def try_sync_lock(connection: Connection, task: str) -> bool:
+    """Takes the lock of the roster until the end of the transaction. Returns False while a run is under way. `task`:
+    what the transaction does, for those who find the lock taken."""
     taken = text("SELECT pg_try_advisory_xact_lock(:class, :object)")
+    name_task(connection, task)
     return bool(connection.scalar(taken, SYNC_LOCK))
+
+
+def name_task(connection: Connection, task: str) -> None:
+    """Gives the session the name of a task until the end of the transaction."""
+    connection.execute(select(func.set_config("application_name", TASK_NAME + task, True)))
 
 
 def name_session(connection: Connection, feed_name: str, step: str | None) -> None:

@@ -18,16 +18,18 @@ from psycopg2.errors import DeadlockDetected, LockNotAvailable
 from sqlalchemy import Connection, Engine, select, text
 from sqlalchemy.exc import OperationalError
 
+from roster_service.db.labels import label_unlabelled
 from roster_service.db.roles import ensure_roles
 from roster_service.db.sql_objects import apply_objects
-from roster_service.db.tables import roster_state
+from roster_service.db.tables import roster_state, vendors
+from roster_service.db.visible_orgs import refresh_visible_orgs
 from roster_service.errors import DatabaseUnavailableError, SchemaError
 
 # An advisory lock, so that two commands at once do not both create the first table.
 MIGRATION_LOCK = 0x526F7374
 # This version can serve the tables of a newer version if they are of this generation. If an older version cannot serve
 # the tables of a migration, the migration adds one to `roster_state.generation`, and its version adds one here.
-GENERATION = 3
+GENERATION = 4
 # The revisions of databases that were made before the first release. They cannot be upgraded.
 UNRELEASED = frozenset(f"{number:04}" for number in range(1, 21))
 LOCK_SECONDS = 2
@@ -92,6 +94,8 @@ def _upgrade(engine: Engine, role_password: str | None) -> tuple[str | None, str
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
             apply_objects(connection)
+            label_unlabelled(connection)
+            refresh_visible_orgs(connection, *connection.scalars(select(vendors.c.id)))
         ensure_roles(connection, role_password)
         return before, head
 

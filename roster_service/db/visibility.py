@@ -4,7 +4,7 @@ The table `visible_orgs` has a row for each org that a vendor's grants open; eve
 `vendor_id`. The visibility of a row follows from orgs:
 
 - an org, if it lies in a granted district, is a granted school, or is the district of a granted school;
-- a course, if its org is visible, or one of its classes is;
+- a course, if its org is visible, or one of its active classes is;
 - a class, if its school is granted;
 - a role of a user, if its org is granted, and guardians' roles only with the right to see guardians;
 - a user, if one of their roles is visible; their demographics likewise;
@@ -33,18 +33,21 @@ from sqlalchemy import (
     Integer,
     Select,
     Table,
+    and_,
     bindparam,
     case,
+    cast,
     exists,
     func,
     literal_column,
     or_,
     select,
+    true,
     type_coerce,
 )
 
 from roster_service.db import tables
-from roster_service.db.tables import CText, CTexts, rendered_records, visible_orgs
+from roster_service.db.tables import CText, CTexts, Stamp, rendered_records, visible_feeds, visible_orgs
 from roster_service.db.vocabulary import GUARDIAN_ROLES
 from roster_service.db.withheld import WithheldField
 
@@ -116,19 +119,29 @@ def read_admission() -> ColumnElement[str]:
 
 
 def name_visible_set(seen: Any) -> ColumnElement[str]:
-    """Returns an expression for what the admitted caller sees of a feed: its visible orgs, and whether it sees
-    guardians. `seen`: the columns of a row of `visible_feeds`."""
+    """Returns an expression for what the admitted caller sees of a feed: its visible orgs, whether it sees guardians,
+    and its floor, where that hides departures. `seen`: the columns of a row of `visible_feeds`."""
     guardians = func.current_setting("roster.guardians", True) == "true"
-    return type_coerce(seen.visible_set + case((guardians, " with guardians"), else_=""), CText)
+    hides = read_client_instant("floor") >= seen.first_departure
+    since: ColumnElement[str] = literal_column("' since '", CText) + func.current_setting("roster.floor", True)
+    name = seen.visible_set + case((guardians, " with guardians"), else_="") + case((hides, since), else_="")
+    return type_coerce(name, CText)
 
 
-# What `admit_client` sets where all slots of the vendor are taken.
+def read_client_instant(name: str) -> ColumnElement[Any]:
+    """Returns an expression for an instant of the admitted client: its `floor`, or its part in `as_of`. NULL where a
+    vendor is admitted without a client."""
+    return cast(func.nullif(func.current_setting(f"roster.{name}", True), ""), Stamp)
+
+
+# What `admit_client` sets where all slots of the vendor are taken, and where the vendor has no grant.
 NO_SLOT = "no slot"
+NO_GRANT = "no grant"
 
 
 def read_refusal() -> ColumnElement[str]:
-    """Returns an expression for the reason for which the transaction has not admitted its caller: `NO_SLOT`; NULL for
-    no reason, or that its rights have ended."""
+    """Returns an expression for the reason for which the transaction has not admitted its caller: `NO_SLOT` or
+    `NO_GRANT`; NULL for no reason, or that its rights have ended."""
     return func.nullif(func.current_setting("roster.refusal", True), "", type_=CText)
 
 
@@ -173,7 +186,13 @@ def _course_is_visible(course: FromClause, rights: ContentRights) -> ColumnEleme
     taught = tables.classes.alias()
     return or_(
         org_id_is_visible(course.c.org_id),
-        has_row(taught, taught.c.course_id == course.c.sourced_id, _class_is_visible(taught, rights)),
+        has_row(
+            taught,
+            taught.c.course_id == course.c.sourced_id,
+            # A deleted class opens no course: its purge would close it without a departure.
+            taught.c.status == "active",
+            _class_is_visible(taught, rights),
+        ),
     )
 
 
@@ -229,6 +248,30 @@ def row_is_visible(table: Table, row: FromClause, rights: ContentRights) -> Colu
     """Returns the condition that `row`, the table or an alias of it, is visible. Raises KeyError for a table without a
     rule."""
     return _VISIBLE[table](row, rights)
+
+
+def label_is_open(label: FromClause, rights: ContentRights) -> ColumnElement[bool]:
+    """Returns the condition that a row of visibility_labels opens the records that have it."""
+    granted = func.array(select_granted_orgs().scalar_subquery(), type_=CTexts)
+    visible = func.array(_select_visible(lambda _visible: true()).scalar_subquery(), type_=CTexts)
+    opens = [label.c.any_orgs.overlap(granted), label.c.listed_orgs.overlap(visible)]
+    if rights.guardians:
+        opens.append(label.c.guardian_orgs.overlap(granted))
+    return and_(label.c.all_orgs.contained_by(granted), or_(*opens))
+
+
+def departure_is_shown(departure: FromClause) -> ColumnElement[bool]:
+    """Returns the condition that a departure is later than the floors of the vendor and of the client, of a feed that
+    the vendor sees. A departure of before would name a record that the caller never saw."""
+    seen = visible_feeds.alias()
+    own = read_client_instant("floor")
+    return has_row(
+        seen,
+        seen.c.vendor_id == VENDOR,
+        seen.c.feed_id == departure.c.feed_id,
+        seen.c.floor < departure.c.departed_at,
+        or_(own.is_(None), own < departure.c.departed_at),
+    )
 
 
 def user_metadata_is_visible(rights: ContentRights) -> ColumnElement[bool] | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection, func, or_, select, text
+from sqlalchemy import Connection, func, literal, or_, select, text
 
-from roster_service.db.tables import orgs, vendor_grants, vendors, visible_orgs
+from roster_service.db.tables import CTexts, orgs, vendor_grants, vendors, visible_orgs
 from roster_service.db.visibility import RENDERER
 
 # Rows of one feed never wait for a load of another feed.
@@ -27,14 +27,15 @@ _OPEN_TO_RENDERER = text("""
 """)
 
 
-def refresh_visible_orgs(connection: Connection, *vendor_ids: int) -> None:
-    """Updates the rows of these vendors from their grants and from the orgs, as this transaction sees them.
+def refresh_visible_orgs(connection: Connection, *vendor_ids: int, new_orgs: Collection[str] = ()) -> None:
+    """Updates the rows of these vendors from their grants and from the orgs, as this transaction sees them. `new_orgs`:
+    the ids of the orgs that the transaction has added; they move no floor.
 
     A second transaction that updates the rows of the same vendor waits until this one ends, so that no row outlives its
     grant. `connection`: as the owner of the tables.
     """
     for vendor_id in sorted(vendor_ids):
-        connection.execute(select(func.refresh_visible_orgs(vendor_id)))
+        connection.execute(select(func.refresh_visible_orgs(vendor_id, literal([*new_orgs], CTexts))))
     _analyze(connection)
 
 
@@ -46,9 +47,9 @@ def refresh_renderer(connection: Connection, feed_ids: Collection[int]) -> None:
     _analyze(connection)
 
 
-def refresh_vendors_of(connection: Connection, feed_ids: Collection[int]) -> None:
-    """Updates the rows of the vendors that see, or saw, an org of these feeds. Call it as the last step of a
-    transaction, because changes of grants wait for its end."""
+def refresh_vendors_of(connection: Connection, feed_ids: Collection[int], new_orgs: Collection[str] = ()) -> None:
+    """Updates the rows of the vendors that see, or saw, an org of these feeds. `new_orgs`: as above. Call it as
+    the last step of a transaction, because changes of grants wait for its end."""
     saw = select(visible_orgs.c.vendor_id).where(visible_orgs.c.feed_id.in_(feed_ids))
     opened = or_(
         orgs.c.sourced_id == vendor_grants.c.school_id,
@@ -57,7 +58,7 @@ def refresh_vendors_of(connection: Connection, feed_ids: Collection[int]) -> Non
     )
     sees = select(vendor_grants.c.vendor_id).join(orgs, opened).where(orgs.c.feed_id.in_(feed_ids))
     found = select(vendors.c.id).where(or_(vendors.c.id.in_(saw), vendors.c.id.in_(sees)))
-    refresh_visible_orgs(connection, *connection.scalars(found))
+    refresh_visible_orgs(connection, *connection.scalars(found), new_orgs=new_orgs)
 
 
 def _analyze(connection: Connection) -> None:

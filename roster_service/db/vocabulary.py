@@ -90,6 +90,11 @@ ROLE_TYPES = Vocabulary(("primary", "secondary"))
 ENROLLMENT_ROLES_1_1 = Vocabulary(("administrator", "proctor", "student", "teacher"))
 ENROLLMENT_ROLES = Vocabulary(ENROLLMENT_ROLES_1_1.words, extensible=True)
 
+# The codes of CEDS, which the standard has for grades. Exports have other texts, too.
+GRADES = Vocabulary(
+    ("IT", "PR", "PK", "TK", "KG", *(f"{number:02}" for number in range(1, 14)), "PS", "UG", "Other"),
+)
+
 SEXES_1_1 = Vocabulary(("female", "male"))
 SEXES = Vocabulary(("female", "male", "other", "unspecified"), extensible=True)
 

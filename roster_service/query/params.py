@@ -171,6 +171,11 @@ REVISION = Parameter(
     "it, a page belongs to the pull that the client began last.",
 )
 
+# As PHP, Ruby and others write a list in a query.
+LISTED_FIELDS = f"{FIELDS.name}[]"
+# Libraries send these with every request. On the path of a single record they mean nothing, and are ignored.
+PAGING = (LIMIT.name, OFFSET.name)
+
 COLLECTION_PARAMETERS = (LIMIT, OFFSET, FILTER, SORT, ORDER_BY, FIELDS, REVISION)
 SINGLE_PARAMETERS = (FIELDS,)
 
@@ -183,7 +188,10 @@ def read_params(pairs: Sequence[tuple[str, str]], parameters: Sequence[Parameter
     """
     known = {parameter.name: parameter for parameter in parameters}
     given: dict[str, list[str]] = {}
-    for name, text in pairs:
+    for sent, text in pairs:
+        name = FIELDS.name if sent == LISTED_FIELDS else sent
+        if name in PAGING and name not in known:
+            continue
         if name not in known:
             raise _refuse_unknown(name, list(known))
         _refuse_bad_text(name, text)

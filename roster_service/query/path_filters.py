@@ -7,18 +7,23 @@ another type, or is hidden from the caller has no members.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, FromClause, Text, bindparam, or_, select, true, union
+from sqlalchemy import BindParameter, ColumnElement, FromClause, Text, bindparam, func, or_, select, true, union
 
 from roster_service.db import tables
 from roster_service.db.visibility import (
     ContentRights,
     has_row,
+    label_is_open,
     of_each_row,
     org_is_visible,
     role_is_visible,
     row_is_visible,
+    select_granted_orgs,
     user_is_visible,
 )
 from roster_service.db.vocabulary import TERM_TYPES
@@ -27,6 +32,29 @@ from roster_service.schemas.version_words import Wording
 # Given the caller's content rights and the words of the version, the condition that selects the records of a path.
 # Statements join it by AND with the conditions of visibility and with the caller's own filter.
 PathFilter = Callable[[ContentRights, Wording], ColumnElement[bool]]
+# Given a row of visibility_labels, the condition that it opens records in a list.
+LabelCondition = Callable[[FromClause, ContentRights], ColumnElement[bool]]
+
+
+@dataclass(frozen=True)
+class ListFilter:
+    """The path filter of a list that shows departures: of the records that a former label opened in it, and that the
+    present label does not. `condition`: selects the records; `opens`: whether a label opens records in the list;
+    `since`: the instant before which a departure is not asked for, None for no bound."""
+
+    condition: PathFilter
+    opens: LabelCondition
+    since: ColumnElement[Any] | None = None
+
+    def __call__(self, rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
+        """Returns the condition that selects the records."""
+        return self.condition(rights, wording)
+
+    @property
+    def without_condition(self) -> ListFilter:
+        """The same list without its condition: the texts of ids that the condition has selected already."""
+        return dataclasses.replace(self, condition=everything.condition)
+
 
 _orgs = tables.orgs.c
 _sessions = tables.academic_sessions.c
@@ -47,9 +75,12 @@ COURSE = bind_path_id("courseId")
 CLASS = bind_path_id("classId")
 
 
-def everything(_rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
-    """All records of the resource."""
+def _no_condition(_rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
     return true()
+
+
+# All records of the resource.
+everything = ListFilter(_no_condition, label_is_open)
 
 
 # --- by kind -----------------------------------------------------------------------------------------------------
@@ -70,9 +101,14 @@ def grading_periods(_rights: ContentRights, _wording: Wording) -> ColumnElement[
     return _sessions.type == "gradingPeriod"
 
 
-def users_with_role(role: str) -> PathFilter:
-    """Users with this role at an org that the caller may see, if the version shows it."""
-    return lambda rights, wording: user_is_visible(_users.sourced_id, rights, role) & wording.shows_role(role, rights)
+def users_with_role(role: str) -> ListFilter:
+    """Users with this role, `student` or `teacher`, at an org that the caller may see, if the version shows it."""
+    return ListFilter(
+        lambda rights, wording: user_is_visible(_users.sourced_id, rights, role) & wording.shows_role(role, rights),
+        lambda label, _rights: label.c[f"{role}_orgs"].overlap(
+            func.array(select_granted_orgs().scalar_subquery(), type_=tables.CTexts)
+        ),
+    )
 
 
 # --- of a parent -------------------------------------------------------------------------------------------------

@@ -9,20 +9,33 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from oneroster_filter import FieldTypes, FilterError, Kind, TypedExpr, UnknownFieldError, check, field_types, parse
+from oneroster_filter import (
+    FieldTypes,
+    FilterError,
+    Kind,
+    Operator,
+    UnknownFieldError,
+    check,
+    clauses,
+    field_types,
+    parse,
+)
+from oneroster_filter.typing import TypedExpr
 
 from roster_service.db.visibility import ContentRights
 from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.params import Params
 from roster_service.query.path_filters import PathFilter
-from roster_service.schemas.kinds import RosterField, list_hidden, list_roster_fields
+from roster_service.schemas.kinds import RosterField, find_vocabulary, list_hidden, list_roster_fields
 from roster_service.schemas.records import Record
 
 # A `+` that a client forgot to encode arrives as a space.
 _BARE_OFFSET = re.compile(r"'[^']*\d \d\d:?\d\d'")
+# The operators that compare whole words.
+_WHOLE_WORDS = {Kind.TEXT: (Operator.EQUAL,), Kind.TEXTS: (Operator.EQUAL, Operator.CONTAINS)}
 
 
 @dataclass(frozen=True)
@@ -96,17 +109,18 @@ def make_plan(
     does a blank one in `fields`.
     """
     view = make_resource_view(record, rights)
+    expression = None if params.filter is None else _check_filter(params.filter, view)
     sort, sort_notices = _check_sort(params.sort, view)
     fields, field_notices = _check_fields(params.fields, view)
     return Plan(
         shape=QueryShape(view, path_filter, sort, params.descending, fields),
         path_ids=tuple(path_ids.items()),
-        filter=None if params.filter is None else _check_filter(params.filter, view),
+        filter=expression,
         limit=params.limit,
         offset=params.offset,
         # A first page begins a pull, so it belongs to none yet.
         revision=params.revision if params.offset else None,
-        notices=sort_notices + field_notices,
+        notices=(*_check_words(expression, view), *sort_notices, *field_notices),
     )
 
 
@@ -123,6 +137,20 @@ def _describe(error: FilterError, text: str) -> str:
     if not isinstance(error, UnknownFieldError) and _BARE_OFFSET.search(text):
         hint += "; a `+` in a URL must be written %2B"
     return f"{error.message}{position}{hint}"
+
+
+def _check_words(expression: TypedExpr | None, view: ResourceView) -> Iterator[Notice]:
+    """Yields a notice for each comparison of a field with a text that is none of its words. The response has it only if
+    no record is found: a refusal would stop clients that ask for other words too, and an export can have other ones."""
+    for clause in clauses(expression) if expression is not None else ():
+        words = find_vocabulary(view.fields, clause.path)
+        if words is None or clause.operator not in _WHOLE_WORDS[clause.type.kind]:
+            continue
+        texts = clause.value if isinstance(clause.value, tuple) else (str(clause.value),)
+        unknown = next((text for text in texts if not re.fullmatch(words.pattern, text)), None)
+        if unknown is not None:
+            described = f"no `{clause.field}` is {unknown[:80]!r}; its words are {words.sentence}"
+            yield Notice(Problem.FILTER_WORD, f"the filter finds no record: {described}")
 
 
 def _check_sort(name: str | None, view: ResourceView) -> tuple[str | None, tuple[Notice, ...]]:

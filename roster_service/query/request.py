@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from sqlalchemy import true
 from sqlalchemy.dialects import postgresql
 
 from roster_service.db.round_trip import Call
+from roster_service.query.departures import has_departures, join_departures
 from roster_service.query.plan import Plan, QueryShape
 from roster_service.query.statements import (
     HREF_ROOT,
@@ -20,7 +22,6 @@ from roster_service.query.statements import (
     Driver,
     make_collection_condition,
     make_sort_keys,
-    select_ids,
 )
 
 
@@ -76,7 +77,12 @@ class AuthorizedRequest:
         path_values = {
             name: sorted(value) if isinstance(value, list) else value for name, value in self.path_values.items()
         }
-        facts = (_hash_shape(shape), _describe_filter(plan), sorted(plan.path_ids), sorted(path_values.items()))
+        # Without a sort, the records of a whole collection are ordered by feed first; `sort=sourcedId` compiles to the
+        # same text, and has one ordering of all feeds.
+        facts = (
+            *(self.by_feed, _hash_shape(shape), _describe_filter(plan)),
+            *(sorted(plan.path_ids), sorted(path_values.items())),
+        )
         return hashlib.sha256(repr(facts).encode()).digest()
 
 
@@ -93,7 +99,9 @@ def _hash_shape(shape: QueryShape) -> bytes:
 
     The compiled text contains everything that a shape changes, so no part of the shape can be missing from the hash.
     """
-    ids = select_ids(shape, make_collection_condition(shape, Driver.VISIBILITY)).order_by(*make_sort_keys(shape))
+    keys = [key.element for key in make_sort_keys(shape)]
+    condition = make_collection_condition(shape, Driver.VISIBILITY)
+    ids = join_departures(shape, (condition,), (true(), true() if has_departures(shape) else None), keys)
     compiled = ids.compile(dialect=postgresql.dialect())  # type: ignore[no-untyped-call]
     return hashlib.sha256(repr((str(compiled), sorted(compiled.params.items()))).encode()).digest()
 

@@ -10,16 +10,9 @@ import functools
 from enum import Enum
 from typing import Any
 
-from oneroster_filter import (
-    FieldType,
-    Kind,
-    Operator,
-    Through,
-    TypedClause,
-    TypedExpr,
-    fold_tree,
-    sqlalchemy_where,
-)
+from oneroster_filter import FieldType, Kind, Operator, Through, fold_tree
+from oneroster_filter.sqlalchemy import sqlalchemy_where
+from oneroster_filter.typing import TypedClause, TypedExpr
 from sqlalchemy import ColumnElement, Select, Table, and_, func, select, true
 
 from roster_service.db import json_text

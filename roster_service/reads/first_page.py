@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from oneroster_filter import FilterValue, Operator, Or, clauses
-from sqlalchemy import CTE, BindParameter, ColumnElement, bindparam, cast, func, select
+from oneroster_filter import Operator, Or, clauses
+from oneroster_filter.sqlalchemy import FilterValue, sqlalchemy_where
+from sqlalchemy import CTE, BindParameter, ColumnElement, bindparam, cast, func, select, true
 from sqlalchemy.dialects.postgresql import array
 from sqlalchemy.sql import visitors
 
 from roster_service.cache.ordering_statements import LIMIT, OFFSET
 from roster_service.db.prepared_statements import DIALECT
 from roster_service.db.tables import CTexts
+from roster_service.query.departures import compile_departure_filter, has_departures, join_departures
 from roster_service.query.plan import Plan, QueryShape
 from roster_service.query.statements import (
     STATEMENT_CACHE_SIZE,
@@ -27,6 +30,8 @@ from roster_service.query.statements import (
     choose_collection_condition,
     compile_filter,
     find_driver,
+    find_source,
+    get_key_column,
     has_dotted_sort,
     make_collection_condition,
     make_filter_condition,
@@ -58,8 +63,12 @@ def make_first_page_query(plan: Plan, *, by_feed: bool, sees_districts: bool) ->
     shape, driver = dataclasses.replace(plan.shape, fields=()), find_driver(plan)
     if driver is Driver.VISIBILITY or has_dotted_sort(shape) or _names_metadata_key(plan):
         admitted = choose_collection_condition(plan, sees_districts=sees_districts)
-        conditions = (admitted, make_filter_condition(plan))
-        found = _select_page(shape, *conditions, by_feed=by_feed) if plan.limit else _select_count(shape, *conditions)
+        filtered = (make_filter_condition(plan), compile_departure_filter(plan))
+        found = (
+            _select_page(shape, admitted, filtered, by_feed=by_feed)
+            if plan.limit
+            else _select_count(shape, admitted, filtered)
+        )
         return FirstPageQuery(found, {}, is_shared=False)
     if plan.filter is None:
         return FirstPageQuery(_select_unfiltered_page(shape, driver), {}, is_shared=True)
@@ -78,12 +87,14 @@ class FilterShape:
     """The part of a filter that decides its SQL, without the values.
 
     `comparisons`: (field, operator) of each clause. `is_or`: whether OR joins the clauses. `condition`: the SQL, with
-    `filter_0`, `filter_1` and so on as bound values; it is equal for all filters of one shape.
+    `filter_0`, `filter_1` and so on as bound values; it is equal for all filters of one shape. `departed`: the
+    condition on departures, None where the filter matches none.
     """
 
     comparisons: tuple[tuple[str, Operator], ...]
     is_or: bool
     condition: ColumnElement[bool] = field(compare=False)
+    departed: ColumnElement[bool] | None = field(compare=False)
 
 
 def bind_filter(plan: Plan) -> tuple[FilterShape, Mapping[str, Any]]:
@@ -104,38 +115,71 @@ def bind_filter(plan: Plan) -> tuple[FilterShape, Mapping[str, Any]]:
         return bindparam(name, type_=element.type)
 
     condition = visitors.replacement_traverse(compile_filter(plan), {}, replace_value)
+    departed = compile_departure_filter(plan, _make_binder(plan))
     comparisons = tuple((clause.field, clause.operator) for clause in clauses(plan.filter))
-    return FilterShape(comparisons, isinstance(plan.filter, Or), condition), values
+    return FilterShape(comparisons, isinstance(plan.filter, Or), condition, departed), values
+
+
+def _make_binder(plan: Plan) -> Callable[[int, ColumnElement[bool]], ColumnElement[bool]]:
+    """Returns the function that binds the values of a clause, given its number, under the names that `bind_filter` has
+    given to the values of the same clause."""
+
+    @functools.cache
+    def list_starts() -> list[int]:
+        # Few filters match a departure, so the clauses of the others are not compiled a second time.
+        find = functools.partial(find_source, plan.shape.view)
+        parts = () if plan.filter is None else clauses(plan.filter)
+        return list(itertools.accumulate((_count_values(sqlalchemy_where(it, find)) for it in parts), initial=0))
+
+    def bind(number: int, clause: ColumnElement[bool]) -> ColumnElement[bool]:
+        names = itertools.count(list_starts()[number])
+
+        def replace_value(element: Any, **_: Any) -> BindParameter[Any] | None:
+            is_value = isinstance(element, FilterValue)
+            return bindparam(f"filter_{next(names)}", type_=element.type) if is_value else None
+
+        return visitors.replacement_traverse(clause, {}, replace_value)
+
+    return bind
+
+
+def _count_values(condition: ColumnElement[bool]) -> int:
+    return sum(isinstance(element, FilterValue) for element in visitors.iterate(condition))
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def _select_unfiltered_page(shape: QueryShape, driver: Driver) -> CTE:
-    return _select_page(shape, make_collection_condition(shape, driver), by_feed=False)
+    filtered = (true(), true() if has_departures(shape) else None)
+    return _select_page(shape, make_collection_condition(shape, driver), filtered, by_feed=False)
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
 def _select_filtered_page(shape: QueryShape, driver: Driver, filter_shape: FilterShape) -> CTE:
-    return _select_page(shape, make_collection_condition(shape, driver), filter_shape.condition, by_feed=False)
+    filtered = (filter_shape.condition, filter_shape.departed)
+    return _select_page(shape, make_collection_condition(shape, driver), filtered, by_feed=False)
 
 
-def _select_page(shape: QueryShape, *conditions: ColumnElement[bool], by_feed: bool) -> CTE:
+# The caller's filter, as a condition on records, and on departures.
+_Filtered = tuple[ColumnElement[bool], ColumnElement[bool] | None]
+
+
+def _select_page(shape: QueryShape, admitted: ColumnElement[bool], filtered: _Filtered, *, by_feed: bool) -> CTE:
     sorts = [_strip_direction(key) for key in make_sort_keys(shape)]
+    matching = join_departures(shape, (admitted,), filtered, sorts).cte("matching")
+    *keys, feed_id = matching.c
     if by_feed:
-        sorts.insert(0, shape.view.record.table.c.feed_id)
-    named = [key.label(f"key_{number}") for number, key in enumerate(sorts)]
-    matching = select(*named).where(*conditions).cte("matching")
-    keys = list(matching.c)
+        keys.insert(0, feed_id)
     order = [key.desc() if shape.descending else key.asc() for key in keys]
     ids = select(keys[-1]).order_by(*order).limit(LIMIT).offset(OFFSET)
     total = select(func.count()).select_from(matching).scalar_subquery()
     return select(func.array(ids.scalar_subquery(), type_=CTexts).label("ids"), total.label("total")).cte("found")
 
 
-def _select_count(shape: QueryShape, *conditions: ColumnElement[bool]) -> CTE:
+def _select_count(shape: QueryShape, admitted: ColumnElement[bool], filtered: _Filtered) -> CTE:
     """Returns the CTE for a request with limit 0, which only counts: `ids` is empty."""
     none: ColumnElement[Any] = cast(array([]), CTexts)
-    counted = select(none.label("ids"), func.count().label("total")).select_from(shape.view.record.table)
-    return counted.where(*conditions).cte("found")
+    matching = join_departures(shape, (admitted,), filtered, [get_key_column(shape)]).subquery("matching")
+    return select(none.label("ids"), func.count().label("total")).select_from(matching).cte("found")
 
 
 def _strip_direction(key: Any) -> ColumnElement[Any]:

@@ -1,8 +1,8 @@
 """The statements that read for an admitted caller: each gives the state of the roster together with the records.
 
 They run in the same round trip as the admission, so they always give at least one row. The first column is
-NULL where the database refused the admission, and `NO_SLOT` where the vendor has no free slot: then the others mean
-nothing.
+NULL where the database refused the admission, `NO_SLOT` where the vendor has no free slot, and `NO_GRANT` where it has
+no grant: then the others mean nothing.
 """
 
 from __future__ import annotations
@@ -26,14 +26,24 @@ from sqlalchemy import (
     or_,
     select,
     true,
+    union_all,
 )
 
 from roster_service.cache.ordering_statements import LIMIT, join_orderings, select_page_ids
 from roster_service.cache.pulls import list_pull_columns, make_pull_cte, select_asked_parts
 from roster_service.cache.rendered_records import TextSource, get_person, select_rendered_text, select_texts
-from roster_service.db.tables import WHOLE, orderings, visible_feeds
-from roster_service.db.visibility import VENDOR, name_visible_set, read_admission, read_refusal, select_whole_districts
-from roster_service.query.path_filters import everything
+from roster_service.db import tables
+from roster_service.db.tables import WHOLE, Stamp, orderings, visible_feeds
+from roster_service.db.visibility import (
+    VENDOR,
+    name_visible_set,
+    read_admission,
+    read_client_instant,
+    read_refusal,
+    select_whole_districts,
+)
+from roster_service.query.departures import has_departures, make_departure_json, select_departures
+from roster_service.query.path_filters import ListFilter, everything
 from roster_service.query.plan import QueryShape
 from roster_service.query.statements import (
     RECORD,
@@ -52,7 +62,10 @@ def _make_state_cte() -> CTE:
     seen = visible_feeds.alias()
     is_whole = (seen.c.vendor_id == VENDOR) & (seen.c.feed_id == WHOLE)
     visible_set = func.coalesce(case((one.c.admission.is_not(None), name_visible_set(seen.c))), read_refusal())
-    columns = (visible_set.label("visible_set"), seen.c.revision, seen.c.as_of, seen.c.deletions_since)
+    # GREATEST passes over NULL, as for a vendor that was admitted without a client.
+    as_of = func.greatest(seen.c.as_of, read_client_instant("as_of"), type_=Stamp).label("as_of")
+    since = func.greatest(seen.c.deletions_since, read_client_instant("floor"), type_=Stamp).label("deletions_since")
+    columns = (visible_set.label("visible_set"), seen.c.revision, as_of, since)
     return select(*columns).select_from(one.outerjoin(seen, is_whole)).cte("state")
 
 
@@ -76,7 +89,7 @@ def make_ordered_page_statement(shape: QueryShape, source: TextSource) -> Select
     a value. `shape`: without its sort, which the statement does not depend on.
 
     The path filter decides the ordering, and not the texts: a page of a pull also has the records that a sync has taken
-    out of the collection since.
+    out of the collection since, as departures where they are ones.
     """
     state, pull = _make_state_cte(), make_pull_cte()
     asked = select_asked_parts(pull).cte("asked")
@@ -92,7 +105,8 @@ def make_ordered_page_statement(shape: QueryShape, source: TextSource) -> Select
     ids = select_page_ids(parts, total, descending=shape.descending)
     sees_districts = case((collection.c.total.is_(None), exists(select_whole_districts())))
     head = (*state.c, *list_pull_columns(pull), collection.c.total, sees_districts)
-    texts = select_texts(dataclasses.replace(shape, path_filter=everything), ids, source, backwards=shape.descending)
+    listed = shape.path_filter.without_condition if isinstance(shape.path_filter, ListFilter) else everything
+    texts = select_texts(dataclasses.replace(shape, path_filter=listed), ids, source, backwards=shape.descending)
     return _put_beside(head, state.outerjoin(pull, true()).join(collection, true()), texts)
 
 
@@ -134,6 +148,11 @@ def make_record_statement(shape: QueryShape, source: TextSource) -> Select[*tupl
         record = record.select_from(table).where(
             get_key_column(shape) == RECORD, make_collection_condition(shape, Driver.FILTER)
         )
+        if has_departures(shape):
+            departed = select_departures(shape, tables.departures.c.sourced_id == RECORD).subquery("departed")
+            left = select(make_departure_json(shape, departed).label("body"), departed.c.person_id.label("person"))
+            # In 1.1, the list may have a record of which a role has ended.
+            record = select(*union_all(left, record).subquery("either").c).limit(1)
     else:
         record = select_rendered_text(shape.view, RECORD)
         if shape.path_filter is not everything:

@@ -13,10 +13,17 @@ from typing import Any
 
 from roster_service.access.roster_state import RosterState
 from roster_service.cache.orderings import Made, Orderings
-from roster_service.cache.pulls import PROLONGED_PART, Pull, read_pull, refuse_ended
+from roster_service.cache.pulls import (
+    ORDER_IS_GONE,
+    PROLONGED_PART,
+    RECORD_IS_GONE,
+    Pull,
+    read_pull,
+    refuse_ended,
+)
 from roster_service.cache.rendered_records import list_text_sources
 from roster_service.db.round_trip import Call, RoundTrips
-from roster_service.db.visibility import NO_SLOT
+from roster_service.db.visibility import NO_GRANT, NO_SLOT
 from roster_service.errors import Problem, RefusedRequestError, make_slot_refusal
 from roster_service.metrics import PAGES, TEXTS
 from roster_service.query.plan import Plan, QueryShape
@@ -99,8 +106,8 @@ class Reader:
     def admit(self, admission: Call, vendor_id: int) -> RosterState:
         """Admits the caller and returns the state of the roster, as the caller sees it.
 
-        Raises RefusedRequestError (BAD_TOKEN) where the database does not admit the caller, and ThrottledRequestError
-        where the vendor has too many requests at the same time.
+        Raises RefusedRequestError (BAD_TOKEN) where the database does not admit the caller, (NO_GRANT) where the vendor
+        has no grant, and ThrottledRequestError where it has too many requests at the same time.
         """
         return self.read_admitted(admission, vendor_id).state
 
@@ -170,7 +177,9 @@ class Reader:
         if stored.page is not None:
             PAGES.labels("ordering").inc()
             return stored.make_page(stored.page)
-        found = self._find_page(request, sees_districts=stored.sees_districts)
+        self._orderings.require_room(request)
+        with self._orderings.measure(request):
+            found = self._find_page(request, sees_districts=stored.sees_districts)
         self._orderings.store_total(request, found.page.total)
         return found
 
@@ -195,7 +204,7 @@ class Reader:
             total, sees_districts = rows[0][8:10]
             if total is None:
                 if state.shown.later_revision is not None:
-                    raise refuse_ended("what you may see has changed, or its first page was too long ago")
+                    raise refuse_ended(ORDER_IS_GONE)
                 return _StoredCollection(state, None, sees_districts)
             expected = _count_expected(plan, total)
             page = _join(rows, 10, total)
@@ -203,7 +212,7 @@ class Reader:
                 TEXTS.labels(source.name).inc()
                 return _StoredCollection(state, page, sees_districts=False)
         if state.shown.later_revision is not None:
-            raise refuse_ended("records of this page were deleted, or you may not see them any more")
+            raise refuse_ended(RECORD_IS_GONE)
         return _StoredCollection(state, None, sees_districts=False)
 
     def _read_collection_state(self, request: AuthorizedRequest, row: tuple[Any, ...]) -> CollectionState:
@@ -269,6 +278,12 @@ def _join(rows: Sequence[tuple[Any, ...]], text: int, total: int) -> Page:
 def _read_state(row: tuple[Any, ...]) -> RosterState:
     if row[0] == NO_SLOT:
         raise make_slot_refusal()
+    if row[0] == NO_GRANT:
+        raise RefusedRequestError(
+            Problem.NO_GRANT,
+            "no district or school is granted to you; this is not an empty roster, and says nothing of the records "
+            "that you have",
+        )
     if row[0] is None:
         raise RefusedRequestError(Problem.BAD_TOKEN, "the access token is no longer valid; request a new one")
     return RosterState(*row[1:4])

@@ -1,8 +1,9 @@
 """The search of operators: the records that a typed text names.
 
-A person is found by the beginning of a name or an e-mail, in capitals or not, of several words each by its own; and by
-the beginning of an id, an identifier or a username, as it is typed, in lower case or in capitals. PostgreSQL finds each
-of them in an index. Any other record is found by a part of its title or code, or by its id.
+A person is found by the beginnings of words of the given, middle, family and preferred names, in any order, without
+accents and case; by the beginning of an e-mail, in capitals or not; and by that of an id, an identifier or a username,
+as it is typed, in lower case or in capitals. PostgreSQL finds each of them in an index. Any other record is found by a
+part of its title or code, or by its id.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from oneroster_filter import fold
 from sqlalchemy import ColumnElement, Table, and_, func, or_
 
 from roster_service.db import tables
-from roster_service.db.folding import fold_column
+from roster_service.db.folding import fold_column, has_words, split_name
+from roster_service.db.tables.roster import name_vector
 
 # A shorter text names too many records to be of use.
 LEAST_CHARACTERS = 2
 # More words, or longer ones, are no name.
 MOST_WORDS, MOST_CHARACTERS = 5, 256
 _SURROGATES, _AFTER_SURROGATES = 0xD800, 0xE000
-_NAMES = (tables.users.c.given_name, tables.users.c.family_name)
 # Of other records than people: the columns of which any part may be typed. They are few enough to look at each.
 _TITLES: Mapping[Table, Sequence[ColumnElement[Any]]] = {
     tables.orgs: (tables.orgs.c.name, tables.orgs.c.identifier),
@@ -38,12 +39,10 @@ def make_search_condition(table: Table, typed: str) -> ColumnElement[bool]:
     """Returns the condition that a row of a roster table is named by the typed text, which has no blanks around it."""
     own_id = table.c.sourced_id
     if table is tables.users:
-        found = [_folded_begins(column, typed) for column in (*_NAMES, tables.users.c.email)]
+        found = [_folded_begins(tables.users.c.email, typed)]
         found += [_begins(column, typed) for column in (own_id, tables.users.c.identifier, tables.users.c.username)]
-        words = typed.replace(",", " ").split()[:MOST_WORDS]
-        if len(words) > 1:
-            found.append(and_(*(or_(*(_folded_begins(column, word) for column in _NAMES)) for word in words)))
-        return or_(*found)
+        words = split_name(typed)[:MOST_WORDS]
+        return or_(*found, *([has_words(name_vector, words)] if words else []))
     return or_(_begins(own_id, typed), *(func.contains_folded(column, typed) for column in _TITLES[table]))
 
 

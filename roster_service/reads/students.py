@@ -13,7 +13,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Engine, Select, any_, bindparam, cast, distinct, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Engine,
+    FromClause,
+    Select,
+    and_,
+    any_,
+    bindparam,
+    cast,
+    func,
+    or_,
+    select,
+)
 
 from roster_service.access.credentials.api_keys import KeyHolder
 from roster_service.db import tables
@@ -26,10 +38,11 @@ from roster_service.db.visibility import (
     org_id_is_granted,
     org_is_visible,
     role_is_visible,
+    select_granted_orgs,
 )
 from roster_service.db.withheld import WithheldField
 from roster_service.errors import Problem, RefusedRequestError
-from roster_service.query.path_filters import PathFilter
+from roster_service.query.path_filters import ListFilter
 from roster_service.query.plan import Plan, QueryShape, make_resource_view
 from roster_service.query.request import AuthorizedRequest
 from roster_service.reads.reader import Reader, ReadPage
@@ -58,6 +71,16 @@ class StudentsParams:
 _REQUESTED_DISTRICTS = cast(bindparam("requested_districts"), CTexts)
 _REQUESTED_SCHOOLS = cast(bindparam("requested_schools"), CTexts)
 _REQUESTED_SINCE = cast(bindparam("requested_since"), Stamp)
+_WHERE_LISTED = "; the answer of the login lists your districts and schools"
+_UNKNOWN_DISTRICT = (
+    "the district of `districtlea` is not granted to you. A district is named by its identifier, or by its sourcedId "
+    'if it has no identifier, for instance "{}"' + _WHERE_LISTED
+)
+_NO_DISTRICT = "no district is granted to you"
+_UNKNOWN_SCHOOL = (
+    "item {} of `schools` is no school of this district that is granted to you. A school is named by its sourcedId, "
+    "not by its identifier or name" + _WHERE_LISTED
+)
 
 
 def find_students(reader: Reader, engine: Engine, holder: KeyHolder, params: StudentsParams) -> ReadPage:
@@ -103,12 +126,38 @@ def _find_districts(engine: Engine, admission: Call, values: dict[str, Any]) -> 
         connection.execute(admission.statement, admission.values)
         values["requested_districts"] = list(connection.scalars(_make_district_statement(), values))
         if not values["requested_districts"]:
-            raise _refuse("the district of `districtlea` is not granted to you")
+            granted = connection.execute(_make_districts_statement(), values).first()
+            raise _refuse(_UNKNOWN_DISTRICT.format(granted.lea) if granted else _NO_DISTRICT)
         if values["requested_schools"] is not None:
-            found = connection.execute(_make_school_count_statement(), values).scalar_one()
-            if found < len(set(values["requested_schools"])):
-                raise _refuse("not every school of `schools` is granted to you in this district")
+            found = set(connection.scalars(_make_schools_statement(), values))
+            number = next((at for at, given in enumerate(values["requested_schools"]) if given not in found), None)
+            if number is not None:
+                raise _refuse(_UNKNOWN_SCHOOL.format(number))
     return list(values["requested_districts"])
+
+
+def list_districts(engine: Engine, holder: KeyHolder) -> list[dict[str, Any]]:
+    """Lists the districts that the vendor may ask for, each with the `districtlea` that names it and with its granted
+    schools."""
+    admission = holder.admit(guardians=False)
+    with engine.connect() as connection:
+        connection.execute(admission.statement, admission.values)
+        values = {"vendor_id": holder.vendor_id}
+        districts = connection.execute(_make_districts_statement(), values).all()
+        schools = connection.execute(_make_granted_schools_statement(), values).all()
+    return [
+        {
+            "districtlea": district.lea,
+            "sourcedId": district.sourced_id,
+            "name": district.name,
+            "schools": [
+                {"sourcedId": school.sourced_id, "name": school.name}
+                for school in schools
+                if school.district_id == district.sourced_id
+            ],
+        }
+        for district in districts
+    ]
 
 
 def _make_rights(params: StudentsParams, withheld: frozenset[WithheldField]) -> ContentRights:
@@ -120,7 +169,7 @@ def make_students_plan(params: StudentsParams, rights: ContentRights) -> Plan:
     included = frozenset(flag for flag in PermissionFlag if flag in params.include)
     view = make_resource_view(make_student_record(included), rights)
     fields = tuple(name for name in view.fields if name in PLAIN_FIELDS or name in included)
-    is_requested = _is_requested_student if params.modified_since is None else _make_since_filter(included)
+    is_requested = _EVERY_STUDENT if params.modified_since is None else _make_since_filter(included)
     shape = QueryShape(view, is_requested, None, False, fields)
     revision = params.revision if params.offset else None
     return Plan(shape, (), filter=None, limit=params.limit, offset=params.offset, revision=revision, notices=())
@@ -138,20 +187,43 @@ def _refuse(description: str) -> RefusedRequestError:
 
 @functools.cache
 def _make_district_statement() -> Select[str]:
-    """Selects the visible districts with the requested identifier.
+    """Selects the visible districts with the requested identifier, or without one and with the requested sourcedId.
 
     Districts of two feeds may have the same identifier. A vendor with grants for both gets the students of both.
     """
     org = tables.orgs
-    named = (org.c.type == "district") & (org.c.identifier == bindparam("requested_lea"))
+    named = (org.c.type == "district") & (name_district(org) == bindparam("requested_lea"))
     return select(org.c.sourced_id).where(named, org_is_visible(org))
 
 
+def name_district(org: FromClause) -> ColumnElement[str]:
+    """Returns the expression of the `districtlea` that names a district."""
+    return func.coalesce(org.c.identifier, org.c.sourced_id)
+
+
 @functools.cache
-def _make_school_count_statement() -> Select[int]:
-    """Counts the requested schools that belong to the requested districts and are granted to the vendor."""
+def _make_districts_statement() -> Select[str, str, str]:
+    """Selects the districts that the vendor may ask for, without tombstones."""
     org = tables.orgs
-    return select(func.count(distinct(org.c.sourced_id))).where(
+    columns = (org.c.sourced_id, org.c.name, name_district(org).label("lea"))
+    is_listed = (org.c.type == "district") & (org.c.status == "active")
+    return select(*columns).where(is_listed, org_is_visible(org)).order_by(org.c.sourced_id)
+
+
+@functools.cache
+def _make_granted_schools_statement() -> Select[str, str, str]:
+    """Selects the granted schools, without tombstones."""
+    org = tables.orgs
+    is_listed = (org.c.type == "school") & (org.c.status == "active")
+    columns = (org.c.sourced_id, org.c.name, org.c.district_id)
+    return select(*columns).where(is_listed, org_id_is_granted(org.c.sourced_id)).order_by(org.c.sourced_id)
+
+
+@functools.cache
+def _make_schools_statement() -> Select[str]:
+    """Selects the requested schools that belong to the requested districts and are granted to the vendor."""
+    org = tables.orgs
+    return select(org.c.sourced_id).where(
         org.c.type == "school",
         org.c.sourced_id == any_(_REQUESTED_SCHOOLS),
         org.c.district_id == any_(_REQUESTED_DISTRICTS),
@@ -159,27 +231,39 @@ def _make_school_count_statement() -> Select[int]:
     )
 
 
-def _is_requested_student(rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
-    """The path filter: users with a visible student role at an org of the requested districts.
-
-    Where the request names schools, only roles at these schools count.
-    """
-    role, org = tables.user_roles.alias(), tables.orgs.alias()
-    requested_orgs = select(org.c.sourced_id).where(
+def _select_requested_orgs() -> Select[str]:
+    """Selects the ids of the orgs of the requested districts; where the request names schools, of these alone."""
+    org = tables.orgs.alias()
+    return select(org.c.sourced_id).where(
         org.c.district_id == any_(_REQUESTED_DISTRICTS),
         or_(_REQUESTED_SCHOOLS.is_(None), org.c.sourced_id == any_(_REQUESTED_SCHOOLS)),
     )
+
+
+def _is_requested_student(rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
+    """The condition of the list: users with a visible student role at a requested org."""
+    role = tables.user_roles.alias()
     return has_row(
         role,
         role.c.user_id == tables.users.c.sourced_id,
         role.c.role == "student",
-        role.c.org_id.in_(requested_orgs),
+        role.c.org_id.in_(_select_requested_orgs()),
         role_is_visible(role, rights),
     )
 
 
+def _opens_requested_students(label: FromClause, _rights: ContentRights) -> ColumnElement[bool]:
+    """The condition that a label opens students at a requested org."""
+    requested = _select_requested_orgs()
+    granted = requested.where(requested.selected_columns[0].in_(select_granted_orgs()))
+    return and_(label.c.student_orgs.overlap(func.array(granted.scalar_subquery(), type_=CTexts)))
+
+
+_EVERY_STUDENT = ListFilter(_is_requested_student, _opens_requested_students)
+
+
 @functools.cache
-def _make_since_filter(included: Included) -> PathFilter:
+def _make_since_filter(included: Included) -> ListFilter:
     """The path filter of a request with `modifiedSince`: the requested students whose stamp is not older."""
 
     def is_requested(rights: ContentRights, wording: Wording) -> ColumnElement[bool]:
@@ -187,4 +271,4 @@ def _make_since_filter(included: Included) -> PathFilter:
         is_new = make_stamp(included, rights) >= _REQUESTED_SINCE
         return _is_requested_student(rights, wording) & changed & of_each_row(is_new)
 
-    return is_requested
+    return ListFilter(is_requested, _opens_requested_students, _REQUESTED_SINCE)

@@ -12,7 +12,8 @@ kind takes a description for the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -55,6 +56,8 @@ class RosterField(fields.Field[Any]):
     filter_types: Mapping[str, FieldType] | None
     # The fields of the objects inside, by wire name.
     members: Mapping[str, RosterField] = MappingProxyType({})
+    # The words that values have as a rule; None for a field of any text.
+    vocabulary: Vocabulary | None = None
 
     def __init__(self, *given: Any, withheld_as: WithheldField | None = None, **options: Any) -> None:
         """`withheld_as`: the word that withholds the field from a vendor; None for a field that every vendor sees."""
@@ -68,6 +71,13 @@ class RosterField(fields.Field[Any]):
     def json(self, rights: ContentRights) -> ColumnElement[str]:
         """Returns the expression of the value's JSON text, NULL where the value is absent."""
         raise NotImplementedError
+
+    # The fixed JSON value of a required field in a departure, which tells nothing of the record.
+    blank: Any = ""
+
+    def blank_json(self) -> ColumnElement[str]:
+        """Returns the expression of the JSON text of `blank`."""
+        return json_text.constant(json.dumps(self.blank))
 
     def source(self, path: str, rights: ContentRights) -> Source:
         """Returns the expression that a filter compares for `path`, a name of `filter_types`."""
@@ -110,7 +120,9 @@ class Token(Text):
         vocabulary = words.vocabulary if isinstance(words, Narrowing) else words
         rule = validate.Regexp(vocabulary.pattern) if vocabulary.extensible else validate.OneOf(vocabulary.words)
         super().__init__(value, f"{description}: {vocabulary.sentence}", validate=rule, **options)
+        self.blank = vocabulary.words[0]
         self.narrow = words.narrow if isinstance(words, Narrowing) else None
+        self.vocabulary = vocabulary
 
     def expression(self, rights: ContentRights) -> ColumnElement[Any]:
         stored = super().expression(rights)
@@ -121,6 +133,7 @@ class Flag(_Plain, fields.String):
     """A boolean, written as the string "true" or "false"."""
 
     kind = Kind.FLAG
+    blank = "false"
     to_json = staticmethod(json_text.flag_json)
 
     def __init__(self, value: Value, description: str, **options: Any) -> None:
@@ -138,6 +151,7 @@ class Day(_Plain, fields.Date):
     """A calendar day."""
 
     kind = Kind.DAY
+    blank = "1970-01-01"
     to_json = staticmethod(json_text.day_json)
 
 
@@ -145,10 +159,12 @@ class TextList(_Plain, fields.List[Any]):
     """A list of texts, stored as an array. An empty list is stored as NULL, and the record omits it."""
 
     kind = Kind.TEXTS
+    blank = ()
     to_json = staticmethod(json_text.stored_json)
 
-    def __init__(self, value: Value, description: str, **options: Any) -> None:
+    def __init__(self, value: Value, description: str, *, vocabulary: Vocabulary | None = None, **options: Any) -> None:
         super().__init__(value, description, cls_or_instance=fields.String(), **options)
+        self.vocabulary = vocabulary
 
 
 class Address(Text, fields.Url):
@@ -269,6 +285,10 @@ class Ref(fields.Nested, RosterField):
         self.visible = visible
         self.filter_types = {"sourcedId": FieldType(Kind.TEXT)}
 
+    def blank_json(self) -> ColumnElement[str]:
+        """Returns the expression of a reference to no record."""
+        return json_text.ref_json(self.kind.type, self.kind.path, cast(json_text.constant(""), SqlText))
+
     def _shown(self, rights: ContentRights, value: ColumnElement[Any]) -> ColumnElement[Any]:
         if self.visible is None:
             return value
@@ -285,6 +305,7 @@ class _Many(RosterField):
     """A list whose items are rows of a child table. A record without items omits the list, unless it is required."""
 
     rows: Rows
+    blank = ()
 
     def _aggregate(self, item: ColumnElement[str], rights: ContentRights) -> ColumnElement[str]:
         joined = func.string_agg(item, aggregate_order_by(json_text.constant(","), *self.rows.order), type_=SqlText)
@@ -367,6 +388,14 @@ def list_hidden(members: Mapping[str, RosterField], rights: ContentRights) -> It
             yield name
         else:
             yield from (f"{name}.{inner}" for inner in list_hidden(member.members, rights))
+
+
+def find_vocabulary(members: Mapping[str, RosterField], path: Sequence[str]) -> Vocabulary | None:
+    """Returns the words of the field to which these names lead; None for a field without words."""
+    found = members.get(path[0])
+    if found is None:
+        return None
+    return found.vocabulary if len(path) == 1 else find_vocabulary(found.members, path[1:])
 
 
 def list_roster_fields(schema: type[Schema]) -> Mapping[str, RosterField]:

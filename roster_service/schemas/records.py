@@ -23,7 +23,7 @@ from roster_service.db.visibility import (
     user_is_visible,
     user_metadata_is_visible,
 )
-from roster_service.db.vocabulary import STATUS
+from roster_service.db.vocabulary import GRADES, STATUS
 from roster_service.db.withheld import WithheldField
 from roster_service.schemas.kinds import (
     ACADEMIC_SESSION,
@@ -162,7 +162,7 @@ class CourseRecord(Record):
         "The school year in which the course is taught",
         visible=session_id_is_visible,
     )
-    grades = TextList(_courses.grades, "The grades of the course, as codes of CEDS")
+    grades = TextList(_courses.grades, "The grades of the course, as codes of CEDS", vocabulary=GRADES)
     subjects = TextList(_courses.subjects, "The names of the subjects")
     # A course can be visible through one of its classes while its org is not.
     org = Ref(
@@ -187,7 +187,7 @@ class ClassRecord(Record):
     title = Text(_classes.title, "The name of the class", required=True)
     classCode = Text(_classes.class_code, "The code by which people know the class")
     location = Text(_classes.location, "The place of the lessons, such as a room")
-    grades = TextList(_classes.grades, "The grades of the class, as codes of CEDS")
+    grades = TextList(_classes.grades, "The grades of the class, as codes of CEDS", vocabulary=GRADES)
     subjects = TextList(_classes.subjects, "The names of the subjects")
     # A class is visible through its school, and its course through the class.
     course = Ref(COURSE, _classes.course_id, "The course that the class teaches", visible=None, required=True)
@@ -269,7 +269,7 @@ class UserRecord(Record):
         "`guardians.readonly`",
         withheld_as=WithheldField.AGENTS,
     )
-    grades = TextList(_users.grades, "The grades of a student, as codes of CEDS")
+    grades = TextList(_users.grades, "The grades of a student, as codes of CEDS", vocabulary=GRADES)
 
 
 # --- enrollments and demographics --------------------------------------------------------------------------------

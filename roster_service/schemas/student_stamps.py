@@ -57,6 +57,8 @@ def make_stamp(included: Included, rights: ContentRights) -> ColumnElement[Any]:
 
 def _list_stamps(included: Included, rights: ContentRights) -> Iterator[ColumnElement[Any]]:
     yield _latest(student_school.c.date_last_modified, student_school, is_school_of_student(rights))
+    if included:
+        yield _users.parts_changed
     if PermissionFlag.DEMOGRAPHICS in included:
         own = tables.demographics.c.sourced_id == _users.sourced_id
         yield _latest(tables.demographics.c.date_last_modified, tables.demographics, own)
@@ -72,8 +74,8 @@ def _latest(stamp: ColumnElement[Any], rows: FromClause, condition: ColumnElemen
 
 
 def _stamp_enrollments(rights: ContentRights) -> ColumnElement[Any]:
-    """The latest stamp of the student's enrollments, with their classes, courses, terms and teachers. A teacher whose
-    enrollment has ended counts: the answer no longer shows the teacher."""
+    """The latest stamp of the student's enrollments, with their classes, courses, terms and teachers, and with the
+    departure of a teacher."""
     terms = (
         select(func.max(_term.c.date_last_modified))
         .select_from(_class_term.join(_term, _term.c.sourced_id == _class_term.c.session_id))
@@ -87,6 +89,7 @@ def _stamp_enrollments(rights: ContentRights) -> ColumnElement[Any]:
         .where(
             _teaching.c.class_id == student_enrollment.c.class_id,
             _teaching.c.role == "teacher",
+            _teaching.c.status == "active",
             row_is_visible(tables.enrollments, _teaching, rights),
         )
         .correlate(student_enrollment)
@@ -98,6 +101,7 @@ def _stamp_enrollments(rights: ContentRights) -> ColumnElement[Any]:
     latest = func.greatest(
         student_enrollment.c.date_last_modified,
         _class.c.date_last_modified,
+        _class.c.teachers_changed,
         _course.c.date_last_modified,
         terms,
         teachers,
@@ -116,6 +120,8 @@ def _list_changed(included: Included, since: ColumnElement[Any]) -> Iterator[Sel
     user, role, org = tables.users.alias(), tables.user_roles.alias(), tables.orgs.alias()
     yield select(user.c.sourced_id).where(user.c.date_last_modified >= since)
     yield select(role.c.user_id).join(org, org.c.sourced_id == role.c.org_id).where(org.c.date_last_modified >= since)
+    if included:
+        yield select(user.c.sourced_id).where(user.c.parts_changed >= since)
     if PermissionFlag.DEMOGRAPHICS in included:
         record = tables.demographics.alias()
         yield select(record.c.sourced_id).where(record.c.date_last_modified >= since)
@@ -136,6 +142,7 @@ def _list_changed_classmates(since: ColumnElement[Any]) -> Iterator[Select[str]]
     by_teacher = teaching.join(teacher, teacher.c.sourced_id == teaching.c.user_id)
     changed_classes = union(
         select(taught.c.sourced_id).where(taught.c.date_last_modified >= since),
+        select(taught.c.sourced_id).where(taught.c.teachers_changed >= since),
         select(taught.c.sourced_id)
         .join(course, course.c.sourced_id == taught.c.course_id)
         .where(course.c.date_last_modified >= since),

@@ -291,6 +291,8 @@ def is_enrollment_of_student(rights: ContentRights) -> ColumnElement[bool]:
     return (
         (student_enrollment.c.user_id == _users.sourced_id)
         & (student_enrollment.c.role == "student")
+        # A deleted one leaves the answer at once, and stamps the student: its purge would change the answer unsaid.
+        & (student_enrollment.c.status == "active")
         & row_is_visible(tables.enrollments, student_enrollment, rights)
     )
 
@@ -333,7 +335,12 @@ class Student(Record):
     demographics = NestedObject(
         StudentDemographics,
         "The demographics; only with `demographics` in `include`",
-        (tables.demographics, lambda _rights: tables.demographics.c.sourced_id == _users.sourced_id),
+        (
+            tables.demographics,
+            lambda _rights: (
+                (tables.demographics.c.sourced_id == _users.sourced_id) & (tables.demographics.c.status == "active")
+            ),
+        ),
     )
     contacts = NestedObject(Contacts, "Phone numbers and guardians; only with `contacts` in `include`")
     enrollments = ObjectList(

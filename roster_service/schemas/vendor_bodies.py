@@ -37,6 +37,11 @@ def make_text(**options: Any) -> fields.String:
 class RequestInstant(fields.AwareDateTime):
     """An instant with a time zone, converted to UTC, because PostgreSQL does not accept every valid offset."""
 
+    default_error_messages = dict.fromkeys(
+        ("invalid", "invalid_awareness"),
+        "Must be an instant with its time zone, for instance 2026-11-20T02:00:00.000Z.",
+    )
+
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> datetime:
         moment = super()._deserialize(value, attr, data, **options)
         try:
@@ -57,8 +62,29 @@ class LoginRequest(StrictSchema):
     )
 
 
+class GrantedSchool(StrictSchema):
+    """A school that is granted to the vendor."""
+
+    sourcedId = fields.String(required=True, metadata=describe("The id, for `schools`", example="5a1f0c9e"))
+    name = fields.String(required=True, metadata=describe("The name", example="Lincoln Elementary"))
+
+
+class GrantedDistrict(StrictSchema):
+    """A district that is granted to the vendor, whole or with single schools."""
+
+    districtlea = fields.String(
+        required=True,
+        metadata=describe("The identifier, or the sourcedId of a district without one", example="01-0001"),
+    )
+    sourcedId = fields.String(required=True, metadata=describe("The id", example="0d9e21b4"))
+    name = fields.String(required=True, metadata=describe("The name", example="Lincoln District"))
+    schools = fields.List(
+        fields.Nested(GrantedSchool), required=True, metadata=describe("Its schools that are granted")
+    )
+
+
 class LoginAnswer(StrictSchema):
-    """A permission token (PJWT) and its lifetime; `expiresIn` is in seconds."""
+    """A permission token (PJWT), its lifetime, and the districts that it opens; `expiresIn` is in seconds."""
 
     token = fields.String(
         required=True,
@@ -71,12 +97,21 @@ class LoginAnswer(StrictSchema):
     expiresAt = fields.DateTime(
         required=True, metadata=describe("The instant at which it ends", example="2026-11-22T02:00:00.000Z")
     )
+    districts = fields.List(
+        fields.Nested(GrantedDistrict), required=True, metadata=describe("The districts that a request can name")
+    )
 
 
 class StudentsRequest(StrictSchema):
     """A students query: which students, which parts of them, and which page."""
 
-    districtlea = make_text(required=True, metadata=describe("The district's identifier", example="01-0001"))
+    districtlea = make_text(
+        required=True,
+        metadata=describe(
+            "The district's identifier, or the sourcedId of a district without one, as the login lists them",
+            example="01-0001",
+        ),
+    )
     schools = fields.List(
         make_text(),
         validate=validate.Length(1, MAX_SCHOOLS),

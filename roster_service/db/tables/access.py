@@ -130,6 +130,8 @@ visible_orgs = Table(
     Column("granted", Boolean, nullable=False),
     # Whether the org is a district that is granted with all its orgs.
     Column("whole_district", Boolean, nullable=False),
+    # The district of the org.
+    Column("district_id", CText),
     # The vendor's `visibility_key`: row-level security shows a row only to a transaction that was admitted with it.
     Column("key", UUID, nullable=False),
     Index(None, "key", "org_id"),
@@ -150,9 +152,13 @@ visible_feeds = Table(
     Column("key", UUID, nullable=False),
     # The salted hash of the visible orgs of the feed. Vendors with the same hash see the same records of it.
     Column("visible_set", CText, nullable=False),
-    # As in feeds. In the row of WHOLE, they grow also when the visible orgs change.
+    # As in feeds. In the row of WHOLE, they grow also when the rights of the vendor change.
     Column("revision", BigInteger, nullable=False),
     Column("as_of", Stamp, nullable=False),
     Column("deletions_since", Stamp, nullable=False),
+    # The vendor's floor: departures that are not later are hidden from it.
+    Column("floor", Stamp, nullable=False, server_default=text("'epoch'")),
+    # The first departure of the feed; NULL: it has none. A floor before it hides none, so it tells no orderings apart.
+    Column("first_departure", Stamp),
     Index(None, "key", "visible_set"),
 )

@@ -48,6 +48,8 @@ vendors = Table(
     # The words of the fields that the service withholds from the vendor (roster_service/db/withheld.py); NULL: the
     # default.
     Column("withheld", CTexts),
+    # The instant of the last change of what the vendor may see. A copy of before cannot be kept by deltas.
+    Column("floor", Stamp, nullable=False, server_default=text("'epoch'")),
 )
 
 # A table of one row: what applies to the vendors that have nothing of their own.
@@ -90,6 +92,10 @@ oauth_clients = Table(
     Column("enabled", Boolean, nullable=False, server_default=text("true")),
     Column("version", Integer, nullable=False, server_default=text("1")),
     Column("created_at", Stamp, nullable=False, server_default=text("now()")),
+    # As that of the vendor, for the scopes of the client.
+    Column("floor", Stamp, nullable=False, server_default=text("'epoch'")),
+    # The part of the client in `X-Roster-As-Of`: its floor, as soon as no run is under way with an older stamp.
+    Column("as_of", Stamp, nullable=False, server_default=text("'epoch'")),
 )
 
 signing_keys = Table(

@@ -75,8 +75,12 @@ sync_runs = Table(
     Column("outcome", CText, nullable=False),
     Column("counts", JSONB, nullable=False),
     Column("seconds", JSONB, nullable=False),
-    # The reason why it was refused, held or failed, in one sentence.
+    # Why the roster is not that of the export, in one sentence.
     Column("message", CText),
+    # Who loaded the export, as `Actor` names a person or system user; NULL for runs before this was stored.
+    Column("actor", CText),
+    # When the export was written; NULL if neither its files nor its zip say it.
+    Column("written_at", Stamp),
     # The notices for the operator, one sentence each: tolerated deviations, and actions that nobody requested.
     Column("notices", CTexts, nullable=False, server_default=text("'{}'")),
     # The files of the format, as `ReadFile` of sync_scripts/engine/report.py has them; none for a run without a report.
@@ -94,8 +98,8 @@ sync_runs = Table(
     # The digest of that export as it was read: an approval loads no other export.
     Column("kept_digest", LargeBinary),
     CheckConstraint(
-        "outcome IN ('running', 'done', 'unchanged', 'held', 'approved', 'discarded', 'refused', 'failed', "
-        "'interrupted')",
+        "outcome IN ('running', 'done', 'unchanged', 'partial', 'stale', 'held', 'approved', 'discarded', "
+        "'refused', 'missing', 'incomplete', 'failed', 'interrupted')",
         name="outcome",
     ),
     Index("ix_sync_runs_running", "feed_id", postgresql_where=text("outcome = 'running'")),

@@ -10,6 +10,8 @@ in the same way, as unique indexes with these names.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -25,7 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 from sqlalchemy.schema import SchemaItem
 
-from roster_service.db.folding import fold_column
+from roster_service.db.folding import fold_column, make_name_vector
 from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
 
 
@@ -38,7 +40,6 @@ def _roster_table(name: str, *items: SchemaItem) -> Table:
         Column("feed_id", Integer, nullable=False),
         Column("status", CText, nullable=False),
         Column("date_last_modified", Stamp, nullable=False),
-        Column("metadata", JSONB),
         *items,
         # The fingerprint of the export row that the record was made from. The next run does not compare the cells of a
         # row with the same fingerprint. NULL: the next run has to compare the row in any case.
@@ -51,8 +52,20 @@ def _roster_table(name: str, *items: SchemaItem) -> Table:
     )
 
 
+def _label() -> Column[Any]:
+    """Declares the number of the record's visibility label; NULL: nobody sees the record."""
+    return Column("label_id", Integer)
+
+
+def _metadata() -> Column[Any]:
+    """Declares the further columns of the export. Only types whose `metadata` an interface shows have it: a change of
+    what nobody is shown must not stamp a record."""
+    return Column("metadata", JSONB)
+
+
 orgs = _roster_table(
     "orgs",
+    _metadata(),
     Column("name", CText, nullable=False),
     Column("type", CText, nullable=False),
     Column("identifier", CText),
@@ -73,6 +86,7 @@ academic_sessions = _roster_table(
 
 courses = _roster_table(
     "courses",
+    _label(),
     Column("title", CText, nullable=False),
     Column("school_year_id", CText),
     Column("course_code", CText),
@@ -85,6 +99,7 @@ courses = _roster_table(
 
 classes = _roster_table(
     "classes",
+    _label(),
     Column("title", CText, nullable=False),
     Column("class_code", CText),
     Column("class_type", CText),
@@ -95,6 +110,8 @@ classes = _roster_table(
     Column("subjects", CTexts),
     Column("subject_codes", CTexts),
     Column("periods", CTexts),
+    # When a teacher last left the class, for the stamps of the students whose records name the teachers.
+    Column("teachers_changed", Stamp),
     Index(None, "school_id", "sourced_id"),
     Index(None, "course_id", "sourced_id"),
 )
@@ -110,6 +127,8 @@ class_terms = Table(
 
 users = _roster_table(
     "users",
+    _metadata(),
+    _label(),
     Column("user_master_identifier", CText),
     Column("username", CText),
     # [{"type": ..., "identifier": ...}, ...]
@@ -128,12 +147,17 @@ users = _roster_table(
     Column("sms", CText),
     Column("phone", CText),
     Column("grades", CTexts),
+    # When an enrollment or the demographics last left what the vendor interface shows of a student.
+    Column("parts_changed", Stamp),
     Index(None, "family_name", "sourced_id"),
     Index(None, "username"),
+    Index("ix_users_parts_changed", "parts_changed", postgresql_where=text("parts_changed IS NOT NULL")),
 )
-# The search of operators: the beginning of a name or an e-mail, in capitals or not.
-for _name in ("family_name", "given_name", "email"):
-    Index(f"ix_users_{_name}_folded", fold_column(users.c[_name]))
+# The search of operators: the beginnings of the words of names, and of an e-mail, without accents and case.
+_NAMES = ("given_name", "middle_name", "family_name", "preferred_first_name", "preferred_last_name")
+name_vector = make_name_vector(*(users.c[_name] for _name in _NAMES))
+Index("ix_users_names", name_vector, postgresql_using="gin")
+Index("ix_users_email_folded", fold_column(users.c.email))
 
 # A user's roles, in the words of OneRoster 1.2 whatever the version of the export. `origin` is `export` for a role that
 # the export has, and `enrollment` for a role that the sync adds because the user has an enrollment at a school and no
@@ -186,6 +210,7 @@ user_agents = Table(
 
 enrollments = _roster_table(
     "enrollments",
+    _label(),
     Column("user_id", CText, nullable=False),
     Column("class_id", CText, nullable=False),
     Column("school_id", CText, nullable=False),
@@ -200,6 +225,8 @@ enrollments = _roster_table(
 
 demographics = _roster_table(
     "demographics",
+    _metadata(),
+    _label(),
     Column("birth_date", Date),
     Column("sex", CText),
     Column("american_indian_or_alaska_native", Boolean),
@@ -229,6 +256,8 @@ roster_state = Table(
     Column("salt", UUID, nullable=False, server_default=text("gen_random_uuid()")),
     # The base of the names of the workers' roles (roster_service/db/roles.py); NULL until an upgrade has made them.
     Column("role_base", CText),
+    # Over which channels the last nightly sync announces; NULL before the first.
+    Column("sync_channels", CTexts),
     # Determines which versions of the service can serve the tables (roster_service/db/upgrades.py).
     Column("generation", Integer, nullable=False, server_default=text("1")),
     # Where the present revision was published (roster_service/access/roster_state.py); NULL where no version noted it.
@@ -237,4 +266,6 @@ roster_state = Table(
 )
 
 PART_TABLES = (class_terms, user_roles, user_profiles, user_agents)
+# The tables whose records have a visibility label, in the order in which the labels follow from each other.
+LABELLED = (classes, courses, users, enrollments, demographics)
 ROSTER_TABLES = (orgs, academic_sessions, courses, classes, users, enrollments, demographics)

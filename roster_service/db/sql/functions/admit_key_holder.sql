@@ -21,7 +21,8 @@ BEGIN
     SELECT asking.prefix INTO known_prefix FROM api_keys asking WHERE asking.key_hash = hash;
     is_open := coalesce(admitted.enabled, false);
     PERFORM set_config('roster.visibility_key', CASE WHEN is_open THEN admitted.visibility_key::text ELSE '' END, true),
-        set_config('roster.guardians', (guardians AND is_open)::text, true);
+        set_config('roster.guardians', (guardians AND is_open)::text, true),
+        set_config('roster.floor', '', true), set_config('roster.as_of', '', true);
     RETURN QUERY SELECT admitted.id, known_prefix, admitted.enabled, admitted.grant_version,
         ARRAY(
             SELECT given.district_id FROM vendor_grants given

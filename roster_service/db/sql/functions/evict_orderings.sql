@@ -1,4 +1,5 @@
--- Removes the pulls that have ended, and the orderings of older revisions that no pull reads. The orderings of one query
+-- Removes the orderings of older revisions that no pull reads, and the pulls that ended more than a day ago: until then,
+-- the service refuses a page of an ended pull. The orderings of one query
 -- that were made together, one for each feed, count as one. Of the others, it removes of each vendor the oldest ones
 -- beyond half of the bounds, and beyond the bounds the oldest ones of the vendors that have most: so a vendor within its
 -- even share of the bounds loses none, however many orderings others make. It keeps the newest orderings of each vendor,
@@ -10,7 +11,7 @@ BEGIN
     IF NOT pg_try_advisory_xact_lock(1869767785) THEN
         RETURN;
     END IF;
-    DELETE FROM pulls pull WHERE pull.ends_at <= now();
+    DELETE FROM pulls pull WHERE pull.ends_at <= now() - interval '1 day';
     WITH together AS (
         SELECT made.vendor_id, made.made_at, max(made.id) AS id, array_agg(made.id) AS ids,
             coalesce(sum(made.bytes), 0) AS bytes
@@ -20,6 +21,7 @@ BEGIN
             ) OR (made.query, made.feed_id, made.revision) IN (
                 SELECT pull.query, part.feed_id, part.revision
                 FROM pulls pull CROSS JOIN unnest(pull.feed_ids, pull.feed_revisions) AS part (feed_id, revision)
+                WHERE pull.ends_at > now()
             )
         GROUP BY made.vendor_id, made.query, made.made_at
     ), valid AS (

@@ -4,6 +4,10 @@ CREATE POLICY visible ON orderings USING (
     visible_set IN (
         SELECT seen.visible_set
             || CASE WHEN current_setting('roster.guardians', true) = 'true' THEN ' with guardians' ELSE '' END
+            || CASE
+                WHEN NULLIF(current_setting('roster.floor', true), '')::timestamptz >= seen.first_departure
+                THEN ' since ' || current_setting('roster.floor', true) ELSE ''
+            END
         FROM visible_feeds seen
     )
 );

@@ -1,0 +1,65 @@
+"""The grants of the districts of a feed, which end with the feed.
+
+A later district may have the id of a former one and be another district, so no grant outlives the records of its
+district.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+
+from sqlalchemy import Connection, delete, func, select, update
+
+from roster_service.db.actors import Actor
+from roster_service.db.changes import State, Subject, Verb, recorded
+from roster_service.db.tables import orgs, vendor_grants, vendors
+from roster_service.db.visible_orgs import refresh_visible_orgs
+
+
+@dataclass(frozen=True)
+class FeedGrant:
+    """A vendor's grants of a district, or of schools of it."""
+
+    vendor_id: int
+    email: str
+    district_id: str
+    district: str
+
+    def __str__(self) -> str:
+        return f"{self.email} may no longer see {self.district} ({self.district_id})"
+
+
+def list_feed_grants(connection: Connection, feed_id: int) -> list[FeedGrant]:
+    """Lists the grants of the districts of a feed, by the address of the vendor."""
+    columns = (vendors.c.id, vendors.c.email, orgs.c.sourced_id, orgs.c.name)
+    found = (
+        select(*columns)
+        .join(vendor_grants, vendor_grants.c.vendor_id == vendors.c.id)
+        .join(orgs, orgs.c.sourced_id == vendor_grants.c.district_id)
+        .where(orgs.c.feed_id == feed_id)
+    )
+    rows = connection.execute(found.distinct().order_by(vendors.c.email, orgs.c.sourced_id))
+    return [FeedGrant(*row) for row in rows]
+
+
+def end_grants(connection: Connection, actor: Actor, grants: Collection[FeedGrant]) -> None:
+    """Ends grants, and the tokens of their vendors, with a row of the change log for each."""
+    for grant in grants:
+        own = vendor_grants.c.vendor_id == grant.vendor_id
+        read_state = partial(_read_grants, connection, grant.vendor_id)
+        with recorded(connection, actor, Verb.VENDOR_REVOKE, Subject.of_vendor(grant.email), read_state):
+            connection.execute(delete(vendor_grants).where(own, vendor_grants.c.district_id == grant.district_id))
+            renewed = {"grant_version": vendors.c.grant_version + 1, "visibility_key": func.gen_random_uuid()}
+            connection.execute(update(vendors).where(vendors.c.id == grant.vendor_id).values(renewed))
+            refresh_visible_orgs(connection, grant.vendor_id)
+
+
+def _read_grants(connection: Connection, vendor_id: int) -> State:
+    columns = (vendor_grants.c.district_id, vendor_grants.c.school_id)
+    return {
+        "grants": [
+            list(row) for row in connection.execute(select(*columns).where(vendor_grants.c.vendor_id == vendor_id))
+        ]
+    }

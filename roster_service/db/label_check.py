@@ -1,0 +1,77 @@
+"""Checks the visibility labels of all records: for each table, a statement finds the records whose label is not what
+follows from the tables. It is written apart from the statements that make the labels (roster_service/db/labels.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy import Connection, text
+
+_ROLES = "SELECT DISTINCT held.org_id FROM user_roles held WHERE held.user_id = {user} AND held.role {roles} ORDER BY 1"
+_GUARDIANS = "('guardian', 'parent', 'relative')"
+
+
+def _list_roles(user: str, roles: str) -> str:
+    return f"ARRAY({_ROLES.format(user=user, roles=roles)})"
+
+
+# For each table, a condition on a record `r` and its label `l`: that the label is the right one.
+_IS_RIGHT: Mapping[str, str] = {
+    "classes": """
+        (l.any_orgs, l.all_orgs, l.guardian_orgs, l.listed_orgs, l.student_orgs, l.teacher_orgs)
+            = (ARRAY[r.school_id], '{}', '{}', '{}', '{}', '{}')
+    """,
+    "courses": """
+        (l.listed_orgs, l.all_orgs, l.guardian_orgs, l.student_orgs, l.teacher_orgs)
+            = (ARRAY[r.org_id], '{}', '{}', '{}', '{}')
+        AND l.any_orgs = ARRAY(
+            SELECT DISTINCT taught.school_id FROM classes taught
+            WHERE taught.course_id = r.sourced_id AND taught.status = 'active' AND taught.school_id <> r.org_id
+                AND NOT EXISTS (
+                    SELECT FROM orgs school WHERE school.sourced_id = taught.school_id AND school.district_id = r.org_id
+                )
+            ORDER BY 1
+        )
+    """,
+    "users": f"""
+        (l.all_orgs, l.listed_orgs) = ('{{}}', '{{}}')
+        AND l.any_orgs = {_list_roles("r.sourced_id", f"NOT IN {_GUARDIANS}")}
+        AND l.guardian_orgs = {_list_roles("r.sourced_id", f"IN {_GUARDIANS}")}
+        AND l.student_orgs = {_list_roles("r.sourced_id", "= 'student'")}
+        AND l.teacher_orgs = {_list_roles("r.sourced_id", "= 'teacher'")}
+    """,
+    # A class that the roster does not have opens nothing. What opens the user counts where no other role than a
+    # guardian's is at the two schools.
+    "enrollments": f"""
+        (l.listed_orgs, l.student_orgs, l.teacher_orgs) = ('{{}}', '{{}}', '{{}}')
+        AND CASE (SELECT count(*) FROM classes taught WHERE taught.sourced_id = r.class_id)
+            WHEN 0 THEN (l.any_orgs, l.guardian_orgs) = ('{{}}', '{{}}')
+            ELSE l.all_orgs = ARRAY(
+                SELECT r.school_id UNION SELECT taught.school_id FROM classes taught
+                WHERE taught.sourced_id = r.class_id ORDER BY 1
+            ) AND CASE EXISTS (
+                SELECT FROM user_roles held WHERE held.user_id = r.user_id AND held.org_id = ANY (l.all_orgs)
+                    AND held.role NOT IN {_GUARDIANS}
+            )
+                WHEN true THEN (l.any_orgs, l.guardian_orgs) = (l.all_orgs, '{{}}')
+                ELSE l.any_orgs = {_list_roles("r.user_id", f"NOT IN {_GUARDIANS}")}
+                    AND l.guardian_orgs = {_list_roles("r.user_id", f"IN {_GUARDIANS}")}
+            END
+        END
+    """,  # noqa: S608  (texts of our own)
+    "demographics": "r.label_id = (SELECT person.label_id FROM users person WHERE person.sourced_id = r.sourced_id)",
+}
+
+
+def find_wrong_labels(connection: Connection) -> dict[str, list[str]]:
+    """Returns the ids of the records whose label is not the right one, by table, without tables that have none."""
+    found = {}
+    for table, is_right in _IS_RIGHT.items():
+        statement = f"""
+            SELECT r.sourced_id FROM {table} r LEFT JOIN visibility_labels l ON l.id = r.label_id
+            WHERE l.feed_id IS DISTINCT FROM r.feed_id OR NOT coalesce({is_right}, false) ORDER BY 1
+        """  # noqa: S608  (texts of our own)
+        if wrong := list(connection.scalars(text(statement))):
+            found[table] = wrong
+    return found

@@ -1,0 +1,124 @@
+"""The outcomes of runs: what each is called, its colour, what it means, and what a person does about it.
+
+The console, the commands, the announcements and the metrics read this table, so all of them say the same of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from roster_service.db.held_runs import APPROVED, HELD
+from roster_service.db.sync_lock import INTERRUPTED, RUNNING
+
+DONE, UNCHANGED, PARTIAL, STALE = "done", "unchanged", "partial", "stale"
+DISCARDED, REFUSED, MISSING, INCOMPLETE, FAILED = "discarded", "refused", "missing", "incomplete", "failed"
+
+
+class Colour(StrEnum):
+    """The colour of a word: bad only if somebody must act."""
+
+    GOOD = "good"
+    QUIET = "quiet"
+    WARN = "warn"
+    BAD = "bad"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An outcome of a run. `meaning`, `remedy`: a sentence each, without its first capital and full stop; `is_loaded`:
+    whether the roster is that of the export; `is_announced`: whether the nightly sync announces it."""
+
+    word: str
+    colour: Colour
+    meaning: str
+    remedy: str | None = None
+    is_loaded: bool = False
+    is_announced: bool = False
+
+    def explain(self, message: str | None) -> str:
+        """Returns the cause of the outcome, as people read it everywhere. `message`: of the run."""
+        return message or self.meaning
+
+    def describe(self, message: str | None) -> str:
+        """Returns the outcome and its cause."""
+        return f"{self.word}: {self.explain(message)}"
+
+
+_UNTOUCHED = "nothing was changed"
+OUTCOMES: Mapping[str, Outcome] = {
+    it.word: it
+    for it in (
+        Outcome(DONE, Colour.GOOD, "the roster is that of the export", is_loaded=True),
+        Outcome(UNCHANGED, Colour.GOOD, "the roster was already that of the export", is_loaded=True),
+        Outcome(
+            PARTIAL,
+            Colour.WARN,
+            "the roster is that of the export, but for the rejected rows",
+            "correct these rows in the student information system",
+            is_loaded=True,
+            is_announced=True,
+        ),
+        Outcome(
+            STALE,
+            Colour.BAD,
+            "the export has been the same for days",
+            "the roster stays as it is; look whether the student information system still delivers its export",
+            is_announced=True,
+        ),
+        Outcome(
+            HELD,
+            Colour.BAD,
+            "a person must decide",
+            f"{_UNTOUCHED}; look at what the run would do, and approve or discard it",
+            is_announced=True,
+        ),
+        Outcome(APPROVED, Colour.GOOD, "it was held, and a later run applied it"),
+        Outcome(DISCARDED, Colour.QUIET, f"it was held, and {_UNTOUCHED}"),
+        Outcome(
+            REFUSED,
+            Colour.BAD,
+            "the export cannot be loaded as it is",
+            f"{_UNTOUCHED}; correct the export, or the settings of the feed, and load it again",
+            is_announced=True,
+        ),
+        Outcome(
+            MISSING,
+            Colour.BAD,
+            "there is no export",
+            f"{_UNTOUCHED}; look whether the student information system still delivers its export, and to this path",
+            is_announced=True,
+        ),
+        Outcome(
+            INCOMPLETE,
+            Colour.BAD,
+            "the export is still being written",
+            f"{_UNTOUCHED}; look whether the student information system ends its export before the sync begins",
+            is_announced=True,
+        ),
+        Outcome(
+            FAILED,
+            Colour.BAD,
+            "the service could not finish the run",
+            f"{_UNTOUCHED}; look at the log of the sync, and load the export again",
+            is_announced=True,
+        ),
+        Outcome(INTERRUPTED, Colour.BAD, "the process of the run ended; nothing was changed", "load the export again"),
+        Outcome(RUNNING, Colour.QUIET, "the run is under way"),
+    )
+}
+# After these the roster is that of the export.
+LOADED_OUTCOMES = tuple(it.word for it in OUTCOMES.values() if it.is_loaded)
+# The counts of a type that are rows of the export.
+_DELIVERED = ("added", "changed", "revived", "unchanged", "refused")
+
+
+def find_rejected_percent(counts: Mapping[str, Mapping[str, int]]) -> float:
+    """Returns the largest share of the rows of a type that a run rejected, in percent. `counts`: of the run."""
+    shares = (
+        100 * count.get("refused", 0) / delivered
+        for count in counts.values()
+        if (delivered := sum(count.get(name, 0) for name in _DELIVERED))
+    )
+    return max(shares, default=0.0)

@@ -1,0 +1,13 @@
+-- A departure is visible to those who see its label, the former one of the record, if it is later than the floors of the
+-- vendor and of the client. A policy that reads another table gets the rows that the other table's policy shows.
+CREATE POLICY visible ON departures FOR SELECT USING (
+    EXISTS (SELECT FROM visibility_labels former WHERE former.id = departures.label_id)
+    AND EXISTS (
+        SELECT FROM visible_feeds seen
+        WHERE seen.feed_id = departures.feed_id AND seen.floor < departures.departed_at
+    )
+    AND departures.departed_at > coalesce(
+        (SELECT NULLIF(current_setting('roster.floor', true), '')::timestamptz), '-infinity'
+    )
+);
+ALTER TABLE departures ENABLE ROW LEVEL SECURITY;

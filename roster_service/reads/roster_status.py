@@ -1,0 +1,72 @@
+"""What the last run of each visible feed was, so that a consumer can tell a night without changes from one that failed.
+
+It says nothing of what a run found: the counts of a district are no affair of a vendor that sees one of its schools.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Engine, select
+
+from roster_service.access.roster_state import RosterState, format_instant
+from roster_service.db.held_runs import APPROVED, HELD
+from roster_service.db.pauses import find_today, make_pause
+from roster_service.db.round_trip import Call
+from roster_service.db.run_outcomes import LOADED_OUTCOMES, STALE, UNCHANGED
+from roster_service.db.sync_lock import RUNNING
+from roster_service.db.tables import WHOLE, feeds, sync_runs, visible_feeds
+
+# The states that are outcomes of runs, or stand for them; after any other outcome the roster is that of before.
+_OUTCOMES = {
+    **dict.fromkeys((*LOADED_OUTCOMES, APPROVED), "done"),
+    **{it: it for it in (UNCHANGED, RUNNING, HELD)},
+    STALE: UNCHANGED,
+}
+# A nightly run may begin some hours later than that of the night before.
+_MISSING = timedelta(hours=30)
+
+
+@dataclass(frozen=True)
+class RosterStatusReader:
+    """Reads the states. `serving`: reads the roster; `counting`: reads the health of feeds."""
+
+    serving: Engine
+    counting: Engine
+
+    def read(self, admission: Call, vendor_id: int, state: RosterState) -> dict[str, Any]:
+        """Returns the body of `/status` for a caller whom `admission` admits, and who sees the roster in `state`."""
+        seen = select(visible_feeds.c.feed_id, visible_feeds.c.revision).where(
+            visible_feeds.c.vendor_id == vendor_id, visible_feeds.c.feed_id != WHOLE
+        )
+        with self.serving.connect() as connection:
+            connection.execute(admission.statement, admission.values)
+            revisions = {row.feed_id: row.revision for row in connection.execute(seen)}
+        run = sync_runs.alias()
+        last = select(run.c.id).where(run.c.feed_id == feeds.c.id).order_by(run.c.id.desc()).limit(1).scalar_subquery()
+        columns = (feeds.c.id, feeds.c.name, feeds.c.enabled, feeds.c.pause_from, feeds.c.pause_until)
+        rows = (
+            select(*columns, sync_runs.c.outcome, sync_runs.c.started_at)
+            .outerjoin_from(feeds, sync_runs, sync_runs.c.id == last)
+            .where(feeds.c.id.in_(revisions))
+            .order_by(feeds.c.name)
+        )
+        with self.counting.connect() as connection:
+            found = connection.execute(rows).all()
+        return {"revision": state.revision, "feeds": [_describe(row, revisions[row.id]) for row in found]}
+
+
+def _describe(row: Any, revision: int) -> dict[str, Any]:
+    ran = {} if row.started_at is None else {"ranAt": format_instant(row.started_at)}
+    return {"name": row.name, "state": _find_state(row), **ran, "revision": revision}
+
+
+def _find_state(row: Any) -> str:
+    pause = make_pause(row.pause_from, row.pause_until, None)
+    if not row.enabled or (pause is not None and pause.covers(find_today())):
+        return "paused"
+    if row.started_at is None or row.started_at < datetime.now(UTC) - _MISSING:
+        return "missing"
+    return _OUTCOMES.get(row.outcome, "failed")

@@ -1,0 +1,28 @@
+"""`roster db check`: which records it finds to have a wrong visibility label."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, Table, func, select, update
+
+from roster_service.db import tables
+from sync_scripts.engine.load import load
+from tests.cli.conftest import Roster
+
+EXPORT = Path(__file__).parent.parent / "exports" / "springfield-1.1"
+
+
+@pytest.mark.parametrize("table", tables.LABELLED, ids=lambda table: table.name)
+def test_a_record_with_the_label_of_another_is_found(roster: Roster, engine: Engine, table: Table) -> None:
+    load(engine, "springfield", EXPORT)
+    assert roster("db", "check").exit_code == 0
+    with engine.begin() as connection:
+        chosen = connection.scalar(select(func.min(table.c.sourced_id)))
+        own = select(table.c.label_id).where(table.c.sourced_id == chosen).scalar_subquery()
+        other = select(func.min(tables.visibility_labels.c.id)).where(tables.visibility_labels.c.id != own)
+        connection.execute(update(table).where(table.c.sourced_id == chosen).values(label_id=other.scalar_subquery()))
+    done = roster("db", "check")
+    assert done.exit_code == 1
+    assert f"of {table.name}, such as {chosen}" in done.stderr

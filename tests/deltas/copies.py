@@ -1,0 +1,58 @@
+"""Copies of all collections of every interface, and how they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from .consumer import Consumer, Record
+from .world import VERSIONS, World
+
+WHOLE = ("/orgs", "/academicSessions", "/courses", "/classes", "/users", "/enrollments", "/demographics")
+ROLES = {"/students": "student", "/teachers": "teacher"}
+PATHS = (*WHOLE, *ROLES)
+# The districts that the vendor interface is asked for.
+LEAS = ("a-d", "a-e", "b-d", "c-d")
+INTERFACES = (*VERSIONS, "v1")
+
+
+def make_consumer(world: World, vendor: str, interface: str) -> Consumer:
+    """A consumer of all collections of an interface. It has read nothing yet."""
+    if interface == "v1":
+        return Consumer(world.read_students(vendor).read, LEAS)
+    return Consumer(world.read_rostering(vendor, interface).read, PATHS)
+
+
+def open_copies(world: World, vendor: str) -> dict[str, Consumer]:
+    """A copy of each interface."""
+    copies = {interface: make_consumer(world, vendor, interface) for interface in INTERFACES}
+    for consumer in copies.values():
+        consumer.pull()
+    return copies
+
+
+def find_wrong(copies: Mapping[str, Consumer]) -> list[str]:
+    """What is wrong with the copies."""
+    wrong = []
+    for interface, consumer in copies.items():
+        truth = Consumer(consumer.read, consumer.collections)
+        truth.pull()
+        wrong += [f"{interface}: {item}" for item in list_differences(consumer.copy, truth.copy)]
+    return wrong
+
+
+def list_differences(copy: Mapping[str, dict[str, Record]], truth: Mapping[str, dict[str, Record]]) -> Iterator[str]:
+    """What a copy has wrong."""
+    for path, records in truth.items():
+        mine = copy[path]
+        for key in sorted(mine.keys() | records.keys()):
+            if key not in records:
+                # In 1.1 these lists have whoever shows the role; who shows another one comes in /users with it.
+                shown = copy.get("/users", {}).get(key, {}).get("role")
+                if path not in ROLES or shown in (None, ROLES[path]):
+                    yield f"{path} keeps {key}"
+            elif key not in mine:
+                yield f"{path} misses {key}"
+            elif mine[key] != records[key]:
+                names = mine[key].keys() | records[key].keys()
+                fields = sorted(name for name in names if mine[key].get(name) != records[key].get(name))
+                yield f"{path} has an old {key}: {', '.join(fields)}"

@@ -1,0 +1,102 @@
+"""Each layer of visibility, alone, shows a departure to those whose former label it has, and to nobody else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, Engine, insert, select
+
+from roster_service.access.credentials.access_token import AccessToken
+from roster_service.access.credentials.signing_keys import ensure_signing_key
+from roster_service.db import tables
+from roster_service.db.engine import make_reading_engine
+from roster_service.db.roles import Role, find_role, make_role_url
+from roster_service.db.stamps import make_next_stamp
+from roster_service.db.visible_orgs import refresh_vendors_of
+from roster_service.query.departures import select_departures
+from roster_service.query.path_filters import everything, users_with_role
+from roster_service.query.plan import make_plan
+from roster_service.schemas.versions import V1P2
+from sync_scripts.engine.load import load
+from tests.cache.conftest import SECRET_KEY, add_vendor
+from tests.query.test_statements import params
+
+EXPORT = Path(__file__).parent.parent / "exports" / "springfield-1.1"
+USERS = next(record for resource, record in V1P2.records.items() if resource.plural == "users")
+# A user who left, by the lists of the label with which the user was opened.
+LEFT = {
+    "student": {"any_orgs": ["spr-elementary"], "student_orgs": ["spr-elementary"]},
+    "aide": {"any_orgs": ["spr-elementary"]},
+    "both": {"any_orgs": ["spr-high"], "all_orgs": ["spr-elementary", "spr-high"]},
+    "guardian": {"guardian_orgs": ["spr-elementary"]},
+}
+LISTS = ("all_orgs", "any_orgs", "guardian_orgs", "listed_orgs", "student_orgs", "teacher_orgs")
+
+
+def add_departures(connection: Connection) -> None:
+    """Lets the users of LEFT depart now."""
+    stamp = make_next_stamp(connection)
+    for number, (name, lists) in enumerate(LEFT.items(), 1000):
+        label = {"id": number, "feed_id": 1, "digest": name.encode(), **{it: lists.get(it, []) for it in LISTS}}
+        connection.execute(insert(tables.visibility_labels).values(label))
+        row = {"type": "users", "sourced_id": name, "label_id": number, "feed_id": 1, "departed_at": stamp}
+        connection.execute(insert(tables.departures).values(row))
+    refresh_vendors_of(connection, [1])
+
+
+@pytest.fixture
+def tokens(engine: Engine) -> dict[str, AccessToken]:
+    """A vendor of each shape of grants; the last one was granted after the departures."""
+    load(engine, "springfield", EXPORT)
+    with engine.begin() as connection:
+        ensure_signing_key(connection, SECRET_KEY)
+        before = {
+            "elementary": ["spr-elementary"],
+            "high": ["spr-high"],
+            "schools": ["spr-elementary", "spr-high"],
+            "nothing": [],
+        }
+        made = {name: add_vendor(connection, name, orgs) for name, orgs in before.items()}
+        add_departures(connection)
+        return made | {"late": add_vendor(connection, "late", ["spr-elementary"])}
+
+
+EVERYBODY = {
+    "elementary": {"student", "aide", "guardian"},
+    "high": set(),
+    "schools": {"student", "aide", "guardian", "both"},
+    "nothing": set(),
+    "late": set(),
+}
+
+
+def test_the_policies_alone(engine: Engine, database_url: str, tokens: dict[str, AccessToken]) -> None:
+    with engine.connect() as connection:
+        name = find_role(connection, Role.SERVING)
+    serving = make_reading_engine(
+        make_role_url(database_url, str(name), None), statement_seconds=5, pool_size=1, own_sessions=True
+    )
+    seen = {}
+    for vendor, token in tokens.items():
+        with serving.connect() as connection:
+            connection.execute(token.admission.statement, token.admission.values)
+            seen[vendor] = set(connection.scalars(select(tables.departures.c.sourced_id)))
+    with serving.connect() as connection:
+        seen["nobody is admitted"] = set(connection.scalars(select(tables.departures.c.sourced_id)))
+    serving.dispose()
+    assert seen == EVERYBODY | {"nobody is admitted": set()}
+
+
+@pytest.mark.parametrize("path", ["/users", "/students"])
+def test_the_query_filter_alone(engine: Engine, tokens: dict[str, AccessToken], path: str) -> None:
+    seen = {}
+    for vendor, token in tokens.items():
+        listed = everything if path == "/users" else users_with_role("student")
+        shape = make_plan(params(), USERS, token.rights, listed, {}).shape
+        with engine.connect() as connection:
+            connection.execute(token.admission.statement, token.admission.values)
+            found = connection.execute(select_departures(shape), {"vendor_id": token.vendor_id})
+            seen[vendor] = {row.sourced_id for row in found}
+    wanted = EVERYBODY if path == "/users" else {name: ids & {"student"} for name, ids in EVERYBODY.items()}
+    assert seen == wanted
