@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from roster_service.errors import SettingError
 from roster_service.settings import Settings
 from sync_scripts.engine.exit_codes import HELP, ExitCode, exit_on_error
 from sync_scripts.notifications.announcement import Announcement, Kind
@@ -19,6 +20,10 @@ def main() -> None:
     with exit_on_error(as_json=False):
         settings = Settings.from_environ(os.environ)
         names = [name for name, _ in list_channels(settings)]
+        if not names:
+            raise SettingError(
+                "nothing is announced: set ROSTER_SMTP_URL and ROSTER_MAIL_TO, or ROSTER_WEBHOOK_URL, for the sync"
+            )
         failures = announce(settings, Announcement(Kind.TEST, "no feed", "The notifications of the sync arrive."))
     for failure in failures:
         click.echo(failure, err=True)

@@ -18,10 +18,11 @@ from typing import Any
 
 import click
 from rich.console import Console
-from sqlalchemy import Engine
+from sqlalchemy import Engine, update
 
 from roster_service.db.data_quality import store_counts
 from roster_service.db.roster_engine import open_roster_engine
+from roster_service.db.tables import roster_state
 from roster_service.publication import warm_up
 from roster_service.settings import Settings
 from sync_scripts.engine.credential_ends import announce_ends
@@ -37,6 +38,7 @@ from sync_scripts.engine.exit_codes import (
 from sync_scripts.engine.loader_command import WAIT
 from sync_scripts.engine.nightly_feeds import NightlySync, load_feeds
 from sync_scripts.engine.progress import Notify, is_step, print_line, show_bars
+from sync_scripts.notifications.channels import list_channels
 from sync_scripts.purge import purge
 from sync_scripts.retention import delete_expired, delete_old_orderings
 
@@ -51,6 +53,7 @@ def run_nightly(engine: Engine, settings: Settings, notify: Notify, *, wait: boo
     sync = NightlySync(engine, settings, _take_turns(notify), wait=wait)
     codes = load_feeds(sync)
     codes.append(_guard(partial(_announce_ends, sync), {"step": "credentials"}, notify))
+    codes.append(_guard(partial(_note_channels, engine, settings), {"step": "channels"}, notify))
     codes.append(_guard(partial(_delete_expired, engine, settings, notify), {"step": "retention"}, notify))
     codes.append(_guard(partial(_purge, engine, settings, notify, wait=wait), {"step": "purge"}, notify))
     # A failure here does not change the exit code: the roster is complete without these orderings and counts.
@@ -61,6 +64,14 @@ def run_nightly(engine: Engine, settings: Settings, notify: Notify, *, wait: boo
 
 def _announce_ends(sync: NightlySync) -> ExitCode:
     announce_ends(sync, datetime.now(UTC).date())
+    return ExitCode.LOADED
+
+
+def _note_channels(engine: Engine, settings: Settings) -> ExitCode:
+    """Notes over which channels this sync announces: the console may have other settings."""
+    names = [name for name, _ in list_channels(settings)]
+    with engine.begin() as connection:
+        connection.execute(update(roster_state).values(sync_channels=names))
     return ExitCode.LOADED
 
 

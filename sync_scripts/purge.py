@@ -29,12 +29,17 @@ from sqlalchemy import (
     union,
 )
 
+from roster_service.db.actors import find_system_user
+from roster_service.db.feed_grants import end_grants, list_feed_grants
+from roster_service.db.labels import delete_unused_labels
 from roster_service.db.roster_engine import open_roster_engine
 from roster_service.db.run_history import TYPES
 from roster_service.db.stamps import NOW
 from roster_service.db.tables import (
     CText,
+    departures,
     feeds,
+    orgs,
 )
 from roster_service.publication import publish
 from roster_service.settings import Settings
@@ -57,8 +62,8 @@ def purge(
     *,
     wait: bool = False,
 ) -> dict[str, int]:
-    """Removes every tombstone older than `retention_days` that no remaining record refers to, feed by feed, each in one
-    transaction.
+    """Removes every tombstone older than `retention_days` that no remaining record refers to, and every departure of
+    that age, feed by feed, each in one transaction.
 
     Returns the number of removed records per type, and adds these numbers to the latest run of their feed. If it
     removed any record of a feed, the roster's revision advances, and `deletions_since` tells how old a consumer's last
@@ -83,8 +88,11 @@ def purge(
 
 
 def _find_feeds(connection: Connection, cutoff: datetime) -> Sequence[Row[int, str]]:
-    """Returns (`id`, `name`) of the feeds that have a tombstone from before `cutoff`."""
-    old = union(*(select(step.table.c.feed_id).where(_is_expired(step.table, cutoff)) for step in PURGE_ORDER))
+    """Returns (`id`, `name`) of the feeds that have a tombstone or a departure from before `cutoff`."""
+    old = union(
+        *(select(step.table.c.feed_id).where(_is_expired(step.table, cutoff)) for step in PURGE_ORDER),
+        select(departures.c.feed_id).where(departures.c.departed_at < cutoff),
+    )
     found = select(feeds.c.id, feeds.c.name).where(feeds.c.id.in_(old)).order_by(feeds.c.name)
     return connection.execute(found).all()
 
@@ -95,10 +103,18 @@ def _is_expired(table: Table, cutoff: datetime) -> ColumnElement[bool]:
 
 def _purge_feed(connection: Connection, feed_id: int, cutoff: datetime, rendered_megabytes: int) -> dict[str, int]:
     """Purges a feed, and returns the number of removed records by type."""
+    grants = list_feed_grants(connection, feed_id)
     removed = {TYPES[step.table.name]: _purge_table(connection, step, feed_id, cutoff) for step in PURGE_ORDER}
+    departed = delete(departures).where(departures.c.feed_id == feed_id, departures.c.departed_at < cutoff)
+    expired = connection.execute(departed).rowcount
     if any(removed.values()):
         record_purge(connection, feed_id, {name: count for name, count in removed.items() if count})
+    if expired or any(removed.values()):
+        delete_unused_labels(connection, feed_id)
         publish(connection, [feed_id], rendered_megabytes, deletions_since=cutoff)
+        left = set(connection.scalars(select(orgs.c.sourced_id).where(orgs.c.feed_id == feed_id)))
+        gone = [grant for grant in grants if grant.district_id not in left]
+        end_grants(connection, find_system_user("the purge deleted the district"), gone)
     return removed
 
 

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import INTERVAL
 
 from roster_service.db.held_runs import HELD
-from roster_service.db.run_history import GOOD_OUTCOMES
+from roster_service.db.run_outcomes import LOADED_OUTCOMES
 from roster_service.db.stamps import NOW
 from roster_service.db.sync_lock import RUNNING
 from roster_service.db.tables import (
@@ -42,7 +42,7 @@ from roster_service.db.tables import (
     usage,
 )
 from roster_service.settings import Settings
-from sync_scripts.engine.load import KNOWN
+from sync_scripts.engine.runs import KNOWN
 
 Before = ColumnElement[datetime]
 
@@ -91,7 +91,7 @@ def _delete_changes(connection: Connection, before: Before) -> int:
 def _delete_runs(connection: Connection, before: Before) -> int:
     """Deletes older runs, except those that show the state of their feed: the latest one, the latest good one, the
     latest one with a new export, and those that are held or under way."""
-    showing = (true(), sync_runs.c.outcome.in_(GOOD_OUTCOMES), ~sync_runs.c.notices.contains([KNOWN]))
+    showing = (true(), sync_runs.c.outcome.in_(LOADED_OUTCOMES), ~sync_runs.c.notices.contains([KNOWN]))
     kept = union(*(select(func.max(sync_runs.c.id)).where(one).group_by(sync_runs.c.feed_id) for one in showing))
     ended = sync_runs.c.outcome.not_in((HELD, RUNNING))
     old = delete(sync_runs).where(sync_runs.c.started_at < before, ended, sync_runs.c.id.not_in(kept))

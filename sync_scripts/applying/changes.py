@@ -1,27 +1,22 @@
-"""Compares the desired state with the stored roster, and writes only the differences.
+"""Compares the desired state with the stored roster.
 
-All writes of a run have the same stamp. A record that the export no longer has keeps its data and its parts and is
-marked `tobedeleted`; if it returns, it becomes active again. A change of a record's parts is a change of the record.
-The children of an org or a session, which its record shows, count like its parts.
+A record that the export no longer has is to be deleted; if it returns, it becomes active again. A change of a record's
+parts is a change of the record. The children of an org or a session, which its record shows, count like its parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
     Column,
-    ColumnElement,
     Connection,
     FromClause,
     Select,
     Table,
     and_,
     case,
-    delete,
     exists,
     false,
     func,
@@ -29,14 +24,12 @@ from sqlalchemy import (
     or_,
     select,
     union,
-    update,
 )
 
 from roster_service.db.tables import ROSTER_TABLES, CText
 from sync_scripts.applying.desired_state import DesiredPart, DesiredState
-from sync_scripts.applying.indexes import has_key
 from sync_scripts.staging.progress import Follow
-from sync_scripts.staging.retained import ACTIVE, TO_BE_DELETED, Retention, is_active
+from sync_scripts.staging.retained import ACTIVE, Retention, is_active
 from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary
 
 ADDED, CHANGED, REVIVED = "added", "changed", "revived"
@@ -239,7 +232,7 @@ def _list_touched_parents(table: Table, desired: DesiredState, gone: Table) -> l
 def _select_touched(desired: DesiredPart) -> Any:
     """The ids of the owners with a part that is only stored, only desired, or different in both."""
     table, rows = desired.part.table, desired.rows
-    owner = _find_owner_column(table).name
+    owner = find_owner_column(table).name
     mine = desired.owners.subquery()
     old = select(table).where(table.c[owner].in_(select(mine.c.sourced_id))).subquery("old")
     keys = [column.name for column in table.primary_key]
@@ -254,67 +247,6 @@ def _select_touched(desired: DesiredPart) -> Any:
     return select(func.coalesce(rows.c[owner], old.c[owner])).select_from(both).where(differs).distinct()
 
 
-def write_differences(
-    connection: Connection, differences: Iterable[Difference], desired: DesiredState, feed_id: int, stamp: datetime
-) -> None:
-    """Writes the differences into the roster, all with the dateLastModified `stamp`."""
-    for difference in differences:
-        if difference.counts.tombstoned:
-            _mark_deleted(connection, difference, stamp)
-        if difference.counts.written:
-            _write_records(connection, difference, feed_id, stamp)
-            _write_parts(connection, difference, desired)
-
-
-def _mark_deleted(connection: Connection, difference: Difference, stamp: datetime) -> None:
-    table = difference.table
-    marked = {"status": TO_BE_DELETED, "date_last_modified": stamp}
-    gone = table.c.sourced_id.in_(select(difference.gone.c.sourced_id))
-    connection.execute(update(table).where(gone).values(marked))
-
-
-def _write_records(connection: Connection, difference: Difference, feed_id: int, stamp: datetime) -> None:
-    table, rows = difference.table, difference.rows
-    data = {column.name: column for column in rows.c if column.name not in (KEY, CHANGE)}
-    own: dict[str, ColumnElement[Any]] = {
-        "status": literal(ACTIVE, CText),
-        "date_last_modified": literal(stamp, table.c.date_last_modified.type),
-    }
-    if difference.counts.rewritten:
-        connection.execute(
-            update(table).where(table.c.sourced_id == rows.c.sourced_id, rows.c.change != ADDED).values({**data, **own})
-        )
-    if difference.counts.added:
-        values = {KEY: rows.c.sourced_id, "feed_id": literal(feed_id), **own, **data}
-        added = _order(connection, table, select(*values.values()).where(rows.c.change == ADDED), [rows.c.sourced_id])
-        connection.execute(table.insert().from_select(list(values), added))
-
-
-def _order(connection: Connection, table: Table, rows: Select[Any], key: list[ColumnElement[Any]]) -> Select[Any]:
-    """The rows in the order of the table's key, so that PostgreSQL fills the pages of the index one after the other.
-    Unordered if the table has no key yet, because the run then makes the index after the rows."""
-    return rows.order_by(*key) if has_key(connection, table) else rows
-
-
-def _write_parts(connection: Connection, difference: Difference, desired: DesiredState) -> None:
-    """Replaces the parts of every record that is written."""
-    changed = difference.rows
-    for it in desired.parts.values():
-        if it.part.owner is not difference.table:
-            continue
-        table, rows = it.part.table, it.rows
-        owner = _find_owner_column(table)
-        if difference.counts.rewritten:
-            stored = select(changed.c.sourced_id).where(changed.c.change != ADDED)
-            # The run did not look at the parts of other owners, so these parts stay.
-            looked_at = select(it.owners.subquery().c.sourced_id)
-            connection.execute(delete(table).where(owner.in_(stored), owner.in_(looked_at)))
-        written = _order(connection, table, select(*rows.c), [rows.c[column.name] for column in table.primary_key])
-        if not difference.all_new:
-            written = written.where(rows.c[owner.name].in_(select(changed.c.sourced_id)))
-        connection.execute(table.insert().from_select([column.name for column in rows.c], written))
-
-
-def _find_owner_column(part_table: Table) -> Column[Any]:
+def find_owner_column(part_table: Table) -> Column[Any]:
     """The column of a parts table that names the record: its first."""
     return next(iter(part_table.columns))

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Connection,
     Select,
     Table,
+    case,
     cast,
     delete,
     exists,
@@ -28,17 +29,18 @@ from sqlalchemy import (
 )
 
 from roster_service.db import tables
+from roster_service.db.vocabulary import GUARDIAN_ROLES
 from sync_scripts.applying.current_records import select_current
 from sync_scripts.applying.enrollment_roles import add_enrollment_roles
 from sync_scripts.applying.feed_district import FeedDistrict
 from sync_scripts.applying.identified_parts import Rows, find_own_file, select_identified_parts
 from sync_scripts.applying.org_tree import store_districts, store_parents
-from sync_scripts.formats.model import Format, Part, Staged, StagedFile
+from sync_scripts.formats.model import METADATA, Format, Part, Staged, StagedFile
 from sync_scripts.staging.retained import Retention
 from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary, insert_rows, store_ids
 
 # The columns that the write step sets by itself.
-OWN_COLUMNS = frozenset({"feed_id", "status", "date_last_modified"})
+OWN_COLUMNS = frozenset({"feed_id", "status", "date_last_modified", "label_id", "parts_changed", "teachers_changed"})
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,8 @@ def _select_records(file: StagedFile, table: Table, computed: Mapping[str, Table
         for cell in file.file.cells
         if cell.column is not None
     }
-    columns["metadata"] = file.metadata
+    if METADATA in table.c:
+        columns[METADATA] = _select_metadata(file, table)
     columns["fingerprint"] = file.line_hash
     for name, found in computed.items():
         columns[name] = _look_up(found, name, file["sourcedId"])
@@ -211,6 +214,14 @@ def _select_records(file: StagedFile, table: Table, computed: Mapping[str, Table
         if column.name not in OWN_COLUMNS:
             columns.setdefault(column.name, cast(null(), column.type))
     return select(*(column.label(name) for name, column in columns.items())).where(file.live)
+
+
+def _select_metadata(file: StagedFile, table: Table) -> ColumnElement[Any]:
+    """The metadata of the rows. No interface shows that of staff, so a row that tells its role, as in 1.1, keeps it for
+    the other roles alone."""
+    if table is not tables.users or not any(cell.header == "role" for cell in file.file.cells):
+        return file.metadata
+    return case((file["role"].in_(("student", *GUARDIAN_ROLES)), file.metadata))
 
 
 def _look_up(found: Table, name: str, identifier: ColumnElement[str]) -> ColumnElement[Any]:

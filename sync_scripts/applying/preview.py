@@ -8,7 +8,7 @@ Beside the numbers it has ids, and the names of schools and classes. Only the sa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import (
@@ -27,11 +27,13 @@ from sqlalchemy import (
 
 from roster_service.db.change_history import Change
 from roster_service.db.record_names import read_names
+from roster_service.db.rejected_rows import NamedRecord
 from roster_service.db.run_history import TYPES
-from roster_service.db.tables import CText, classes, courses, enrollments, orgs, user_roles, users
+from roster_service.db.tables import CText, classes, courses, demographics, enrollments, orgs, user_roles, users
 from sync_scripts.applying.change_log import select_changes
 from sync_scripts.applying.changes import ADDED, CHANGE, CHANGED, Difference
 from sync_scripts.applying.desired_state import DesiredState
+from sync_scripts.reading.rejections import Findings, cut_value
 from sync_scripts.staging.retained import ACTIVE
 
 # How many classes are listed, and how many samples of each kind of change and type.
@@ -75,6 +77,27 @@ def make_preview(connection: Connection, differences: list[Difference], desired:
         "classes": _list_classes(connection, gone),
         "samples": _list_samples(connection, differences, desired),
     }
+
+
+def name_added_records(connection: Connection, findings: Findings, differences: list[Difference]) -> Findings:
+    """The findings, in which the records that only this run would add have their names: the roster cannot tell them."""
+    added = {it.table: it.rows for it in differences if it.counts.added}
+    named = [record for rejection in findings.first for record in rejection.records if record.label is None]
+    labels = {
+        (type_, key): cut_value(label)
+        for table, rows in added.items()
+        if table not in (enrollments, demographics)
+        for type_ in (TYPES[table.name],)
+        for key, label in read_names(
+            connection, table, (it.sourcedId for it in named if it.type == type_), {table: rows}
+        ).items()
+    }
+
+    def label(record: NamedRecord) -> NamedRecord:
+        return replace(record, label=record.label or labels.get((record.type, record.sourcedId)))
+
+    first = tuple(replace(it, records=tuple(map(label, it.records))) for it in findings.first)
+    return replace(findings, first=first)
 
 
 def _list_samples(connection: Connection, differences: list[Difference], desired: DesiredState) -> list[dict[str, Any]]:

@@ -12,12 +12,14 @@ from roster_service.db.tables import (
     classes,
     courses,
     demographics,
+    departures,
     enrollments,
     orgs,
     user_agents,
     user_profiles,
     user_roles,
     users,
+    visibility_labels,
 )
 
 
@@ -78,9 +80,12 @@ PURGE_ORDER: tuple[PurgeStep, ...] = (
 
 
 def delete_records(connection: Connection, feed_id: int) -> None:
-    """Deletes all records of a feed with their parts. No record of another feed refers to them."""
+    """Deletes all records of a feed with their parts, departures and labels. No record of another feed refers to
+    them."""
     for step in PURGE_ORDER:
         own = step.table.c.feed_id == feed_id
         for owner in step.parts:
             connection.execute(delete(owner.table).where(owner.in_(select(step.table.c.sourced_id).where(own))))
         connection.execute(delete(step.table).where(own))
+    for table in (departures, visibility_labels):
+        connection.execute(delete(table).where(table.c.feed_id == feed_id))

@@ -28,11 +28,12 @@ from sqlalchemy import (
     update,
 )
 
+from roster_service.db.rejected_rows import KEPT
 from roster_service.db.tables import CText
 from sync_scripts.checking.check import CAUSE, REASON, VALUE, Check
 from sync_scripts.checking.named_records import list_naming_cells, make_records, select_label
 from sync_scripts.formats.model import KEY, LINE, Format, Staged, StagedFile
-from sync_scripts.reading.rejections import KEPT, Cause, Findings, Rejection
+from sync_scripts.reading.rejections import Cause, Findings, Rejection
 from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 
 # The cause of a row that refers to a record whose row another run of the checks has rejected.

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 import click
 
 from roster_service.db.held_runs import HELD
+from roster_service.db.run_outcomes import STALE
 from roster_service.errors import (
     CommandError,
     DatabaseUnavailableError,
@@ -18,10 +19,10 @@ from roster_service.errors import (
     SettingError,
     StorageError,
     describe_fault,
-    name_fault,
 )
 from sync_scripts.engine.output import survive_lost_output
 from sync_scripts.engine.report import Report
+from sync_scripts.engine.run_record import describe_cause
 from sync_scripts.engine.runs import LockedError
 from sync_scripts.reading.completeness import IncompleteExportError
 from sync_scripts.reading.rejections import SHOWN, RefusedExportError
@@ -45,7 +46,7 @@ class ExitCode(enum.IntEnum):
 MEANINGS = {
     ExitCode.LOADED: ("loaded", "loaded, nothing to change, or a feed that is paused"),
     ExitCode.STALE: ("stale", "an export has been the same for too many days, or is missing; the roster stays"),
-    ExitCode.PARTIAL: ("partial", "loaded, but for single rows that are refused; their records stay as they were"),
+    ExitCode.PARTIAL: ("partial", "loaded, but for single rows that are rejected; their records stay as they were"),
     ExitCode.INCOMPLETE: ("incomplete", "an export may still be incomplete; nothing was changed, try again later"),
     ExitCode.REFUSED: ("refused", "the export (or the command line) is refused; nothing was changed"),
     ExitCode.HELD: (
@@ -81,6 +82,8 @@ def choose_exit_code(report: Report) -> ExitCode:
     """The exit code of a run without an error."""
     if report.outcome == HELD:
         return ExitCode.HELD
+    if report.outcome == STALE:
+        return ExitCode.STALE
     return ExitCode.PARTIAL if report.refused else ExitCode.LOADED
 
 
@@ -91,16 +94,11 @@ def choose_error_code(error: BaseException) -> ExitCode:
 
 def describe_error(error: BaseException) -> dict[str, object]:
     """An error as one object for json.dumps. It quotes no value of an export."""
-    described: dict[str, object] = {"outcome": MEANINGS[choose_error_code(error)][0]}
+    described = {"outcome": MEANINGS[choose_error_code(error)][0], "message": describe_cause(error)}
     if isinstance(error, RefusedExportError):
         refusals = [rejection.to_json() for rejection in error.findings.first[:SHOWN]]
         return {**described, "total": error.findings.total, "refusals": refusals}
-    return {**described, "message": _find_message(error)}
-
-
-def _find_message(error: BaseException) -> str:
-    """The message of an error of this service, else only the name of the error: its message may quote a row."""
-    return str(error) if isinstance(error, RosterServiceError) else name_fault(error)
+    return dict(described)
 
 
 def print_fault(error: BaseException) -> None:
@@ -133,5 +131,5 @@ def _to_text(error: BaseException) -> str:
     if isinstance(error, RefusedExportError):
         total = error.findings.total
         return f"refused for {total} {'reason' if total == 1 else 'reasons'}; nothing was changed\n{error}"
-    message = _find_message(error)
+    message = describe_cause(error)
     return message if choose_error_code(error) != ExitCode.FAILED else f"failed: {message}; nothing was changed"

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine, Row, func, select, update
 
 from roster_service.db.actors import Actor
 from roster_service.db.changes import Subject, Verb, recorded
+from roster_service.db.feed_grants import end_grants, list_feed_grants
 from roster_service.db.feed_states import REMOVAL, FeedState, find_listed_feed, read_feed_settings
 from roster_service.db.held_runs import drop_export
 from roster_service.db.run_history import TYPES, delete_run_values
@@ -21,10 +22,11 @@ from roster_service.errors import CommandError
 from roster_service.publication import publish
 from roster_service.settings import Settings
 from sync_scripts.applying.change_log import record_changes
-from sync_scripts.applying.changes import Difference, compare_with_nothing, write_differences
+from sync_scripts.applying.changes import Difference, compare_with_nothing
 from sync_scripts.applying.desired_state import DesiredState
 from sync_scripts.applying.preview import make_preview
 from sync_scripts.applying.purge_order import delete_records
+from sync_scripts.applying.writes import write_differences
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.run_record import record_errors, translate_database_errors
 from sync_scripts.engine.runs import begin_run, end_run, hold_lock, supersede, take_stamp
@@ -44,7 +46,8 @@ def remove_feed(
     wait: bool = False,
 ) -> Report:
     """Removes a feed, with its held runs and the digest of its last export. Its records become tombstones, which the
-    purge deletes after the retention; `at_once` deletes them now, with the rejected rows and changes of its runs.
+    purge deletes after the retention; `at_once` deletes them now, with the rejected rows and changes of its runs, and
+    ends the grants of its districts.
 
     The change log gets a row with the actor. Returns the report of the run; with `dry_run`, nothing is changed, and the
     report has a preview. Raises CommandError for an unknown feed, and for a removed one unless `at_once`; LockedError
@@ -58,18 +61,22 @@ def remove_feed(
         if dry_run:
             with connection.begin():
                 report, differences = _compare(connection, feed, at_once=at_once)
+                report = report.with_notices(*map(str, list_feed_grants(connection, feed.id) if at_once else ()))
                 preview = make_preview(connection, differences, NOTHING, feed.id)
                 return dataclasses.replace(report, dry_run=True, preview=preview)
         with engine.begin() as other:
-            number = begin_run(other, feed.id, feed.format, REMOVAL)
+            number = begin_run(other, feed.id, feed.format, REMOVAL, actor)
         with record_errors(engine, number), translate_database_errors(), connection.begin():
             subject = Subject.of_feed(name)
             with recorded(
                 connection, actor, Verb.FEED_REMOVE, subject, lambda: _read_state(connection, name, at_once=at_once)
             ):
                 report, differences = _compare(connection, feed, at_once=at_once)
+                grants = list_feed_grants(connection, feed.id) if at_once else []
+                report = report.with_notices(*map(str, grants))
                 if any(report.purged.values()) or any(it.counts.any for it in differences):
                     report = _write(connection, feed.id, number, report, differences, settings)
+                end_grants(connection, actor, grants)
                 end_run(connection, number, NO_FINDINGS, **report.to_row())
                 kept = supersede(connection, feed.id, number)
                 connection.execute(update(sync_runs).where(sync_runs.c.feed_id == feed.id).values(kept_digest=None))
@@ -121,15 +128,15 @@ def _write(
     """Marks the records as deleted, or deletes those that the report counts as purged. Returns the report with the
     stamp and the revision."""
     stamp = take_stamp(connection.engine, number)
-    state = {"as_of": stamp}
+    # A consumer that sees no tombstones has to read the whole roster.
+    deletions_since = stamp if report.purged else None
     if report.purged:
         delete_records(connection, feed_id)
         delete_run_values(connection, [feed_id])
-        # A consumer that has seen no tombstones has to read the whole roster.
-        state["deletions_since"] = stamp
     else:
         if settings.change_days:
             record_changes(connection, number, differences, NOTHING)
         write_differences(connection, differences, NOTHING, feed_id, stamp)
-    revision = publish(connection, [feed_id], settings.rendition_megabytes, **state)
+    megabytes = settings.rendition_megabytes
+    revision = publish(connection, [feed_id], megabytes, as_of=stamp, deletions_since=deletions_since)
     return dataclasses.replace(report, stamp=stamp, revision=revision)

@@ -1,19 +1,29 @@
-"""The hold policy. A run is held if it would delete or change too many records, or reject too many rows, or if an
-approved run would delete, change or reject more than its report showed to the operator."""
+"""The hold policy. A run is held if it would delete or change too many records, or reject too many rows, if its export
+is older than the one before, or if an approved run would delete, change or reject more than its report showed to the
+operator."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, or_, select
 
-from roster_service.db.held_runs import HELD
-from roster_service.db.tables import feeds, sync_runs
+from roster_service.db.held_runs import HELD, OTHER_IDS
+from roster_service.db.run_outcomes import DONE, LOADED_OUTCOMES, STALE
+from roster_service.db.tables import demographics, feeds, sync_runs, users
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
-from sync_scripts.applying.changes import Counts
+from sync_scripts.applying.changes import Counts, Difference
+from sync_scripts.engine.report import Report
 from sync_scripts.engine.runs import NOT_HELD
+
+# So many ids may be those of other people for another reason, such as two students who were taken for each other, and
+# this part of the ids that the export and the roster share, in percent.
+FEW, OTHER_PERCENT = 5, 1
+# An export is an older one if it was written this long before the other: a zip has its times without their zone.
+OLDER = timedelta(hours=2)
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,43 @@ def read_limits(connection: Connection, feed_id: int, default: Limits) -> Limits
     )
 
 
+def find_other_ids(connection: Connection, differences: Collection[Difference]) -> Iterator[str]:
+    """One sentence if many ids are now those of people with another name and another birth date, or if most of the
+    users get new ids. Counts alone do not tell: in another SIS the same numbers may be those of other people."""
+    found = {it.table: it for it in differences}
+    if users not in found or found[users].all_new:
+        return
+    counts = found[users].counts
+    if demographics in found and not found[demographics].all_new:
+        person, birth = found[users].rows, found[demographics].rows
+        names = or_(
+            *(
+                func.lower(person.c[it]).is_distinct_from(func.lower(users.c[it]))
+                for it in ("given_name", "family_name")
+            )
+        )
+        other = (
+            select(func.count())
+            .select_from(person)
+            .join(users, users.c.sourced_id == person.c.sourced_id)
+            .join(birth, birth.c.sourced_id == person.c.sourced_id)
+            .join(demographics, demographics.c.sourced_id == person.c.sourced_id)
+            .where(names, birth.c.birth_date != demographics.c.birth_date)
+        )
+        number, same = connection.scalar(other) or 0, counts.unchanged + counts.rewritten
+        if number > FEW and number * 100 > OTHER_PERCENT * same:
+            yield (
+                f"{OTHER_IDS}: {number:,} of {same:,} ids are now those of people with another name and another birth "
+                "date, and who approves it gives their accounts at vendors to these people"
+            )
+            return
+    if min(counts.tombstoned, counts.added) > max(FEW, counts.stored / 2):
+        yield (
+            f"{OTHER_IDS}: {counts.tombstoned:,} of {counts.stored:,} users would vanish and {counts.added:,} be new, "
+            "and who approves it ends their accounts at vendors and begins new ones"
+        )
+
+
 def find_excess(counts: Mapping[str, Counts], limits: Limits) -> Iterator[str]:
     """One sentence for each limit that the counts of a type exceed. A type of which every row is rejected exceeds it,
     however few they are."""
@@ -67,11 +114,28 @@ def find_excess(counts: Mapping[str, Counts], limits: Limits) -> Iterator[str]:
                 yield f"{number:,} of {of:,} {name} {words}, more than {percent}%"
 
 
+def find_older(connection: Connection, feed_id: int, report: Report, limits: Limits) -> str | None:
+    """The sentence about an export that was written before the one that was loaded last, and would change the roster;
+    None for any other, and for a feed with few records."""
+    is_large = any(count.stored >= limits.least_records for count in report.counts.values())
+    if report.written_at is None or report.outcome != DONE or not is_large:
+        return None
+    own = (sync_runs.c.feed_id == feed_id, sync_runs.c.written_at.is_not(None))
+    loaded = select(sync_runs.c.written_at).where(*own, sync_runs.c.outcome.in_((*LOADED_OUTCOMES, STALE)))
+    last: datetime | None = connection.scalar(loaded.order_by(sync_runs.c.id.desc()).limit(1))
+    if last is None or report.written_at > last - OLDER:
+        return None
+    this, that = (f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" for at in (report.written_at, last))
+    return f"the export was written on {this}, before the one that was loaded last, of {that}"
+
+
 @dataclass(frozen=True)
 class HeldRun:
-    """A held run as its report showed it to the operator: the digest of its export, and the counts of each type."""
+    """A held run as its report showed it to the operator: the digest of its export, the counts of each type, and the
+    reason."""
 
     run: int
+    message: str
     digest: bytes | None
     counts: Mapping[str, Mapping[str, int]]
 
@@ -100,7 +164,9 @@ class HeldRun:
 def read_held_run(connection: Connection, feed_id: int, run: int) -> HeldRun:
     """The held run of a feed with this number. Raises CommandError if the feed has no such held run."""
     own = (sync_runs.c.id == run, sync_runs.c.feed_id == feed_id, sync_runs.c.outcome == HELD)
-    row = connection.execute(select(sync_runs.c.kept_digest, sync_runs.c.counts).where(*own)).one_or_none()
+    row = connection.execute(
+        select(sync_runs.c.kept_digest, sync_runs.c.counts, sync_runs.c.message).where(*own)
+    ).one_or_none()
     if row is None:
         raise CommandError(NOT_HELD.format(run))
-    return HeldRun(run, row.kept_digest, row.counts)
+    return HeldRun(run, row.message or "", row.kept_digest, row.counts)

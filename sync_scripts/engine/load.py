@@ -8,7 +8,7 @@ from the start of the run.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -22,22 +22,32 @@ from roster_service.db.actors import Actor, find_system_user
 from roster_service.db.change_history import CSV_COLUMNS
 from roster_service.db.exclusions import read_excluded
 from roster_service.db.feed_names import require_feed_name
-from roster_service.db.held_runs import HELD, drop_export
+from roster_service.db.held_runs import HELD, OTHER_IDS, drop_export
 from roster_service.db.pauses import find_today, require_no_pause
-from roster_service.db.tables import feeds, user_roles, users
+from roster_service.db.run_outcomes import STALE
+from roster_service.db.tables import feeds, orgs, user_roles, users
 from roster_service.private_files import write_private_csv
 from roster_service.publication import publish
 from roster_service.settings import Settings
 from sync_scripts.applying.change_log import record_changes
-from sync_scripts.applying.changes import Difference, compare, write_differences
+from sync_scripts.applying.changes import ADDED, CHANGE, Difference, compare
 from sync_scripts.applying.desired_state import DesiredState, make_desired_state
 from sync_scripts.applying.feed_district import add_district
 from sync_scripts.applying.identified_parts import record_part_rows, refuse_delta_without_ids
 from sync_scripts.applying.indexes import TABLES, lacks_indexes, make_missing_indexes
-from sync_scripts.applying.preview import make_preview, read_changes
+from sync_scripts.applying.preview import make_preview, name_added_records, read_changes
+from sync_scripts.applying.writes import write_differences
 from sync_scripts.checking.checks import check_files
 from sync_scripts.engine.counts import count_changes, count_stored, list_files
-from sync_scripts.engine.hold_policy import HeldRun, Limits, find_excess, read_held_run, read_limits
+from sync_scripts.engine.hold_policy import (
+    HeldRun,
+    Limits,
+    find_excess,
+    find_older,
+    find_other_ids,
+    read_held_run,
+    read_limits,
+)
 from sync_scripts.engine.notices import list_left_out, list_notices
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.run_record import (
@@ -49,12 +59,12 @@ from sync_scripts.engine.run_record import (
     record_run,
     translate_database_errors,
 )
-from sync_scripts.engine.runs import find_or_add_feed, hold_lock, show_steps, take_stamp
+from sync_scripts.engine.runs import KNOWN, count_same_days, find_or_add_feed, hold_lock, show_steps, take_stamp
 from sync_scripts.engine.staged_export import add_source_findings, stage_export
 from sync_scripts.engine.stopwatch import Observer, Stopwatch
 from sync_scripts.formats.model import Format
-from sync_scripts.formats.tolerated import Notice, Tolerated
-from sync_scripts.reading.completeness import refuse_changed, take_snapshot
+from sync_scripts.formats.tolerated import Notice, Tolerated, list_lines
+from sync_scripts.reading.completeness import find_written_at, refuse_changed, require_export, take_snapshot
 from sync_scripts.reading.manifest import Contents
 from sync_scripts.reading.package import open_package
 from sync_scripts.reading.registry import ONEROSTER, Family
@@ -70,8 +80,6 @@ from sync_scripts.staging.row_fingerprints import (
 from sync_scripts.staging.stage import DamagedFileError, find_damage
 from sync_scripts.staging.word_map import map_words
 
-# The notice about an export that the run skips.
-KNOWN = "every file is as it was when it was last loaded"
 # A run analyzes a table itself, without waiting for autovacuum, if it wrote at least this part of all its records.
 ANALYZED_PERCENT = 5
 # How PostgreSQL refuses two runs that add the same ids.
@@ -114,8 +122,12 @@ class Options:
     approval: Approval | None = None
     # Wait for another run of the feed, instead of raising LockedError.
     wait: bool = False
-    # Who loads the export, for the change log; None: the system user of this process.
+    # Who loads the export; None: the system user of this process.
     actor: Actor | None = None
+    # What the run calls its export, if the path is that of a copy; None: the path.
+    source: str | None = None
+    # Raises IncompleteExportError for an export that is not complete, which ends the run; None: the caller has looked.
+    require_complete: Callable[[Path], None] | None = None
     # The engine calls it with the progress of each step.
     notify: Observer = _notify_nobody
 
@@ -132,6 +144,16 @@ class _LoadRequest:
     path: Path
     family: Family
     options: Options
+
+    @property
+    def source(self) -> str:
+        """What the run calls its export."""
+        return self.options.source or str(self.path)
+
+    @property
+    def actor(self) -> Actor:
+        """Who loads the export."""
+        return self.options.actor or find_system_user(None)
 
 
 def load(
@@ -158,7 +180,10 @@ def load(
         else:
             with connection.begin():
                 require_no_pause(connection, feed_name, find_today())
-            with record_run(engine, feed_name, family.name, path) as record, translate_database_errors():
+            with (
+                record_run(engine, feed_name, family.name, run.source, run.actor) as record,
+                translate_database_errors(),
+            ):
                 report, kept = _load_beside_others(connection, run, record)
     for export in kept:
         drop_export(export)
@@ -183,6 +208,10 @@ def _load_beside_others(connection: Connection, run: _LoadRequest, record: RunRe
 
 def _load_package(connection: Connection, run: _LoadRequest, record: RunRecord | None) -> tuple[Report, list[str]]:
     """(the report, the kept exports of older held runs that are no longer needed). `record`: None for a dry run."""
+    watch = Stopwatch(show_steps(connection, run.feed_name, run.options.notify))
+    require_export(run.path)
+    if run.options.require_complete is not None:
+        run.options.require_complete(run.path)
     snapshot = take_snapshot(run.path)
     with open_package(run.path) as package:
         form, contents = run.family.read(package)
@@ -190,7 +219,8 @@ def _load_package(connection: Connection, run: _LoadRequest, record: RunRecord |
             # The end of the run is part of this transaction, so the approval of a run that is no longer held fails
             # before the commit.
             with connection.begin() as transaction:
-                report, digest = _run_steps(connection, run, record, form, contents)
+                report, digest = _run_steps(connection, run, record, form, contents, watch)
+                watch.stop()
                 if take_snapshot(run.path) != snapshot:
                     raise refuse_changed(run.path)
                 if record is not None and report.outcome != HELD:
@@ -199,7 +229,7 @@ def _load_package(connection: Connection, run: _LoadRequest, record: RunRecord |
                         record,
                         report,
                         run.options.approval,
-                        actor=run.options.actor or find_system_user(None),
+                        actor=run.actor,
                         allow_mass_delete=run.options.allow_mass_delete,
                     )
                 if record is not None:
@@ -220,17 +250,17 @@ def _run_steps(
     record: RunRecord | None,
     form: Format,
     contents: Contents,
+    watch: Stopwatch,
 ) -> tuple[Report, bytes | None]:
     """(the report, the digest of the export; None for a skipped export)."""
     options = run.options
-    watch = Stopwatch(show_steps(connection, run.feed_name, options.notify))
     connection.execute(select(*(func.set_config(name, value, True) for name, value in PLANNING.items())))
     feed_id, is_new = (
         find_or_add_feed(connection, run.feed_name, run.family.name)
         if record is None
         else (record.feed_id, record.is_new)
     )
-    feed = connection.execute(select(feeds.c.strict, feeds.c.words).where(feeds.c.id == feed_id)).one()
+    feed = connection.execute(select(feeds.c.strict, feeds.c.words, feeds.c.path).where(feeds.c.id == feed_id)).one()
     strict = options.strict or feed.strict
     # A strict run looks again at exports and lines of which a lenient one may have tolerated deviations.
     skips_known = not strict or (feed.strict and not any(_list_deviations(contents.notices)))
@@ -242,7 +272,9 @@ def _run_steps(
         if held is not None:
             held.require_digest(read_digest(contents, form))
         elif skips_known and is_last_export(connection, feed_id, contents, form):
-            return _report_last_export(connection, run, form, contents, feed_id, watch), None
+            report = _report_last_export(connection, run, form, contents, feed_id, watch)
+            is_own = feed.path == str(run.path) and record is not None
+            return _find_stale(connection, report, feed_id, run.options.settings) if is_own else report, None
     # The changed lines alone do not determine converted and made rows, nor what follows from several files beside a
     # delta, so these runs stage every line.
     made = contents.list_made(form)
@@ -271,7 +303,7 @@ def _run_steps(
     report = Report(
         feed=run.feed_name,
         format=form.name,
-        source=str(run.path),
+        source=run.source,
         outcome="done" if any(it.counts.any for it in differences) else "unchanged",
         stamp=None,
         revision=None,
@@ -282,13 +314,14 @@ def _run_steps(
         notices=(
             *([f"the feed {run.feed_name} is new"] if is_new else []),
             *list_left_out(staged.left_out),
-            *map(str, tolerated),
+            *list_lines(tolerated),
             *([] if district.notice is None else [str(district.notice)]),
             *list_notices(connection, form, {**staged.normalized.files, **files}, desired, feed_id),
         ),
         dry_run=options.dry_run,
+        written_at=find_written_at(run.path),
     )
-    report = _hold_excess(connection, run, report, held, feed_id)
+    report = _hold_excess(connection, run, report, held, feed_id, differences)
     if options.dry_run or report.outcome == HELD:
         _keep_changes(connection, run, record, differences, desired)
         return _preview(connection, report, differences, desired, options, feed_id), digest
@@ -318,9 +351,18 @@ def _run_steps(
         make_missing_indexes(connection, follow(TABLES))
     with watch.step("analyze") as follow:
         _analyze(connection, follow(_list_written(_find_outdated(connection, differences), form)))
-    return dataclasses.replace(
-        report, stamp=stamp, revision=publish(connection, [feed_id], options.settings.rendition_megabytes, as_of=stamp)
-    ), digest
+    with watch.step("publish"):
+        new_orgs = _list_new_orgs(connection, differences)
+        revision = publish(connection, [feed_id], options.settings.rendition_megabytes, new_orgs=new_orgs, as_of=stamp)
+    return dataclasses.replace(report, stamp=stamp, revision=revision), digest
+
+
+def _list_new_orgs(connection: Connection, differences: list[Difference]) -> list[str]:
+    """The ids of the orgs that the run adds."""
+    rows = next((it.rows for it in differences if it.table is orgs and it.counts.added), None)
+    if rows is None:
+        return []
+    return list(connection.scalars(select(rows.c.sourced_id).where(rows.c[CHANGE] == ADDED)))
 
 
 def _take_stamp(run: _LoadRequest, record: RunRecord | None) -> datetime:
@@ -343,13 +385,25 @@ def _keep_changes(
 
 
 def _hold_excess(
-    connection: Connection, run: _LoadRequest, report: Report, held: HeldRun | None, feed_id: int
+    connection: Connection,
+    run: _LoadRequest,
+    report: Report,
+    held: HeldRun | None,
+    feed_id: int,
+    differences: list[Difference],
 ) -> Report:
     """The report with the outcome `held` if the run has to be held."""
     if run.options.allow_mass_delete:
         return report
     limits = read_limits(connection, feed_id, Limits.of(run.options.settings))
-    excess = tuple(find_excess(report.counts, limits) if held is None else held.find_excess(report.counts))
+    excess = list(find_excess(report.counts, limits) if held is None else held.find_excess(report.counts))
+    if held is None and (older := find_older(connection, feed_id, report, limits)) is not None:
+        excess.insert(0, older)
+    if held is None or OTHER_IDS not in held.message:
+        excess[:0] = find_other_ids(connection, differences)
+    elif excess:
+        # The operator approved this reason, and the next approval needs to know of it.
+        excess.insert(0, held.message.split("; ")[0])
     return dataclasses.replace(report, outcome=HELD, message="; ".join(excess)) if excess else report
 
 
@@ -365,7 +419,11 @@ def _preview(
     if options.changes is not None:
         changes = read_changes(connection, differences, desired)
         write_private_csv(options.changes, CSV_COLUMNS, (line for change in changes for line in change.list_lines()))
-    return dataclasses.replace(report, preview=make_preview(connection, differences, desired, feed_id))
+    return dataclasses.replace(
+        report,
+        preview=make_preview(connection, differences, desired, feed_id),
+        findings=name_added_records(connection, report.findings, differences),
+    )
 
 
 def _report_last_export(
@@ -375,16 +433,26 @@ def _report_last_export(
     return Report(
         feed=run.feed_name,
         format=form.name,
-        source=str(run.path),
+        source=run.source,
         outcome="unchanged",
         stamp=None,
         revision=None,
         counts=count_stored(connection, form, contents, feed_id),
         files=list_files(form, contents, {}, {}),
         seconds=watch.seconds,
-        notices=(*map(str, contents.notices), KNOWN),
+        notices=(*list_lines(contents.notices), KNOWN),
         dry_run=run.options.dry_run,
+        written_at=find_written_at(run.path),
     )
+
+
+def _find_stale(connection: Connection, report: Report, feed_id: int, settings: Settings) -> Report:
+    """The report of the same export as stale, if the feed has had no other one for too many days. An export that a
+    person gives is never stale, only the one at the path of the feed."""
+    days = count_same_days(connection, feed_id)
+    if days < settings.stale_days:
+        return report
+    return dataclasses.replace(report, outcome=STALE, message=f"the export has been the same for {days} days")
 
 
 def _list_deviations(notices: Iterable[Notice]) -> Iterator[Rejection]:

@@ -73,6 +73,8 @@ def make_command(family: Family) -> click.Command:
     @WAIT
     @click.option("--approves", type=int, hidden=True)
     @click.option("--actor", "actor_text", hidden=True)
+    # What the run calls its export, for a copy of one.
+    @click.option("--source", hidden=True)
     # `roster sync preview` shows the report, and has options for these.
     @click.option("--changes", type=click.File("w", encoding="utf-8", lazy=False), hidden=True)
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -89,6 +91,7 @@ def make_command(family: Family) -> click.Command:
         wait: bool,
         approves: int | None,
         actor_text: str | None,
+        source: str | None,
         changes: TextIO | None,
         as_json: bool,
         path: Path,
@@ -103,7 +106,8 @@ def make_command(family: Family) -> click.Command:
                 _reject_into(rejects) as found,
                 _show_progress(quiet=quiet) as notify,
             ):
-                approval = None if approves is None else Approval(approves, read_actor(actor_text))
+                actor = find_system_user(reason) if actor_text is None else Actor.read(actor_text)
+                approval = None if approves is None else Approval(approves, actor)
                 options = Options(
                     settings,
                     dry_run=dry_run,
@@ -112,7 +116,8 @@ def make_command(family: Family) -> click.Command:
                     strict=strict,
                     approval=approval,
                     wait=wait,
-                    actor=find_system_user(reason) if approval is None else approval.actor,
+                    actor=actor,
+                    source=source,
                     notify=notify_steps(notify, feed_name),
                 )
                 # A dry run of an incomplete export shows what it is missing.

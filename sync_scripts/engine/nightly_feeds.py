@@ -8,28 +8,32 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, and_, func, select, update
 
+from roster_service.db.actors import find_system_user
 from roster_service.db.feed_states import FeedState
 from roster_service.db.pauses import Pause, find_today, make_pause
+from roster_service.db.run_outcomes import DONE, MISSING, OUTCOMES, find_rejected_percent
 from roster_service.db.sync_lock import try_sync_lock
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
 from roster_service.settings import Settings
 from sync_scripts.applying.indexes import TABLES, make_missing_indexes
 from sync_scripts.engine.exit_codes import (
-    GOOD_CODES,
     ExitCode,
     choose_error_code,
     choose_exit_code,
     describe_error,
     print_fault,
 )
-from sync_scripts.engine.load import KNOWN, Options, load
+from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.progress import Notify, notify_steps
+from sync_scripts.engine.run_record import name_error_outcome, record_run
+from sync_scripts.engine.runs import LockedError
 from sync_scripts.notifications.announcement import Announcement, Kind
 from sync_scripts.notifications.channels import announce
 from sync_scripts.reading.completeness import CompletenessRule, IncompleteExportError
@@ -37,27 +41,17 @@ from sync_scripts.reading.registry import FAMILIES
 
 # How often the sync looks at an export that is not settled, before it gives up for the night.
 ATTEMPTS = 4
-# The problem that an exit code means; other codes are good, or say nothing of the feed.
-PROBLEMS = {
-    ExitCode.HELD: Kind.HELD,
-    ExitCode.STALE: Kind.STALE,
-    ExitCode.REFUSED: Kind.FAILED,
-    ExitCode.INCOMPLETE: Kind.FAILED,
-    ExitCode.UNAVAILABLE: Kind.FAILED,
-    ExitCode.FAILED: Kind.FAILED,
-}
 
 
 @dataclass(frozen=True)
 class Feed:
-    """A feed that the nightly sync loads. `alerted`: the problem that was announced last."""
+    """A feed that the nightly sync loads."""
 
     name: str
     format: str
     path: Path
     marker: str | None
     pause: Pause | None
-    alerted: str | None
 
 
 @dataclass(frozen=True)
@@ -85,7 +79,7 @@ class _Turn:
 
 def list_nightly_feeds(engine: Engine) -> list[Feed]:
     """The enabled feeds that have the path of an export, ordered by name."""
-    loaded = and_(feeds.c.state == FeedState.ADDED, feeds.c.enabled, feeds.c.path.is_not(None))
+    loaded = and_(feeds.c.state != FeedState.REMOVED, feeds.c.enabled, feeds.c.path.is_not(None))
     wanted = select(feeds).where(loaded).order_by(feeds.c.name)
     with engine.connect() as connection:
         return [
@@ -95,7 +89,6 @@ def list_nightly_feeds(engine: Engine) -> list[Feed]:
                 Path(row.path),
                 row.marker,
                 make_pause(row.pause_from, row.pause_until, row.pause_reason),
-                row.alerted,
             )
             for row in connection.execute(wanted)
         ]
@@ -129,7 +122,7 @@ def load_feeds(sync: NightlySync) -> list[ExitCode]:
 def _make_indexes(engine: Engine) -> None:
     """Makes the indexes of a new roster, because the load that makes them must be the only one."""
     with engine.begin() as connection:
-        if try_sync_lock(connection):
+        if try_sync_lock(connection, "makes indexes"):
             make_missing_indexes(connection, TABLES)
 
 
@@ -143,7 +136,7 @@ def _load_in_turn(sync: NightlySync, waiting: deque[_Turn], codes: list[ExitCode
         feed, attempt = turn.feed, turn.attempt
         sync.sleep(max(0.0, turn.ready_at - sync.now()))
         try:
-            code = _load_feed(sync, feed)
+            code = _load_feed(sync, feed, is_last=attempt == ATTEMPTS)
         except Exception as error:  # noqa: BLE001  (a fault of the program must not stop the other feeds)
             if isinstance(error, IncompleteExportError) and attempt < ATTEMPTS:
                 waiting.append(_Turn(feed, attempt + 1, sync.now() + error.seconds))
@@ -159,58 +152,59 @@ def _announce_pauses(sync: NightlySync, found: list[Feed]) -> None:
             send(sync, Announcement(Kind.PAUSE, feed.name, words))
 
 
-def _load_feed(sync: NightlySync, feed: Feed) -> ExitCode:
+def _load_feed(sync: NightlySync, feed: Feed, *, is_last: bool) -> ExitCode:
+    """Loads a feed. `is_last`: an export that is not complete is a run of its own, because nobody looks again."""
     if feed.pause is not None and feed.pause.covers(sync.today()):
         event = {"feed": feed.name, "outcome": "paused", "message": f"paused {feed.pause.describe()}"}
         sync.notify({**event, "exit": ExitCode.LOADED})
         return ExitCode.LOADED
     if feed.format not in FAMILIES:
-        raise CommandError(f"the feed {feed.name} takes {feed.format}, which this version does not know")
-    CompletenessRule(sync.settings.export_age_minutes, feed.marker).require_complete(feed.path, sync.now())
-    options = Options(sync.settings, wait=sync.wait, notify=notify_steps(sync.notify, feed.name))
+        with record_run(sync.engine, feed.name, feed.format, str(feed.path), find_system_user(None)):
+            raise CommandError(f"the feed {feed.name} takes {feed.format}, which this version does not know")
+    rule = CompletenessRule(sync.settings.export_age_minutes, feed.marker)
+    require_complete = partial(rule.require_complete, now=sync.now())
+    if not is_last:
+        require_complete(feed.path)
+    options = Options(
+        sync.settings, wait=sync.wait, notify=notify_steps(sync.notify, feed.name), require_complete=require_complete
+    )
     report = load(sync.engine, feed.name, feed.path, family=FAMILIES[feed.format], options=options)
-    code, message = choose_exit_code(report), report.message
-    days = _count_same_days(sync.engine, feed.name) if KNOWN in report.notices else 0
-    if code in GOOD_CODES and days >= sync.settings.stale_days:
-        code, message = ExitCode.STALE, f"the export has been the same for {days} days"
-    sync.notify({**report.to_json(), "message": message, "exit": code})
-    _announce_change(sync, feed, code, message or "loaded", report.run)
+    code, ended = choose_exit_code(report), report.to_json()
+    sync.notify({**ended, "exit": code})
+    is_worse = not report.is_partial or find_rejected_percent(ended["counts"]) > sync.settings.rejected_percent
+    outcome = ended["outcome"] if is_worse else DONE
+    _announce_change(sync, feed, outcome, ended["message"])
     return code
 
 
 def _report_error(sync: NightlySync, feed: Feed, error: Exception) -> ExitCode:
-    """Passes an error to `sync.notify`, announces it, and returns its exit code. A missing export is stale, not
-    refused."""
-    described = describe_error(error)
-    code = choose_error_code(error)
-    if code == ExitCode.REFUSED and not feed.path.exists():
-        code = ExitCode.STALE
-        described = {"outcome": "missing", "message": f"there is no export at {feed.path}"}
+    """Passes an error to `sync.notify`, announces it, and returns its exit code. A missing export is no refused one: it
+    has the code of a stale one."""
+    outcome = name_error_outcome(error)
+    code = ExitCode.STALE if outcome == MISSING else choose_error_code(error)
+    named = {"outcome": outcome} if outcome == MISSING else {}
+    described = {**describe_error(error), **named}
     sync.notify({"feed": feed.name, **described, "exit": code})
     print_fault(error)
-    message = described.get("message") or f"refused for {described.get('total')} reasons"
-    _announce_change(sync, feed, code, str(message))
+    # Another run of the feed is under way, which says nothing of its export.
+    if not isinstance(error, LockedError):
+        _announce_change(sync, feed, outcome, str(described["message"]))
     return code
 
 
-def _count_same_days(engine: Engine, feed_name: str) -> int:
-    """The number of days since the sync last saw an export of the feed that was not the one before."""
-    own = select(func.max(sync_runs.c.started_at)).join(feeds).where(feeds.c.name == feed_name)
-    fresh = own.where(sync_runs.c.finished_at.is_not(None), ~sync_runs.c.notices.contains([KNOWN]))
-    with engine.connect() as connection:
-        days = connection.scalar(select(func.date_part("day", func.now() - fresh.scalar_subquery())))
-    return int(days or 0)
-
-
-def _announce_change(sync: NightlySync, feed: Feed, code: ExitCode, message: str, run: int | None = None) -> None:
+def _announce_change(sync: NightlySync, feed: Feed, outcome: str, message: str | None) -> None:
     """Announces a problem that the feed did not have last night, or the end of the one that it had."""
-    problem = PROBLEMS.get(code)
-    # LOCKED says nothing of the feed.
-    if problem == feed.alerted or (problem is None and code not in GOOD_CODES):
-        return
+    problem = outcome if OUTCOMES[outcome].is_announced else None
+    own = feeds.c.name == feed.name
     with sync.engine.begin() as connection:
-        connection.execute(update(feeds).where(feeds.c.name == feed.name).values(alerted=problem))
-    send(sync, Announcement(problem or Kind.RECOVERED, feed.name, message, run))
+        # Read now: a person may have discarded a held run while the sync was under way.
+        if problem == connection.scalar(select(feeds.c.alerted).where(own)):
+            return
+        connection.execute(update(feeds).where(own).values(alerted=problem))
+        run = connection.scalar(select(func.max(sync_runs.c.id)).join(feeds).where(own))
+    page = None if run is None else sync.settings.name_run_page(run)
+    words = message or OUTCOMES[outcome].meaning
+    send(sync, Announcement(problem or Kind.RECOVERED, feed.name, words, run, page=page))
 
 
 def send(sync: NightlySync, announcement: Announcement) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from rich.table import Table as Grid
 
 from roster_service.db.run_history import ReadFile
+from roster_service.db.run_outcomes import LOADED_OUTCOMES, PARTIAL
 from sync_scripts.applying.changes import Counts
 from sync_scripts.applying.preview import Preview
 from sync_scripts.engine.runs import PURGED
@@ -19,8 +20,8 @@ from sync_scripts.reading.rejections import NO_FINDINGS, SHOWN, Findings
 
 @dataclass(frozen=True)
 class Report:
-    """The report of a run. `outcome`: `done`, `unchanged` if the roster already equalled the export, or `held`; the
-    counts of a held run are those that it would have made."""
+    """The report of a run. `outcome`: `done`, `unchanged` if the roster already equalled the export, `stale` if that is
+    so for days, or `held`; the counts of a held run are those that it would have made."""
 
     feed: str
     format: str
@@ -36,7 +37,7 @@ class Report:
     # By type, the records that the run deleted for good.
     purged: Mapping[str, int] = dataclasses.field(default_factory=dict)
     files: tuple[ReadFile, ...] = ()
-    # Why the run is held.
+    # Why the run is held, or stale.
     message: str | None = None
     notices: tuple[str, ...] = ()
     # What would vanish, and samples, of a held run and of a dry run; None for other runs.
@@ -44,6 +45,8 @@ class Report:
     dry_run: bool = False
     # The number of the run in sync_runs; None for a dry run, which has no row there.
     run: int | None = None
+    # When the export was written; None if nothing says it.
+    written_at: datetime | None = None
 
     @property
     def refused(self) -> int:
@@ -54,24 +57,31 @@ class Report:
         """The report with further notices."""
         return dataclasses.replace(self, notices=(*self.notices, *notices))
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether the export was loaded, but for rejected rows."""
+        return self.outcome in LOADED_OUTCOMES and self.refused > 0
+
     def to_row(self) -> dict[str, Any]:
         """The columns of sync_runs for this report."""
+        left_out = f"loaded but for {self.refused:,} {'row' if self.refused == 1 else 'rows'}"
         return {
             "format": self.format,
             "source": self.source,
             "stamp": self.stamp,
-            "outcome": self.outcome,
+            "outcome": PARTIAL if self.is_partial else self.outcome,
             # A later purge adds its records.
             "counts": {
                 name: {**dataclasses.asdict(count), PURGED: self.purged.get(name, 0)}
                 for name, count in self.counts.items()
             },
             "seconds": dict(self.seconds),
-            "message": self.message,
+            "message": f"{left_out}: {self.findings.summarize()}" if self.is_partial else self.message,
             "refused": self.refused,
             "notices": list(self.notices),
             "files": [dataclasses.asdict(file) for file in self.files],
             "preview": self.preview,
+            "written_at": self.written_at,
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -82,6 +92,7 @@ class Report:
             **self.to_row(),
             "preview": self.preview if self.dry_run else self._omit_samples(),
             "stamp": self.stamp and self.stamp.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "written_at": self.written_at and self.written_at.isoformat(timespec="seconds"),
             "revision": self.revision,
             "causes": [cause.to_json() for cause in self.findings.list_causes()[:SHOWN]],
             "refusals": [rejection.to_json() for rejection in self.findings.first[:SHOWN]],
@@ -99,7 +110,7 @@ class Report:
         fields = [field.name for field in dataclasses.fields(Counts)]
         grid.add_column("type")
         for field in fields:
-            grid.add_column(field, justify="right")
+            grid.add_column("rejected" if field == "refused" else field, justify="right")
         for name, count in self.counts.items():
             grid.add_row(name, *(f"{getattr(count, field):,}" for field in fields))
         return grid

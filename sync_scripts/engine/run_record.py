@@ -14,19 +14,27 @@ from sqlalchemy.exc import DBAPIError
 
 from roster_service.db.actors import Actor
 from roster_service.db.changes import Subject, Verb, recorded
-from roster_service.db.feed_states import FeedState, read_feed_settings
+from roster_service.db.feed_states import FeedState, read_added_feed
 from roster_service.db.held_runs import drop_export, keep_export, read_outcome
+from roster_service.db.run_outcomes import FAILED, INCOMPLETE, MISSING, REFUSED
 from roster_service.db.tables import feeds
 from roster_service.errors import CommandError, DatabaseUnavailableError, RosterServiceError, name_fault
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.runs import approve, begin_run, end_run, find_or_add_feed, supersede
-from sync_scripts.reading.completeness import IncompleteExportError, refuse_changed
+from sync_scripts.reading.completeness import IncompleteExportError, MissingExportError, refuse_changed
 from sync_scripts.reading.registry import Family
-from sync_scripts.reading.rejections import NO_FINDINGS, Findings, RefusedExportError
+from sync_scripts.reading.rejections import NO_FINDINGS, RefusedExportError
 from sync_scripts.staging.export_digest import digest_export
 
 # SQLSTATE classes of connections, rights, locks, limits and disks: messages of these classes quote no rows.
 OF_SERVER = ("08", "25", "28", "3D", "40", "42501", "53", "54", "55", "57", "58")
+# The outcome of a run that an error ends, the first that fits; any other error is a failure.
+OUTCOMES_BY_ERROR: tuple[tuple[type[BaseException], str], ...] = (
+    (MissingExportError, MISSING),
+    (IncompleteExportError, INCOMPLETE),
+    (RefusedExportError, REFUSED),
+    (CommandError, REFUSED),
+)
 
 
 @dataclass(frozen=True)
@@ -64,12 +72,12 @@ def translate_database_errors() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def record_run(engine: Engine, feed_name: str, family: str, source: Path) -> Iterator[RunRecord]:
+def record_run(engine: Engine, feed_name: str, family: str, source: str, actor: Actor) -> Iterator[RunRecord]:
     """Adds the record of a run, and the feed if it is new. An error that the block raises becomes the end of the run in
-    its row, unless the run has ended already."""
+    its row, unless the run has ended already. `source`: what the run calls its export; `actor`: who loads it."""
     with engine.begin() as connection:
         feed_id, is_new = find_or_add_feed(connection, feed_name, family)
-        number = begin_run(connection, feed_id, family, str(source))
+        number = begin_run(connection, feed_id, family, source, actor)
     with record_errors(engine, number):
         yield RunRecord(number, feed_id, is_new)
 
@@ -87,14 +95,24 @@ def record_errors(engine: Engine, number: int) -> Iterator[None]:
 
 
 def _record_error(connection: Connection, number: int, error: BaseException) -> None:
-    findings: Findings = NO_FINDINGS
+    findings = error.findings if isinstance(error, RefusedExportError) else NO_FINDINGS
+    ended = {"outcome": name_error_outcome(error), "message": describe_cause(error), "refused": findings.total}
+    end_run(connection, number, findings, **ended, stamp=None)
+
+
+def name_error_outcome(error: BaseException) -> str:
+    """The outcome of a run that an error ends."""
+    return next((outcome for kind, outcome in OUTCOMES_BY_ERROR if isinstance(error, kind)), FAILED)
+
+
+def describe_cause(error: BaseException) -> str:
+    """The cause of an error in one sentence. It quotes no value of an export: of a fault of the program it has only
+    the name, because the message may quote a row."""
+    if isinstance(error, MissingExportError):
+        return error.findings.first[0].reason
     if isinstance(error, RefusedExportError):
-        findings = error.findings
-        message = f"refused for {findings.total} {'reason' if findings.total == 1 else 'reasons'}"
-    else:
-        message = str(error) if isinstance(error, RosterServiceError) else name_fault(error)
-    outcome = "refused" if isinstance(error, RefusedExportError | CommandError | IncompleteExportError) else "failed"
-    end_run(connection, number, findings, outcome=outcome, message=message, refused=findings.total, stamp=None)
+        return error.findings.summarize()
+    return str(error) if isinstance(error, RosterServiceError) else name_fault(error)
 
 
 def record_end(
@@ -130,7 +148,7 @@ def _record_exemption(
 
 def _add_feed(connection: Connection, actor: Actor, feed_id: int, name: str) -> None:
     subject = Subject.of_feed(name)
-    with recorded(connection, actor, Verb.FEED_ADD, subject, lambda: read_feed_settings(connection, name)):
+    with recorded(connection, actor, Verb.FEED_ADD, subject, lambda: read_added_feed(connection, name)):
         connection.execute(update(feeds).where(feeds.c.id == feed_id).values(state=FeedState.ADDED))
 
 

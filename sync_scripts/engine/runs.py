@@ -9,17 +9,20 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, and_, insert, select, text, update
+from sqlalchemy import Connection, Engine, and_, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 
+from roster_service.db.actors import Actor
 from roster_service.db.feed_states import FeedState, find_feed
 from roster_service.db.held_runs import APPROVED, HELD, close_held
+from roster_service.db.run_outcomes import FAILED, INCOMPLETE, MISSING
 from roster_service.db.stamps import NOW, make_next_stamp
 from roster_service.db.sync_lock import (
     INTERRUPTED,
     INTERRUPTED_WORDS,
     RUNNING,
+    TASK_NAME,
     find_lock_holder,
     name_session,
     release_feed_lock,
@@ -33,7 +36,10 @@ from sync_scripts.reading.rejections import Findings
 # The key in the counts of a type for the records that the purge after the run removed.
 PURGED = "purged"
 NOT_HELD = "there is no held run {} of this feed"
-
+# The notice about an export that a run skips.
+KNOWN = "every file is as it was when it was last loaded"
+# The outcomes of runs that have read no export.
+UNREAD = (RUNNING, INTERRUPTED, MISSING, INCOMPLETE, FAILED)
 
 # How often a run looks whether the lock that it waits for is free.
 WAIT_SECONDS = 0.5
@@ -89,11 +95,12 @@ def _try_lock(connection: Connection, feed_name: str, *, alone: bool, wait: bool
 
 def _name_holder(connection: Connection, feed_name: str) -> str:
     holder = find_lock_holder(connection, feed_name)
-    name = (
-        "another sync"
-        if holder is None
-        else f"another sync ({holder.application_name}, process {holder.pid}, since {holder.since} UTC)"
-    )
+    if holder is None:
+        name = "another sync"
+    else:
+        is_task = holder.application_name.startswith(TASK_NAME)
+        kind = "another command" if is_task else "another sync"
+        name = f"{kind} ({holder.application_name}, process {holder.pid}, since {holder.since} UTC)"
     return f"{name} is under way; try again when it is done, or wait for it with --wait"
 
 
@@ -137,12 +144,17 @@ def take_stamp(engine: Engine, run: int) -> datetime:
     return stamp
 
 
-def begin_run(connection: Connection, feed_id: int, family: str, source: str) -> int:
+def begin_run(connection: Connection, feed_id: int, family: str, source: str, actor: Actor | None = None) -> int:
     """Adds the row of a run that starts, and returns its number. `family`: the family of formats; the report
     replaces it by the format itself at the end of the run."""
-    row = insert(sync_runs).values(
-        feed_id=feed_id, format=family, source=source, started_at=NOW, outcome=RUNNING, counts={}, seconds={}
-    )
+    begun: dict[str, Any] = {
+        "started_at": NOW,
+        "outcome": RUNNING,
+        "counts": {},
+        "seconds": {},
+        "actor": actor and actor.name,
+    }
+    row = insert(sync_runs).values(feed_id=feed_id, format=family, source=source, **begun)
     number: int = connection.execute(row.returning(sync_runs.c.id)).scalar_one()
     return number
 
@@ -160,6 +172,14 @@ def end_run(connection: Connection, number: int, findings: Findings, **values: A
             insert(sync_refusals),
             [{"run_id": number, "number": index, "header": it.pop("column"), **it} for index, it in enumerate(kept, 1)],
         )
+
+
+def count_same_days(connection: Connection, feed_id: int) -> int:
+    """The number of days since the sync last read an export of the feed that was not the one before."""
+    fresh = select(func.max(sync_runs.c.started_at)).where(
+        sync_runs.c.feed_id == feed_id, sync_runs.c.outcome.not_in(UNREAD), ~sync_runs.c.notices.contains([KNOWN])
+    )
+    return int(connection.scalar(select(func.date_part("day", func.now() - fresh.scalar_subquery()))) or 0)
 
 
 def record_purge(connection: Connection, feed_id: int, purged: Mapping[str, int]) -> None:
@@ -184,7 +204,7 @@ def record_purge(connection: Connection, feed_id: int, purged: Mapping[str, int]
 def supersede(connection: Connection, feed_id: int, by: int) -> list[str]:
     """Discards the held runs of a feed, because the newer run `by` supersedes them. Returns their kept exports."""
     older = and_(sync_runs.c.feed_id == feed_id, sync_runs.c.id != by)
-    return close_held(connection, older, "discarded", f"superseded by run {by}")
+    return close_held(connection, older, "discarded", f"superseded by run {by}", ends_alert=False)
 
 
 def approve(connection: Connection, feed_id: int, run_id: int) -> list[str]:

@@ -11,11 +11,11 @@ from roster_service.db.exclusions import ExcludedPeople
 from sync_scripts.checking.checks import CheckResult, check_files
 from sync_scripts.formats.model import Format
 from sync_scripts.reading.manifest import Contents
-from sync_scripts.staging.convert import Conversion, convert, name_source_notices, name_sources
+from sync_scripts.staging.convert import Conversion, convert, list_remarks, name_source_notices, name_sources
 from sync_scripts.staging.exclusions import leave_out, leave_out_findings
 from sync_scripts.staging.line_hashes import LastLines
 from sync_scripts.staging.made_courses import make_courses
-from sync_scripts.staging.normalize import NormalizedFiles, normalize
+from sync_scripts.staging.normalize import NormalizedFiles, find_days_with_slashes, normalize
 from sync_scripts.staging.progress import Follow
 from sync_scripts.staging.retained import NOTHING_LEFT_OUT, Absent, Retention
 from sync_scripts.staging.row_fingerprints import (
@@ -59,7 +59,9 @@ def stage_export(
         made, notice = make_courses(connection, last.feed_id, feed_name, form.find_file(name), normalized.files)
         normalized = NormalizedFiles({**normalized.files, name: made}, (*normalized.notices, notice))
     absent = find_absent(connection, last.feed_id, stage.gone)
-    if again := find_lines_to_restage(connection, normalized.files, absent, last.feed_id):
+    # The order of their days follows from the whole column.
+    whole = find_days_with_slashes(connection, stage.files) if last.trusted else ()
+    if again := find_lines_to_restage(connection, normalized.files, absent, last.feed_id, whole):
         # The rollback drops the temporary tables too.
         attempt.rollback()
         return stage_export(connection, feed_name, contents, form, last.add_restaged(again), follow, excluded)
@@ -70,7 +72,8 @@ def stage_export(
     source = check_files(connection, form, retention, follow)
     converted = convert(connection, form, source.retention)
     findings = leave_out_findings(source.findings, excluded)
-    source = dataclasses.replace(source, findings=findings)
+    notices = (*source.notices, *list_remarks(connection, form, source.retention))
+    source = dataclasses.replace(source, findings=findings, notices=notices)
     left_out = leave_out(connection, converted.files, excluded)
     return StagedExport(stage, normalized, absent, converted, source, left_out)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 
 from sync_scripts.staging.progress import Follow, Item
@@ -14,11 +14,13 @@ Observer = Callable[[Mapping[str, Any]], None]
 
 
 class Stopwatch:
-    """Seconds per step, in the order of the steps."""
+    """Seconds per step, in the order of the steps. The time between two steps belongs to the later one, so that every
+    second since the stopwatch was made has a name."""
 
     def __init__(self, notify: Observer) -> None:
         self.seconds: dict[str, float] = {}
         self._notify = notify
+        self._begin = monotonic()
 
     @contextmanager
     def step(self, name: str) -> Iterator[Follow]:
@@ -30,8 +32,16 @@ class Stopwatch:
                 yield item
                 self._notify({"step": name, "part": number / len(items)})
 
-        begin = time.monotonic()
         self._notify({"step": name, "part": 0.0})
         yield follow
-        self.seconds[name] = round(self.seconds.get(name, 0.0) + time.monotonic() - begin, 3)
+        self._add(name)
         self._notify({"step": name, "seconds": self.seconds[name]})
+
+    def stop(self) -> None:
+        """Adds the time since the last step to it."""
+        self._add(next(reversed(self.seconds)))
+
+    def _add(self, name: str) -> None:
+        now = monotonic()
+        self.seconds[name] = round(self.seconds.get(name, 0.0) + now - self._begin, 3)
+        self._begin = now

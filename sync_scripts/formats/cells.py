@@ -17,14 +17,17 @@ from roster_service.db.tables import CText, CTexts
 from roster_service.db.vocabulary import Vocabulary
 from sync_scripts.formats.tolerated import (
     CELL_SPACES,
+    DAY_FIRST,
     FLAG_SPELLING,
     FLAG_SPELLINGS,
+    GRADE_CODES,
     GRADE_SPELLING,
     GRADE_SPELLINGS,
     LIST_SPACES,
     MIDNIGHT,
     PLAIN_DAY,
     SCHOOL_YEAR,
+    UNKNOWN_GRADE,
     US_DAY,
     WORD_CASE,
     WORD_SPELLING,
@@ -61,7 +64,7 @@ DAY_PATTERN = (
 )
 DAY_LENGTH = 10
 PAIR_PATTERN = "{([^{}:]+):([^{}]+)}"
-US_DAY_PATTERN = "^[0-9]{1,2}/[0-9]{1,2}/[0-9]{4}$"
+SLASHES_PATTERN = "^[0-9]{1,2}/[0-9]{1,2}/[0-9]{4}$"
 PAIRS_PATTERN = f"^ *{PAIR_PATTERN}( *, *{PAIR_PATTERN})* *$"
 
 
@@ -134,14 +137,32 @@ def _has_list_spaces(cell: SQLText) -> ColumnElement[bool]:
     return and_(cell.contains(","), or_(cell.contains(", "), cell.contains(" ,")))
 
 
-def _is_us_day(cell: SQLText) -> ColumnElement[bool]:
-    # Where both numbers may be months, the text does not tell the order; the SIS that write slashes are from the US.
-    return and_(cell.contains("/"), cell.regexp_match(US_DAY_PATTERN), _from_us_day(cell).regexp_match(DAY_PATTERN))
+def _read_slashes(month: int, day: int) -> Callable[[SQLText], SQLText]:
+    """A function that reads a day with slashes, with the month and the day at these places."""
+
+    def read(cell: SQLText) -> SQLText:
+        parts = (func.lpad(func.split_part(cell, "/", place), 2, "0") for place in (month, day))
+        return func.concat(func.split_part(cell, "/", 3), "-", next(parts), "-", next(parts), type_=CText)
+
+    return read
 
 
-def _from_us_day(cell: SQLText) -> SQLText:
-    month, day = (func.lpad(func.split_part(cell, "/", place), 2, "0") for place in (1, 2))
-    return func.concat(func.split_part(cell, "/", 3), "-", month, "-", day, type_=CText)
+_read_month_first, _read_day_first = _read_slashes(1, 2), _read_slashes(2, 1)
+
+
+def _has_slashes(read: Callable[[SQLText], SQLText]) -> Callable[[SQLText], ColumnElement[bool]]:
+    """The condition that a cell is a day with slashes as `read` reads it."""
+    return lambda cell: and_(
+        cell.contains("/"), cell.regexp_match(SLASHES_PATTERN), read(cell).regexp_match(DAY_PATTERN)
+    )
+
+
+_is_month_first, _is_day_first = _has_slashes(_read_month_first), _has_slashes(_read_day_first)
+
+
+def may_have_slashes(cell: SQLText) -> ColumnElement[bool]:
+    """The condition that a cell is a day whose order depends on the other cells of its column."""
+    return _is_month_first(cell) | _is_day_first(cell)
 
 
 def _is_midnight(cell: SQLText) -> ColumnElement[bool]:
@@ -153,12 +174,6 @@ def _read_word(cell: SQLText, words: Mapping[str, str]) -> SQLText:
     return case({spelling: literal(word, CText) for spelling, word in words.items()}, value=cell, else_=cell)
 
 
-def _has_spelt_grade(cell: SQLText) -> ColumnElement[bool]:
-    # Most lists have one item, and need no pattern.
-    pattern = f"(^|,) *({'|'.join(GRADE_SPELLINGS)}) *(,|$)"
-    return or_(func.btrim(cell).in_(tuple(GRADE_SPELLINGS)), and_(cell.contains(","), cell.regexp_match(pattern)))
-
-
 def map_items(cell: SQLText, read: Callable[[SQLText], SQLText]) -> SQLText:
     """The comma list of what `read` makes of each item of a list."""
     items = func.unnest(to_list(cell)).table_valued("item", with_ordinality="number").render_derived()
@@ -167,7 +182,24 @@ def map_items(cell: SQLText, read: Callable[[SQLText], SQLText]) -> SQLText:
 
 
 def _read_grades(cell: SQLText) -> SQLText:
-    return map_items(cell, lambda item: _read_word(item, GRADE_SPELLINGS))
+    return map_items(
+        cell,
+        lambda item: case(
+            {low: literal(code, CText) for low, code in GRADE_SPELLINGS.items()}, value=func.lower(item), else_=item
+        ),
+    )
+
+
+def _has_spelt_grade(cell: SQLText) -> ColumnElement[bool]:
+    # Most lists have one item, and need no list to be compared.
+    single, spelt = func.btrim(cell), func.lower(func.btrim(cell)).in_(tuple(GRADE_SPELLINGS))
+    several = and_(cell.contains(","), to_list(_read_grades(cell)) != to_list(cell))
+    return or_(and_(single.not_in(GRADE_CODES), spelt), several)
+
+
+def _has_unknown_grade(cell: SQLText) -> ColumnElement[bool]:
+    known: ColumnElement[bool] = to_list(func.lower(cell)).contained_by(literal(list(GRADE_SPELLINGS), CTexts))
+    return ~known
 
 
 def _has_spaces_around(cell: SQLText) -> ColumnElement[bool]:
@@ -200,6 +232,21 @@ def _get_next_year(cell: SQLText) -> SQLText:
 
 AROUND = Tolerance(CELL_SPACES, _has_spaces_around, _trim, early=True)
 SPACED = (Tolerance(LIST_SPACES, _has_list_spaces),)
+# A column has one order. Where every cell may have both, it is the one of the US, whose SIS write slashes.
+SLASHES = (
+    Tolerance(
+        US_DAY, _is_month_first, _read_month_first, excluded_by=lambda it: _is_day_first(it) & ~_is_month_first(it)
+    ),
+    Tolerance(
+        DAY_FIRST,
+        _is_day_first,
+        _read_day_first,
+        needs=lambda it: _is_day_first(it) & ~_is_month_first(it),
+        excluded_by=lambda it: _is_month_first(it) & ~_is_day_first(it),
+        clash="has days with the month first and days with the day first, so no day with slashes is read; "
+        "write days as YYYY-MM-DD",
+    ),
+)
 
 UNREAD = Kind("anything", None, lambda cell: cell)
 SECRET = Kind("anything", None, lambda cell: cell, secret=True)
@@ -218,7 +265,11 @@ GRADES = Kind(
     TEXTS.wants,
     TEXTS.check,
     TEXTS.convert,
-    tolerates=(*SPACED, Tolerance(GRADE_SPELLING, _has_spelt_grade, _read_grades)),
+    tolerates=(
+        *SPACED,
+        Tolerance(GRADE_SPELLING, _has_spelt_grade, _read_grades),
+        Tolerance(UNKNOWN_GRADE, _has_unknown_grade),
+    ),
 )
 PAIRS = Kind(
     "must be a comma list of {type:identifier}",
@@ -245,7 +296,7 @@ DAY = Kind(
     _is_day,
     lambda cell: cast(cell, Date),
     tolerates=(
-        Tolerance(US_DAY, _is_us_day, _from_us_day),
+        *SLASHES,
         Tolerance(MIDNIGHT, _is_midnight, lambda cell: func.left(cell, 10)),
         Tolerance(PLAIN_DAY, _is_plain_day, _from_plain_day),
         AROUND,

@@ -6,14 +6,16 @@ per contact), so their ids repeat. The first row of a person gives the person's 
 
 from __future__ import annotations
 
-from sqlalchemy import Table, literal
+from dataclasses import replace
+
+from sqlalchemy import Table
 
 from roster_service.db import tables
 from roster_service.db.vocabulary import Vocabulary
 from sync_scripts.formats import clever_people as people
 from sync_scripts.formats import clever_retained as retained
 from sync_scripts.formats import clever_rows as rows
-from sync_scripts.formats.cells import DAY, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, Kind, make_word_kind
+from sync_scripts.formats.cells import DAY, GRADES, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, make_word_kind
 from sync_scripts.formats.ids import make_id
 from sync_scripts.formats.model import (
     Cell,
@@ -22,19 +24,32 @@ from sync_scripts.formats.model import (
     CsvFile,
     Format,
     Reference,
+    Remark,
     RetainedRows,
     Subject,
     loosen,
+    remark_rows,
 )
 from sync_scripts.formats.oneroster import ONEROSTER_1_2
 from sync_scripts.formats.oneroster_parts import PARTS_WITHOUT_PROFILES
+from sync_scripts.formats.tolerated import (
+    COURSE_NAMES,
+    GRADE_SPELLING,
+    MADE_NAME,
+    NO_CONTACT,
+    NO_TERM,
+    UNKNOWN_RACE,
+    US_DAY,
+)
 
 # Clever writes days as M/D/YYYY and accepts YYYY-MM-DD: neither is a deviation here.
-EITHER_DAY = Kind(
-    "must be a day of the calendar, M/D/YYYY or YYYY-MM-DD",
-    lambda cell: DAY.check(cell) | DAY.tolerates[0].holds(cell) if DAY.check else literal(True),
-    rows.read_day,
+EITHER_DAY = replace(
+    DAY,
+    wants="must be a day of the calendar, M/D/YYYY or YYYY-MM-DD",
+    tolerates=tuple(replace(it, usual=it.deviation is US_DAY) for it in DAY.tolerates),
 )
+# Clever has words of its own for grades.
+GRADE = replace(GRADES, tolerates=tuple(replace(it, usual=it.deviation is GRADE_SPELLING) for it in GRADES.tolerates))
 YES_NO = make_word_kind(Vocabulary(tuple(people.FLAGS)))
 GENDER = make_word_kind(Vocabulary(tuple(people.SEXES)))
 
@@ -85,10 +100,9 @@ def _make_staff_file(name: str, kind: str, email: str, title: str, *, key: str) 
         Cell(email, NAME),
         Cell("First_name", TEXT, required=True),
         Cell("Last_name", NAME, required=True),
-        Cell(title, TEXT),
         Cell("Username", NAME),
         Cell("Password", SECRET),
-        *_list_unread("Department", "Role"),
+        *_list_unread(title, "Department", "Role"),
         key=key,
         unique=False,
         required=False,
@@ -112,11 +126,10 @@ FILES = (
         SCHOOL,
         Cell("Student_id", ID, required=True),
         Cell("Student_number", NAME),
-        Cell("State_id", TEXT),
         Cell("First_name", TEXT, required=True),
         Cell("Middle_name", TEXT),
         Cell("Last_name", NAME, required=True),
-        Cell("Grade", TEXTS),
+        Cell("Grade", GRADE),
         Cell("Gender", GENDER),
         Cell("DOB", EITHER_DAY),
         Cell("Race", TEXT),
@@ -129,7 +142,9 @@ FILES = (
         Cell("Contact_relationship", TEXT),
         Cell("Contact_phone", TEXT),
         Cell("Contact_email", NAME),
-        *_list_unread("Contact_type", "Contact_phone_type", "Graduation_year", "Home_language", "Ell_status"),
+        *_list_unread(
+            "State_id", "Contact_type", "Contact_phone_type", "Graduation_year", "Home_language", "Ell_status"
+        ),
         *_list_unread("Frl_status", "IEP_status", "Student_street", "Student_city", "Student_state", "Student_zip"),
         *_list_unread("Unweighted_gpa", "Weighted_gpa"),
         key="Student_id",
@@ -141,14 +156,13 @@ FILES = (
         SCHOOL,
         Cell("Teacher_id", ID, required=True),
         Cell("Teacher_number", NAME),
-        Cell("State_teacher_id", TEXT),
         Cell("Teacher_email", NAME),
         Cell("First_name", TEXT, required=True),
         Cell("Middle_name", TEXT),
         Cell("Last_name", NAME, required=True),
         Cell("Username", NAME),
         Cell("Password", SECRET),
-        *_list_unread("Title"),
+        *_list_unread("State_teacher_id", "Title"),
         key="Teacher_id",
         unique=False,
     ),
@@ -160,7 +174,7 @@ FILES = (
         *(Cell(header, ID, required=number == 0, refers=TO_TEACHER) for number, header in enumerate(rows.TEACHERS)),
         Cell("Name", TEXT),
         Cell("Section_number", TEXT),
-        Cell("Grade", TEXTS),
+        Cell("Grade", GRADE),
         Cell("Course_name", TEXT),
         Cell("Course_number", TEXT),
         Cell("Period", TEXTS),
@@ -207,6 +221,16 @@ CLEVER = Format(
         _convert_to("enrollments", rows.select_enrollments, retained.retain_enrollments, "seats", "sections"),
         _convert_to("demographics", people.select_demographics, retained.retain_demographics, "students"),
     ),
+    makes_district=True,
     # Files that later versions of Clever add.
+    remarks=(
+        Remark(
+            "sections", "Course_number", COURSE_NAMES, rows.select_ambiguous_courses("Course_number", "Course_name")
+        ),
+        remark_rows("sections", "Term_name", NO_TERM, rows.lacks_part_of_term),
+        *(remark_rows("students", header, NO_CONTACT, people.lacks(header)) for header in people.CONTACT),
+        remark_rows("students", "Contact_name", MADE_NAME, people.has_one_name),
+        remark_rows("students", "Race", UNKNOWN_RACE, people.has_unknown_race),
+    ),
     skipped=frozenset({"attendance", "contacts", "resources", "terms"}),
 )

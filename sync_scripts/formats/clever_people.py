@@ -5,15 +5,15 @@ The conversion leaves out a contact without an id, because the next export could
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from sqlalchemy import Select, Subquery, case, func, null, or_, select, union_all
+from sqlalchemy import ColumnElement, Select, Subquery, and_, case, func, not_, null, or_, select, union_all
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import is_blank
-from sync_scripts.formats.clever_rows import NO_METADATA, read_day, select_first, to_literal
+from sync_scripts.formats.clever_rows import NO_METADATA, select_first, to_literal
 from sync_scripts.formats.ids import make_id
 from sync_scripts.formats.model import LINE, METADATA, Staged, StagedFile
 
@@ -68,6 +68,28 @@ ROLES: Mapping[str, str] = {
     "staff": "aide",
     "admin": "siteAdministrator",
 }
+
+
+# The columns without which a contact is left out.
+CONTACT = ("Contact_sis_id", "Contact_name")
+
+
+def lacks(header: str) -> Callable[[StagedFile], ColumnElement[bool]]:
+    """The condition that a row of a student names a contact without this cell."""
+    filled = (*CONTACT, "Contact_phone", "Contact_email")
+    return lambda students: and_(is_blank(students[header]), not_(and_(*(is_blank(students[it]) for it in filled))))
+
+
+def has_one_name(students: StagedFile) -> ColumnElement[bool]:
+    """The condition that the name of a contact is one word."""
+    name = func.btrim(students["Contact_name"], type_=CText)
+    return and_(students["Contact_sis_id"].is_not(None), name != "", ~name.contains(" "))
+
+
+def has_unknown_race(students: StagedFile) -> ColumnElement[bool]:
+    """The condition that a race has no column in demographics."""
+    known = [word for words in RACES.values() for word in words]
+    return and_(~is_blank(students["Race"]), func.lower(students["Race"]).not_in(known))
 
 
 def _list_contacts(staged: Staged, feed: str) -> Subquery:
@@ -200,7 +222,7 @@ def select_demographics(staged: Staged, feed: str) -> Select[Any]:
     return select_first(
         students,
         make_id(feed, "student", students["Student_id"]).label("sourcedId"),
-        read_day(students["DOB"]).label("birthDate"),
+        students["DOB"].label("birthDate"),
         case(*sexes).label("sex"),
         *(case((race.in_(words), to_literal("true"))).label(header) for header, words in RACES.items()),
         case(*hispanic).label("hispanicOrLatinoEthnicity"),

@@ -6,14 +6,29 @@ unique only within one file of one export; `make_id` makes them unique in the se
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Subquery, case, cast, func, literal, null, select, union_all
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Subquery,
+    and_,
+    case,
+    cast,
+    func,
+    literal,
+    not_,
+    null,
+    or_,
+    select,
+    union_all,
+)
 from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import DAY, is_blank
-from sync_scripts.formats.ids import make_district, make_id
+from sync_scripts.formats.ids import make_course_id, make_district, make_id
 from sync_scripts.formats.model import LINE, METADATA, Staged, StagedFile
 from sync_scripts.formats.tolerated import SQLText
 
@@ -22,12 +37,6 @@ FIRST_MONTH_OF_SCHOOL = "07"
 HOMEROOM = "homeroom/advisory"
 # Of a record that no row of its own describes.
 NO_METADATA = cast(null(), JSONB).label(METADATA)
-
-
-def read_day(cell: SQLText) -> SQLText:
-    """The text of a day in OneRoster's form, YYYY-MM-DD."""
-    us_day = DAY.tolerates[0]
-    return case((us_day.holds(cell), us_day.read(cell)), else_=cell) if us_day.read else cell
 
 
 def find_school_year(last_day: SQLText) -> SQLText:
@@ -82,7 +91,7 @@ def _list_terms(staged: Staged, feed: str) -> Subquery:
     list."""
     sections = staged["sections"]
     title = _blank_to_null(sections["Term_name"])
-    begin, end = read_day(sections["Term_start"]), read_day(sections["Term_end"])
+    begin, end = sections["Term_start"], sections["Term_end"]
     digest = func.md5(title.concat("/").concat(begin).concat("/").concat(end), type_=CText)
     good = (DAY.check(begin), DAY.check(end)) if DAY.check else ()
     return (
@@ -96,6 +105,12 @@ def _list_terms(staged: Staged, feed: str) -> Subquery:
         .where(title.is_not(None), *good)
         .subquery()
     )
+
+
+def lacks_part_of_term(sections: StagedFile) -> ColumnElement[bool]:
+    """The condition that a section names a term without its name, or without one of its days."""
+    blank = [is_blank(sections[header]) for header in ("Term_name", "Term_start", "Term_end")]
+    return and_(or_(*blank), not_(and_(*blank)))
 
 
 def select_sessions(staged: Staged, feed: str) -> Select[Any]:
@@ -112,19 +127,13 @@ def select_sessions(staged: Staged, feed: str) -> Select[Any]:
 
 
 def _make_course_id(sections: StagedFile, feed: str) -> ColumnElement[str]:
-    """The id of a section's course: from the course number, else from the course name. A section that has neither gets
-    a course of its own."""
-    return func.coalesce(
-        # An id must not end with spaces.
-        make_id(feed, "course", func.rtrim(_blank_to_null(sections["Course_number"]), type_=CText)),
-        make_id(feed, "course-name", func.md5(_blank_to_null(sections["Course_name"]), type_=CText)),
-        make_id(feed, "course-section", sections["Section_id"]),
-        type_=CText,
-    )
+    """The id of a section's course. A section without the number and the name of a course gets a course of its own."""
+    named = make_course_id(feed, *(sections[header] for header in ("School_id", "Course_number", "Course_name")))
+    return func.coalesce(named, make_id(feed, "course-section", sections["Section_id"]), type_=CText)
 
 
 def select_courses(staged: Staged, feed: str) -> Select[Any]:
-    """The rows of courses.csv: the courses that the sections name, at the district."""
+    """The rows of courses.csv: the courses that the sections name, each at its school."""
     sections = staged["sections"]
     identifier = _make_course_id(sections, feed)
     title = _pick_first_filled(sections, "Course_name", "Course_number", "Name", "Section_id")
@@ -133,11 +142,23 @@ def select_courses(staged: Staged, feed: str) -> Select[Any]:
             identifier.label("sourcedId"),
             title.label("title"),
             sections["Course_number"].label("courseCode"),
-            make_district(feed)["sourcedId"].label("orgSourcedId"),
+            make_id(feed, "school", sections["School_id"]).label("orgSourcedId"),
         )
         .ext(distinct_on(identifier))
         .order_by(identifier, sections.line)
     )
+
+
+def select_ambiguous_courses(number: str, name: str) -> Callable[[StagedFile], Select[Any]]:
+    """The rows of sections whose course number has several names. `number`, `name`: headers."""
+
+    def select_rows(sections: StagedFile) -> Select[Any]:
+        others = sections.alias()
+        numbers, names = (func.nullif(func.btrim(others[header]), "") for header in (number, name))
+        several = select(numbers).group_by(numbers).having(func.count(names.distinct()) > 1)
+        return select(sections.line).where(func.btrim(sections[number]).in_(several))
+
+    return select_rows
 
 
 def select_classes(staged: Staged, feed: str) -> Select[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, func, literal
+from sqlalchemy import ColumnElement, and_, case, func, literal
 
 from roster_service.db.tables import CText
 
@@ -30,3 +30,16 @@ def make_id(feed_name: str, kind: str, *cells: ColumnElement[str]) -> ColumnElem
         escaped = func.replace(func.replace(cell, "%", "%25", type_=CText), ":", "%3A", type_=CText)
         made = made.concat(":").concat(escaped)
     return made
+
+
+def make_course_id(
+    feed_name: str, school: ColumnElement[str], number: ColumnElement[str], name: ColumnElement[str]
+) -> ColumnElement[str]:
+    """The id of a course that only its sections name; NULL where `number` and `name` are blank.
+
+    Schools and departments use a number again for another course, so neither part alone makes the id. The digest fits
+    into an id, whatever the length of the name."""
+    parts = [func.coalesce(func.btrim(part), "", type_=CText) for part in (number, name)]
+    digest = func.md5(make_id(feed_name, "course", *parts), type_=CText)
+    is_blank = and_(*(part == "" for part in parts))
+    return case((~is_blank, make_id(feed_name, "course", school, digest)))

@@ -25,12 +25,14 @@ from sqlalchemy import (
     literal,
     null,
     or_,
+    select,
     true,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, array
 
 from roster_service.db.tables import CText
 from sync_scripts.formats.cells import Kind
+from sync_scripts.formats.tolerated import Deviation
 
 METADATA_PREFIX = "metadata."
 # The column of a converted file with the metadata of its records.
@@ -254,6 +256,24 @@ class Rule:
     needs: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Remark:
+    """Something that the conversion of a file makes up or leaves out. `rows` selects one row for each row of the staged
+    `file` of which it does."""
+
+    file: str
+    header: str
+    deviation: Deviation
+    rows: Callable[[StagedFile], Select[Any]]
+
+
+def remark_rows(
+    file: str, header: str, deviation: Deviation, holds: Callable[[StagedFile], ColumnElement[bool]]
+) -> Remark:
+    """A remark on the rows of a file of which `holds` is true."""
+    return Remark(file, header, deviation, lambda staged: select(staged.line).where(holds(staged)))
+
+
 ConvertedRows = Callable[[Staged, str], Select[Any]]
 RetainedRows = Callable[[Staged, str], Iterable[Select[Any]]]
 
@@ -275,7 +295,8 @@ class ConvertedFile:
 @dataclass(frozen=True)
 class Format:
     """A CSV format. `skipped`: the names of files that exports of this format may contain and that hold no roster;
-    `made`: the names of required files that the sync makes of the others where they are missing."""
+    `made`: the names of required files that the sync makes of the others where they are missing; `remarks`: what a
+    report says of the conversion; `makes_district`: the feed itself is the district of its orgs."""
 
     name: str
     files: tuple[CsvFile, ...]
@@ -284,6 +305,8 @@ class Format:
     rules: tuple[Rule, ...] = ()
     skipped: frozenset[str] = frozenset()
     made: frozenset[str] = frozenset()
+    remarks: tuple[Remark, ...] = ()
+    makes_district: bool = False
 
     @property
     def all_files(self) -> tuple[CsvFile, ...]:

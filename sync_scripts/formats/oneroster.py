@@ -7,7 +7,6 @@ and `userProfiles.csv`. `many` marks lists of references.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -299,8 +298,5 @@ ONEROSTER_1_2 = Format(
     made=_MADE,
 )
 
-# The format for each value of `oneroster.version` in the manifest.
-# 1.0 has the files of 1.1, with columns in another order and some headers of other names, which are read as they are.
-VERSIONS: Mapping[str, Format] = MappingProxyType(
-    {"1.0": replace(ONEROSTER_1_1, name="oneroster 1.0"), "1.1": ONEROSTER_1_1, "1.2": ONEROSTER_1_2}
-)
+# The format for each value of `oneroster.version` in the manifest. 1.0 has other columns, and lacks required ones.
+VERSIONS: Mapping[str, Format] = MappingProxyType({"1.1": ONEROSTER_1_1, "1.2": ONEROSTER_1_2})

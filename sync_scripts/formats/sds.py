@@ -14,7 +14,20 @@ from sqlalchemy import Table
 from roster_service.db import tables, vocabulary
 from sync_scripts.formats import sds_retained as retained
 from sync_scripts.formats import sds_rows as rows
-from sync_scripts.formats.cells import DAY, FLAG, ID, IDS, NAME, SECRET, TEXT, TEXTS, UNREAD, YEAR, make_word_kind
+from sync_scripts.formats.cells import (
+    DAY,
+    FLAG,
+    GRADES,
+    ID,
+    IDS,
+    NAME,
+    SECRET,
+    TEXT,
+    TEXTS,
+    UNREAD,
+    YEAR,
+    make_word_kind,
+)
 from sync_scripts.formats.model import (
     Cell,
     ConvertedFile,
@@ -25,9 +38,11 @@ from sync_scripts.formats.model import (
     RetainedRows,
     Subject,
     loosen,
+    remark_rows,
 )
 from sync_scripts.formats.oneroster import ONEROSTER_1_2
 from sync_scripts.formats.oneroster_parts import PARTS_WITHOUT_PROFILES
+from sync_scripts.formats.tolerated import MADE_NAME
 
 _PREFIX = "sds_"
 
@@ -99,7 +114,7 @@ FILES = (
         Cell("orgSourcedId", ID, required=True, refers=TO_ORG),
         Cell("role", TEXT, required=True),
         Cell("sessionSourcedId", ID, refers=TO_SESSION),
-        Cell("grade", TEXTS),
+        Cell("grade", GRADES),
         Cell("isPrimary", FLAG),
         Cell("roleStartDate", DAY),
         Cell("roleEndDate", DAY),
@@ -147,7 +162,7 @@ FILES = (
         Cell("code", TEXT),
         Cell("schoolYearSourcedId", ID, refers=TO_SESSION),
         Cell("subject", TEXTS),
-        Cell("grade", TEXTS),
+        Cell("grade", GRADES),
         required=False,
     ),
     _make_file(
@@ -200,4 +215,7 @@ SDS = Format(
         convert_to("demographics", rows.select_demographics, retained.retain_ids("sds_demographics"), "demographics"),
     ),
     skipped=frozenset({"userFlags"}),
+    remarks=tuple(
+        remark_rows(_PREFIX + "users", header, MADE_NAME, rows.lacks(header)) for header in ("givenName", "familyName")
+    ),
 )

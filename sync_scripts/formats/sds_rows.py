@@ -6,7 +6,7 @@ that OneRoster lacks becomes an `ext:` word.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, case, func, literal, null, select, union_all
@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from roster_service.db import tables, vocabulary
 from roster_service.db.tables import CText
 from roster_service.db.vocabulary import Vocabulary
-from sync_scripts.formats.cells import TEXT, to_list
+from sync_scripts.formats.cells import TEXT, is_blank, to_list
 from sync_scripts.formats.ids import make_id
 from sync_scripts.formats.model import Staged, StagedFile
 
@@ -65,6 +65,11 @@ def _to_role(role: ColumnElement[str], words: Vocabulary) -> ColumnElement[str]:
 def _find_column(file: StagedFile, header: str, other: ColumnElement[Any]) -> ColumnElement[Any]:
     """The column of a file that some versions of SDS have; `other` where it is missing."""
     return file[header] if header in file.table.c else other
+
+
+def lacks(header: str) -> Callable[[StagedFile], ColumnElement[bool]]:
+    """The condition that a row lacks this cell."""
+    return lambda file: is_blank(file[header])
 
 
 def select_orgs(staged: Staged, feed: str) -> Select[Any]:

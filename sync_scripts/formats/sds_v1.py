@@ -10,32 +10,40 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, case, func, literal, null, or_, select, union_all
+from sqlalchemy import ColumnElement, Select, Table, and_, case, func, literal, null, or_, select, union_all
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from roster_service.db import tables
 from roster_service.db.tables import CText
 from sync_scripts.formats import sds_retained as retained
 from sync_scripts.formats import sds_rows as rows
-from sync_scripts.formats.cells import ID, NAME, SECRET, TEXT, TEXTS, UNREAD, Kind
+from sync_scripts.formats.cells import GRADES, ID, NAME, SECRET, TEXT, TEXTS, UNREAD, Kind, is_blank
 from sync_scripts.formats.clever import EITHER_DAY, GENDER
 from sync_scripts.formats.clever_people import SEXES
-from sync_scripts.formats.clever_rows import find_school_year, read_day, select_first, to_literal
-from sync_scripts.formats.ids import make_district, make_id
+from sync_scripts.formats.clever_rows import (
+    find_school_year,
+    select_ambiguous_courses,
+    select_first,
+    to_literal,
+)
+from sync_scripts.formats.ids import make_course_id, make_district, make_id
 from sync_scripts.formats.model import (
     Cell,
     ConvertedFile,
     CsvFile,
     Format,
     Reference,
+    Remark,
     RetainedRows,
     Staged,
     StagedFile,
     Subject,
     loosen,
+    remark_rows,
 )
 from sync_scripts.formats.oneroster import ONEROSTER_1_2
 from sync_scripts.formats.sds import SDS
+from sync_scripts.formats.tolerated import COURSE_NAMES, MADE_NAME, NO_TERM
 
 SCHOOL, SECTION, STUDENT, TEACHER = "sds1_School", "sds1_Section", "sds1_Student", "sds1_Teacher"
 SEATS, ROSTER, USER, RELATIONS = (
@@ -136,7 +144,7 @@ FILES = (
         STUDENT,
         "student",
         Cell("Student Number", NAME),
-        Cell("Grade", TEXTS),
+        Cell("Grade", GRADES),
         Cell("Gender", GENDER),
         Cell("Birthdate", EITHER_DAY),
         *_list_cells(UNREAD, "ELL Status", "FederalRace", "Graduation Year"),
@@ -183,22 +191,27 @@ def _list_orgs(staged: Staged, feed: str) -> Select[Any]:
 
 def _make_term_id(sections: StagedFile, feed: str) -> ColumnElement[str]:
     """The id of a section's term, which is complete: from the id of the term, else from its content."""
-    begin, end = read_day(sections["Term StartDate"]), read_day(sections["Term EndDate"])
+    begin, end = sections["Term StartDate"], sections["Term EndDate"]
     digest = func.md5(sections["Term Name"].concat("/").concat(begin).concat("/").concat(end), type_=CText)
     is_complete = sections["Term Name"].is_not(None) & begin.is_not(None) & end.is_not(None)
     key = func.coalesce(func.md5(sections["Term SIS ID"]), digest, type_=CText)
     return case((is_complete, make_id(feed, "term", key)))
 
 
+def _lacks_part_of_term(sections: StagedFile) -> ColumnElement[bool]:
+    blank = [is_blank(sections[header]) for header in ("Term Name", "Term StartDate", "Term EndDate")]
+    return or_(*blank) & ~and_(*blank)
+
+
 def _list_sessions(staged: Staged, feed: str) -> Select[Any]:
     sections = staged[SECTION]
-    identifier, end = _make_term_id(sections, feed), read_day(sections["Term EndDate"])
+    identifier, end = _make_term_id(sections, feed), sections["Term EndDate"]
     columns = {
         "sourcedId": identifier,
         "title": sections["Term Name"],
         "type": to_literal("term"),
         "schoolYear": find_school_year(end),
-        "startDate": read_day(sections["Term StartDate"]),
+        "startDate": sections["Term StartDate"],
         "endDate": end,
     }
     labelled = (column.label(header) for header, column in columns.items())
@@ -207,11 +220,9 @@ def _list_sessions(staged: Staged, feed: str) -> Select[Any]:
 
 
 def _make_course_id(sections: StagedFile, feed: str) -> ColumnElement[str]:
-    """The id of a section's course: from the id, the number or the name of the course; NULL where it has none."""
-    named = func.md5(func.coalesce(sections["Course Number"], sections["Course Name"], type_=CText), type_=CText)
-    return func.coalesce(
-        make_id(feed, "course", sections["Course SIS ID"]), make_id(feed, "course-name", named), type_=CText
-    )
+    """The id of a section's course: from its own id, else from its school, number and name; NULL where it has none."""
+    named = make_course_id(feed, *(sections[header] for header in ("School SIS ID", "Course Number", "Course Name")))
+    return func.coalesce(make_id(feed, "course", sections["Course SIS ID"]), named, type_=CText)
 
 
 def _list_courses(staged: Staged, feed: str) -> Select[Any]:
@@ -310,7 +321,7 @@ def _list_demographics(staged: Staged, feed: str) -> Select[Any]:
     cells |= {
         "userSourcedId": make_id(feed, "student", students[KEY]),
         "sex": case(*sexes),
-        "birthDate": read_day(students["Birthdate"]),
+        "birthDate": students["Birthdate"],
     }
     filled = or_(students["Gender"].is_not(None), students["Birthdate"].is_not(None))
     return select_first(students, *(cell.label(header) for header, cell in cells.items())).where(filled)
@@ -391,5 +402,15 @@ SDS_V1 = Format(
             "enrollments", rows.select_enrollments, _retain_described(retained.retain_enrollments), SEATS, SECTION
         ),
         _convert_to("demographics", rows.select_demographics, _retain_demographics, STUDENT),
+    ),
+    makes_district=True,
+    remarks=(
+        Remark(SECTION, "Course Number", COURSE_NAMES, select_ambiguous_courses("Course Number", "Course Name")),
+        remark_rows(SECTION, "Term Name", NO_TERM, _lacks_part_of_term),
+        *(
+            remark_rows(name, header, MADE_NAME, rows.lacks(header))
+            for _, name, _ in PEOPLE
+            for header in ("First Name", "Last Name")
+        ),
     ),
 )

@@ -15,7 +15,7 @@ from sqlalchemy import Select, func, null, select, true
 
 from sync_scripts.formats import sds_retained as retained
 from sync_scripts.formats import sds_rows as rows
-from sync_scripts.formats.cells import IDS, TEXT, TEXTS, to_list
+from sync_scripts.formats.cells import GRADES, IDS, TEXT, to_list
 from sync_scripts.formats.model import Cell, Format, Staged, StagedFile
 from sync_scripts.formats.sds import SDS, TO_ORG, convert_to
 
@@ -27,7 +27,7 @@ USERS = replace(
         *_USERS.cells,
         Cell("orgSourcedIds", IDS, required=True, refers=TO_ORG, many=True),
         Cell("role", TEXT, required=True),
-        Cell("grade", TEXTS),
+        Cell("grade", GRADES),
     ),
 )
 
@@ -71,4 +71,5 @@ SDS_V2 = Format(
         ),
     ),
     skipped=SDS.skipped,
+    remarks=SDS.remarks,
 )

@@ -7,7 +7,7 @@ references bind the others. A run that is strict refuses an export with any devi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -52,6 +52,40 @@ class Tolerated:
 
 # A notice of a report: a tolerated deviation, or a sentence.
 Notice = Tolerated | str
+# A deviation in more places than these is one line of a report.
+MOST_LINES = 3
+
+
+def list_lines(notices: Iterable[Notice]) -> Iterator[str]:
+    """The notices as lines of a report. Many exporters make one mistake in every file and column, so a deviation has
+    one line for all of its places, if there are many."""
+    places: dict[Deviation, list[Tolerated]] = {}
+    notices = list(notices)
+    for notice in notices:
+        if isinstance(notice, Tolerated):
+            places.setdefault(notice.deviation, []).append(notice)
+    for notice in notices:
+        found = [] if isinstance(notice, str) else places[notice.deviation]
+        if len(found) <= MOST_LINES:
+            yield str(notice)
+        elif notice is found[0]:
+            yield _join_places(found)
+
+
+def _join_places(found: list[Tolerated]) -> str:
+    files: dict[str, list[Tolerated]] = {}
+    for notice in found:
+        files.setdefault(notice.file, []).append(notice)
+    lines = []
+    for file, notices in files.items():
+        rows, first = sum(it.count or 0 for it in notices), notices[0].found
+        more = f" and {len(notices) - 1:,} more" if first and len(notices) > 1 else ""
+        details = ", ".join(
+            [*([f"{rows:,} {'row' if rows == 1 else 'rows'}"] if rows else []), *([first + more] if first else [])]
+        )
+        lines.append(f"{file} ({details})" if details else file)
+    return f"{', '.join(lines)}: {found[0].deviation.taken}; {found[0].deviation.remedy}"
+
 
 FLAG_SPELLING = Deviation(
     "a flag that is spelt otherwise than true or false (TRUE, False, 1, 0, Y, no)",
@@ -64,7 +98,17 @@ WORD_SPELLING = Deviation("a word in another spelling (M, F)", ("F", "female"), 
 GRADE_SPELLING = Deviation(
     "a grade in another spelling (9, K)", ("9,K", "09,KG"), "write grades as CEDS does: KG, 01 to 12"
 )
+UNKNOWN_GRADE = Deviation(
+    "a grade that is no code of CEDS",
+    ("9th", "9th"),
+    "write KG, 01 to 12, or map the word with roster feed set NAME --words FILE",
+)
 US_DAY = Deviation("a day written M/D/YYYY, the month first", ("1/05/2023", "2023-01-05"), "write days as YYYY-MM-DD")
+DAY_FIRST = Deviation(
+    "a day written D/M/YYYY, the day first, as 13/05/2023 in this column shows",
+    ("13/05/2023", "2023-05-13"),
+    "write days as YYYY-MM-DD",
+)
 PLAIN_DAY = Deviation("a day written YYYYMMDD or YYYY/MM/DD", ("20230105", "2023-01-05"), "write days as YYYY-MM-DD")
 MIDNIGHT = Deviation(
     "a day written as its midnight", ("2023-01-05T00:00:00.000Z", "2023-01-05"), "write days as YYYY-MM-DD"
@@ -76,6 +120,7 @@ STATUS_IN_BULK = Deviation(
     "a status in a bulk file, which needs none", ("active", "active"), "leave the status empty in bulk files"
 )
 HEADER_CASE = Deviation("a header in another letter case", ("GivenName", "givenName"), "write it as the standard does")
+HEADER_SPACES = Deviation("spaces around a header", (" givenName", "givenName"), "write it without spaces around it")
 HEADER_SPELLING = Deviation(
     "a header with a known misspelling", ("dataLastModified", "dateLastModified"), "write it as the standard does"
 )
@@ -94,7 +139,9 @@ WINDOWS_1252 = Deviation("text in the encoding Windows-1252", ("Zo\\xeb", "Zoë"
 MAC_LINES = Deviation("line ends of old Macs", ("CR", "LF"), "end lines with CR LF or LF")
 BLANK_LINE = Deviation("an empty line between rows", ("", "nothing"), "leave out empty lines")
 QUOTED_NEWLINE = Deviation("a line break inside a cell", ("a line break", "a space"), "write cells in one line")
-EXTRA_CELLS = Deviation("empty cells beyond the last column", ("a,b,,", "a,b"), "write one cell for each column")
+EXTRA_CELLS = Deviation(
+    "empty cells beyond the last column, as in every other row", ("a,b,,", "a,b"), "write one cell for each column"
+)
 DUPLICATE_ROW = Deviation("a row that repeats another one exactly", ("the row twice", "the row"), "write each row once")
 NO_TARGET = Deviation(
     "an optional reference that leads nowhere",
@@ -135,13 +182,40 @@ NO_DISTRICT = Deviation(
     allowed=True,
 )
 
+COURSE_NAMES = Deviation(
+    "a course number that has several names",
+    ("MA-9 Algebra, MA-9 Art", "a course for each school, number and name"),
+    "give each course a number of its own",
+    allowed=True,
+)
+MADE_NAME = Deviation(
+    "a person without a given or family name",
+    ("", "the user name, or the one name twice"),
+    "export both names",
+    allowed=True,
+)
+NO_CONTACT = Deviation(
+    "a contact without an id or a name", ("", "nothing"), "export the id and the name of each contact", allowed=True
+)
+NO_TERM = Deviation(
+    "a term without its name or one of its days", ("Fall", "no term"), "export name, start and end", allowed=True
+)
+UNKNOWN_RACE = Deviation(
+    "a race for which OneRoster has no word", ("Unknown", "nothing"), "write the word of OneRoster", allowed=True
+)
+NO_PLACE = Deviation(
+    "columns that the roster has no place for", ("Home_language", "nothing"), "leave them out", allowed=True
+)
+
 DEVIATIONS: tuple[Deviation, ...] = (
     FLAG_SPELLING,
     WORD_CASE,
     MAPPED_WORD,
     WORD_SPELLING,
     GRADE_SPELLING,
+    UNKNOWN_GRADE,
     US_DAY,
+    DAY_FIRST,
     PLAIN_DAY,
     MIDNIGHT,
     SCHOOL_YEAR,
@@ -149,6 +223,7 @@ DEVIATIONS: tuple[Deviation, ...] = (
     CELL_SPACES,
     STATUS_IN_BULK,
     HEADER_CASE,
+    HEADER_SPACES,
     HEADER_SPELLING,
     EXTRA_COLUMN,
     COLUMN_ORDER,
@@ -176,6 +251,12 @@ DEVIATIONS: tuple[Deviation, ...] = (
     MISSING_FILE,
     NO_COURSES,
     NO_DISTRICT,
+    COURSE_NAMES,
+    MADE_NAME,
+    NO_CONTACT,
+    NO_TERM,
+    UNKNOWN_RACE,
+    NO_PLACE,
 )
 
 # The spellings of FLAG_SPELLING, and the flag that each means.
@@ -185,12 +266,21 @@ FLAG_SPELLINGS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("FALSE", "False", "0", "N", "n", "No", "no", "NO", "F", "f"), "false"),
     }
 )
-# The spellings of GRADE_SPELLING, and the code of CEDS that each means.
+# The codes of CEDS for grades.
+GRADE_CODES = ("IT", "PR", "PK", "TK", "KG", *(f"{grade:02}" for grade in range(1, 14)), "PS", "UG", "Other")
+# The spellings of GRADE_SPELLING in lower case, and the code of CEDS that each means.
 GRADE_SPELLINGS: Mapping[str, str] = MappingProxyType(
     {
         **{str(grade): f"{grade:02}" for grade in range(1, 10)},
-        **dict.fromkeys(("K", "k", "Kg", "kg", "KN", "Kindergarten"), "KG"),
-        **dict.fromkeys(("Pk", "pk", "PreK", "Pre-K", "Prek"), "PK"),
+        **{code.lower(): code for code in GRADE_CODES},
+        **dict.fromkeys(("k", "kn", "kindergarten"), "KG"),
+        **dict.fromkeys(("prek", "pre-k", "prekindergarten"), "PK"),
+        # The other words of Clever.
+        "infanttoddler": "IT",
+        "preschool": "PR",
+        "transitionalkindergarten": "TK",
+        "postgraduate": "PS",
+        "ungraded": "UG",
     }
 )
 # The misspellings of HEADER_SPELLING in lower case, and the header that each means. A misspelling counts only in files
@@ -209,7 +299,11 @@ HEADER_SPELLINGS: Mapping[str, str] = MappingProxyType(
         "orgsourcedid": "orgSourcedIds",
         "agentsourcedid": "agentSourcedIds",
         "termsourcedid": "termSourcedIds",
-        # OneRoster 1.0 named the user of demographics so. A file that declares this header is never looked up here.
+        # The names of OneRoster 1.0, which exporters still write.
+        "grade": "grades",
+        "agents": "agentSourcedIds",
+        "schoolyearid": "schoolYearSourcedId",
+        # Its name of the user of demographics. A file that declares this header is never looked up here.
         "usersourcedid": "sourcedId",
     }
 )
@@ -219,9 +313,15 @@ HEADER_SPELLINGS: Mapping[str, str] = MappingProxyType(
 class Tolerance:
     """A tolerated deviation of the cells of one kind. `holds`: the condition that a cell has it; `read`: the corrected
     text (None: the conversion of the kind reads the text as it is). `early`: it is corrected before the others are
-    looked for, because a cell may have it and one of them."""
+    looked for, because a cell may have it and one of them. `needs`, `excluded_by`: the conditions that a cell of the
+    same column must have, and must not have, for any cell of the column to be read so; where a column has both, the
+    report has the words `clash`. The report says nothing of a deviation that is the `usual` form of the format."""
 
     deviation: Deviation
     holds: Callable[[SQLText], ColumnElement[bool]]
     read: Callable[[SQLText], SQLText] | None = None
     early: bool = False
+    needs: Callable[[SQLText], ColumnElement[bool]] | None = None
+    excluded_by: Callable[[SQLText], ColumnElement[bool]] | None = None
+    clash: str = ""
+    usual: bool = False

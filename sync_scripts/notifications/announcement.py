@@ -9,51 +9,51 @@ import enum
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from roster_service.db.held_runs import HELD
+from roster_service.db.run_outcomes import OUTCOMES
+
 
 class Kind(enum.StrEnum):
-    """The kind of an announcement."""
+    """The kind of an announcement that is no outcome of a run."""
 
-    HELD = "held"
-    FAILED = "failed"
-    STALE = "stale"
     RECOVERED = "recovered"
     PAUSE = "pause"
     CREDENTIAL = "credential"
     TEST = "test"
 
 
-# What the subject of an e-mail says.
-SUBJECTS = {
-    Kind.HELD: "the run of {} is held: a person must decide",
-    Kind.FAILED: "{} could not be loaded",
-    Kind.STALE: "the export of {} is stale",
-    Kind.RECOVERED: "{} is loaded again",
-    Kind.PAUSE: "the pause of {}",
-    Kind.CREDENTIAL: "a key or secret of {} ends soon",
-    Kind.TEST: "a test of the notifications ({})",
+# By kind, what the subject of an e-mail says, and what to do.
+KINDS: dict[str, tuple[str, str]] = {
+    **{
+        it.word: (f"{{}} is {it.word}: {it.meaning}", f"{it.remedy}.".capitalize())
+        for it in OUTCOMES.values()
+        if it.is_announced
+    },
+    Kind.RECOVERED: ("{} is loaded again", "There is nothing to do."),
+    Kind.PAUSE: ("the pause of {}", "`roster feed resume` ends a pause."),
+    Kind.CREDENTIAL: (
+        "a key or secret of {} ends soon",
+        "`roster vendor rotate-key` and `roster client rotate-secret` make a new one.",
+    ),
+    Kind.TEST: ("a test of the notifications ({})", "There is nothing to do."),
 }
-# What to do, by kind.
-REMEDIES = {
-    Kind.HELD: "`roster sync show` describes the run; `roster sync approve` or `roster sync discard` ends it.",
-    Kind.FAILED: "The roster stays as it was. `roster sync list` has the reason.",
-    Kind.STALE: "The roster stays as it was. Look whether the SIS still delivers its export.",
-    Kind.RECOVERED: "There is nothing to do.",
-    Kind.PAUSE: "`roster feed resume` ends a pause.",
-    Kind.CREDENTIAL: "`roster vendor rotate-key` and `roster client rotate-secret` make a new one.",
-    Kind.TEST: "There is nothing to do.",
+COMMANDS = {
+    HELD: "`roster sync show {0}` shows it, `roster sync approve {0}` applies it, `roster sync discard {0}` forgets it."
 }
 
 
 @dataclass(frozen=True)
 class Announcement:
-    """What happened. `feed`, `vendor`: one of them, the feed's name or the vendor's e-mail; `message`: in one sentence;
-    `run`: the number of the run, if there is one."""
+    """What happened. `kind`: the outcome of a run, or a `Kind`; `feed`, `vendor`: one of them, the feed's name or the
+    vendor's e-mail; `message`: in one sentence; `run`: the number of the run, if there is one; `page`: the address of
+    its page in the console, if there is a console."""
 
-    kind: Kind
+    kind: str
     feed: str | None
     message: str
     run: int | None = None
     vendor: str | None = None
+    page: str | None = None
 
     @property
     def subject_names(self) -> dict[str, str]:
@@ -68,14 +68,17 @@ class Announcement:
     @property
     def subject(self) -> str:
         """The subject of an e-mail."""
-        return "Roster Service: " + SUBJECTS[self.kind].format(self.name)
+        return "Roster Service: " + KINDS[self.kind][0].format(self.name)
 
     @property
     def text(self) -> str:
         """The text of an e-mail."""
-        run = "" if self.run is None else f"\nRun: {self.run}"
-        subject = "\n".join(f"{word.capitalize()}: {name}" for word, name in self.subject_names.items())
-        return f"{subject}{run}\n\n{self.message}\n\n{REMEDIES[self.kind]}\n"
+        places = {**self.subject_names, "run": self.run, "page": self.page}
+        head = "\n".join(f"{word.capitalize()}: {name}" for word, name in places.items() if name is not None)
+        message = OUTCOMES[self.kind].describe(self.message) if self.kind in OUTCOMES else self.message
+        commands = COMMANDS.get(self.kind, "`roster sync show {0}` shows it.")
+        remedy = KINDS[self.kind][1] + (f" {commands.format(self.run)}" if self.run else "")
+        return f"{head}\n\n{message}\n\n{remedy}\n"
 
     def to_json(self) -> dict[str, object]:
         """The body of a webhook."""
@@ -84,5 +87,6 @@ class Announcement:
             **self.subject_names,
             "run": self.run,
             "message": self.message,
+            "page": self.page,
             "at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         }

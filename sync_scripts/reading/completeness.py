@@ -5,15 +5,20 @@ An export that is still being copied looks like one whose last rows have vanishe
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from roster_service.errors import RosterServiceError
 from sync_scripts.reading.package import list_entries
+from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection
 
 # How long to wait after an export was changed while it was read.
 CHANGED_SECONDS = 60
+# The year of an entry of a zip that has no time.
+NO_YEAR = 1980
 
 
 class IncompleteExportError(RosterServiceError):
@@ -22,6 +27,20 @@ class IncompleteExportError(RosterServiceError):
     def __init__(self, message: str, seconds: float) -> None:
         super().__init__(message)
         self.seconds = seconds
+
+
+class MissingExportError(RefusedExportError):
+    """There is no export at its path."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(Findings.of([Rejection(path.name or str(path), f"there is no export at {path}")]))
+        self.path = path
+
+
+def require_export(path: Path) -> None:
+    """Raises MissingExportError if there is no file or folder at `path`."""
+    if not path.exists():
+        raise MissingExportError(path)
 
 
 def refuse_changed(path: Path) -> IncompleteExportError:
@@ -65,6 +84,19 @@ class CompletenessRule:
 def find_last_write(path: Path) -> float | None:
     """Returns when a file of the export was written last, in seconds since the epoch; None if there is no export."""
     return max((written for _, _, written in _list_files(path)), default=None)
+
+
+def find_written_at(path: Path) -> datetime | None:
+    """Returns when the newest file of an export was written; None if nothing says it. A zip says it by its entries,
+    because a copy of the zip has a time of its own; a program may write entries without a time, of the year 1980."""
+    times: list[datetime] = []
+    if path.is_file():
+        with zipfile.ZipFile(path) as archive:
+            times = [
+                datetime(*entry.date_time).astimezone() for entry in archive.infolist() if entry.date_time[0] > NO_YEAR
+            ]
+    written = find_last_write(path)
+    return max(times, default=None if written is None else datetime.fromtimestamp(written, UTC))
 
 
 def take_snapshot(path: Path) -> frozenset[tuple[str, int, float]]:

@@ -13,26 +13,37 @@ from sync_scripts.reading.rejections import Rejection
 
 # One cell and the comma or the end behind it.
 CELL = re.compile(rb'(?:"((?:[^"]|"")*+)"|([^",]*+))(,|\Z)')
+CUT = "the file ends inside this row: it was cut off, or is still being written"
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def find_faults(stream: ByteStream, file_name: str, columns: Sequence[str]) -> Iterator[Rejection]:
     """Reads a CSV file from its start and yields the faults of its rows. `columns`: all headers of the file."""
-    for number, line in _read_lines(stream):
+    for number, line, is_cut in _read_lines(stream):
         if len(line) > LONGEST_LINE:
             yield Rejection(file_name, f"the line is longer than {LONGEST_LINE} bytes", number)
             return
-        if line and number > 1:
+        if is_cut and number > 1 and is_cut_inside(line, len(columns)):
+            yield Rejection(file_name, CUT, number)
+        elif line and number > 1:
             yield from find_line_faults(line, file_name, number, columns)
 
 
-def _read_lines(stream: ByteStream) -> Iterator[tuple[int, bytes]]:
+def is_cut_inside(line: bytes, width: int) -> bool:
+    """Whether the last line of a file, which has no line end, ends before its row does: inside a quoted cell, or with
+    too few cells. `width`: the number of columns."""
+    cells = split_line(line)
+    return bool(line) and (cells is None or len(cells) < width)
+
+
+def _read_lines(stream: ByteStream) -> Iterator[tuple[int, bytes, bool]]:
+    """(number, line without its end, whether it has no end) of every line."""
     number = 0
     while line := stream.readline(LONGEST_LINE + 2):
         number += 1
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
-        yield number, line.removesuffix(b"\n").removesuffix(b"\r")
+        yield number, line.removesuffix(b"\n").removesuffix(b"\r"), not line.endswith((b"\n", b"\r"))
 
 
 def find_line_faults(line: bytes, file_name: str, number: int, columns: Sequence[str] | None) -> Iterator[Rejection]:

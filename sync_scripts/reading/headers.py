@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sync_scripts.formats.model import EXTRA_PREFIX, CsvFile, name_extra_column, name_metadata_column
@@ -12,6 +12,7 @@ from sync_scripts.formats.tolerated import (
     COLUMN_ORDER,
     EXTRA_COLUMN,
     HEADER_CASE,
+    HEADER_SPACES,
     HEADER_SPELLING,
     HEADER_SPELLINGS,
     MISSING_COLUMN,
@@ -21,11 +22,14 @@ from sync_scripts.formats.tolerated import (
 )
 from sync_scripts.reading.csv_errors import find_line_faults, split_line
 from sync_scripts.reading.encodings import decode_cell
-from sync_scripts.reading.rejections import Findings, Rejection
+from sync_scripts.reading.rejections import Findings, Rejection, cut_value
 
 # A table of PostgreSQL holds at most 1,600 columns; exports have far fewer.
 MOST_METADATA_COLUMNS = 200
 KEY_LENGTH = 100
+SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "vertical bars"}
+# How much alike an unknown header and a missing one must be, from 0 to 1.
+LIKENESS = 0.75
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,9 @@ def read_header(line: bytes, file: CsvFile) -> tuple[Header, Findings]:
     name = file.file_name
     if not line:
         return Header(), Findings.of([Rejection(name, "is empty; the first line names the columns", 1)])
+    if separator := _find_separator(line, file):
+        reason = f"the columns are separated by {separator}; separate them by commas"
+        return Header(), Findings.of([Rejection(name, reason, 1)])
     cells = split_line(line)
     faults = Findings.of(find_line_faults(line, name, 1, None))
     if cells is None or faults:
@@ -66,6 +73,16 @@ def read_header(line: bytes, file: CsvFile) -> tuple[Header, Findings]:
     keys = tuple(column.meant.removeprefix(file.own_prefix) for column in columns if _is_own(column.meant, file))
     written = tuple(column.written for column in columns)
     return Header(written, tuple(_name_staged(columns, file)), keys, tuple(_list_deviations(columns, file))), findings
+
+
+def _find_separator(line: bytes, file: CsvFile) -> str | None:
+    """What stands between the columns in place of commas, in words."""
+    declared = {header.lower() for header in file.headers}
+    for mark, words in SEPARATORS.items():
+        parts = {part.strip(b' "').decode(errors="replace").lower() for part in line.split(mark)}
+        if len(parts & declared) > 1:
+            return words
+    return None
 
 
 def _name_staged(columns: list[_Column], file: CsvFile) -> Iterator[str]:
@@ -80,15 +97,20 @@ def _name_staged(columns: list[_Column], file: CsvFile) -> Iterator[str]:
 
 
 def _list_deviations(columns: list[_Column], file: CsvFile) -> Iterator[Notice]:
-    """The deviations of the columns, each and as a whole. The number replaces the header of an extra column: the first
-    line of a file without a header is a row with personal data."""
+    """The deviations of the columns, each and as a whole. They are reported only for a header with every required
+    column, so no name here is a cell of a file without a header."""
     known = [column.meant for column in columns if column.meant in file.headers]
-    for number, column in enumerate(columns, 1):
+    for column in columns:
         if column.deviation is not None:
             found = f"{column.written}, read as {column.meant}"
             yield Tolerated(file.file_name, column.deviation, found=found)
-        elif column.meant not in file.headers and not _is_own(column.meant, file):
-            yield Tolerated(file.file_name, EXTRA_COLUMN, found=f"column {number}")
+    extra = [
+        cut_value(column.written.strip()) or f"column {number}"
+        for number, column in enumerate(columns, 1)
+        if column.meant not in file.headers and not _is_own(column.meant, file)
+    ]
+    if extra:
+        yield Tolerated(file.file_name, EXTRA_COLUMN, found=", ".join(extra))
     if file.ordered:
         for header in file.headers:
             if header not in known:
@@ -101,7 +123,9 @@ def _recognize(written: str, file: CsvFile) -> _Column:
     declared = {header.lower(): header for header in file.headers}
     if written in file.headers or _is_own(written, file):
         return _Column(written, written)
-    low = written.strip().lower()
+    if (stripped := written.strip()) in file.headers:
+        return _Column(written, stripped, HEADER_SPACES)
+    low = stripped.lower()
     if low in declared:
         return _Column(written, declared[low], HEADER_CASE)
     meant = HEADER_SPELLINGS.get(low)
@@ -131,12 +155,30 @@ def _find_bad_headers(columns: list[_Column], file: CsvFile) -> Iterator[Rejecti
         return
     for header in missing:
         yield Rejection(file.file_name, "is missing in the header", 1, header)
-    # One of the unknown columns may be the missing one.
-    for number, column in enumerate(columns, 1):
-        if column.meant not in declared and not _is_own(column.meant, file):
-            near = difflib.get_close_matches(column.written, missing, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            yield reject(number, column, f"is no column of this file{hint}")
+    unknown = {n: it for n, it in enumerate(columns, 1) if it.meant not in declared and not _is_own(it.meant, file)}
+    hints = dict(_pair_alike(unknown, missing))
+    for number, column in unknown.items():
+        hint = f"; did you mean {hints[number]}?" if number in hints else ""
+        yield reject(number, column, f"is no column of this file{hint}")
+
+
+def _pair_alike(unknown: Mapping[int, _Column], missing: list[str]) -> Iterator[tuple[int, str]]:
+    """(number of an unknown column, missing header that it may be): each header at most once, the most alike first."""
+
+    def simplify(header: str) -> str:
+        return "".join(filter(str.isalnum, header.lower()))
+
+    pairs = [
+        (difflib.SequenceMatcher(None, simplify(column.written), simplify(header)).ratio(), number, header)
+        for number, column in unknown.items()
+        for header in missing
+    ]
+    numbers, headers = set[int](), set[str]()
+    for likeness, number, header in sorted(pairs, key=lambda pair: -pair[0]):
+        if likeness >= LIKENESS and number not in numbers and header not in headers:
+            numbers.add(number)
+            headers.add(header)
+            yield number, header
 
 
 def _is_own(header: str, file: CsvFile) -> bool:

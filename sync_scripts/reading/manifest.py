@@ -39,7 +39,7 @@ VERSION = "oneroster.version"
 # The properties besides `file.*`, and the allowed values of each; None: any value.
 PROPERTIES: Mapping[str, tuple[str, ...] | None] = {
     "manifest.version": ("1.0", "1"),
-    VERSION: ("1.0", "1.1", "1.2"),
+    VERSION: ("1.1", "1.2"),
     "source.systemName": None,
     "source.systemCode": None,
 }

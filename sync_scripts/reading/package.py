@@ -6,6 +6,7 @@ The sync reads the files of a zip in place and never unpacks them to disk, so a 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -75,10 +76,13 @@ def open_package(path: Path) -> Iterator[Package]:
     if path.is_dir():
         yield _open_folder(path)
         return
+    # A device has no end, and a pipe waits for its writer.
+    if path.exists() and not path.is_file():
+        raise _refuse(path, "neither a folder nor a file")
     with _open_archive(path) as archive:
         entries = [it for it in archive.infolist() if not it.is_dir() and not _is_litter(it.filename)]
         refuse_if(Findings.of(_find_bad_entries(entries)))
-        names, top, notices = _find_top([entry.filename for entry in entries])
+        names, top, notices = _find_top(path, [entry.filename for entry in entries])
         yield Package(
             path,
             frozenset(names),
@@ -88,11 +92,25 @@ def open_package(path: Path) -> Iterator[Package]:
         )
 
 
-def _find_top(paths: list[str]) -> tuple[list[str], str, tuple[Notice, ...]]:
+def _refuse_without_files(path: Path, paths: list[str]) -> None:
+    """Raises RefusedExportError if no CSV file is where those of an export are, and one of `paths` is a zip or a CSV
+    file further below."""
+    if any(it.lower().endswith(".csv") and it.count("/") < 2 for it in paths):
+        return
+    for it in paths:
+        if it.lower().endswith(".zip"):
+            raise _refuse(path, f"has no CSV file, but the zip {it}; unpack it, and give that zip itself")
+        if it.lower().endswith(".csv"):
+            folder = it.rpartition("/")[0]
+            raise _refuse(path, f"has its CSV files in {folder}/; put them at the root, or give that folder")
+
+
+def _find_top(path: Path, paths: list[str]) -> tuple[list[str], str, tuple[Notice, ...]]:
     """(the names of the files of an export, the path of their folder in front of each name, the notices). `paths`: the
     paths of all files from the root. The files are at the root, or, without a CSV file there, in the only folder."""
     at_root = [path for path in paths if "/" not in path]
     folders = {path.split("/")[0] + "/" for path in paths if "/" in path}
+    _refuse_without_files(path, paths)
     top, notices = "", list[Notice]()
     if len(folders) == 1 and not any(path.lower().endswith(".csv") for path in at_root):
         [top] = folders
@@ -112,7 +130,9 @@ def list_entries(path: Path) -> list[Path]:
 def _open_folder(path: Path) -> Package:
     try:
         files = (entry.relative_to(path).as_posix() for entry in list_entries(path) if entry.is_file())
-        names, top, notices = _find_top([name for name in files if not _is_litter(name)])
+        paths = [name for name in files if not _is_litter(name)]
+        deeper = (entry.relative_to(path).as_posix() for entry in path.glob("*/*/**/*.csv"))
+        names, top, notices = _find_top(path, paths or list(itertools.islice(deeper, 1)))
         # The sizes of now: somebody may replace the folder while the sync reads it.
         sizes = {name: (path / top / name).stat().st_size for name in names}
     except OSError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -14,20 +14,62 @@ from sync_scripts.formats.sds import SDS as SDS_CSV
 from sync_scripts.formats.sds_v1 import SDS_V1
 from sync_scripts.formats.sds_v2 import SDS_V2
 from sync_scripts.formats.tolerated import NO_MANIFEST, Tolerated
+from sync_scripts.reading.lines import LONGEST_LINE
 from sync_scripts.reading.manifest import FILE_NAME as MANIFEST
 from sync_scripts.reading.manifest import Contents, list_contents, read_manifest
 from sync_scripts.reading.no_manifest import list_without_manifest
 from sync_scripts.reading.package import UNREADABLE, Package, recognize_names
+from sync_scripts.reading.rejections import Findings, Rejection, refuse_if
 
 
 @dataclass(frozen=True)
 class Family:
-    """A family of formats. `name`: its word in `feeds.format`; `title`: the name of its exports in help texts; `read`
+    """A family of formats. `name`: its word in `feeds.format`; `title`: the name of its exports in help texts; `parse`
     returns the format and the contents of a package, and raises RefusedExportError."""
 
     name: str
     title: str
-    read: Callable[[Package], tuple[Format, Contents]]
+    forms: tuple[Format, ...]
+    parse: Callable[[Package], tuple[Format, Contents]]
+
+    def read(self, package: Package) -> tuple[Format, Contents]:
+        """Returns the format and the contents of a package. Raises RefusedExportError, also for an export of another
+        family."""
+        refuse_if(Findings.of(_find_other_families(package, self)))
+        return self.parse(package)
+
+
+def _find_other_families(package: Package, own: Family) -> Iterator[Rejection]:
+    """The families whose files an export has, if they are not those of its own."""
+    # OneRoster and School Data Sync have files of the same names.
+    is_oneroster = own is ONEROSTER and _has_files_of_oneroster(package)
+    if is_oneroster or (own is not ONEROSTER and _has_files(package, own)):
+        return
+    for family in FAMILIES.values():
+        if family is not own and _has_files(package, family):
+            yield Rejection(
+                package.path.name,
+                f"has the files of a {family.title}; load it with `python -m sync_scripts.load_{family.name}`, or add "
+                f"its feed with `--format {family.name}`",
+            )
+
+
+def _has_files(package: Package, family: Family) -> bool:
+    names = {name.lower() for name in package.names}
+    return any(
+        {file.file_name.lower() for file in form.files if file.required and file.name not in form.made} <= names
+        for form in family.forms
+    )
+
+
+def _has_files_of_oneroster(package: Package) -> bool:
+    """Whether an export has a manifest, or users with a column that only OneRoster has."""
+    names = {name.lower(): name for name in package.names}
+    with contextlib.suppress(*UNREADABLE):
+        if MANIFEST not in names and "users.csv" in names:
+            with package.open(names["users.csv"]) as users:
+                return b"enableduser" in users.readline().lower()
+    return MANIFEST in names
 
 
 def _read_oneroster(package: Package) -> tuple[Format, Contents]:
@@ -58,12 +100,17 @@ def _find_sds_version(package: Package) -> Format:
     if "users.csv" in names and "roles.csv" not in names:
         # The staging of a file that cannot be read says so.
         with contextlib.suppress(*UNREADABLE), package.open(names["users.csv"]) as users:
-            return SDS_V2 if b"orgsourcedids" in users.readline().lower() else SDS_CSV
+            return SDS_V2 if b"orgsourcedids" in users.readline(LONGEST_LINE).lower() else SDS_CSV
     return SDS_CSV
 
 
-ONEROSTER = Family("oneroster", "OneRoster CSV export, 1.0, 1.1 or 1.2", _read_oneroster)
-CLEVER = Family("clever", "Clever CSV export", lambda package: (CLEVER_CSV, list_without_manifest(package, CLEVER_CSV)))
-SDS = Family("sds", "Microsoft School Data Sync CSV export, v1, v2 or v2.1", _read_sds)
+ONEROSTER = Family("oneroster", "OneRoster CSV export, 1.1 or 1.2", tuple(VERSIONS.values()), _read_oneroster)
+CLEVER = Family(
+    "clever",
+    "Clever CSV export",
+    (CLEVER_CSV,),
+    lambda package: (CLEVER_CSV, list_without_manifest(package, CLEVER_CSV)),
+)
+SDS = Family("sds", "Microsoft School Data Sync CSV export, v1, v2 or v2.1", (SDS_V1, SDS_V2, SDS_CSV), _read_sds)
 
 FAMILIES: Mapping[str, Family] = MappingProxyType({family.name: family for family in (ONEROSTER, CLEVER, SDS)})

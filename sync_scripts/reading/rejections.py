@@ -14,12 +14,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TextIO
 
-from roster_service.db.rejected_rows import NamedRecord, list_names
+from roster_service.db.rejected_rows import KEPT, NamedRecord, list_names
 from roster_service.errors import RosterServiceError
 from roster_service.private_files import write_private_csv
 
-# How many reasons are printed, and how many are kept for the database and for `--rejects`. The total counts all.
-SHOWN, KEPT = 20, 10_000
+# How many reasons are printed. `KEPT` of them are kept for the database and for `--rejects`; the total counts all.
+SHOWN = 20
 VALUE_LENGTH = 80
 
 
@@ -130,6 +130,13 @@ class Findings:
     def list_causes(self) -> list[Cause]:
         """The causes, those that reject the most rows first."""
         return sorted(self.causes, key=lambda cause: -cause.rows - cause.consequences)
+
+    def summarize(self) -> str:
+        """The gravest cause in one line, and the number of the others. There must be a finding."""
+        causes = self.list_causes()
+        others = (len(causes) or self.total) - 1
+        more = f" (and {others:,} more {'reason' if others == 1 else 'reasons'})" if others else ""
+        return f"{causes[0] if causes else self.first[0]}{more}"
 
     def __str__(self) -> str:
         # A few rows are listed one by one; of many, a person first needs the causes.

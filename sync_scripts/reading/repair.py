@@ -1,18 +1,20 @@
 """The slow reading of a CSV file, for files at which `lines.py` or COPY stopped: line by line, with repairs.
 
 It corrects mistakes that exporters make and that leave no doubt: a line of Windows-1252, empty lines, line breaks
-inside quoted cells, empty cells beyond the last column. A row with too few cells, or with too many filled ones, is
-marked with its fault, so that the checks reject it alone. Broken quoting and control characters it does not repair.
+inside quoted cells, the same empty cells beyond the last column in every row. A row with too few cells, or with more
+than the others, is marked with its fault, so that the checks reject it alone: a comma without quotes shifts the cells
+behind it, and the last ones are often empty. Broken quoting and control characters it does not repair.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from sync_scripts.formats.model import FAULT
 from sync_scripts.formats.tolerated import BLANK_LINE, EXTRA_CELLS, QUOTED_NEWLINE, WINDOWS_1252, Deviation
-from sync_scripts.reading.csv_errors import CONTROL, split_line
+from sync_scripts.reading.csv_errors import CONTROL, is_cut_inside, split_line
 from sync_scripts.reading.encodings import UTF_8, decode_cell
 from sync_scripts.reading.lines import LONGEST_LINE, ByteStream, SuspectBytesError
 
@@ -21,12 +23,14 @@ NEEDS_QUOTES = (b'"', b",")
 
 class RepairedLines:
     """The rows of a CSV file, as `CleanLines` has them, but for one more cell in each row: its fault (empty: none).
-    `read` raises SuspectBytesError for rows that cannot be repaired."""
+    `surplus`: the number of cells beyond `width` in every row. `read` raises SuspectBytesError for rows that cannot be
+    repaired."""
 
     added = (FAULT,)
 
-    def __init__(self, stream: ByteStream, width: int) -> None:
+    def __init__(self, stream: ByteStream, width: int, surplus: int = 0) -> None:
         self._width = width
+        self._surplus = surplus
         self._rows = self._read_rows(stream)
         self._waiting: tuple[int, bytes] | None = None
         self.numbers: Sequence[int] | None = None
@@ -61,6 +65,8 @@ class RepairedLines:
             blank = 0
 
     def _repair(self, line: bytes) -> bytes:
+        if not line.endswith((b"\r", b"\n")) and is_cut_inside(line, self._width):
+            raise SuspectBytesError
         line = line.rstrip(b"\r\n")
         if b"\n" in line or b"\r" in line:
             self.repairs[QUOTED_NEWLINE] += 1
@@ -71,13 +77,14 @@ class RepairedLines:
             raise SuspectBytesError
         if len(cells) == self._width:
             return line + b",\n"
-        fault = b""
-        if len(cells) > self._width and not any(cells[self._width :]):
+        fault, more = "", len(cells) - self._width
+        if 0 < more == self._surplus and not any(cells[self._width :]):
             self.repairs[EXTRA_CELLS] += 1
         else:
             self.faults += 1
-            fault = f"the row has {len(cells)} cells, not {self._width}".encode()
-        cells = [*cells[: self._width], *([b""] * (self._width - len(cells))), fault]
+            remedy = "; a cell with a comma needs quotes" if more > 0 else ""
+            fault = f"the row has {len(cells)} cells, not {self._width}{remedy}"
+        cells = [*cells[: self._width], *([b""] * (self._width - len(cells))), fault.encode()]
         return b",".join(map(_quote, cells)) + b"\n"
 
     def _to_utf_8(self, line: bytes) -> bytes:
@@ -91,6 +98,21 @@ class RepairedLines:
         plain = text.encode(UTF_8)
         self.repairs[WINDOWS_1252] += plain != line
         return plain
+
+
+def find_surplus(stream: ByteStream, width: int) -> int:
+    """The least number of cells beyond `width` in the rows of a file, without those that have too few cells, and up to
+    the first that cannot be read."""
+    least = 0
+    with contextlib.suppress(SuspectBytesError):
+        for number, line in _read_logical_lines(stream):
+            row = line.rstrip(b"\r\n")
+            cells = len(split_line(row) or ()) if b'"' in row else row.count(b",") + 1
+            if number > 1 and row and cells == width:
+                return 0
+            if number > 1 and cells > width:
+                least = min(least or cells, cells - width)
+    return least
 
 
 def _read_logical_lines(stream: ByteStream) -> Iterator[tuple[int, bytes]]:

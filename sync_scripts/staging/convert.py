@@ -29,9 +29,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from roster_service.db.tables import CText
+from roster_service.db.tables import CText, orgs
+from sync_scripts.formats.cells import UNREAD
 from sync_scripts.formats.model import LINE, METADATA, ConvertedFile, Format, Staged, StagedFile
-from sync_scripts.formats.tolerated import Notice
+from sync_scripts.formats.tolerated import NO_DISTRICT, NO_PLACE, Notice, Tolerated
 from sync_scripts.reading.rejections import Findings
 from sync_scripts.staging.quarantine import make_quarantine
 from sync_scripts.staging.retained import Retention
@@ -99,6 +100,26 @@ def _delete_retained_rows(connection: Connection, file: StagedFile, retention: R
         table = typing.cast(Table, file.table)
         named = exists().where(retained["sourcedId"] == table.c.sourcedId)
         connection.execute(table.delete().where(named))
+
+
+def list_remarks(connection: Connection, form: Format, source: Retention) -> Iterator[Notice]:
+    """The notices about what the conversion of the export's own files makes up or leaves out. `source`: as in
+    `convert`."""
+    if form.makes_district:
+        schools = next(it.file_name for it in form.files if it.subject is not None and it.subject.table is orgs)
+        yield Tolerated(schools, NO_DISTRICT, found=f"the feed itself is the district {source.feed_name}")
+    for remark in form.remarks:
+        if remark.file in source.staged:
+            file = source.staged[remark.file]
+            count = connection.scalar(select(func.count()).select_from(remark.rows(file).subquery()))
+            if count:
+                yield Tolerated(file.file.file_name, remark.deviation, remark.header, count)
+    for file in source.staged.values():
+        headers = [cell.header for cell in file.file.cells if cell.kind is UNREAD]
+        counts = select(func.count(), *(func.count(file[header]) for header in headers)).select_from(file.table)
+        _, *filled = connection.execute(counts).one()
+        if left_out := [header for header, count in zip(headers, filled, strict=True) if count]:
+            yield Tolerated(file.file.file_name, NO_PLACE, found=", ".join(left_out))
 
 
 def _list_sources(form: Format) -> dict[str, str]:

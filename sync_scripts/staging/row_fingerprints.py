@@ -24,6 +24,7 @@ from sqlalchemy import (
     func,
     literal,
     select,
+    true,
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -70,10 +71,11 @@ def _find_absent(connection: Connection, table: Table, feed_id: int, hashes: Col
 
 
 def find_lines_to_restage(
-    connection: Connection, staged: Staged, absent: Absent, feed_id: int
+    connection: Connection, staged: Staged, absent: Absent, feed_id: int, whole: Collection[str]
 ) -> dict[Table, set[int]]:
     """Per table, the hashes of lines that staging left out and that the run has to stage: lines whose id is also in a
-    staged line, and lines that refer to a record that the export has lost or gives another type."""
+    staged line, lines that refer to a record that the export has lost or gives another type, and all lines of the
+    `whole` files."""
     lost = dict(_find_lost(connection, staged, absent, feed_id))
     found: dict[Table, set[int]] = {}
     for file in staged.values():
@@ -81,8 +83,11 @@ def find_lines_to_restage(
         if table is None or table not in absent:
             continue
         left_out = and_(is_active(table, feed_id), ~exists().where(absent[table].c.sourced_id == table.c.sourced_id))
-        for ids in (select(file["sourcedId"]), *_list_referring(file, table, lost)):
-            hashes = select(table.c.fingerprint).where(left_out, table.c.sourced_id.in_(ids))
+        chosen = [
+            table.c.sourced_id.in_(ids) for ids in (select(file["sourcedId"]), *_list_referring(file, table, lost))
+        ]
+        for condition in [true()] if file.file.name in whole else chosen:
+            hashes = select(table.c.fingerprint).where(left_out, condition)
             found.setdefault(table, set()).update(connection.scalars(hashes))
     return {table: hashes for table, hashes in found.items() if hashes}
 

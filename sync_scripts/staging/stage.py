@@ -21,7 +21,7 @@ from sync_scripts.reading.lines import LONGEST_LINE, CleanLines, Rows, SuspectBy
 from sync_scripts.reading.manifest import Contents
 from sync_scripts.reading.package import UNREADABLE, Package
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
-from sync_scripts.reading.repair import RepairedLines
+from sync_scripts.reading.repair import RepairedLines, find_surplus
 from sync_scripts.staging.export_digest import DigestingReader
 from sync_scripts.staging.line_hashes import LastLines, LineHasher, NewLines
 from sync_scripts.staging.progress import Follow
@@ -160,7 +160,10 @@ def _stage_file(connection: Connection, source: _Source, last: LastLines) -> _Fo
     with contextlib.suppress(DamagedFileError), connection.begin_nested():
         return _copy(connection, source, CleanLines, last)
     # Most faults can be repaired, so copy the file again, line by line.
-    return _copy(connection, source, partial(RepairedLines, width=len(source.header.written)), last)
+    width = len(source.header.written)
+    with source.open() as stream:
+        surplus = find_surplus(stream, width)
+    return _copy(connection, source, partial(RepairedLines, width=width, surplus=surplus), last)
 
 
 def _quote(connection: Connection, name: str) -> str:

@@ -156,6 +156,9 @@ class Roster:
         """Applies an export; `limits`: None where it may do anything; `run`: its number."""
         export = _without_copies(export)
         parts = self.parts.get(feed, {name: [] for name in PARTS})
+        if not dry:
+            # A run makes its feed known, whatever becomes of it.
+            self.parts[feed] = parts
         if _is_worthless(export) or _is_unknown(export, parts["roles"]) or self._is_of_another(feed, export):
             return Result("refused")
         work = _Load(self.records, parts, feed, export)
@@ -612,7 +615,22 @@ class _Load:
         ]
 
     def apply(self, run: int) -> None:
-        """Does it."""
+        """Does it. A record that others open to other vendors than before has changed, and so has whoever names such a
+        user as an agent."""
+        before = _find_openers(self.records)
+        self._write(run)
+        after = _find_openers(self.records)
+        turned = {it for it in before.keys() & after.keys() if before[it] != after[it]}
+        naming = {
+            ("users", key)
+            for key, record in self.records["users"].items()
+            if any(("users", agent) in turned for agent in record.content["agents"])
+        }
+        for name, key in turned | naming:
+            if self.records[name][key].active:
+                self.records[name][key].moved = run
+
+    def _write(self, run: int) -> None:
         for name, new in self.new.items():
             # A record whose child is gone has changed, so the changes are found before any record is marked.
             moved = {key: said for key, said in new.items() if self._find_change(name, key, said) != "unchanged"}
@@ -620,6 +638,35 @@ class _Load:
                 record.active, record.moved = False, run
             for key, said in moved.items():
                 self.records[name][key] = Record(self.feed, run, said)
+
+
+def _find_openers(records: Mapping[str, Mapping[str, Record]]) -> dict[tuple[str, str], Any]:
+    """What decides which vendors see a record, of the types where other records decide it."""
+    found: dict[tuple[str, str], Any] = {}
+    said = {name: {key: record.content for key, record in of_type.items()} for name, of_type in records.items()}
+    for key, user in said["users"].items():
+        # Where the user is somebody, by role: a guardian is not seen as others are, and vendors ask for students.
+        kinds = ("guardian", "student", "teacher")
+        apart = {kind: frozenset(org for org, role, *_ in user["roles"] if role == kind) for kind in kinds}
+        others = frozenset(org for org, role, *_ in user["roles"] if role != "guardian")
+        found["users", key] = (others, *apart.values())
+    for key in said["demographics"]:
+        found["demographics", key] = found["users", key]
+    for key, taught in said["classes"].items():
+        found["classes", key] = taught["schoolSourcedId"]
+    for key, course in said["courses"].items():
+        org = course["orgSourcedId"]
+        schools = {
+            it.content["schoolSourcedId"]
+            for it in records["classes"].values()
+            if it.active and it.content["courseSourcedId"] == key
+        }
+        found["courses", key] = org, {it for it in schools - {org} if said["orgs"][it]["district"] != org}
+    for key, enrollment in said["enrollments"].items():
+        schools = {enrollment["schoolSourcedId"], said["classes"][enrollment["classSourcedId"]]["schoolSourcedId"]}
+        belongs, guards, *_ = found["users", enrollment["userSourcedId"]]
+        found["enrollments", key] = schools, (schools, ()) if belongs & schools else (belongs, guards)
+    return found
 
 
 def _find_key(part: Part, rows: list[Part]) -> str | None:

@@ -60,7 +60,12 @@ CASES: dict[str, tuple[Bend, dict[Table, set[str]]]] = {
             with_row("enrollments", sourcedId="new", classSourcedId="spr-class/stats@1", schoolSourcedId="spr-high",
                      userSourcedId="spr-student-1", role="student"),
         ),
-        {tables.enrollments: {"new"}, tables.users: {"spr-student-1"}},
+        # The label of the student is another one, so the users who name the student show or hide that for others.
+        {
+            tables.enrollments: {"new"},
+            tables.users: {"spr-student-1", "spr-guardian-1", "spr-parent-1"},
+            tables.demographics: {"spr-student-1"},
+        },
     ),
     "gone": (
         alone(only("demographics", "spr-student-4"), cell_of("demographics", "spr-student-4", "status", "tobedeleted")),
@@ -68,7 +73,11 @@ CASES: dict[str, tuple[Bend, dict[Table, set[str]]]] = {
     ),
     "a role goes with the enrollment that brought it": (
         alone(only("enrollments", "spr-enr-17"), cell_of("enrollments", "spr-enr-17", "status", "tobedeleted")),
-        {tables.enrollments: {"spr-enr-17"}, tables.users: {"spr-student-6"}},
+        {
+            tables.enrollments: {"spr-enr-17"},
+            tables.users: {"spr-student-6"},
+            tables.demographics: {"spr-student-6"},
+        },
     ),
     "gone, and never known": (
         alone(only("demographics"), with_row("demographics", sourcedId="nobody", status="tobedeleted")),
@@ -84,7 +93,7 @@ CASES: dict[str, tuple[Bend, dict[Table, set[str]]]] = {
             with_row("orgs", sourcedId="new", name="East", type="district"),
             cell_of("orgs", "spr-high", "parentSourcedId", "new"),
         ),
-        {tables.orgs: {"new", "spr-district", "spr-high", "spr-high-science"}},
+        {tables.orgs: {"new", "spr-district", "spr-high", "spr-high-science"}, tables.courses: {"spr-course-chem"}},
     ),
     "an old date of its own": (
         alone(

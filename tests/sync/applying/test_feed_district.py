@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -268,3 +269,12 @@ def test_an_export_may_have_the_id_itself(engine: Engine, springfield: Path) -> 
     assert not any(NO_DISTRICT.taken in reported for reported in report.notices)
     assert snapshot(engine, orgs)[DISTRICT]["name"] == "Springfield Unified School District"
     assert read_parents(engine)["spr-high"] == DISTRICT
+
+
+def test_a_district_that_another_feed_has_too_is_noticed(engine: Engine, springfield: Path, tmp_path: Path) -> None:
+    load(engine, "first", springfield)
+    again = Path(shutil.copytree(springfield, tmp_path / "again"))
+    for file in again.glob("*.csv"):
+        file.write_bytes(file.read_bytes().replace(b"spr-", b"two-"))
+    words = "the feed first has a district with the same name and identifier, spr-district, beside two-district"
+    assert [it for it in load(engine, "second", again).notices if it.startswith(words)] != []

@@ -98,11 +98,20 @@ CHANGES_1_1: dict[str, tuple[Bend, dict[Table, set[str]]]] = {
             userSourcedId="spr-student-2",
             role="student",
         ),
-        {tables.enrollments: {"new"}, tables.users: {"spr-student-2"}},
+        # The label of the student is another one, so who names the student shows or hides that for others.
+        {
+            tables.enrollments: {"new"},
+            tables.users: {"spr-student-2", "spr-guardian-1"},
+            tables.demographics: {"spr-student-2"},
+        },
     ),
     "an enrollment gone that brought a role": (
         without_rows("enrollments", "spr-enr-17"),
-        {tables.enrollments: {"spr-enr-17"}, tables.users: {"spr-student-6"}},
+        {
+            tables.enrollments: {"spr-enr-17"},
+            tables.users: {"spr-student-6"},
+            tables.demographics: {"spr-student-6"},
+        },
     ),
     "the type of an org changes an administrator": (
         both(
@@ -116,8 +125,12 @@ CHANGES_1_1: dict[str, tuple[Bend, dict[Table, set[str]]]] = {
             with_row("orgs", sourcedId="spr-east", name="East", type="district"),
             cell_of("orgs", "spr-high", "parentSourcedId", "spr-east"),
         ),
-        # The department below it moves along; the district that it leaves shows its children.
-        {tables.orgs: {"spr-district", "spr-east", "spr-high", "spr-high-science"}},
+        # The department below it moves along; the district that it leaves shows its children. A course of the former
+        # district is taught outside of it now.
+        {
+            tables.orgs: {"spr-district", "spr-east", "spr-high", "spr-high-science"},
+            tables.courses: {"spr-course-chem"},
+        },
     ),
     "an org is new below another": (
         with_row("orgs", sourcedId="spr-west", name="West", type="school", parentSourcedId="spr-district"),

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, select, text
 from roster_service.db import tables
 from roster_service.errors import CommandError, DatabaseUnavailableError
 from sync_scripts.applying.changes import Counts
-from sync_scripts.engine.load import load
+from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.runs import LockedError, hold_lock
 from sync_scripts.reading.rejections import RefusedExportError
 from tests.sync.conftest import describe, read_state, snapshot, state
@@ -75,7 +75,7 @@ def test_refs_do_not_reach_into_another_feed(engine: Engine, springfield: Path, 
 def test_from_1_1_to_1_2(engine: Engine, springfield: Path, shelbyville: Path) -> None:
     """A feed may change its version; what the new export lacks is gone."""
     load(engine, "feed", springfield)
-    report = load(engine, "feed", shelbyville)
+    report = load(engine, "feed", shelbyville, options=Options(allow_mass_delete=True))
     assert report.counts["users"] == Counts(added=11, tombstoned=15)
 
 
@@ -84,7 +84,8 @@ def test_from_1_2_to_1_1(engine: Engine, springfield: Path, shelbyville: Path) -
     load(engine, "feed", shelbyville)
     for path in springfield.glob("*.csv"):
         path.write_bytes(path.read_bytes().replace(b"spr-student-1", b"shv-student-1"))
-    assert load(engine, "feed", springfield).counts["users"] == Counts(added=14, changed=1, tombstoned=10)
+    report = load(engine, "feed", springfield, options=Options(allow_mass_delete=True))
+    assert report.counts["users"] == Counts(added=14, changed=1, tombstoned=10)
     user = snapshot(engine, tables.users)["shv-student-1"]
     assert (user["pronouns"], user["user_master_identifier"], user["preferred_first_name"]) == (None, None, None)
     assert not any(key[0] == "shv-student-1" for key in snapshot(engine, tables.user_profiles))

@@ -51,7 +51,7 @@ def test_one_json_object(springfield: Path) -> None:
     first = json.loads(run("--feed", "springfield", "--json", springfield).stdout)
     assert list(first) == [
         "feed", "run", "format", "source", "stamp", "outcome", "counts", "seconds", "message", "refused", "notices",
-        "files", "preview", "revision", "causes", "refusals", "dry_run",
+        "files", "preview", "written_at", "revision", "causes", "refusals", "dry_run",
     ]  # fmt: skip
     assert (first["outcome"], first["revision"]) == ("done", 1)
     assert first["stamp"].endswith("Z")
@@ -97,7 +97,16 @@ def test_some_rows_are_rejected(
         (int(row["line"]), row["column"], row["value"]) for row in written
     ]
     [row] = snapshot(engine, sync_runs).values()
-    assert (row["outcome"], row["refused"]) == ("done", 17)
+    assert (row["outcome"], row["refused"]) == ("partial", 17)
+
+
+@pytest.mark.usefixtures("settings")
+def test_rows_are_rejected_and_exports_refused(springfield: Path) -> None:
+    """One word for each, in the table, the text and the help."""
+    cell("users", 6, "enabledUser", "maybe")(springfield)
+    shown = run("--feed", "springfield", springfield)
+    assert ("rejected" in shown.stdout, "refused" in shown.stdout + shown.stderr) == (True, False)
+    assert "rows that are refused" not in run("--help").stdout
 
 
 @pytest.mark.usefixtures("settings")

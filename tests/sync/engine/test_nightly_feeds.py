@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -11,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, insert, select, text, update
+from sqlalchemy import Engine, func, insert, select, text, update
 
+from roster_service.access.runs import discard_run
 from roster_service.db.pauses import Pause, store_pause
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
@@ -21,8 +23,10 @@ from sync_scripts.engine import nightly_feeds
 from sync_scripts.engine.exit_codes import ExitCode
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.nightly_feeds import ATTEMPTS, NightlySync, load_feeds
+from sync_scripts.engine.run_record import Approval
 from sync_scripts.notifications.announcement import Announcement, Kind
 from sync_scripts.reading.completeness import IncompleteExportError
+from tests.actors import TESTER
 from tests.sync.export_changes import cell_of
 
 TODAY = date(2026, 12, 20)
@@ -64,7 +68,20 @@ class Runs:
         return {event["feed"]: event["outcome"] for event in self.events if "outcome" in event}
 
     @property
-    def kinds(self) -> list[Kind]:
+    def stored(self) -> list[tuple[str, str | None]]:
+        """The outcome and the message of every run."""
+        with self.engine.connect() as connection:
+            rows = connection.execute(select(sync_runs.c.outcome, sync_runs.c.message).order_by(sync_runs.c.id))
+            return [(row[0], row[1]) for row in rows]
+
+    @property
+    def last_run(self) -> int:
+        """The number of the last run."""
+        with self.engine.connect() as connection:
+            return int(connection.scalar(select(func.max(sync_runs.c.id))) or 0)
+
+    @property
+    def kinds(self) -> list[str]:
         """What the last night announced."""
         return [announcement.kind for announcement in self.announced]
 
@@ -111,7 +128,8 @@ def test_an_export_that_is_written_all_the_time_is_not_loaded(runs: Runs, spring
     assert runs.run() == [ExitCode.INCOMPLETE]
     assert runs.slept == [300] * (ATTEMPTS - 1)
     assert runs.outcomes == {"springfield": "incomplete"}
-    assert runs.kinds == [Kind.FAILED]
+    assert runs.kinds == ["incomplete"]
+    assert runs.stored == [("incomplete", runs.announced[0].message)]
 
 
 def test_a_marker_is_awaited(runs: Runs, springfield: Path) -> None:
@@ -139,7 +157,7 @@ def test_an_export_that_changes_while_it_is_read_is_not_loaded(
         load(engine, "springfield", springfield)
     with engine.connect() as connection:
         assert connection.scalar(text("SELECT count(*) FROM orgs")) == 0
-        assert connection.scalars(select(sync_runs.c.outcome)).all() == ["refused"]
+        assert connection.scalars(select(sync_runs.c.outcome)).all() == ["incomplete"]
 
 
 def test_an_export_that_stays_the_same_is_stale_after_some_days(runs: Runs, springfield: Path) -> None:
@@ -150,6 +168,7 @@ def test_an_export_that_stays_the_same_is_stale_after_some_days(runs: Runs, spri
         with runs.engine.begin() as connection:
             connection.execute(text("UPDATE sync_runs SET started_at = started_at - interval '1 day'"))
     assert codes == [ExitCode.LOADED] * 3 + [ExitCode.STALE] * 2
+    assert runs.stored[-1] == ("stale", "the export has been the same for 4 days")
     assert runs.events[-1]["message"] == "the export has been the same for 4 days"
     assert runs.kinds == []
     cell_of("users", "spr-student-1", "givenName", "New")(springfield)
@@ -164,7 +183,9 @@ def test_a_missing_export_is_stale_and_the_roster_stays(runs: Runs, springfield:
     elsewhere = springfield.rename(springfield.with_name("elsewhere"))
     assert runs.run() == [ExitCode.STALE]
     assert runs.outcomes == {"springfield": "missing"}
-    assert runs.kinds == [Kind.STALE]
+    assert runs.kinds == ["missing"]
+    assert runs.stored[-1] == ("missing", f"there is no export at {springfield}")
+    assert runs.announced[0].message == f"there is no export at {springfield}"
     elsewhere.rename(springfield)
     assert runs.run() == [ExitCode.LOADED]
     assert runs.kinds == [Kind.RECOVERED]
@@ -183,11 +204,13 @@ def test_a_problem_is_announced_once_and_so_is_its_end(runs: Runs, springfield: 
         set_age(springfield, LONG_AGO - 3600)
         runs.run()
         found.append(runs.kinds)
-    assert found == [[], [Kind.FAILED], [], [], [], [Kind.RECOVERED], []]
+    assert found == [[], ["refused"], [], [], [], [Kind.RECOVERED], []]
 
 
-def test_a_held_run_is_announced_with_its_number(runs: Runs, springfield: Path) -> None:
-    runs.settings = dataclasses.replace(runs.settings, hold_least_records=1)
+def test_a_held_run_is_announced_with_its_number_and_page_and_again_after_a_discard(
+    runs: Runs, springfield: Path
+) -> None:
+    runs.settings = dataclasses.replace(runs.settings, hold_least_records=1, public_url="https://roster.example")
     add_feed(runs, "springfield", springfield)
     runs.run()
     lines = (springfield / "enrollments.csv").read_text().splitlines(keepends=True)
@@ -195,9 +218,16 @@ def test_a_held_run_is_announced_with_its_number(runs: Runs, springfield: Path) 
     set_age(springfield, LONG_AGO - 3600)
     assert runs.run() == [ExitCode.HELD]
     (announced,) = runs.announced
-    assert (announced.kind, announced.feed) == (Kind.HELD, "springfield")
+    assert (announced.kind, announced.feed) == ("held", "springfield")
     assert "enrollments would vanish" in announced.message
     assert announced.run == runs.events[-2]["run"]
+    assert announced.page == f"https://roster.example/console/runs/{announced.run}"
+    assert runs.run() == [ExitCode.HELD]
+    assert runs.kinds == []
+    with runs.engine.begin() as connection:
+        discard_run(connection, TESTER, runs.last_run)
+    assert runs.run() == [ExitCode.HELD]
+    assert runs.kinds == ["held"]
 
 
 def test_an_announcement_that_fails_changes_nothing_but_the_output(runs: Runs, springfield: Path) -> None:
@@ -243,10 +273,10 @@ def test_a_load_by_hand_is_refused_during_a_pause(engine: Engine, springfield: P
 
 
 REJECTED = {
-    "below the limit": ({"hold_rejected_percent": 50}, None, 1, "done"),
+    "below the limit": ({"hold_rejected_percent": 50}, None, 1, "partial"),
     "above the limit": ({"hold_rejected_percent": 5}, None, 1, "held"),
-    "the feed's own limit": ({"hold_rejected_percent": 5}, 50, 1, "done"),
-    "few rows": ({"hold_rejected_percent": 5, "hold_least_records": 50}, None, 1, "done"),
+    "the feed's own limit": ({"hold_rejected_percent": 5}, 50, 1, "partial"),
+    "few rows": ({"hold_rejected_percent": 5, "hold_least_records": 50}, None, 1, "partial"),
     "few rows, and every one": ({"hold_rejected_percent": 5, "hold_least_records": 50}, None, 1000, "held"),
 }
 
@@ -273,3 +303,60 @@ def test_a_feed_of_an_unknown_format_stops_no_other(runs: Runs, springfield: Pat
     with runs.engine.begin() as connection:
         connection.execute(update(feeds).where(feeds.c.name == "a").values(format="papyrus"))
     assert runs.run() == [ExitCode.REFUSED, ExitCode.LOADED]
+    assert runs.stored[0] == ("refused", "the feed a takes papyrus, which this version does not know")
+
+
+SHARES = {"below the share": (50, []), "above it": (5, ["partial"])}
+
+
+@pytest.mark.parametrize(("percent", "kinds"), SHARES.values(), ids=SHARES)
+def test_rejected_rows_are_announced_above_a_share(
+    runs: Runs, springfield: Path, percent: int, kinds: list[str]
+) -> None:
+    runs.settings = dataclasses.replace(runs.settings, rejected_percent=percent)
+    add_feed(runs, "springfield", springfield)
+    cell_of("users", "spr-student-5", "enabledUser", "maybe")(springfield)
+    set_age(springfield, LONG_AGO - 3600)
+    assert runs.run() == [ExitCode.PARTIAL]
+    assert runs.kinds == kinds
+    words = "loaded but for 3 rows: users.csv, column enabledUser: 1 row, in line 6: must be true or false"
+    [(outcome, message)] = runs.stored
+    assert (outcome, (message or "").startswith(words)) == ("partial", True)
+
+
+WRITTEN = {
+    "last week": (-7 * 86_400, "held"),
+    "an hour before": (-3600, "done"),
+    "a day later": (86_400, "done"),
+}
+
+
+@pytest.mark.parametrize("is_zip", [False, True], ids=["a folder", "a zip"])
+@pytest.mark.parametrize(("seconds", "outcome"), WRITTEN.values(), ids=WRITTEN)
+def test_an_export_that_is_older_than_the_last_one_is_held(
+    runs: Runs, springfield: Path, seconds: int, outcome: str, is_zip: bool
+) -> None:
+    runs.settings = dataclasses.replace(runs.settings, hold_least_records=15)
+    path = springfield.with_name("export.zip") if is_zip else springfield
+
+    def deliver(written: float) -> None:
+        set_age(springfield, written)
+        if is_zip:
+            shutil.make_archive(str(path.with_suffix("")), "zip", springfield)
+            os.utime(path, times=(LONG_AGO - 3600, LONG_AGO - 3600))
+
+    add_feed(runs, "springfield", springfield)
+    deliver(LONG_AGO - 86_400 * 8)
+    with runs.engine.begin() as connection:
+        connection.execute(update(feeds).values(path=str(path)))
+    runs.run()
+    cell_of("users", "spr-student-1", "givenName", "Old")(springfield)
+    deliver(LONG_AGO - 86_400 * 8 + seconds)
+    runs.run()
+    assert runs.outcomes == {"springfield": outcome}
+    if outcome == "held":
+        assert "before the one that was loaded last, of 2001-09-01" in runs.announced[0].message
+        with runs.engine.connect() as connection:
+            row = connection.execute(select(sync_runs).where(sync_runs.c.outcome == "held")).one()
+        approved = Options(runs.settings, approval=Approval(row.id, TESTER))
+        assert load(runs.engine, "springfield", Path(row.kept_export), options=approved).outcome == "done"

@@ -11,6 +11,7 @@ from rich.progress import Progress
 from sqlalchemy import Engine
 
 from roster_service.db.run_history import STEPS
+from sync_scripts.engine import stopwatch
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.progress import Bars, notify_steps, print_line
 
@@ -28,8 +29,24 @@ def test_progress_moves_inside_the_steps(engine: Engine, springfield: Path) -> N
         own = [event for event in events if event["step"] == step]
         parts = [event["part"] for event in own if "part" in event]
         assert (parts[0], parts == sorted(parts), "seconds" in own[-1]) == (0.0, True, True)
-        if step not in ("digest", "prepare"):
+        if step not in ("digest", "prepare", "publish"):
             assert (len(parts) > 4, parts[-1]) == (True, 1.0)
+
+
+@pytest.mark.parametrize("options", [Options(), Options(dry_run=True)], ids=["load", "dry run"])
+def test_every_second_belongs_to_a_step(
+    engine: Engine, springfield: Path, options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[float] = []
+
+    def read_clock() -> float:
+        """A clock that goes on by a second whenever it is read."""
+        read.append(float(len(read)))
+        return read[-1]
+
+    monkeypatch.setattr(stopwatch, "monotonic", read_clock)
+    report = load(engine, "feed", springfield, options=options)
+    assert sum(report.seconds.values()) == read[-1] - read[0]
 
 
 def test_a_bar_never_goes_back_and_ends_full(engine: Engine, springfield: Path) -> None:

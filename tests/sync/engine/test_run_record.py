@@ -124,7 +124,11 @@ def test_a_refused_run_says_why(engine: Engine, springfield: Path) -> None:
     with pytest.raises(RefusedExportError):
         load(engine, "feed", springfield)
     [run] = read_runs(engine)
-    assert (run.outcome, run.message, run.refused) == ("refused", "refused for 1 reason", 1)
+    assert (run.outcome, run.message, run.refused) == (
+        "refused",
+        "orgs.csv, column sourcedId: 1 row, in line 6: stands in this file a second time",
+        1,
+    )
 
 
 def test_a_run_that_was_kept_out_is_none(engine: Engine, springfield: Path) -> None:

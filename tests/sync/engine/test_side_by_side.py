@@ -20,7 +20,7 @@ from roster_service.access.feeds import list_feeds
 from roster_service.db import tables
 from roster_service.db.sync_lock import INTERRUPTED, RUNNING
 from roster_service.db.tables import WHOLE, orgs, sync_runs, users, visible_feeds, visible_orgs
-from roster_service.publication import publish
+from roster_service.publication import publish, render_for_clients
 from roster_service.settings import Settings
 from sync_scripts.applying.indexes import TABLES, make_missing_indexes
 from sync_scripts.engine.feed_removal import remove_feed
@@ -93,6 +93,14 @@ def test_a_load_goes_on_while_another_feed_is_loaded(
     assert [found[f"{name}-student-1"]["given_name"] for name in ("spr", "shv")] == ["Changed"] * 2
     # Revisions are in the order in which they are announced.
     assert (outer.revision, inner[0].revision) == (4, 3)
+
+
+def test_a_load_says_which_command_needs_the_roster(loaded: Engine, springfield: Path) -> None:
+    words = r"another command \(roster: renders records for clients, process \d+, since .*\) is under way"
+    with loaded.begin() as connection:
+        assert render_for_clients(connection, Settings())
+        with pytest.raises(LockedError, match=words):
+            load(loaded, "springfield", springfield)
 
 
 def test_a_run_of_the_same_feed_is_locked_or_waits(loaded: Engine, springfield: Path) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from roster_service.db import tables
 from roster_service.errors import CommandError
 from sync_scripts.engine.load import load
-from sync_scripts.formats.tolerated import EXTRA_COLUMN, HEADER_CASE, OTHER_FILE, Deviation
+from sync_scripts.formats.tolerated import COURSE_NAMES, DAY_FIRST, EXTRA_COLUMN, HEADER_CASE, OTHER_FILE, Deviation
 from sync_scripts.reading.registry import CLEVER
 from sync_scripts.reading.rejections import RefusedExportError
 from tests.sync.conftest import describe, snapshot, state
@@ -88,15 +88,20 @@ def test_sections(engine: Engine, clever: Path) -> None:
         "Fall 2026": ("2026-08-17", "2027", "term"),
         "Spring 2027": ("2027-01-19", "2027", "term"),
     }
-    courses = {row["title"]: row.get("course_code") for row in read(engine, tables.courses).values()}
-    assert courses == {"Algebra": "MA-9", "Drawing": None, "Room 2": None}
+    courses = read(engine, tables.courses).values()
+    assert {row["title"]: (row.get("course_code"), row["org_id"].split(":")[-1]) for row in courses} == {
+        "Algebra": ("MA-9", "20"),
+        "Drawing": (None, "20"),
+        "Room 2": (None, "10"),
+    }
     classes = read(engine, tables.classes)
+    course = next(f"{FEED}:{key}" for key, row in read(engine, tables.courses).items() if row["title"] == "Algebra")
     assert classes["section:100"] == {
         "title": "Algebra, Section 1",
         "class_code": "1",
         "class_type": "scheduled",
-        "grades": ["9"],
-        "course_id": f"{FEED}:course:MA-9",
+        "grades": ["09"],
+        "course_id": course,
         "school_id": f"{FEED}:school:20",
         "subjects": ["math"],
         "periods": ["1"],
@@ -106,6 +111,33 @@ def test_sections(engine: Engine, clever: Path) -> None:
     fall = f"{FEED}:{sessions['Fall 2026'][0]}"
     assert terms[f"{FEED}:section:100"] == terms[f"{FEED}:section:101"] == fall
     assert f"{FEED}:section:200" not in terms
+
+
+def test_every_section_has_the_course_that_it_names(engine: Engine, clever: Path) -> None:
+    """Also where a number means another course, in the same school or in another one."""
+    cells = ("School_id", "Section_id", "Teacher_id", "Course_number", "Course_name")
+    sections = (
+        ("20", "100", "1", "1", "Algebra"),
+        ("20", "101", "1", "1", "Algebra "),
+        ("20", "102", "1", "1", "Art: Drawing"),
+        ("10", "103", "1", "1", "Algebra"),
+        ("20", "104", "1", "", "Art: Drawing"),
+        ("20", "105", "1", "1", ""),
+        ("20", "200", "1", "2", "Music"),
+    )
+    rows_of("sections", lambda rows: rows.clear())(clever)
+    rows_of("sections", lambda rows: rows.extend(map(list, (cells, *sections))))(clever)
+    report = load(engine, FEED, clever, family=CLEVER)
+    courses, classes = read(engine, tables.courses), read(engine, tables.classes)
+    named = {key: courses[row["course_id"].removeprefix(f"{FEED}:")] for key, row in classes.items()}
+    for school, section, _, number, name in sections:
+        course = named[f"section:{section}"]
+        assert (course["title"], course.get("course_code") or "") == (name.strip() or number, number)
+        assert course["org_id"] == f"{FEED}:school:{school}"
+    assert len(courses) == 6
+    assert [it for it in report.notices if COURSE_NAMES.taken in it] == [
+        f"sections.csv, column Course_number: in 5 rows, {COURSE_NAMES.taken}; {COURSE_NAMES.remedy}"
+    ]
 
 
 def test_people(engine: Engine, clever: Path) -> None:
@@ -123,7 +155,7 @@ def test_people(engine: Engine, clever: Path) -> None:
         "family_name": "O'Brien",
         "identifier": "S-0001",
         "email": "zoe@students.example.org",
-        "grades": ["9"],
+        "grades": ["09"],
         "primary_org_id": f"{FEED}:school:20",
     }
     names = {key: (users[key]["given_name"], users[key]["family_name"]) for key in ("contact:C1", "contact:C2")}
@@ -185,6 +217,19 @@ def test_demographics(engine: Engine, clever: Path) -> None:
     assert found["student:3"] == {"sex": "other"}
 
 
+@pytest.mark.parametrize(
+    ("day", "read_as", "said"), [("3/16/2011", "2011-03-16", 0), ("16/3/2011", "2011-03-16", 1)], ids=["M/D", "D/M"]
+)
+def test_an_order_of_days_that_is_not_that_of_clever_is_said(
+    engine: Engine, clever: Path, day: str, read_as: str, said: int
+) -> None:
+    rows_of("students", lambda rows: [row.__setitem__(8, day) for row in rows[1:4]])(clever)
+    report = load(engine, FEED, clever, family=CLEVER)
+    assert str(read(engine, tables.demographics)["student:1"]["birth_date"]) == read_as
+    assert sum("DOB" in it and DAY_FIRST.taken in it for it in report.notices) == said
+    assert sum("DOB" in it for it in report.notices) == said
+
+
 def test_two_districts_with_the_same_numbers(engine: Engine, clever: Path) -> None:
     load(engine, FEED, clever, family=CLEVER)
     before = read(engine, tables.users)
@@ -221,18 +266,18 @@ def test_taken(engine: Engine, clever: Path, bend: Bend) -> None:
 
 def test_own_columns_become_metadata(engine: Engine, clever: Path) -> None:
     load(engine, FEED, clever, family=CLEVER)
-    with_columns = {
-        "schools": tables.orgs, "students": tables.users, "teachers": tables.users, "sections": tables.classes,
-        "enrollments": tables.enrollments,
-    }  # fmt: skip
-    for file in with_columns:
+    with_columns = {"schools": tables.orgs, "students": tables.users, "teachers": tables.users}
+    # No interface shows these.
+    shown_nowhere = ("sections", "enrollments")
+    for file in (*with_columns, *shown_nowhere):
         both(column(file, "ext.bus route", f"of {file}"), column(file, "ext.empty", ""))(clever)
     report = load(engine, FEED, clever, family=CLEVER)
     assert (report.outcome, report.findings.total, report.counts["orgs"].changed) == ("done", 0, 2)
     for file, table in with_columns.items():
         stored = [row["metadata"] for row in snapshot(engine, table).values()]
         assert {"bus route": f"of {file}"} in stored
-    for file in with_columns:
+        assert not any({"bus route": f"of {other}"} in stored for other in shown_nowhere)
+    for file in (*with_columns, *shown_nowhere):
         both(without_column(file, "ext.bus route"), without_column(file, "ext.empty"))(clever)
     load(engine, FEED, clever, family=CLEVER)
     for table in with_columns.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from sync_scripts.formats.tolerated import (
     BYTE_ORDER_MARK,
     CELL_SPACES,
     COLUMN_ORDER,
+    DAY_FIRST,
     DEVIATIONS,
     DUPLICATE_ROW,
     EXTRA_CELLS,
@@ -28,6 +30,7 @@ from sync_scripts.formats.tolerated import (
     FOLDER,
     GRADE_SPELLING,
     HEADER_CASE,
+    HEADER_SPACES,
     HEADER_SPELLING,
     HEADER_SPELLINGS,
     LIST_SPACES,
@@ -40,7 +43,6 @@ from sync_scripts.formats.tolerated import (
     MISSING_PROPERTY,
     MODE_CASE,
     NO_COURSES,
-    NO_DISTRICT,
     NO_MANIFEST,
     NO_TARGET,
     OTHER_FILE,
@@ -51,6 +53,7 @@ from sync_scripts.formats.tolerated import (
     SCHOOL_YEAR,
     STATUS_IN_BULK,
     UNDECLARED_FILE,
+    UNKNOWN_GRADE,
     US_DAY,
     UTF_16,
     WINDOWS_1252,
@@ -58,6 +61,7 @@ from sync_scripts.formats.tolerated import (
     WORD_SPELLING,
     Deviation,
 )
+from sync_scripts.reading.registry import CLEVER, ONEROSTER, SDS, Family
 from sync_scripts.reading.rejections import RefusedExportError
 from tests.extent import every_other
 from tests.sync.conftest import read_rejects, snapshot
@@ -93,12 +97,20 @@ def _lower(file: str, name: str, *values: str) -> Bend:
     return rows_of(file, change)
 
 
-def _us_days(rows: Rows) -> None:
-    place = rows[0].index("beginDate")
-    for row in rows[1:]:
-        if row[place]:
-            year, month, day = row[place].split("-")
-            row[place] = f"{int(month)}/{day}/{year}"
+def _with_slashes(written: str) -> Bend:
+    def change(rows: Rows) -> None:
+        place = rows[0].index("beginDate")
+        for row in rows[1:]:
+            if row[place]:
+                year, month, day = map(int, row[place].split("-"))
+                row[place] = written.format(year=year, month=month, day=day)
+
+    return rows_of("enrollments", change)
+
+
+def _in_capitals(rows: Rows) -> None:
+    """The headers, but those of metadata, in upper case."""
+    rows[0][:] = [it if it.startswith("metadata.") else it.upper() for it in rows[0]]
 
 
 def _in_folder(folder: str, name: str) -> Bend:
@@ -138,8 +150,12 @@ QUIRKY: dict[Deviation, tuple[Bend, tuple[str, ...]]] = {
         ("orgs.csv, column type: in 2 rows, a word in another", "users.csv, column role: in 6 rows, a word in another"),
     ),
     US_DAY: (
-        rows_of("enrollments", _us_days),
+        _with_slashes("{month}/{day:02}/{year}"),
         ("enrollments.csv, column beginDate: in 5 rows, a day written M/D/YYYY, the month first",),
+    ),
+    DAY_FIRST: (
+        _with_slashes("{day}/{month:02}/{year}"),
+        ("enrollments.csv, column beginDate: in 5 rows, a day written D/M/YYYY, the day first",),
     ),
     MIDNIGHT: (
         cell("academicSessions", 2, "startDate", "2026-08-17T00:00:00.000Z"),
@@ -157,13 +173,20 @@ QUIRKY: dict[Deviation, tuple[Bend, tuple[str, ...]]] = {
         header("demographics", "birthDate", "birthdate"),
         ("demographics.csv: a header in another letter case (birthdate, read as birthDate)",),
     ),
+    HEADER_SPACES: (
+        header("demographics", "birthDate", " birthDate "),
+        ("demographics.csv: spaces around a header ( birthDate , read as birthDate)",),
+    ),
     HEADER_SPELLING: (
         both(
-            header("orgs", "dateLastModified", "dataLastModified"), header("demographics", "sourcedId", "userSourcedId")
+            header("orgs", "dateLastModified", "dataLastModified"),
+            header("demographics", "sourcedId", "userSourcedId"),
+            header("users", "grades", "grade"),
         ),
         (
             "orgs.csv: a header with a known misspelling (dataLastModified, read as dateLastModified)",
             "demographics.csv: a header with a known misspelling (userSourcedId, read as sourcedId)",
+            "users.csv: a header with a known misspelling (grade, read as grades)",
         ),
     ),
     BYTE_ORDER_MARK: (
@@ -235,7 +258,7 @@ QUIRKY: dict[Deviation, tuple[Bend, tuple[str, ...]]] = {
     ),
     EXTRA_COLUMN: (
         rows_of("users", lambda rows: [row.insert(3, "homeroom" if row is rows[0] else "7B") for row in rows]),
-        ("users.csv: a column that the file should not have (column 4)",),
+        ("users.csv: a column that the file should not have (homeroom)",),
     ),
     COLUMN_ORDER: (
         rows_of("orgs", lambda rows: [row.insert(0, row.pop(4)) for row in rows]),
@@ -263,8 +286,8 @@ QUIRKY: dict[Deviation, tuple[Bend, tuple[str, ...]]] = {
         ("orgs.csv: in 1 row, a line break inside a cell",),
     ),
     EXTRA_CELLS: (
-        replaced("users.csv", ",7,free\n", ",7,free,,\n"),
-        ("users.csv: in 1 row, empty cells beyond the last column",),
+        rows_of("users", lambda rows: [row.extend(["", ""]) for row in rows[1:]]),
+        ("users.csv: in 15 rows, empty cells beyond the last column",),
     ),
     DUPLICATE_ROW: (
         rows_of("users", lambda rows: rows.extend([rows[3], rows[5], rows[3]])),
@@ -305,6 +328,29 @@ QUIRKY: dict[Deviation, tuple[Bend, tuple[str, ...]]] = {
     ),
     MISSING_FILE: (declared("lineItems", "bulk"), ("lineItems.csv: a file that the manifest declares is missing",)),
 }
+FILES = ("academicSessions", "classes", "courses", "demographics", "enrollments", "orgs", "users")
+# A mistake in every file is one line.
+EVERYWHERE: dict[str, tuple[Bend, str]] = {
+    "a status": (
+        both(*(column(file, "status", "active") for file in FILES)),
+        "demographics.csv (6 rows), users.csv (15 rows): a status in a bulk file, which needs none; leave the status",
+    ),
+    "headers": (
+        both(*(rows_of(file, _in_capitals) for file in FILES)),
+        "orgs.csv (SOURCEDID, read as sourcedId and 6 more), academicSessions.csv (SOURCEDID, read as sourcedId and",
+    ),
+}
+
+
+@pytest.mark.parametrize(("bend", "words"), EVERYWHERE.values(), ids=EVERYWHERE)
+def test_a_mistake_in_every_file_is_one_line(engine: Engine, springfield: Path, bend: Bend, words: str) -> None:
+    load(engine, "springfield", springfield)
+    bend(springfield)
+    report = load(engine, "springfield", springfield)
+    [line] = report.notices
+    assert (report.outcome, words in line) == ("unchanged", True)
+
+
 TOLERATED: dict[str, tuple[Bend, tuple[str, ...]]] = {
     "CRLF, as RFC 4180 has it": (raw("users.csv", lambda data: data.replace(b"\n", b"\r\n")), ()),
     "no end of the last line": (raw("users.csv", lambda data: data.removesuffix(b"\n")), ()),
@@ -334,8 +380,9 @@ def test_tolerated(engine: Engine, springfield: Path, bend: Bend, notices: tuple
 
 
 def test_every_tolerated_deviation_has_a_case() -> None:
-    """Others have theirs in test_feed_district, test_made_courses and test_word_map."""
-    assert {*QUIRKY, NO_DISTRICT, NO_COURSES, MAPPED_WORD} == set(DEVIATIONS)
+    """Others have theirs below, or in a file of their own."""
+    others = {UNKNOWN_GRADE, NO_COURSES, MAPPED_WORD}
+    assert {*QUIRKY, *others, *(it for it in DEVIATIONS if it.allowed)} == set(DEVIATIONS)
 
 
 @pytest.mark.parametrize(("deviation", "bend", "notices"), every_other((it, *case) for it, case in QUIRKY.items()))
@@ -394,7 +441,15 @@ def test_a_dropped_reference_is_taken_up_once_its_target_is_there(engine: Engine
         assert set(connection.scalars(agents)) == {"spr-guardian-1", "spr-parent-1"}
 
 
-@pytest.mark.parametrize("cells", ["spr-aide-1,,", "spr-aide-1" + "," * 22 + "x"], ids=["short", "long"])
+@pytest.mark.parametrize(
+    "cells",
+    [
+        "spr-aide-1,,",
+        "spr-aide-1" + "," * 22 + "x",
+        "spr-aide-1,,,true,spr-elementary,aide,aide.one,,Nguyễn, Thị,Minh,,,minh@example.org,,,,,,,",
+    ],
+    ids=["short", "long", "shifted by a comma, with an empty last cell"],
+)
 def test_a_row_of_another_length_is_rejected_alone(engine: Engine, springfield: Path, cells: str) -> None:
     load(engine, "springfield", springfield)
 
@@ -430,6 +485,7 @@ CELLS: tuple[tuple[Deviation, Kind], ...] = (
     (FLAG_SPELLING, cells.FLAG),
     (WORD_CASE, make_word_kind(vocabulary.CLASS_TYPES)),
     (US_DAY, cells.DAY),
+    (DAY_FIRST, cells.DAY),
     (MIDNIGHT, cells.DAY),
     (LIST_SPACES, cells.TEXTS),
 )
@@ -452,7 +508,7 @@ def test_misspelt_headers_mean_headers_that_exist() -> None:
     assert all(spelling == spelling.lower() for spelling in HEADER_SPELLINGS)
 
 
-@pytest.mark.parametrize("text", ["13/05/2023", "2/30/2023", "1/05/23", "1-05-2023", "1/5", "2023/13/05", "20230230"])
+@pytest.mark.parametrize("text", ["13/13/2023", "2/30/2023", "1/05/23", "1-05-2023", "1/5", "2023/13/05", "20230230"])
 def test_days_that_stay_bad(engine: Engine, springfield: Path, text: str) -> None:
     cell("academicSessions", 2, "startDate", text)(springfield)
     words = (
@@ -461,15 +517,109 @@ def test_days_that_stay_bad(engine: Engine, springfield: Path, text: str) -> Non
     assert words in read_rejects(engine, springfield)
 
 
+# The birth dates of four students -> those that are read (None: rejected), and what is said.
+COLUMNS: dict[str, tuple[tuple[str, ...], tuple[str | None, ...], str]] = {
+    "any order": (
+        ("03/04/2010", "5/06/2011", "2012-01-02", "5/05/2011"),
+        ("2010-03-04", "2011-05-06", "2012-01-02", "2011-05-05"),
+        "in 3 rows, a day written M/D/YYYY, the month first",
+    ),
+    "one day that has the month first": (
+        ("03/04/2010", "5/16/2011", "2012-01-02", "5/05/2011"),
+        ("2010-03-04", "2011-05-16", "2012-01-02", "2011-05-05"),
+        "in 3 rows, a day written M/D/YYYY, the month first",
+    ),
+    "one day that has the day first": (
+        ("03/04/2010", "16/5/2011", "2012-01-02", "5/05/2011"),
+        ("2010-04-03", "2011-05-16", "2012-01-02", "2011-05-05"),
+        "in 3 rows, a day written D/M/YYYY, the day first",
+    ),
+    "both": (
+        ("03/04/2010", "16/5/2011", "2012-01-02", "5/16/2011"),
+        (None, None, "2012-01-02", None),
+        "has days with the month first and days with the day first",
+    ),
+}
+
+
+@pytest.mark.parametrize(("written", "days", "words"), COLUMNS.values(), ids=COLUMNS)
+def test_the_days_of_a_column_have_one_order(
+    engine: Engine, springfield: Path, written: tuple[str, ...], days: tuple[str | None, ...], words: str
+) -> None:
+    students = [f"spr-student-{number}" for number in range(1, 5)]
+    for student, day in zip(students, written, strict=True):
+        cell_of("demographics", student, "birthDate", day)(springfield)
+    report = load(engine, "springfield", springfield, options=Options(allow_mass_delete=True))
+    stored = snapshot(engine, tables.demographics)
+    assert [str(stored[it]["birth_date"]) if it in stored else None for it in students] == list(days)
+    assert {it.sourced_id for it in report.findings.first} == {
+        student for student, day in zip(students, days, strict=True) if day is None
+    }
+    [said] = [it for it in report.notices if "birthDate" in it]
+    assert words in said
+
+
+def test_a_new_row_has_the_order_of_the_rows_that_did_not_change(engine: Engine, springfield: Path) -> None:
+    cell_of("demographics", "spr-student-1", "birthDate", "16/5/2011")(springfield)
+    load(engine, "springfield", springfield)
+    cell_of("demographics", "spr-student-2", "birthDate", "3/4/2011")(springfield)
+    assert load(engine, "springfield", springfield).counts["demographics"].changed == 1
+    assert str(snapshot(engine, tables.demographics)["spr-student-2"]["birth_date"]) == "2011-04-03"
+
+
+PERSON = {"students": "Student_id", "Student": "SIS ID", "roles": "userSourcedId"}
+# The cells of a column of grades -> those that are stored, and the numbers of rows of which a report says so.
+GRADES = ("3", "KG", "k", "Pre-K", "9th", "-1", "１０", "11,9", "TransitionalKindergarten", "Other")
+STORED = ["03", "KG", "KG", "PK", "9th", "-1", "１０", "11,09", "TK", "Other"]
+# The export of each format, its file and column of grades, and the rows with a spelling that it reports.
+GRADED: dict[str, tuple[Family, str, str, str, int]] = {
+    "oneroster": (ONEROSTER, "springfield-1.1", "users", "grades", 5),
+    "clever": (CLEVER, "shelbyville-clever", "students", "Grade", 0),
+    "sds v1": (SDS, "northhaven-sds-v1", "Student", "Grade", 5),
+    "sds v2": (SDS, "northhaven-sds-v2", "users", "grade", 5),
+    "sds v2.1": (SDS, "northhaven-sds", "roles", "grade", 5),
+}
+
+
+@pytest.mark.parametrize(("family", "name", "file", "column", "spelt"), GRADED.values(), ids=GRADED)
+def test_grades_are_codes_of_ceds_in_every_format(
+    engine: Engine, copy_export: Callable[[str], Path], family: Family, name: str, file: str, column: str, spelt: int
+) -> None:
+    export = copy_export(name)
+
+    def add_students(rows: Rows) -> None:
+        key, keys = rows[0].index(PERSON.get(file, "sourcedId")), [f"new-{number}" for number in range(len(GRADES))]
+        for identifier, grade in zip(keys, GRADES, strict=True):
+            row = list(rows[1])
+            row[key], row[rows[0].index(column)] = identifier, grade
+            rows.append(row)
+
+    rows_of(file, add_students)(export)
+    if file == "roles":
+        rows_of("users", lambda rows: rows.extend([f"new-{it}", *rows[1][1:]] for it in range(len(GRADES))))(export)
+    report = load(engine, "feed", export, family=family)
+    students = {key: row["grades"] for key, row in snapshot(engine, tables.users).items() if "new-" in key}
+    assert [",".join(students[it]) for it in sorted(students)] == STORED
+    said = {it.split(", column")[1] for it in report.notices if "grade" in it and ", column" in it}
+    counts = {deviation: count for deviation, count in ((GRADE_SPELLING, spelt), (UNKNOWN_GRADE, 3)) if count}
+    for deviation, count in counts.items():
+        assert any(f"in {count} rows, {deviation.taken}" in it for it in said)
+    assert len(said) == len(counts)
+
+
 def test_lines_are_still_those_of_the_file(engine: Engine, springfield: Path) -> None:
     """A file that was put right is refused at the places of the file that was sent."""
     both(cell("users", 3, "enabledUser", "TRUE"), cell("users", 9, "email", "x" * 256))(springfield)
     assert "users.csv, line 9, column email: must have" in read_rejects(engine, springfield)
 
 
+NO_PLACE = "its metadata columns have no place in the roster and are not kept"
+
+
 def test_said_aloud(engine: Engine, shelbyville: Path) -> None:
     """What an export leaves out or says in vain is told, not refused."""
-    assert load(engine, "shelbyville", shelbyville).notices == ("the feed shelbyville is new",)
+    notices = load(engine, "shelbyville", shelbyville).notices
+    assert notices == ("the feed shelbyville is new", f"classes.csv: {NO_PLACE}")
     both(
         declared("demographics", "absent"),
         without_file("demographics.csv"),
@@ -479,7 +629,8 @@ def test_said_aloud(engine: Engine, shelbyville: Path) -> None:
     report = load(engine, "shelbyville", shelbyville)
     assert report.notices == (
         "demographics.csv is absent; 4 records of earlier exports stay as they are",
-        "roles.csv: its metadata columns have no place in the roster and are not kept",
+        f"classes.csv: {NO_PLACE}",
+        f"roles.csv: {NO_PLACE}",
         "users.csv: 1 users have no role anywhere, so no vendor sees them",
     )
     assert {row["status"] for row in snapshot(engine, tables.demographics).values()} == {"active"}

@@ -14,13 +14,18 @@ from email import message_from_bytes, policy
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from click.testing import CliRunner
 
+from roster_service.db.run_outcomes import OUTCOMES
 from roster_service.settings import Settings
-from sync_scripts.notifications.announcement import REMEDIES, SUBJECTS, Announcement, Kind
+from sync_scripts.announce import main
+from sync_scripts.engine.exit_codes import ExitCode
+from sync_scripts.notifications.announcement import KINDS, Announcement, Kind
 from sync_scripts.notifications.channels import SIGNATURE, announce
 
 SECRET = "a secret of the tests, of more than 32 characters"
-HELD = Announcement(Kind.HELD, "Äpfel", "1,204 of 9,870 enrollments would vanish", 17)
+PAGE = "https://roster.example/console/runs/17"
+HELD = Announcement("held", "Äpfel", "1,204 of 9,870 enrollments would vanish", 17, page=PAGE)
 
 
 @dataclass
@@ -106,10 +111,11 @@ def test_a_mail_has_what_happened_and_what_to_do(mail_server: Received) -> None:
     )
     assert announce(settings, HELD) == []
     (sent,) = (message_from_bytes(body, policy=policy.default) for body in mail_server.mails)
-    assert sent["Subject"] == "Roster Service: the run of Äpfel is held: a person must decide"
+    assert sent["Subject"] == "Roster Service: Äpfel is held: a person must decide"
     assert (sent["From"], sent["To"]) == ("roster@district.example", "a@x.example, b@x.example")
     text = sent.get_body().get_content()  # type: ignore[union-attr]
-    assert all(words in text for words in ("Feed: Äpfel", "Run: 17", HELD.message, REMEDIES[Kind.HELD]))
+    shown = ("Feed: Äpfel", "Run: 17", f"Page: {PAGE}", f"held: {HELD.message}", "`roster sync approve 17` applies it")
+    assert [words for words in shown if words not in text] == []
     assert [line for line in mail_server.commands if line.lower().startswith("rcpt")] == [
         "rcpt TO:<a@x.example>",
         "rcpt TO:<b@x.example>",
@@ -129,7 +135,7 @@ def test_a_webhook_gets_signed_json(hook: Received) -> None:
     ((headers, body),) = hook.posts
     said = json.loads(body)
     assert said.pop("at").endswith("Z")
-    assert said == {"kind": "held", "feed": "Äpfel", "run": 17, "message": HELD.message}
+    assert said == {"kind": "held", "feed": "Äpfel", "run": 17, "message": HELD.message, "page": PAGE}
     at, signature = (part.partition("=")[2] for part in headers[SIGNATURE].split(","))
     assert signature == hmac.new(SECRET.encode(), at.encode() + b"." + body, hashlib.sha256).hexdigest()
 
@@ -175,9 +181,16 @@ def test_channels_that_nobody_answers_are_sentences_without_addresses() -> None:
     assert "127.0.0.1" not in "".join(failures)
 
 
-def test_without_channels_nothing_is_sent() -> None:
+def test_without_channels_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert announce(Settings(), HELD) == []
+    for name in ("SMTP_URL", "WEBHOOK_URL"):
+        monkeypatch.delenv(f"ROSTER_{name}", raising=False)
+    done = CliRunner().invoke(main)
+    assert (done.exit_code, done.stdout) == (ExitCode.UNAVAILABLE, "")
+    assert "nothing is announced: set ROSTER_SMTP_URL and ROSTER_MAIL_TO, or ROSTER_WEBHOOK_URL" in done.stderr
 
 
-def test_each_kind_has_a_subject_and_a_remedy() -> None:
-    assert set(SUBJECTS) == set(REMEDIES) == set(Kind)
+def test_every_announced_outcome_has_a_subject_and_a_remedy() -> None:
+    announced = {it.word for it in OUTCOMES.values() if it.is_announced}
+    assert set(KINDS) == announced | set(Kind)
+    assert [kind for kind, (_, remedy) in KINDS.items() if not remedy.endswith(".")] == []

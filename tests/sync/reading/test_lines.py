@@ -22,7 +22,7 @@ from sync_scripts.reading.csv_errors import find_faults
 from sync_scripts.reading.encodings import list_deviations, open_plain
 from sync_scripts.reading.lines import LONGEST_LINE, CleanLines, SuspectBytesError
 from sync_scripts.reading.package import UNREADABLE
-from sync_scripts.reading.repair import RepairedLines
+from sync_scripts.reading.repair import RepairedLines, find_surplus
 
 COLUMNS = ["a", "b"]
 HEADER = b"a,b\n"
@@ -57,6 +57,7 @@ BAD = {
     "tab": (b"1\t,2\n", "line 2, column a: holds a control character"),
     "lone carriage return": (b"1,2\r3,4\n", "line 2, column b: holds a control character"),
     "C1 control": ("1,2\x85\n".encode(), "line 2, column b: holds a control character"),
+    "the end inside a quoted cell": (b'1,2\n3,"4', "line 3: the file ends inside this row"),
     "too long a line": (b"1," + b"2" * (LONGEST_LINE + 1) + b"\n", "line 2: the line is longer"),
 }
 
@@ -76,7 +77,8 @@ def test_bad_lines_stop_and_are_explained(data: bytes, words: str) -> None:
     assert str(first).startswith(f"f.csv, {words}")
 
 
-FAULT_1, FAULT_3 = "the row has 1 cells, not 2", "the row has 3 cells, not 2"
+FAULT_1, FAULT_3 = "the row has 1 cells, not 2", "the row has 3 cells, not 2; a cell with a comma needs quotes"
+FAULT_4 = FAULT_3.replace("3", "4", 1)
 # What the slow reading makes of a file: its rows with their lines and faults, and its repairs.
 REPAIRED: dict[str, tuple[bytes, list[tuple[int, str]], dict[Deviation, int]]] = {
     "nothing to repair": (b"1,2\n3,4", [(2, "1,2,"), (3, "3,4,")], {}),
@@ -88,11 +90,15 @@ REPAIRED: dict[str, tuple[bytes, list[tuple[int, str]], dict[Deviation, int]]] =
     "too few": (b"1\n3,4\n", [(2, f'1,,"{FAULT_1}"'), (3, "3,4,")], {}),
     "too many": (b"1,2,3\n", [(2, f'1,2,"{FAULT_3}"')], {}),
     "empty lines": (b"\n1,2\n\n\r\n3,4\n\n\n", [(3, "1,2,"), (6, "3,4,")], {BLANK_LINE: 3}),
-    "empty cells too many": (b'1,"2,2",\n5,6,,""\n', [(2, '1,"2,2",'), (3, "5,6,")], {EXTRA_CELLS: 2}),
+    "empty cells too many": (b'1,"2,2",\n\n5,6,""\n', [(2, '1,"2,2",'), (4, "5,6,")], {EXTRA_CELLS: 2, BLANK_LINE: 1}),
+    "more of them in one row": (b"1,2,\n3,4,,\n", [(2, "1,2,"), (3, f'3,4,"{FAULT_4}"')], {EXTRA_CELLS: 1}),
+    "only in some rows": (b"1,2\n3,4,\n", [(2, "1,2,"), (3, f'3,4,"{FAULT_3}"')], {}),
+    "and too few in another row": (b"1,2,\n3\n", [(2, "1,2,"), (3, f'3,,"{FAULT_1}"')], {EXTRA_CELLS: 1}),
     "a line break in a cell": (b'1,"2\r\n2"\n3,4\n', [(2, "1,2 2,"), (4, "3,4,")], {QUOTED_NEWLINE: 1}),
     "end-of-data mark": (b"\\.\n3,4\n", [(2, f'"\\.",,"{FAULT_1}"'), (3, "3,4,")], {}),
 }
 NOT_REPAIRED = {
+    "the end inside a row": b"1,2\n3",
     "a quote in a bare cell": b'5" pipe,2\n3,4\n',
     "a quote never closed": b'1,"2\n3,4\n',
     "control character": b"1,2\x07\n",
@@ -102,7 +108,7 @@ NOT_REPAIRED = {
 
 def repair(data: bytes, size: int) -> tuple[list[tuple[int, str]], RepairedLines]:
     data = HEADER + data
-    lines = RepairedLines(io.BytesIO(data), 2)
+    lines = RepairedLines(io.BytesIO(data), 2, find_surplus(io.BytesIO(data), 2))
     rows: list[tuple[int, str]] = []
     while block := lines.read(size):
         assert lines.numbers is not None

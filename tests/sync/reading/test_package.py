@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
 from sync_scripts.engine.load import Options, load
+from sync_scripts.reading.completeness import MissingExportError
 from tests.sync.conftest import read_refusal
 from tests.sync.export_changes import zipped
 
@@ -46,9 +49,63 @@ def test_a_zip_that_climbs_out(shared_engine: Engine, springfield: Path, tmp_pat
 
 def test_no_zip(shared_engine: Engine, tmp_path: Path) -> None:
     path = tmp_path / "export.zip"
-    assert "export.zip: No such file or directory" in read_refusal(shared_engine, path)
+    with pytest.raises(MissingExportError, match=f"there is no export at {path}"):
+        load(shared_engine, "missing", path)
     path.write_bytes(b"PK\x03\x04 and then nothing")
     assert "export.zip: neither a folder nor a zip, or a damaged one" in read_refusal(shared_engine, path)
+
+
+# The folder of an export below the one that is given, and as what it is packed -> the words.
+MISPLACED = {
+    "a zip in a folder": (
+        "",
+        True,
+        "given: has no CSV file, but the zip export.zip; unpack it, and give that zip itself",
+    ),
+    "deep folders": ("a/b/c", False, "given: has its CSV files in a/b/c/; put them at the root, or give that folder"),
+}
+
+
+@pytest.mark.parametrize(("below", "is_packed", "words"), MISPLACED.values(), ids=MISPLACED)
+@pytest.mark.parametrize("in_zip", [False, True], ids=["folder", "zip"])
+def test_what_is_there_in_place_of_the_files_is_named(
+    shared_engine: Engine, springfield: Path, tmp_path: Path, below: str, is_packed: bool, words: str, in_zip: bool
+) -> None:
+    given = tmp_path / "given"
+    if is_packed:
+        given.mkdir()
+        zipped(springfield, given / "export.zip")
+    else:
+        shutil.copytree(springfield, given / below)
+    if in_zip:
+        with zipfile.ZipFile(tmp_path / "given.zip", "w") as archive:
+            for path in given.rglob("*.*"):
+                archive.write(path, path.relative_to(given))
+        given, words = tmp_path / "given.zip", words.replace("given:", "given.zip:")
+    assert words in read_refusal(shared_engine, given)
+
+
+FAMILY_EXPORTS = {
+    "clever": ("shelbyville-clever", "has the files of a Clever CSV export; load it with", "sync_scripts.load_clever`"),
+    "sds v1": ("northhaven-sds-v1", "has the files of a Microsoft School Data Sync CSV export", "--format sds`"),
+    "sds v2.1": ("northhaven-sds", "has the files of a Microsoft School Data Sync CSV export", "--format sds`"),
+}
+
+
+@pytest.mark.parametrize(("name", "words", "remedy"), FAMILY_EXPORTS.values(), ids=FAMILY_EXPORTS)
+def test_an_export_of_another_format_names_its_loader(
+    shared_engine: Engine, copy_export: Callable[[str], Path], name: str, words: str, remedy: str
+) -> None:
+    first = read_refusal(shared_engine, copy_export(name)).splitlines()[0]
+    assert (words in first, remedy in first) == (True, True)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_has_no_end_is_not_read(shared_engine: Engine, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "pipe" if kind == "pipe" else Path("/dev/null")
+    if kind == "pipe":
+        os.mkfifo(path)
+    assert f"{path.name}: neither a folder nor a file" in read_refusal(shared_engine, path)
 
 
 def test_a_truncated_zip(shared_engine: Engine, springfield: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from tests.sync.export_changes import (
     column,
     declared,
     header,
+    raw,
     replaced,
     with_file,
     with_row,
@@ -33,8 +34,8 @@ FILE_ORDER = [file.file_name for file in ONEROSTER_1_1.files]
 
 MANIFEST: dict[str, tuple[Bend, str]] = {
     "another version": (
-        cell_of("manifest", "oneroster.version", "value", "1.3"),
-        "manifest.csv, line 3, column value: oneroster.version must be 1.0 or 1.1 or 1.2 (found '1.3')",
+        cell_of("manifest", "oneroster.version", "value", "1.0"),
+        "manifest.csv, line 3, column value: oneroster.version must be 1.1 or 1.2 (found '1.0')",
     ),
     "another manifest version": (
         cell_of("manifest", "manifest.version", "value", "2.0"),
@@ -75,6 +76,10 @@ FILES: dict[str, tuple[Bend, str]] = {
     ),
     "empty file": (with_file("users.csv"), "users.csv, line 1: is empty"),
     "no rows": (without_rows("enrollments"), "enrollments.csv: has no rows"),
+    "the end inside a row": (
+        raw("users.csv", lambda data: data[: data.rstrip().rindex(b"\n") + 8]),
+        "users.csv, line 16: the file ends inside this row: it was cut off, or is still being written",
+    ),
     "quoting": (replaced("users.csv", "Zoë", 'Zo"ë'), "users.csv, line 2, column givenName: broken quoting"),
     "neither UTF-8 nor Windows-1252": (
         replaced("users.csv", "Zoë", b"Zo\x81"),
@@ -97,8 +102,8 @@ CELLS: dict[str, tuple[Bend, str]] = {
     "role": (cell("users", 2, "role", "pupil"), "users.csv, line 2, column role: must be one of administrator, aide"),
     "status": (cell("users", 2, "status", "gone"), "users.csv, line 2, column status: must be one of active, inactive"),
     "day": (
-        cell("academicSessions", 2, "startDate", "17/8/2026"),
-        "academicSessions.csv, line 2, column startDate: must be a day of the calendar, YYYY-MM-DD (found '17/8/2026')",
+        cell("academicSessions", 2, "startDate", "17/18/2026"),
+        "academicSessions.csv, line 2, column startDate: must be a day of the calendar, YYYY-MM-DD",
     ),
     "flag": (
         cell("users", 4, "enabledUser", "ja"),

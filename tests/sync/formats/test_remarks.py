@@ -1,0 +1,123 @@
+"""What a report says of cells that the conversion of an export makes up or leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from sync_scripts.engine.load import Options, load
+from sync_scripts.formats.tolerated import (
+    MADE_NAME,
+    NO_CONTACT,
+    NO_DISTRICT,
+    NO_PLACE,
+    NO_TERM,
+    UNKNOWN_RACE,
+    Deviation,
+)
+from sync_scripts.reading.registry import CLEVER, SDS, Family
+from tests.sync.export_changes import Bend, both, cell, column
+
+CLEVER_EXPORT, V1, V2, V2_1 = "shelbyville-clever", "northhaven-sds-v1", "northhaven-sds-v2", "northhaven-sds"
+# The family, the export, what is made of it, the deviation, and the places that the report names.
+CASES: dict[str, tuple[Family, str, Bend, Deviation, list[str]]] = {
+    "clever: contacts": (
+        CLEVER,
+        CLEVER_EXPORT,
+        cell("students", 2, "Contact_name", ""),
+        NO_CONTACT,
+        ["students.csv, column Contact_sis_id: in 1 row", "students.csv, column Contact_name: in 1 row"],
+    ),
+    "clever: a contact of one word": (
+        CLEVER,
+        CLEVER_EXPORT,
+        column("students", "Contact_relationship", "Mother"),
+        MADE_NAME,
+        ["students.csv, column Contact_name: in 1 row"],
+    ),
+    "clever: a term": (
+        CLEVER,
+        CLEVER_EXPORT,
+        both(cell("sections", 2, "Term_start", ""), cell("sections", 3, "Term_name", "")),
+        NO_TERM,
+        ["sections.csv, column Term_name: in 2 rows"],
+    ),
+    "clever: a race": (
+        CLEVER,
+        CLEVER_EXPORT,
+        both(cell("students", 2, "Race", "Martian"), cell("students", 3, "Race", "")),
+        UNKNOWN_RACE,
+        ["students.csv, column Race: in 1 row"],
+    ),
+    "clever: columns": (
+        CLEVER,
+        CLEVER_EXPORT,
+        both(column("students", "Home_language", "de"), column("schools", "School_zip", "")),
+        NO_PLACE,
+        [
+            "schools.csv (State_id, Low_grade, High_grade), students.csv (Home_language), teachers.csv (Title), "
+            "staff.csv (Title), admins.csv (Admin_title)"
+        ],
+    ),
+    "sds v1: names": (
+        SDS,
+        V1,
+        cell("Teacher", 2, "Last Name", ""),
+        MADE_NAME,
+        [
+            "Student.csv, column First Name: in 1 row",
+            "Student.csv, column Last Name: in 1 row",
+            "Teacher.csv, column Last Name: in 1 row",
+        ],
+    ),
+    "sds v1: a term": (
+        SDS,
+        V1,
+        cell("Section", 2, "Term EndDate", ""),
+        NO_TERM,
+        ["Section.csv, column Term Name: in 1 row"],
+    ),
+    **{
+        f"{name}: names": (
+            SDS,
+            name,
+            cell("users", 2, "familyName", ""),
+            MADE_NAME,
+            ["users.csv, column givenName: in 1 row", "users.csv, column familyName: in 2 rows"],
+        )
+        for name in (V2, V2_1)
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "file"),
+    [(CLEVER, CLEVER_EXPORT, "schools.csv"), (SDS, V1, "School.csv")],
+    ids=["clever", "sds v1"],
+)
+def test_the_district_that_a_feed_is_itself_is_said(
+    engine: Engine, copy_export: Callable[[str], Path], family: Family, name: str, file: str
+) -> None:
+    report = load(engine, "feed", copy_export(name), family=family, options=Options(dry_run=True))
+    [said] = [it for it in report.notices if NO_DISTRICT.taken in it]
+    assert said.startswith(f"{file}: {NO_DISTRICT.taken} (the feed itself is the district feed)")
+
+
+@pytest.mark.parametrize(("family", "name", "bend", "deviation", "places"), CASES.values(), ids=CASES)
+def test_what_is_made_up_or_left_out_is_said(
+    engine: Engine,
+    copy_export: Callable[[str], Path],
+    family: Family,
+    name: str,
+    bend: Bend,
+    deviation: Deviation,
+    places: list[str],
+) -> None:
+    export = copy_export(name)
+    bend(export)
+    report = load(engine, "feed", export, family=family, options=Options(dry_run=True))
+    said = [it.split(deviation.taken)[0].rstrip(", :") for it in report.notices if deviation.taken in it]
+    assert sorted(said) == sorted(places)
