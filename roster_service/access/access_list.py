@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, and_, exists, func, literal, or_, select
 
 from roster_service.access.org_list import SCHOOL, find_org
+from roster_service.access.parts import PARTS, list_received, require_part
 from roster_service.access.scopes import Scope, ScopeName, read_scopes
 from roster_service.access.vendors import find_vendor
 from roster_service.db.tables import (
@@ -25,15 +26,16 @@ from roster_service.db.tables import (
 from roster_service.db.vocabulary import GUARDIAN_ROLES
 from roster_service.db.withheld import read_list
 from roster_service.errors import CommandError
-from roster_service.schemas.flags import PermissionFlag, find_withheld
+from roster_service.schemas.flags import find_withheld
 
 
 @dataclass(frozen=True)
 class Access:
     """A school that a vendor sees, or a role by which it sees a person. `grant`: `district` or `school`; `role`: None
     without a person; `scopes`: of its enabled clients, in short spelling; `keys`: the number of its valid API keys;
-    `flags`: its permission flags; `withheld`: the flags and scopes that it lacks; `withheld_fields`: the fields of
-    people's records that are withheld from it."""
+    `flags`: its permission flags; `withheld_fields`: the fields of people's records that are withheld from it; `parts`
+    and `withheld`: what it gets of people, and what it does not get, as names of `PARTS`; `by`: if a part is asked for,
+    what gets it."""
 
     vendor: str
     enabled: bool
@@ -45,16 +47,24 @@ class Access:
     scopes: tuple[str, ...]
     keys: int
     flags: tuple[str, ...]
-    withheld: tuple[str, ...]
     withheld_fields: tuple[str, ...]
+    parts: tuple[str, ...]
+    withheld: tuple[str, ...]
+    by: tuple[str, ...]
 
 
-def list_access(connection: Connection, *, vendor: str | None, school: str | None, person: str | None) -> list[Access]:
+def list_access(
+    connection: Connection, *, vendor: str | None, school: str | None, person: str | None, part: str | None = None
+) -> list[Access]:
     """Lists the schools that vendors see, by vendor and school; with `person`, the roles by which they see this user.
 
-    `vendor` (an e-mail) and `school` (a sourcedId, identifier or unique name) leave only their own. A disabled vendor
-    is listed with its grants, and sees nothing. Raises CommandError for an unknown vendor, school or person.
+    `vendor` (an e-mail) and `school` (a sourcedId, identifier or unique name) leave only their own, and `part` only the
+    vendors that get this part of people. A disabled vendor is listed with its grants, and sees nothing. Raises
+    CommandError for an unknown vendor, school, person or part.
     """
+    received = list_received(connection)
+    if part is not None:
+        require_part(part)
     conditions: list[ColumnElement[bool]] = [visible_orgs.c.granted]
     if vendor is not None:
         conditions.append(vendors.c.email == find_vendor(connection, vendor).email)
@@ -110,10 +120,13 @@ def list_access(connection: Connection, *, vendor: str | None, school: str | Non
             scopes=tuple(scope.short for scope in scopes.get(row.id, ())),
             keys=row.keys,
             flags=tuple(row.flags),
-            withheld=_list_withheld(row.flags, scopes.get(row.id, ())),
             withheld_fields=tuple(sorted(find_withheld(row.listed, row.flags))),
+            parts=tuple(received[row.email]),
+            withheld=tuple(name for name in PARTS if name not in received[row.email]),
+            by=() if part is None else received[row.email][part],
         )
         for row in connection.execute(ordered)
+        if part is None or part in received[row.email]
     ]
 
 
@@ -127,11 +140,3 @@ def _read_scopes(connection: Connection) -> Mapping[int, tuple[Scope, ...]]:
 
 def _name_scopes(held: tuple[Scope, ...]) -> set[ScopeName]:
     return {scope.name for scope in held}
-
-
-def _list_withheld(flags: list[str], held: tuple[Scope, ...]) -> tuple[str, ...]:
-    names = _name_scopes(held)
-    # The full scope opens what the core scope opens.
-    names |= {ScopeName.CORE} if ScopeName.FULL in names else set()
-    missing = [flag.value for flag in PermissionFlag if flag.value not in flags]
-    return (*missing, *(name.value for name in ScopeName if name not in names))

@@ -29,6 +29,7 @@ from roster_service.access.vendors import find_vendor
 from roster_service.db.actors import Actor
 from roster_service.db.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import last_uses, oauth_clients, vendors
+from roster_service.db.visible_orgs import refresh_visible_orgs
 from roster_service.db.withheld import WithheldField, read_list
 from roster_service.errors import CommandError
 from roster_service.schemas.flags import find_withheld
@@ -81,7 +82,8 @@ def add_client(
     with _recorded_client(connection, actor, Verb.CLIENT_ADD, client_id, normalize_email(email)):
         vendor = find_vendor(connection, email)
         row = {"client_id": client_id, "vendor_id": vendor.id, "name": name, "scopes": list(texts), **made.stored}
-        connection.execute(insert(oauth_clients).values(**row, secret_expires_at=expires_at))
+        connection.execute(insert(oauth_clients).values(**row, secret_expires_at=expires_at, floor=func.next_stamp()))
+        refresh_visible_orgs(connection, vendor.id)
     return Credentials(client_id, made.secret, texts)
 
 
@@ -211,7 +213,13 @@ def change_scopes(connection: Connection, actor: Actor, client_id: str, scopes: 
     """Replaces the scopes of a client and ends its tokens; their order matters, as for `add_client`. Raises
     CommandError for an unknown client or an empty list of scopes."""
     texts = _list_texts(scopes, signs=may_sign(connection, client_id))
-    _change_client(connection, actor, Verb.CLIENT_SET_SCOPES, client_id, {"scopes": list(texts), **_NEXT_VERSION})
+    client = find_listed_client(connection, client_id)
+    changed: dict[str, Any] = {"scopes": list(texts), **_NEXT_VERSION}
+    if {*texts} != {*client.scopes}:
+        # Its copies are not kept right by deltas any more.
+        changed["floor"] = func.next_stamp()
+    _change_client(connection, actor, Verb.CLIENT_SET_SCOPES, client_id, changed)
+    refresh_visible_orgs(connection, find_vendor(connection, client.vendor).id)
 
 
 def remove_client(connection: Connection, actor: Actor, client_id: str) -> None:
@@ -251,6 +259,8 @@ class RegisteredClient:
     grant_version: int
     visibility_key: str
     withheld: frozenset[WithheldField]
+    # Why it gets no token in spite of the right secret; only if `find_client` was asked for disabled clients, too.
+    disabled: str | None = None
 
     def make_token(self, scopes: Sequence[Scope], expires_at: float) -> AccessToken:
         """Returns the claims of an access token of the client with these scopes, which no key has signed.
@@ -268,24 +278,38 @@ class RegisteredClient:
         )
 
 
-def find_client(connection: Connection, client_id: str) -> RegisteredClient | None:
+def find_client(connection: Connection, client_id: str, *, even_disabled: bool = False) -> RegisteredClient | None:
     """Returns the client with this id, or None if it is unknown, its secrets have ended, or it or its vendor is
-    disabled."""
+    disabled. `even_disabled`: returns such a client, too, with the reason in `disabled`."""
     has_ended = (oauth_clients.c.secret_expires_at <= func.now()).label("has_ended")
     in_grace = (oauth_clients.c.previous_secret_ends_at > func.now()).label("in_grace")
-    of_vendor = (vendors.c.grant_version, vendors.c.visibility_key, vendors.c.flags, read_list().label("listed"))
+    of_vendor = (
+        vendors.c.grant_version,
+        vendors.c.visibility_key,
+        vendors.c.flags,
+        vendors.c.enabled.label("vendor_enabled"),
+        read_list().label("listed"),
+    )
     row = connection.execute(
         select(oauth_clients, has_ended, in_grace, *of_vendor)
         .select_from(oauth_clients.join(vendors))
-        .where(oauth_clients.c.client_id == client_id, oauth_clients.c.enabled, vendors.c.enabled)
+        .where(oauth_clients.c.client_id == client_id)
     ).one_or_none()
     if row is None:
         return None
     secrets = [] if row.has_ended else [(row.secret_hash, row.secret_salt)]
     if row.in_grace:
         secrets.append((row.previous_secret_hash, row.previous_secret_salt))
-    if not secrets:
+    reasons = {
+        "the client is disabled": not row.enabled,
+        "the vendor of the client is disabled": not row.vendor_enabled,
+        "the secret of the client has ended": not secrets,
+    }
+    disabled = next((reason for reason, holds in reasons.items() if holds), None)
+    if disabled and not even_disabled:
         return None
+    # The holder of the right secret learns why there is no token, even if the secret has ended.
+    secrets = secrets or [(row.secret_hash, row.secret_salt)]
     return RegisteredClient(
         client_id=row.client_id,
         secret_hashes=tuple(bytes(hashed) for hashed, _ in secrets),
@@ -296,4 +320,5 @@ def find_client(connection: Connection, client_id: str) -> RegisteredClient | No
         grant_version=row.grant_version,
         visibility_key=str(row.visibility_key),
         withheld=find_withheld(row.listed, row.flags),
+        disabled=disabled,
     )

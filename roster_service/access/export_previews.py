@@ -7,14 +7,15 @@ it was uploaded, the export.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -22,7 +23,7 @@ from sqlalchemy import Connection
 
 from roster_service.access.feeds import FORMATS, add_feed, list_feeds
 from roster_service.access.runs import start_load
-from roster_service.access.scripts import Background, read_background, start_script
+from roster_service.access.scripts import Background, Bounds, read_background, start_script
 from roster_service.db.actors import Actor
 from roster_service.db.feed_names import require_feed_name
 from roster_service.db.feed_states import FeedState
@@ -31,8 +32,15 @@ from roster_service.errors import CommandError
 FOLDER, FACTS, EXPORT = "previews", "preview.json", "export"
 # A preview that nobody has loaded is deleted after this time, by the next one.
 KEPT_SECONDS = 7 * 86_400
+# The bounds of previews, so that an operator fills neither the disk nor the memory of the machine: how many dry runs
+# may be under way, the time and the memory of each, and how many previews are kept, the newest ones.
+MOST_AT_ONCE = 2
+BOUNDS = Bounds(seconds=3600, memory_bytes=2 * 2**30)
+MOST_KEPT = 20
 # A file name of an export: nothing that another system takes for a folder, a hidden file or an option.
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,100}\.csv", re.IGNORECASE)
+# The most signs of the name of an upload that a run shows.
+MOST_NAME = 100
 # What a zip begins with; the loader checks its contents.
 ZIP = b"PK"
 
@@ -48,7 +56,7 @@ class Upload:
 @dataclass(frozen=True)
 class Preview:
     """An export that is proposed. `feed`, `format`: for which it is; `is_new`: whether loading it adds the feed;
-    `path`: of the export; `is_upload`: whether it is in the folder of the preview."""
+    `path`: of the export; `is_upload`: whether it is in the folder of the preview; `source`: what to call it."""
 
     id: str
     feed: str
@@ -56,6 +64,7 @@ class Preview:
     is_new: bool
     path: str
     is_upload: bool
+    source: str
 
 
 def preview_path(connection: Connection, home: Path, feed: str, format_: str, path: str) -> Preview:
@@ -65,7 +74,8 @@ def preview_path(connection: Connection, home: Path, feed: str, format_: str, pa
         raise CommandError(f"{path} is no absolute path on the machine of the service, as /exports/springfield")
     is_new = _require_feed(connection, feed, format_)
     with _make_folder(home) as folder:
-        return _start(connection, home, folder, Preview(folder.name, feed, format_, is_new, path, is_upload=False))
+        made = Preview(folder.name, feed, format_, is_new, path, is_upload=False, source=path)
+        return _start(connection, home, folder, made)
 
 
 def preview_upload(connection: Connection, home: Path, feed: str, format_: str, uploads: Sequence[Upload]) -> Preview:
@@ -74,7 +84,9 @@ def preview_upload(connection: Connection, home: Path, feed: str, format_: str, 
     is_new = _require_feed(connection, feed, format_)
     with _make_folder(home) as folder:
         path = str(_store(folder / EXPORT, uploads).resolve())
-        return _start(connection, home, folder, Preview(folder.name, feed, format_, is_new, path, is_upload=True))
+        named = _name_file(uploads[0].name) if len(uploads) == 1 else f"{len(uploads)} CSV files"
+        made = Preview(folder.name, feed, format_, is_new, path, is_upload=True, source=f"{named}, uploaded")
+        return _start(connection, home, folder, made)
 
 
 def find_preview(home: Path, preview_id: str) -> Preview:
@@ -88,7 +100,12 @@ def find_preview(home: Path, preview_id: str) -> Preview:
 def read_dry_run(home: Path, preview: Preview) -> Background:
     """Returns the dry run of a preview."""
     found = read_background(home / FOLDER / preview.id)
-    return Background(False, None, "its dry run was not started") if found is None else found
+    if found is None:
+        return Background(False, None, "its dry run was not started")
+    if found.is_running or found.report is not None:
+        return found
+    bounds = f"after {BOUNDS.seconds // 60} minutes and with {BOUNDS.memory_bytes / 2**30:g} GB of memory"
+    return replace(found, text=f"the dry run ended without a report; it is ended {bounds}. {found.text[-500:]}".strip())
 
 
 def add_previewed_feed(connection: Connection, actor: Actor, preview: Preview) -> None:
@@ -106,7 +123,8 @@ def load_preview(connection: Connection, actor: Actor, home: Path, preview: Prev
     """Starts the load of the export of a preview, which is deleted after that. Raises CommandError if a load of the
     feed was started and has not ended."""
     folder = home / FOLDER / preview.id
-    start_load(connection, actor, preview.feed, preview.format, preview.path, home, is_complete=True, drop=folder)
+    given = (preview.feed, preview.format, preview.path)
+    start_load(connection, actor, *given, home, is_complete=True, drop=folder, source=preview.source)
 
 
 def drop_preview(home: Path, preview: Preview) -> None:
@@ -114,9 +132,12 @@ def drop_preview(home: Path, preview: Preview) -> None:
     shutil.rmtree(home / FOLDER / preview.id, ignore_errors=True)
 
 
-def drop_all_previews(home: Path) -> None:
-    """Deletes all previews, with the exports that were uploaded."""
-    shutil.rmtree(home / FOLDER, ignore_errors=True)
+def drop_previews_with(home: Path, has_person: Callable[[Path], bool]) -> None:
+    """Deletes the previews that have a person, in their facts and reports or in the exports that were uploaded.
+    `has_person`: tells it of a folder."""
+    for folder in (home / FOLDER).glob("*"):
+        if has_person(folder):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _require_feed(connection: Connection, feed: str, format_: str) -> bool:
@@ -125,7 +146,7 @@ def _require_feed(connection: Connection, feed: str, format_: str) -> bool:
     if format_ not in FORMATS:
         raise CommandError(f"choose a format: {', '.join(FORMATS)}")
     known = next((it for it in list_feeds(connection) if it.name == feed), None)
-    if known is None:
+    if known is None or known.state == FeedState.TRIED:
         return True
     if known.state == FeedState.REMOVED:
         raise CommandError(f"the feed {feed} was removed; its page takes it back")
@@ -134,17 +155,23 @@ def _require_feed(connection: Connection, feed: str, format_: str) -> bool:
     return False
 
 
+def _name_file(name: str) -> str:
+    """The name of a file as a browser gave it, without signs that are not printable."""
+    return "".join(sign for sign in name if sign.isprintable())[:MOST_NAME] or "a file"
+
+
 @contextlib.contextmanager
 def _make_folder(home: Path) -> Iterator[Path]:
-    """Makes the folder of a preview, and deletes it if the block raises. Deletes those that nobody has loaded."""
+    """Makes the folder of a preview, and deletes it if the block raises. Deletes those that nobody has loaded. One
+    preview is begun at a time. Raises CommandError if too many dry runs are under way."""
     parent = home / FOLDER
-    for old in parent.glob("*"):
-        if old.stat().st_mtime < time.time() - KEPT_SECONDS:
-            shutil.rmtree(old, ignore_errors=True)
     folder = parent / secrets.token_hex(16)
     try:
-        folder.mkdir(parents=True, mode=0o700)
-        yield folder
+        parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with _lock(parent):
+            _make_room(parent)
+            folder.mkdir(mode=0o700)
+            yield folder
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise CommandError(f"the export cannot be stored: {error.strerror}") from None
@@ -153,10 +180,33 @@ def _make_folder(home: Path) -> Iterator[Path]:
         raise
 
 
+@contextlib.contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """Keeps other processes out of the block."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _make_room(parent: Path) -> None:
+    """Deletes the previews that nobody has loaded in time, and the oldest ones beyond those that are kept."""
+    kept = {path: read_background(path) for path in sorted(parent.glob("*"), key=lambda it: -it.stat().st_mtime)}
+    running = [path for path, found in kept.items() if found is not None and found.is_running]
+    if len(running) >= MOST_AT_ONCE:
+        raise CommandError(f"{MOST_AT_ONCE} previews are under way; try again when one has ended")
+    for number, path in enumerate(kept):
+        is_old = path.stat().st_mtime < time.time() - KEPT_SECONDS
+        if path not in running and (is_old or number >= MOST_KEPT - 1):
+            shutil.rmtree(path, ignore_errors=True)
+
+
 def _start(connection: Connection, home: Path, folder: Path, preview: Preview) -> Preview:
     (folder / FACTS).write_text(json.dumps(asdict(preview)), encoding="utf-8")
     options = ("--feed", preview.feed, "--dry-run", "--json", "--", preview.path)
-    start_script(connection, home, folder, f"load_{preview.format}", *options)
+    start_script(connection, home, folder, f"load_{preview.format}", *options, bounds=BOUNDS)
     return preview
 
 

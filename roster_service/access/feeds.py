@@ -10,21 +10,23 @@ import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, exists, func, select, update
+from sqlalchemy import Connection, exists, func, or_, select, union_all, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roster_service.access.scripts import Background, name_folder, read_background, run_script, start_script
 from roster_service.db.actors import Actor, require_role
 from roster_service.db.changes import State, Subject, Verb, recorded
 from roster_service.db.feed_names import require_feed_name
-from roster_service.db.feed_states import FeedState, find_feed, read_feed_settings
+from roster_service.db.feed_states import FeedState, find_feed, read_added_feed, read_feed_settings
 from roster_service.db.held_runs import HELD
 from roster_service.db.pauses import Pause, find_today, make_pause, store_pause
-from roster_service.db.run_history import GOOD_OUTCOMES, TYPES
-from roster_service.db.sync_lock import INTERRUPTED, RUNNING, find_interrupted, try_sync_lock
+from roster_service.db.run_history import TYPES
+from roster_service.db.run_outcomes import LOADED_OUTCOMES, find_rejected_percent
+from roster_service.db.sync_lock import INTERRUPTED, INTERRUPTED_WORDS, RUNNING, find_interrupted, try_sync_lock
 from roster_service.db.tables import ROSTER_TABLES, feeds, sync_runs
 from roster_service.errors import CommandError
 
@@ -40,27 +42,38 @@ class Feed:
     format: str
     path: str | None
     enabled: bool
-    # `added` or `removed`.
+    # Of `FeedState`.
     state: str
     # The limits beyond which a run is held, in percent of the records of a type; None: the service's settings.
     hold_tombstones_percent: int | None
     hold_changes_percent: int | None
     hold_rejected_percent: int | None
     marker: str | None
-    # The days and the reason of a pause, also of one to come.
+    # The days and the reason of a pause, also of one to come; whether it is one of today.
     pause: str | None
+    is_paused: bool
     # Whether the sync refuses its exports for any deviation.
     strict: bool
     # Whether it has a mapping of words.
     words: bool
     last_run: str | None
-    # The outcome of the latest run, which may still be running; None before the first.
+    # The number, the outcome and the message of the latest run, which may still be running; None before the first.
+    latest_run: int | None
     last_outcome: str | None
+    message: str | None
+    # The largest share of the rows of a type that it rejected.
+    rejected_percent: float
     # The end of the last run after which the roster was that of the export, and the seconds since.
     last_good_run: str | None
     age_seconds: int | None
-    # The number of the run that waits for a decision.
+    # The number of the run that waits for a decision, and why.
     held_run: int | None
+    held_message: str | None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a run of it is under way."""
+        return self.last_outcome == RUNNING
 
 
 def _recorded(connection: Connection, actor: Actor, verb: Verb, name: str) -> AbstractContextManager[None]:
@@ -79,7 +92,7 @@ def add_feed(connection: Connection, actor: Actor, name: str, format_: str, path
     taken = added.on_conflict_do_update(
         index_elements=[feeds.c.name], set_=anew, where=feeds.c.state != FeedState.ADDED
     )
-    with _recorded(connection, actor, Verb.FEED_ADD, name):
+    with recorded(connection, actor, Verb.FEED_ADD, Subject.of_feed(name), lambda: read_added_feed(connection, name)):
         if connection.execute(taken.returning(feeds.c.id)).one_or_none() is None:
             raise CommandError(f"there is a feed {name} already")
     return find_listed(connection, name)
@@ -101,7 +114,7 @@ def rename_feed(connection: Connection, actor: Actor, name: str, new: str) -> Fe
     """Gives a feed another name. Raises CommandError if the name is taken or bad, if ids of its records have its name,
     and while a sync is under way."""
     require_feed_name(new)
-    if not try_sync_lock(connection):
+    if not try_sync_lock(connection, "renames a feed"):
         raise CommandError("a sync is under way; rename the feed when it has ended")
     renamed = find_feed(connection, name)
 
@@ -155,7 +168,28 @@ def read_removal(home: Path, name: str) -> Background | None:
 
 def find_listed(connection: Connection, name: str) -> Feed:
     """Returns the feed with this name, also a removed one, as `list_feeds` does."""
-    return next(item for item in list_feeds(connection) if item.name == name)
+    return next(item for item in list_feeds(connection, without_records=True) if item.name == name)
+
+
+def describe_remains(connection: Connection, name: str, retention_days: int) -> str:
+    """Returns what vendors still get of a removed feed, and until when, in words. `retention_days`: of the settings."""
+    own = select(feeds.c.id).where(feeds.c.name == name).scalar_subquery()
+    parts = (
+        select(func.count().label("count"), func.max(table.c.date_last_modified).label("at")).where(
+            table.c.feed_id == own
+        )
+        for table in ROSTER_TABLES
+    )
+    both = union_all(*parts).subquery()
+    count, at = connection.execute(select(func.sum(both.c.count), func.max(both.c.at))).one()
+    if not count:
+        return "its records are deleted, and no vendor gets anything of it"
+    last = (at.astimezone(UTC) + timedelta(days=retention_days)).date()
+    records = "its 1 record" if count == 1 else f"its {count:,} records"
+    return (
+        f"vendors still get {records} as `tobedeleted`, with all fields that they got before, until the purge of the "
+        f"first night after {last}; to delete them now: `roster feed remove {name} --now`, or the page of the feed"
+    )
 
 
 def _refuse_named_ids(connection: Connection, feed_id: int, name: str) -> None:
@@ -171,24 +205,32 @@ def _describe_pause(pause: Pause | None) -> str | None:
     return None if pause is None or pause.last < find_today() else pause.describe()
 
 
-def list_feeds(connection: Connection) -> list[Feed]:
-    """Lists all feeds, also removed ones, ordered by name."""
+def list_feeds(connection: Connection, *, without_records: bool = False) -> list[Feed]:
+    """Lists all feeds, ordered by name: removed ones as long as they have records, or also `without_records`."""
     interrupted = find_interrupted(connection)
     of_feed = select(func.max(sync_runs.c.finished_at)).where(sync_runs.c.feed_id == feeds.c.id)
-    good = of_feed.where(sync_runs.c.outcome.in_(GOOD_OUTCOMES)).scalar_subquery()
+    good = of_feed.where(sync_runs.c.outcome.in_(LOADED_OUTCOMES)).scalar_subquery()
     newest = of_feed.with_only_columns(func.max(sync_runs.c.id))
-    last = sync_runs.alias()
+    last, held = sync_runs.alias(), sync_runs.alias()
     columns = (
         of_feed.scalar_subquery().label("last_run"),
         last.c.id.label("last_id"),
         last.c.outcome.label("last_outcome"),
+        last.c.message,
+        last.c.counts,
         good.label("last_good_run"),
         func.extract("epoch", func.now() - good).label("age"),
-        newest.where(sync_runs.c.outcome == HELD).scalar_subquery().label("held_run"),
+        held.c.id.label("held_run"),
+        held.c.message.label("held_message"),
     )
-    both = feeds.outerjoin(last, last.c.id == newest.scalar_subquery())
-    listed = select(feeds, *columns).select_from(both).where(feeds.c.state != FeedState.TRIED)
-    rows = connection.execute(listed.order_by(feeds.c.name))
+    joined = feeds.outerjoin(last, last.c.id == newest.scalar_subquery())
+    joined = joined.outerjoin(held, held.c.id == newest.where(sync_runs.c.outcome == HELD).scalar_subquery())
+    listed = select(feeds, *columns).select_from(joined)
+    if not without_records:
+        has_records = or_(*(exists().where(table.c.feed_id == feeds.c.id) for table in ROSTER_TABLES))
+        listed = listed.where(or_(feeds.c.state != FeedState.REMOVED, has_records))
+    rows = connection.execute(listed.order_by(feeds.c.name)).all()
+    dead = {row.id for row in rows if row.last_outcome == RUNNING and row.last_id in interrupted}
     return [
         Feed(
             row.name,
@@ -200,14 +242,19 @@ def list_feeds(connection: Connection) -> list[Feed]:
             row.hold_changes_percent,
             row.hold_rejected_percent,
             row.marker,
-            _describe_pause(make_pause(row.pause_from, row.pause_until, row.pause_reason)),
+            _describe_pause(pause := make_pause(row.pause_from, row.pause_until, row.pause_reason)),
+            pause is not None and pause.covers(find_today()),
             row.strict,
             row.words is not None,
             row.last_run and row.last_run.isoformat(timespec="seconds"),
-            INTERRUPTED if row.last_outcome == RUNNING and row.last_id in interrupted else row.last_outcome,
+            row.last_id,
+            INTERRUPTED if row.id in dead else row.last_outcome,
+            INTERRUPTED_WORDS if row.id in dead else row.message,
+            find_rejected_percent(row.counts or {}),
             row.last_good_run and row.last_good_run.isoformat(timespec="seconds"),
             None if row.age is None else int(row.age),
             row.held_run,
+            row.held_message,
         )
         for row in rows
     ]

@@ -144,20 +144,21 @@ def use_link(connection: Connection, token: str, password: str, secret_key: str)
     return find_operator(connection, email)
 
 
-def verify_operator(connection: Connection, email: str, password: str, code: str, secret_key: str) -> Operator | None:
-    """Returns the enabled operator with this e-mail, this password and, if the operator has one-time codes, this code,
-    which then counts as used; None if there is none. An unknown e-mail takes the same time as a wrong password."""
+def verify_password(connection: Connection, email: str, password: str) -> Operator | None:
+    """Returns the enabled operator with this e-mail and this password; None if there is none. A login needs a one-time
+    code too, if the operator has such codes. An unknown e-mail takes the same time as a wrong password."""
     address = normalize_email(email)
     stored = select(operators.c.password_hash).where(operators.c.email == address, operators.c.enabled)
-    if not matches_password(connection.scalar(stored), password):
-        return None
-    return _find(connection, address) if use_code(connection, address, code, secret_key) else None
+    return _find(connection, address) if matches_password(connection.scalar(stored), password) else None
 
 
 def set_codes(connection: Connection, actor: Actor, key: str | None, code: str, secret_key: str) -> None:
     """Gives the actor, an operator, one-time codes with this key, which the first code proves; `key`: None ends them,
-    with a code of the present key. Raises CommandError for a code that is wrong or was used."""
+    with a code of the present key. Raises CommandError for a code that is wrong or was used, and for a key in place of
+    a present one."""
     with _recorded(connection, actor, Verb.OPERATOR_SET_CODES, actor.name):
+        if key is not None and find_operator(connection, actor.name).has_codes:
+            raise CommandError("a login needs codes already; turn them off first, with one of them")
         step = None if key is None else find_step(key, code)
         is_proved = use_code(connection, actor.name, code, secret_key) if key is None else step is not None
         if not is_proved:

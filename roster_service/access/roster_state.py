@@ -59,10 +59,18 @@ def read_state(connection: Connection) -> RosterState:
     return RosterState(*connection.execute(select(state.revision, state.as_of, state.deletions_since)).one())
 
 
-def advance_state(connection: Connection, feed_ids: Collection[int], **columns: datetime) -> int:
+def advance_state(
+    connection: Connection,
+    feed_ids: Collection[int],
+    as_of: datetime | None = None,
+    deletions_since: datetime | None = None,
+) -> int:
     """Moves the roster and these feeds on to its next revision, and returns the revision. The state of the vendors that
-    see the feeds is still the former one. `columns`: instants of both, which stay where they are later already, because
-    a run with a later stamp may have been announced first.
+    see the feeds is still the former one. `as_of`, `deletions_since`: the instants of both, which stay where they are
+    later already, because a run with a later stamp may have been announced first; None: they stay.
+
+    What was deleted is no newer than the roster, so `deletions_since` stays within `as_of`: otherwise no delta would be
+    whole until the next change.
 
     If the last revision was published on another server, or before a failover, the roster may have lost revisions that
     clients have seen. Then the next one is none of those, as after `advance_restored_state`.
@@ -70,15 +78,23 @@ def advance_state(connection: Connection, feed_ids: Collection[int], **columns: 
     state = tables.roster_state.c
     step = case((state.server != _SERVER, _make_restore_step()), else_=1)
     moved = update(tables.roster_state).values(revision=state.revision + step, server=_SERVER)
-    later = moved.values(_find_later(tables.roster_state, columns))
+    later = moved.values(_find_later(tables.roster_state, as_of, deletions_since))
     revision = int(connection.execute(later.returning(state.revision)).scalar_one())
     own = update(tables.feeds).where(tables.feeds.c.id.in_(feed_ids))
-    connection.execute(own.values(revision=revision, **_find_later(tables.feeds, columns)))
+    connection.execute(own.values(revision=revision, **_find_later(tables.feeds, as_of, deletions_since)))
     return revision
 
 
-def _find_later(table: Table, columns: Mapping[str, datetime]) -> dict[str, ColumnElement[datetime]]:
-    return {name: func.greatest(table.c[name], literal(at, tables.Stamp)) for name, at in columns.items()}
+def _find_later(
+    table: Table, as_of: datetime | None, deletions_since: datetime | None
+) -> dict[str, ColumnElement[datetime]]:
+    # GREATEST passes over NULL.
+    newest = func.greatest(table.c.as_of, literal(as_of, tables.Stamp))
+    later: dict[str, ColumnElement[datetime]] = {"as_of": newest}
+    if deletions_since is not None:
+        deleted = func.least(literal(deletions_since, tables.Stamp), newest)
+        later["deletions_since"] = func.greatest(table.c.deletions_since, deleted)
+    return later
 
 
 def _make_restore_step() -> int:
@@ -93,7 +109,7 @@ def advance_restored_state(connection: Connection, actor: Actor) -> RosterState:
     tombstone, a record that was added after the backup: so `deletions_since` becomes the present. Raises CommandError
     while a sync is under way, because a sync gives stamps too.
     """
-    if not try_sync_lock(connection):
+    if not try_sync_lock(connection, "notes a restored database"):
         raise CommandError("a sync is under way; try again when it is done")
     state = tables.roster_state.c
     stamp = func.greatest(func.date_trunc("milliseconds", func.now()), state.as_of, type_=tables.Stamp)

@@ -14,21 +14,25 @@ from roster_service.access.change_log import Change, find_last_change
 from roster_service.access.scripts import Background, name_folder, read_background, run_script, start_script
 from roster_service.db.actors import Actor, require_role
 from roster_service.db.changes import Subject, Verb, recorded
-from roster_service.db.held_runs import APPROVED, HELD, close_held, read_outcome
-from roster_service.db.run_history import LOADED_OUTCOMES, Run, find_run_after
+from roster_service.db.exclusions import list_exclusions
+from roster_service.db.held_runs import APPROVED, HELD, OTHER_IDS, close_held, read_outcome
+from roster_service.db.run_history import Run, find_run_after
+from roster_service.db.run_outcomes import DISCARDED, LOADED_OUTCOMES
 from roster_service.db.sync_lock import RUNNING
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
 
 
-def approve_run(connection: Connection, actor: Actor, run: int, *, as_json: bool) -> subprocess.CompletedProcess[str]:
+def approve_run(
+    connection: Connection, actor: Actor, run: int, *, as_json: bool, has_named: bool
+) -> subprocess.CompletedProcess[str]:
     """Applies a held run with the export that was held, by the loader, which records it. Returns the output of the
-    loader.
+    loader. `has_named`: the operator has said which ids the excluded people have now.
 
     Raises CommandError for a run that is not held, and for one that the loader did not apply: if it would now delete or
     change more records than it showed, it is held again, as a new run.
     """
-    script, *options = _prepare_approval(connection, actor, run)
+    script, *options = _prepare_approval(connection, actor, run, has_named=has_named)
     done = run_script(connection, script, *(["--json"] if as_json else []), *options)
     # The outcome in the database decides, because other failures could give the same exit code.
     if _find(connection, run).outcome != APPROVED:
@@ -41,7 +45,7 @@ def start_approval(connection: Connection, actor: Actor, run: int, home: Path) -
 
     Raises CommandError for a run that is not held, and if its approval was started and has not ended.
     """
-    script, *options = _prepare_approval(connection, actor, run)
+    script, *options = _prepare_approval(connection, actor, run, has_named=False)
     start_script(connection, home, _name_approval(home, run), script, "--json", *options)
 
 
@@ -103,16 +107,20 @@ def start_load(
     *,
     is_complete: bool,
     drop: Path | None,
+    source: str | None = None,
 ) -> None:
     """Starts a load of the export at `path` in the background; `read_load` reads how it ended. `home`: the data folder;
     `is_complete`: load the export even if somebody wrote to it some minutes ago; `drop`: the folder of the export, to
-    delete when it is loaded.
+    delete when it is loaded; `source`: what the run calls its export, None for the path.
 
     Raises CommandError if a load of the feed was started and has not ended.
     """
-    options = ("--feed", feed, "--json", *(["--now"] if is_complete else []), "--", path)
+    named = () if source is None else ("--source", source)
+    chosen = ("--feed", feed, "--json", "--actor", actor.to_text(), *named, *(["--now"] if is_complete else []))
     with recorded(connection, actor, Verb.SYNC_RUN, Subject.of_feed(feed), dict):
-        start_script(connection, home, name_folder(home, "load", feed), f"load_{format_}", *options, drop=drop)
+        start_script(
+            connection, home, name_folder(home, "load", feed), f"load_{format_}", *chosen, "--", path, drop=drop
+        )
 
 
 def read_load(home: Path, feed: str) -> Background | None:
@@ -124,11 +132,17 @@ def _name_approval(home: Path, run: int) -> Path:
     return name_folder(home, "approval", str(run))
 
 
-def _prepare_approval(connection: Connection, actor: Actor, run: int) -> Sequence[str]:
+def _prepare_approval(connection: Connection, actor: Actor, run: int, *, has_named: bool) -> Sequence[str]:
     """The script that applies a held run, and its arguments."""
     require_role(connection, actor, Verb.SYNC_APPROVE.least_role, Verb.SYNC_APPROVE)
     held = _find_held(connection, run)
-    options = ("--feed", held.name, "--approves", str(run), "--actor", actor.to_text())
+    if not has_named and OTHER_IDS in (held.message or "") and (excluded := len(list_exclusions(connection))):
+        people = "1 person is" if excluded == 1 else f"{excluded:,} people are"
+        raise CommandError(
+            f"{people} erased or hidden by the id of before, and would come back under another one; name the new ids "
+            f"with `roster sync approve {run} --excluded REFERENCE=NEWID`, or say `--others-gone`"
+        )
+    options = ("--feed", held.name, "--approves", str(run), "--actor", actor.to_text(), "--source", held.source)
     return (f"load_{held.format}", *options, "--", held.kept)
 
 
@@ -138,21 +152,21 @@ def discard_run(connection: Connection, actor: Actor, run: int) -> tuple[str, li
     held = _find_held(connection, run)
     subject = Subject.of_run(run, held.name)
     with recorded(connection, actor, Verb.SYNC_DISCARD, subject, lambda: read_outcome(connection, run)):
-        kept = close_held(connection, sync_runs.c.id == run, "discarded", "discarded by an operator")
+        own = sync_runs.c.id == run
+        kept = close_held(connection, own, DISCARDED, "discarded by an operator")
     return str(held.name), kept
 
 
-def _find(connection: Connection, run: int) -> Row[Any, Any, Any, Any]:
-    rows = select(sync_runs.c.outcome, sync_runs.c.kept_export.label("kept"), feeds.c.name, feeds.c.format).join(
-        feeds, feeds.c.id == sync_runs.c.feed_id
-    )
+def _find(connection: Connection, run: int) -> Row[Any, Any, Any, Any, Any, Any]:
+    own = (sync_runs.c.outcome, sync_runs.c.message, sync_runs.c.source, sync_runs.c.kept_export.label("kept"))
+    rows = select(*own, feeds.c.name, feeds.c.format).join(feeds, feeds.c.id == sync_runs.c.feed_id)
     found = connection.execute(rows.where(sync_runs.c.id == run)).one_or_none()
     if found is None:
         raise CommandError(f"there is no run {run}")
     return found
 
 
-def _find_held(connection: Connection, run: int) -> Row[Any, Any, Any, Any]:
+def _find_held(connection: Connection, run: int) -> Row[Any, Any, Any, Any, Any, Any]:
     found = _find(connection, run)
     if found.outcome != HELD:
         raise CommandError(f"the run {run} is not held; it is {found.outcome}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -41,11 +41,37 @@ EXPLANATIONS = {
     ScopeName.CORE: "the list and single-record paths, less demographics",
     ScopeName.FULL: "all paths, less demographics",
     ScopeName.DEMOGRAPHICS: "demographic records",
-    ScopeName.GUARDIANS: "guardians among the users, and in `agents`",
+    ScopeName.GUARDIANS: "users with the role `guardian`, `parent` or `relative`, also in `agents`",
     ScopeName.GUARDIANS_METADATA: "`metadata` on users who are guardians",
     ScopeName.STUDENTS_METADATA: "`metadata` on users who are students",
     ScopeName.DEMOGRAPHIC_METADATA: "`metadata` on demographic records",
     ScopeName.ORGS_METADATA: "`metadata` on orgs",
+}
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Scopes that a purpose needs. `words`: what a client with them reads, for people."""
+
+    words: str
+    names: tuple[ScopeName, ...]
+
+    def list_scopes(self, version: str) -> tuple[Scope, ...]:
+        """Returns its scopes of a version, `v1p1` or `v1p2`."""
+        return tuple(Scope(version, name) for name in self.names)
+
+
+# What most products need, for the command line and the console.
+PRESETS: Mapping[str, Preset] = {
+    "students-teachers": Preset(
+        "students and teachers, with their schools, terms, classes and enrollments", (ScopeName.FULL,)
+    ),
+    "guardians": Preset("these, and guardians", (ScopeName.FULL, ScopeName.GUARDIANS)),
+    "demographics": Preset(
+        "students and teachers, and demographics: birth dates, sex, race and ethnicity",
+        (ScopeName.FULL, ScopeName.DEMOGRAPHICS),
+    ),
+    "everything": Preset("everything, with guardians, demographics and all metadata", tuple(ScopeName)),
 }
 
 _METADATA_SCOPES = {

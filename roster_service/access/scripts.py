@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,22 @@ from roster_service.settings import FILE_SUFFIX
 OUTPUT, FOLDER = "output.txt", "background"
 # The exit codes of a load that needs its export no more: loaded, loaded but for single rows, held with a copy of it.
 TAKEN = (0, 1, 3)
+
+
+# Sets the bounds of its own process, which stay when it becomes the script: the time is kept without a parent.
+_SET_BOUNDS = (
+    "import os, resource, signal, sys; signal.alarm(int(sys.argv[1])); "
+    "resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[2]),) * 2); "
+    "os.execv(sys.executable, [sys.executable, *sys.argv[3:]])"
+)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The bounds of a script in the background: seconds until it is ended, and bytes of memory."""
+
+    seconds: int
+    memory_bytes: int
 
 
 def run_script(connection: Connection, name: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -42,11 +59,21 @@ def run_script(connection: Connection, name: str, *arguments: str | Path) -> sub
 @dataclass(frozen=True)
 class Background:
     """A script in the background, or its end. `report`: the JSON object that it printed, None before that; `text`:
-    everything that it printed if it ended without one."""
+    everything that it printed if it ended without one; `ended`: when it wrote that, None while it runs."""
 
     is_running: bool
     report: Mapping[str, Any] | None
     text: str
+    ended: datetime | None = None
+
+    @property
+    def has_run(self) -> bool:
+        """Whether it made a run, which says how it ended: a refused export has no number of its run, but refusals."""
+        return self.report is not None and ("run" in self.report or "refusals" in self.report)
+
+    def ended_before(self, instant: str) -> bool:
+        """Returns whether it ended before an instant of ISO 8601."""
+        return self.ended is not None and self.ended < datetime.fromisoformat(instant)
 
     @property
     def message(self) -> str | None:
@@ -55,14 +82,18 @@ class Background:
             return None
         if self.report is None:
             return self.text or "the process ended without a word; nothing was changed"
-        if self.report.get("outcome") == "refused" and "total" in self.report:
-            return f"refused for {self.report['total']} {'reason' if self.report['total'] == 1 else 'reasons'}"
         message = self.report.get("message")
         return None if message is None else str(message)
 
 
 def start_script(
-    connection: Connection, home: Path, folder: Path, name: str, *arguments: str | Path, drop: Path | None = None
+    connection: Connection,
+    home: Path,
+    folder: Path,
+    name: str,
+    *arguments: str | Path,
+    drop: Path | None = None,
+    bounds: Bounds | None = None,
 ) -> None:
     """Starts a script of the sync as `run_script` does, and returns at once. It goes on when this process ends. Its
     output goes into a file in `folder`, which only the owner can read; `read_background` reads it. `home`: the data
@@ -83,7 +114,7 @@ def start_script(
             raise CommandError("this has been started already, and is under way") from None
         output.truncate(0)
         process = subprocess.Popen(  # noqa: S603  (our own script)
-            _make_command(name, arguments),
+            _make_command(name, arguments, bounds),
             env=_make_environment(connection) | {"ROSTER_HOME": str(home.resolve())},
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -109,9 +140,10 @@ def read_background(folder: Path) -> Background | None:
             except BlockingIOError:
                 return Background(True, None, "")
             text = output.read().decode(errors="replace").strip()
+            ended = datetime.fromtimestamp(os.fstat(output.fileno()).st_mtime, UTC)
     except OSError:
         return None
-    return Background(False, _find_report(text), text)
+    return Background(False, _find_report(text), text, ended)
 
 
 def _wait(process: subprocess.Popen[bytes], folder: Path | None) -> None:
@@ -130,8 +162,9 @@ def _find_report(text: str) -> Mapping[str, Any] | None:
     return None
 
 
-def _make_command(name: str, arguments: Sequence[str | Path]) -> list[str | Path]:
-    return [sys.executable, "-m", f"sync_scripts.{name}", *arguments]
+def _make_command(name: str, arguments: Sequence[str | Path], bounds: Bounds | None = None) -> list[str | Path]:
+    before = [] if bounds is None else ["-c", _SET_BOUNDS, str(bounds.seconds), str(bounds.memory_bytes)]
+    return [sys.executable, *before, "-m", f"sync_scripts.{name}", *arguments]
 
 
 def _make_environment(connection: Connection) -> dict[str, str]:

@@ -43,7 +43,6 @@ def grant(
                 row = {"vendor_id": vendor.id, "district_id": district_id, "school_id": school_id}
                 connection.execute(upsert(vendor_grants).values(row).on_conflict_do_nothing())
         _set_flags(connection, vendor, {*vendor.flags, *flags})
-        invalidate_tokens(connection, vendor.id)
     return find_vendor(connection, email)
 
 
@@ -61,7 +60,6 @@ def revoke(
         if district is not None:
             _revoke_district(connection, vendor, district)
         _set_flags(connection, vendor, {*vendor.flags} - {*flags})
-        invalidate_tokens(connection, vendor.id)
     return find_vendor(connection, email)
 
 
@@ -97,7 +95,6 @@ def set_flags(connection: Connection, actor: Actor, email: str, flags: Sequence[
     with recorded_vendor(connection, actor, Verb.VENDOR_GRANT if flags else Verb.VENDOR_REVOKE, email):
         vendor = find_vendor(connection, email)
         _set_flags(connection, vendor, {*flags})
-        invalidate_tokens(connection, vendor.id)
     return find_vendor(connection, email)
 
 
@@ -112,4 +109,6 @@ def _revoke_district(connection: Connection, vendor: Vendor, district: str) -> N
 
 
 def _set_flags(connection: Connection, vendor: Vendor, flags: set[str]) -> None:
+    """Sets the flags, as the last step of a change of rights."""
     connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(flags=sorted(flags)))
+    invalidate_tokens(connection, vendor.id, content_changed=flags != {*vendor.flags})

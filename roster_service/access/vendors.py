@@ -228,8 +228,12 @@ def remove_vendor(connection: Connection, actor: Actor, email: str) -> None:
         connection.execute(delete(vendors).where(vendors.c.id == vendor.id))
 
 
-def invalidate_tokens(connection: Connection, vendor_id: int) -> None:
-    """Ends every token of the vendor, of both interfaces, and updates the vendor's visible orgs."""
+def invalidate_tokens(connection: Connection, vendor_id: int, *, content_changed: bool = False) -> None:
+    """Ends every token of the vendor, of both interfaces, and updates the vendor's visible orgs. `content_changed`:
+    whether it may see more or less of the records of the same orgs: then its copies are not kept right by deltas any
+    more."""
     renewed = {"grant_version": vendors.c.grant_version + 1, "visibility_key": func.gen_random_uuid()}
+    if content_changed:
+        renewed["floor"] = func.next_stamp()
     connection.execute(update(vendors).where(vendors.c.id == vendor_id).values(renewed))
     refresh_visible_orgs(connection, vendor_id)

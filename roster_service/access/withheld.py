@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from sqlalchemy import Connection, select, text, update
 
-from roster_service.access.vendors import Vendor, find_vendor, invalidate_tokens, recorded_vendor
+from roster_service.access.vendors import Vendor, find_vendor, invalidate_tokens, list_vendors, recorded_vendor
 from roster_service.db.actors import Actor
 from roster_service.db.changes import State, Subject, Verb, recorded
 from roster_service.db.tables import vendor_defaults, vendors
@@ -29,7 +29,8 @@ def change_withheld(
         vendor = find_vendor(connection, email)
         values = {"withheld": None if fields is None else _sort(fields)}
         connection.execute(update(vendors).where(vendors.c.id == vendor.id).values(values))
-        invalidate_tokens(connection, vendor.id)
+        after = find_vendor(connection, email)
+        invalidate_tokens(connection, vendor.id, content_changed=after.withheld != vendor.withheld)
     return find_vendor(connection, email)
 
 
@@ -41,10 +42,11 @@ def change_default(connection: Connection, actor: Actor, fields: Collection[With
 
     connection.execute(_LOCK)
     with recorded(connection, actor, Verb.VENDOR_SET_WITHHELD_DEFAULT, Subject("service", "withheld"), read_state):
+        former = list_vendors(connection)
         connection.execute(update(vendor_defaults).values(withheld=_sort(fields)))
-        # Their grants stay the same, and with them the rows of `visible_orgs`.
-        ended = update(vendors).where(vendors.c.withheld.is_(None))
-        connection.execute(ended.values(grant_version=vendors.c.grant_version + 1))
+        for before, vendor in zip(former, list_vendors(connection), strict=True):
+            if vendor.own_withheld is None:
+                invalidate_tokens(connection, vendor.id, content_changed=vendor.withheld != before.withheld)
 
 
 def read_default(connection: Connection) -> tuple[str, ...]:

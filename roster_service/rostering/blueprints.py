@@ -10,11 +10,11 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from roster_service.errors import BUSY_RETRY_SECONDS, ErrorProfile, Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.rostering.endpoints import ENDPOINTS
-from roster_service.rostering.openapi import describe_endpoint, make_api
+from roster_service.rostering.openapi import STATUS_PATH, describe_endpoint, describe_status, make_api
 from roster_service.rostering.operations import Operation
 from roster_service.rostering.status_info import STATUS_INFO, make_failure
 from roster_service.schemas.versions import V1P2, VERSIONS, Version
-from roster_service.web.pipeline import Services, answer, describe_this_request
+from roster_service.web.pipeline import Services, answer, answer_status, describe_this_request
 from roster_service.web.request_facts import add_rate_headers
 
 # The paths at which clients of OneRoster 1.2 look for the OpenAPI document of a provider.
@@ -24,6 +24,12 @@ DISCOVERY_PATHS = {
         "/discovery/imsorv1p2_rostering_openapi3_v1p0.json",
     )
 }
+# What is below it and of no version has a wrong version prefix.
+ROOT = "/ims/oneroster"
+NO_VERSION = "no version has its root here; the roots are " + " and ".join(
+    f"{version.root} ({version.title})" for version in VERSIONS
+)
+NO_PATH = "there is no such path; the OpenAPI document, openapi.json below the root of the version, lists all"
 # The name of the error profiles of the versions, among the extensions of the application.
 PROFILES = "roster_error_profiles"
 CHALLENGES = {
@@ -45,8 +51,9 @@ def find_error_profile(path: str) -> ErrorProfile:
     return next((profiles[version] for version in VERSIONS if is_below(version, path)), ErrorProfile.SPECIFICATION)
 
 
-def register_rostering(app: Flask, services: Services) -> None:
-    """Registers both versions of the rostering interface on the application, which has its error profile."""
+def register_rostering(app: Flask, services: Services, contact: str | None = None) -> None:
+    """Registers both versions of the rostering interface on the application, which has its error profile. `contact`:
+    whom clients may ask."""
     app.before_request(refuse_other_methods)
     for version in VERSIONS:
         blueprint = Blueprint(version.prefix, __name__, url_prefix=version.root)
@@ -57,10 +64,11 @@ def register_rostering(app: Flask, services: Services) -> None:
                 make_rostering_view(Operation(endpoint, version, services.limits, profile), services)
             )
             rule = endpoint.path.replace("{", "<id:").replace("}", ">")
-            # The service accepts a trailing slash without a redirect.
-            blueprint.add_url_rule(rule, endpoint=endpoint.name, view_func=view, methods=["GET"], strict_slashes=False)
+            blueprint.add_url_rule(rule, endpoint=endpoint.name, view_func=view, methods=["GET"])
+        status = blueprint.doc(**describe_status(version, signed=signed))(make_status_view(version, services))
+        blueprint.add_url_rule(STATUS_PATH, endpoint="getStatus", view_func=status, methods=["GET"])
         blueprint.after_request(add_rate_headers)
-        api = make_api(app, version, services.limits, profile, services.public_url, signed=signed)
+        api = make_api(app, version, services.limits, profile, services.public_url, signed=signed, contact=contact)
         api.register_blueprint(blueprint)
         for path in DISCOVERY_PATHS.get(version, ()):
             app.add_url_rule(version.root + path, endpoint=path, view_func=api.show_document)
@@ -76,9 +84,18 @@ def make_rostering_view(operation: Operation, services: Services) -> Callable[..
     return view
 
 
+def make_status_view(version: Version, services: Services) -> Callable[[], Response]:
+    """Returns the Flask view function of the states of the feeds."""
+
+    def view() -> Response:
+        return answer_status(version, services)
+
+    return view
+
+
 def is_rostering(path: str) -> bool:
-    """Whether a path belongs to the rostering interface, even if no endpoint has it."""
-    return any(is_below(version, path) for version in VERSIONS)
+    """Whether a path belongs to the rostering interface, even if no endpoint or no version has it."""
+    return path == ROOT or path.startswith(ROOT + "/")
 
 
 def is_below(version: Version, path: str) -> bool:
@@ -96,8 +113,10 @@ def refuse_other_methods() -> None:
 
 def to_problem(error: HTTPException) -> RefusedRequestError:
     """Converts an error of Flask or Werkzeug into a refusal of this interface."""
+    if isinstance(error, NotFound) and not any(is_below(version, request.path) for version in VERSIONS):
+        return RefusedRequestError(Problem.VERSION, NO_VERSION)
     if isinstance(error, NotFound):
-        return RefusedRequestError(Problem.UNKNOWN_PATH, "there is no such path")
+        return RefusedRequestError(Problem.UNKNOWN_PATH, NO_PATH)
     if isinstance(error, MethodNotAllowed):
         return RefusedRequestError(Problem.METHOD, "this interface is read-only and accepts only GET")
     if error.code is not None and error.code < 500:

@@ -63,6 +63,11 @@ class Endpoint:
         """Returns the names of the ids in the path, in order."""
         return tuple(re.findall(r"\{(\w+)\}", self.path))
 
+    @property
+    def kind(self) -> str:
+        """Returns the kind of record that the path of a single record names, such as `teacher`."""
+        return self.name[3].lower() + self.name[4:]
+
 
 def _make_listed(
     path: str, kind: str, one: str, resource: Resource, path_filter: PathFilter, summary: str, access: Access

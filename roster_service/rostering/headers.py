@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from urllib.parse import quote, urlencode
 
@@ -14,8 +15,9 @@ from roster_service.access.roster_state import RosterState, make_state_headers
 LINK_BYTES = 4000
 
 
-def make_etag(token: AccessToken, state: RosterState, address: str) -> str:
-    """Returns an entity tag that changes whenever the response can change, without reading the records.
+def make_etag(token: AccessToken, state: RosterState, address: str, total: int) -> str:
+    """Returns an entity tag that changes whenever the response can change, without reading the records. `total`: the
+    number of records on all pages; the tag ends with it, so that a 304 can tell it without counting.
 
     The response depends on the address, the state of the roster, and the caller's rights. A database restored from a
     backup gives no revision twice (`advance_state`), except for the one of the backup, with the same records.
@@ -24,7 +26,14 @@ def make_etag(token: AccessToken, state: RosterState, address: str) -> str:
     caller_facts = (str(token.vendor_id), str(token.grant_version), scopes, ",".join(sorted(token.withheld)))
     # Another version of the service may represent the same record differently.
     facts = (__version__, *make_state_headers(state).values(), str(state.later_revision), *caller_facts, address)
-    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]
+    digest = hashlib.sha256("\n".join((*facts, str(total))).encode()).hexdigest()[:32]
+    return f"{digest}-{total}"
+
+
+def read_total(tag: str) -> int | None:
+    """Returns the `total` of an entity tag; None for a text that `make_etag` did not make."""
+    _, _, digits = tag.rpartition("-")
+    return int(digits) if re.fullmatch("[0-9]{1,18}", digits) else None
 
 
 def make_links(

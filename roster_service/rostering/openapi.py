@@ -22,6 +22,7 @@ from roster_service.rostering.openapi_tokens import RETRIED, RETRY_AFTER, add_to
 from roster_service.rostering.operations import COUNT, list_parameters
 from roster_service.rostering.status_info import ERROR_SCHEMAS, WARNING_HEADER, StatusInfoSet, shape_failure
 from roster_service.schemas.examples import EXAMPLE_ROOT, collect_field_examples, load_examples
+from roster_service.schemas.roster_status import RosterStatus
 from roster_service.schemas.versions import Resource, Version
 from roster_service.web.openapi import DocumentApi, make_body, refer
 
@@ -55,11 +56,14 @@ HEADERS: Mapping[str, Any] = {
         "schema": {"type": "string"},
     },
 }
-RECORD_HEADERS = (*RATE_HEADERS, COUNT, "X-Roster-Revision", "X-Roster-As-Of", "X-Roster-Deletions-Since", "ETag")
+STATE_HEADERS = ("X-Roster-Revision", "X-Roster-As-Of", "X-Roster-Deletions-Since")
+RECORD_HEADERS = (*RATE_HEADERS, COUNT, *STATE_HEADERS, "ETag")
+STATUS_PATH = "/status"
+STATUS_TAG = {"name": "Status", "description": "Whether the sync of tonight is done"}
 FAILURES = {
     400: ("BadRequest", "The method, the version prefix, a parameter or the filter is not accepted"),
     401: ("Unauthorized", "No token, or one that is no longer valid"),
-    403: ("Forbidden", "The token lacks the scope"),
+    403: ("Forbidden", "The token lacks the scope, or nothing is granted to the vendor"),
     404: ("NotFound", "No such record, or the caller may not see it"),
     410: ("Gone", "The pull that the page belongs to cannot go on: begin again with the first page"),
     429: ("TooManyRequests", "Too many requests of the vendor in the window, or at the same time"),
@@ -77,17 +81,25 @@ Roster Service {release} serves it.
 
 `limit` and `offset` select a page, `X-Total-Count` counts the records of all pages, and `Link` leads to the others.
 A record that left the SIS is `tobedeleted` for about 7 days. For a delta, ask for
-`filter=dateLastModified>'…'` with the `X-Roster-As-Of` of your last pull.
+`filter=dateLastModified>'…'` with the `X-Roster-As-Of` of your last pull; if that is older than
+`X-Roster-Deletions-Since`, pull all records.
 """
 
 
 def make_api(
-    app: Flask, version: Version, limits: Limits, profile: ErrorProfile, public_url: str | None, *, signed: bool
+    app: Flask,
+    version: Version,
+    limits: Limits,
+    profile: ErrorProfile,
+    public_url: str | None,
+    *,
+    signed: bool,
+    contact: str | None,
 ) -> DocumentApi:
     """Returns the API of a version, which serves its document at `<root>/openapi.json`.
 
     `profile`: the form of errors and warnings; `public_url`: the address that clients use, None for the address of each
-    request; `signed`: whether the service takes signed requests of this version.
+    request; `signed`: whether the service takes signed requests of this version; `contact`: whom clients may ask.
     """
     examples = load_examples()[version.prefix]
     described: list[tuple[Schema, Any]] = [
@@ -107,6 +119,7 @@ def make_api(
         },
         examples=collect_field_examples(described),
         path_names=PATH_NAMES,
+        contact=contact,
     )
     components = api.spec.components
     _add_security_schemes(api, version, signed=signed)
@@ -115,6 +128,7 @@ def make_api(
             components.header(name, header)
     for tag in dict.fromkeys(map(make_tag, ENDPOINTS)):
         api.spec.tag({"name": tag, "description": f"Paths that begin with /{tag[0].lower()}{tag[1 : -len(TAG_END)]}"})
+    api.spec.tag(STATUS_TAG)
     if profile is not ErrorProfile.OFFICIAL:
         components.schema(StatusInfoSet.__name__, schema=StatusInfoSet)
     for resource, record in version.records.items():
@@ -133,7 +147,7 @@ def make_api(
         NOT_MODIFIED,
         {
             "description": "Not changed since the answer with the entity tag of `If-None-Match`",
-            "headers": _refer_headers(RATE_HEADERS),
+            "headers": _refer_headers(RECORD_HEADERS),
         },
     )
     add_token_operations(api, version.prefix)
@@ -236,6 +250,25 @@ def describe_endpoint(endpoint: Endpoint, version: Version, profile: ErrorProfil
         "security": [*security, {SIGNATURE_SCHEME: []}] if signed else security,
         "parameters": parameters,
         "responses": responses,
+    }
+
+
+def describe_status(version: Version, *, signed: bool) -> dict[str, Any]:
+    """Returns the OpenAPI operation object of the states of the feeds. `signed`: as for `describe_endpoint`."""
+    every_scope: list[dict[str, list[str]]] = [{SECURITY_SCHEME: [str(Scope(version.prefix, it))]} for it in ScopeName]
+    return {
+        "summary": "the last run of each feed of which the caller sees records",
+        "operationId": "getStatus",
+        "tags": [STATUS_TAG["name"]],
+        "security": [*every_scope, {SIGNATURE_SCHEME: []}] if signed else every_scope,
+        "responses": {
+            "200": {
+                "description": "The states of the feeds",
+                "headers": _refer_headers((*RATE_HEADERS, *STATE_HEADERS)),
+                "content": make_body(RosterStatus),
+            },
+            **{str(status): name for status, (name, _) in FAILURES.items() if status not in ONLY},
+        },
     }
 
 

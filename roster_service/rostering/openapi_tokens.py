@@ -13,6 +13,7 @@ from roster_service.web.openapi import DocumentApi, make_body, refer
 TAG = {"name": "Authorization", "description": "Access tokens (RFC 6749), their public keys, and metadata (RFC 8414)"}
 CLIENT_LOGIN = "ClientLogin"
 RETRY_AFTER = "Retry-After"
+NEVER_THROTTLED = "This path is never throttled: it has no 429."
 # The statuses of refusals that a client may send again as they are.
 RETRIED = (429, 503)
 
@@ -112,6 +113,7 @@ def add_token_operations(api: DocumentApi, version: str) -> None:
         "get",
         operationId="getPublicKeys",
         summary="the public keys of access tokens",
+        description=NEVER_THROTTLED,
         security=[],
         responses=_describe_responses(JWKS_PATH, "PublicKeys"),
     )
@@ -121,6 +123,7 @@ def add_token_operations(api: DocumentApi, version: str) -> None:
         "get",
         operationId="getMetadata",
         summary="the token endpoint and its scopes",
+        description=NEVER_THROTTLED,
         security=[],
         responses=_describe_responses(METADATA_PATH, "AuthorizationServer"),
     )
@@ -128,7 +131,7 @@ def add_token_operations(api: DocumentApi, version: str) -> None:
 
 def _add(api: DocumentApi, path: str, method: str, **operation: Any) -> None:
     """Adds an operation that is not below the root of the version."""
-    operation |= {"tags": [TAG["name"]], "servers": [{"url": EXAMPLE_ROOT}]}
+    operation |= {"tags": [TAG["name"]]}
     api.spec.path(path=path, operations={method: operation})
 
 

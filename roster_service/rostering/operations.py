@@ -5,7 +5,8 @@ This module knows no web framework: `roster_service.web.pipeline` calls these st
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
@@ -22,16 +23,18 @@ from roster_service.query.params import (
     Parameter,
     read_params,
 )
-from roster_service.query.plan import Plan, make_plan
+from roster_service.query.plan import Notice, Plan, make_plan
 from roster_service.query.request import AuthorizedRequest
 from roster_service.reads.page import Page, put_root
 from roster_service.rostering.endpoints import Cardinality, Endpoint
-from roster_service.rostering.headers import make_etag, make_links
+from roster_service.rostering.headers import make_etag, make_links, read_total
 from roster_service.rostering.status_info import WARNING_HEADER, make_warning, make_warning_header
 from roster_service.schemas.versions import Version
 
 MAX_QUERY_FIELDS = 100
 COUNT = "X-Total-Count"
+# Parameters with which clients put secrets into a URL. The texts of errors end up in logs.
+_SECRET = re.compile(r"(?i)\b([\w-]*(?:token|secret|password|passwd|api[_-]?key|authorization|bearer))=[^&]*")
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -81,13 +84,19 @@ class PlannedRequest:
         """Returns the authorized request that the reader takes."""
         return AuthorizedRequest(self.plan, self.token.vendor_id, self.token.client_id, self.admission, {})
 
-    def make_tag(self, state: RosterState) -> str:
-        """Returns the entity tag of the response for a roster in this state."""
-        return make_etag(self.token, state, self.address.tagged)
+    def find_known_total(self, state: RosterState, tags: Iterable[str]) -> int | None:
+        """Returns the number of records that the response for a roster in this state has on all pages, if one of the
+        tags is that of this response; else None."""
+        for tag in tags:
+            total = read_total(tag)
+            if total is not None and tag == make_etag(self.token, state, self.address.tagged, total):
+                return total
+        return None
 
-    def make_headers(self, state: RosterState) -> dict[str, str]:
-        """Returns the headers of a 200 or 304 response for a roster in this state."""
-        return {**make_state_headers(state), "ETag": f'"{self.make_tag(state)}"', "Cache-Control": "no-store"}
+    def make_headers(self, state: RosterState, total: int) -> dict[str, str]:
+        """Returns the headers of a 200 or 304 response for a roster in this state. `total`: its `X-Total-Count`."""
+        tag = make_etag(self.token, state, self.address.tagged, total)
+        return {**make_state_headers(state), COUNT: str(total), "ETag": f'"{tag}"', "Cache-Control": "no-store"}
 
     def describe_shape(self) -> str:
         """Returns the parameters of the request for the log, with every value of the filter masked."""
@@ -109,6 +118,7 @@ class AnswerBody:
     that depend on them."""
 
     body: bytes
+    total: int
     number: int
     people: Sequence[str]
     headers: Mapping[str, str]
@@ -145,17 +155,23 @@ class Operation:
 
     def _require_scope(self, token: AccessToken) -> None:
         version = self.version.prefix
-        if token.version != version:
-            raise RefusedRequestError(
-                Problem.VERSION,
-                f"the token's scopes are for {token.version} and the path is for {version}; "
-                f"request a token with scopes for {version}. A token request without `scope` gets the version that the "
-                f"client was registered with first; to register a client for one version, the operator runs "
-                f"`roster client add` with scopes of that version alone, as `--scope {version}/{ScopeName.FULL}`",
-            )
+        require_version(token, self.version)
         if not token.scope_names.intersection(self.endpoint.access.value):
             wanted = " or ".join(f"{version}/{name}" for name in self.endpoint.access.value)
             raise RefusedRequestError(Problem.SCOPE, f"the token lacks the scope for this path: {wanted}")
+
+
+def require_version(token: AccessToken, version: Version) -> None:
+    """Raises RefusedRequestError (VERSION) if the scopes of the token are of the other version."""
+    wanted = version.prefix
+    if token.version != wanted:
+        raise RefusedRequestError(
+            Problem.VERSION,
+            f"the token's scopes are for {token.version} and the path is for {wanted}; "
+            f"request a token with scopes for {wanted}. A token request without `scope` gets the version that the "
+            f"client was registered with first; to register a client for one version, the operator runs "
+            f"`roster client add` with scopes of that version alone, as `--scope {wanted}/{ScopeName.FULL}`",
+        )
 
 
 def list_parameters(endpoint: Endpoint) -> tuple[Parameter, ...]:
@@ -166,12 +182,14 @@ def list_parameters(endpoint: Endpoint) -> tuple[Parameter, ...]:
 def show_page(planned: PlannedRequest, page: Page, revision: int) -> AnswerBody:
     """Returns the body and headers for a page of a collection. `revision`: of the roster that the page is of."""
     plan = planned.plan
-    headers = {COUNT: str(page.total), **_make_warning_headers(planned)}
+    notices = [notice for notice in plan.notices if notice.problem is not Problem.FILTER_WORD or not page.total]
+    headers = dict(_make_warning_headers(planned, notices))
     links = make_links(planned.address.plain, planned.pairs, plan.limit, plan.offset, page.total, revision)
     if links:
         headers["Link"] = links
     head = f'{{"{planned.operation.endpoint.resource.plural}":['
-    return AnswerBody(page.encode(head, "]" + _make_end(planned), planned.base_url), page.records, page.people, headers)
+    body = page.encode(head, "]" + _make_end(planned, notices), planned.base_url)
+    return AnswerBody(body, page.total, page.records, page.people, headers)
 
 
 def show_record(planned: PlannedRequest, text: str | None, person: str | None) -> AnswerBody:
@@ -182,36 +200,42 @@ def show_record(planned: PlannedRequest, text: str | None, person: str | None) -
     key = planned.operation.endpoint.resource.singular
     if text is None:
         wanted = dict(planned.plan.path_ids)["sourcedId"][:255]
-        raise RefusedRequestError(Problem.UNKNOWN_RECORD, f"there is no {key} {wanted!r}")
-    body = f'{{"{key}":{put_root(text, planned.base_url)}{_make_end(planned)}'
+        kind = planned.operation.endpoint.kind
+        raise RefusedRequestError(Problem.UNKNOWN_RECORD, f"there is no {kind} {wanted!r}, or you may not see it")
+    body = f'{{"{key}":{put_root(text, planned.base_url)}{_make_end(planned, planned.plan.notices)}'
     people = () if person is None else (person,)
-    return AnswerBody(body.encode(), 1, people, {COUNT: "1", **_make_warning_headers(planned)})
+    return AnswerBody(body.encode(), 1, 1, people, _make_warning_headers(planned, planned.plan.notices))
 
 
-def _make_end(planned: PlannedRequest) -> str:
-    """Returns the end of the body, with a `statusInfoSet` where the service ignored a part of the request."""
-    if not planned.plan.notices or planned.operation.profile is ErrorProfile.OFFICIAL:
+def _make_end(planned: PlannedRequest, notices: Sequence[Notice]) -> str:
+    """Returns the end of the body, with a `statusInfoSet` if there are notices."""
+    if not notices or planned.operation.profile is ErrorProfile.OFFICIAL:
         return "}"
     request = describe_request("GET", planned.address.path, planned.address.query)
-    return f",{make_warning(planned.plan.notices, request)[1:]}"
+    return f",{make_warning(notices, request)[1:]}"
 
 
-def _make_warning_headers(planned: PlannedRequest) -> Mapping[str, str]:
-    if not planned.plan.notices or planned.operation.profile is ErrorProfile.SPECIFICATION:
+def _make_warning_headers(planned: PlannedRequest, notices: Sequence[Notice]) -> Mapping[str, str]:
+    if not notices or planned.operation.profile is ErrorProfile.SPECIFICATION:
         return {}
-    return {WARNING_HEADER: make_warning_header(planned.plan.notices)}
+    return {WARNING_HEADER: make_warning_header(notices)}
 
 
 def describe_request(method: str, path: str, query: str) -> str:
-    """Returns the method and address of a request for the text of an error, cut to 500 characters."""
-    return f"{method} {path}{'?' if query else ''}{query}"[:500]
+    """Returns the method and address of a request for the text of an error, without its secrets, cut to 500
+    characters."""
+    masked = _SECRET.sub(r"\1=***", query)
+    return f"{method} {path}{'?' if query else ''}{masked}"[:500]
 
 
 def read_bearer(authorization: str) -> str:
     """Returns the token of an `Authorization` header. Raises RefusedRequestError (NO_TOKEN) where it has none."""
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
-        raise RefusedRequestError(Problem.NO_TOKEN, "the request has no `Authorization: Bearer` header")
+        raise RefusedRequestError(
+            Problem.NO_TOKEN,
+            "the request has no `Authorization: Bearer TOKEN` header; a token in the URL does not count",
+        )
     return token.strip()
 
 

@@ -9,20 +9,29 @@ from flask import Flask
 from flask_smorest import Blueprint
 from marshmallow import Schema
 
+from roster_service.schemas.roster_status import RosterStatus
 from roster_service.schemas.vendor_bodies import LoginAnswer, LoginRequest, StudentsAnswer, StudentsRequest
 from roster_service.vendor.openapi import document, make_api
 from roster_service.vendor.responses import ROOT
-from roster_service.vendor.views import RequestHandler, VendorServices, answer_login, answer_students, make_vendor_view
+from roster_service.vendor.views import (
+    RequestHandler,
+    VendorServices,
+    answer_login,
+    answer_status,
+    answer_students,
+    make_vendor_view,
+)
 from roster_service.web.request_facts import add_rate_headers
 
 
 @dataclass(frozen=True)
 class Path:
-    """A path: the schemas of its request and response, and whether it requires a permission token."""
+    """A path: the schemas of its request and response, and whether it requires a permission token. `request`: None for
+    a path that takes GET, any other one takes POST."""
 
     name: str
     summary: str
-    request: type[Schema]
+    request: type[Schema] | None
     response: type[Schema] | dict[str, Any]
     permission_token: bool
     handler: RequestHandler
@@ -45,12 +54,13 @@ PATHS = (
         permission_token=True,
         handler=answer_students,
     ),
+    Path("status", "The last run of each feed", None, RosterStatus, permission_token=True, handler=answer_status),
 )
 
 
-def register_vendor(app: Flask, services: VendorServices, public_url: str | None) -> None:
+def register_vendor(app: Flask, services: VendorServices, public_url: str | None, contact: str | None = None) -> None:
     """Registers the paths and their OpenAPI document. `public_url`: the address that clients use, None for the address
-    of each request."""
+    of each request; `contact`: whom they may ask."""
     blueprint = Blueprint("vendor", __name__, url_prefix=ROOT)
     for path in PATHS:
         operation = document(
@@ -59,6 +69,7 @@ def register_vendor(app: Flask, services: VendorServices, public_url: str | None
         view = blueprint.doc(**operation)(make_vendor_view(services, path.handler))
         # Flask would answer OPTIONS by itself, but the interface refuses every method except POST.
         vars(view)["provide_automatic_options"] = False
-        blueprint.add_url_rule(f"/{path.name}", endpoint=path.name, view_func=view, methods=["POST"])
+        method = "GET" if path.request is None else "POST"
+        blueprint.add_url_rule(f"/{path.name}", endpoint=path.name, view_func=view, methods=[method])
     blueprint.after_request(add_rate_headers)
-    make_api(app, public_url).register_blueprint(blueprint)
+    make_api(app, public_url, contact).register_blueprint(blueprint)

@@ -17,24 +17,47 @@ from roster_service.web.openapi import DocumentApi, make_body
 
 TAG = {"name": "Vendor", "description": "Log in, then ask for students"}
 RATE_HEADERS = describe_headers()
+STATE_HEADERS = {
+    "X-Roster-Revision": {
+        "description": "The revision of the roster; all pages of a pull have the same",
+        "schema": {"type": "integer"},
+    },
+    "X-Roster-As-Of": {
+        "description": "The instant for the next `modifiedSince`",
+        "schema": {"type": "string", "format": "date-time"},
+    },
+    "X-Roster-Deletions-Since": {
+        "description": "If your last pull is older than this instant, deletions since then can be unknown: pull all "
+        "students, and delete those that are not among them",
+        "schema": {"type": "string", "format": "date-time"},
+    },
+}
 RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}}
 REFUSALS = {
     400: "`bad-request`: the body is refused; the message names the key",
     401: "`unauthorized`, `invalid-token`: no permission token, a wrong login, or a token that is not valid any more",
     403: "`Forbidden`: the API key is missing or not valid; `no-privilege`: what is asked for is not granted",
-    405: "`method-not-allowed`: this path takes POST",
+    405: "`method-not-allowed`: the path takes another method, as `Allow` says",
     410: "`pull-ended`: the page belongs to a pull that cannot go on; begin again with `offset` 0",
     429: "`rate-limited`: too many requests, or too many failed logins",
     500: "`internal`: a fault of the service",
     503: "`unavailable`: the database is busy or away; try again",
 }
+KEY_PARAMETER = {
+    "name": "x-api-key",
+    "in": "header",
+    "required": True,
+    "description": "The API key of the vendor",
+    "schema": {"type": "string"},
+    "example": "key-0123abcd-…",
+}
 # The statuses of refusals before the vendor is known: their responses have no `RateLimit` headers.
 KEYLESS = (403, 405)
 
 
-def make_api(app: Flask, public_url: str | None) -> DocumentApi:
+def make_api(app: Flask, public_url: str | None, contact: str | None) -> DocumentApi:
     """Makes the document, which the application serves at `/v1/openapi.json`. `public_url`: the address that clients
-    use, None for the address of each request."""
+    use, None for the address of each request; `contact`: whom they may ask."""
     api = DocumentApi(
         app,
         name="vendor",
@@ -44,10 +67,13 @@ def make_api(app: Flask, public_url: str | None) -> DocumentApi:
             "title": "Roster Service: Vendor interface",
             "version": "1",
             "description": "The students of a district, for a vendor with an API key, an e-mail and a password. "
+            "For changes, ask with `modifiedSince` and the `X-Roster-As-Of` of your last pull, as long as that is not "
+            "older than `X-Roster-Deletions-Since`. "
             f"Roster Service {__version__} serves it.",
         },
         examples=collect_field_examples([(Student(), load_examples()["vendor"]["records"]["students"])]),
         path_names={},
+        contact=contact,
     )
     api.spec.tag(TAG)
     schemes = {
@@ -65,12 +91,21 @@ def make_api(app: Flask, public_url: str | None) -> DocumentApi:
 
 
 def document(
-    name: str, summary: str, request: type[Schema], response: type[Schema] | dict[str, Any], *, permission_token: bool
+    name: str,
+    summary: str,
+    request: type[Schema] | None,
+    response: type[Schema] | dict[str, Any],
+    *,
+    permission_token: bool,
 ) -> dict[str, Any]:
     """Returns the OpenAPI operation of a path. `permission_token`: whether the path requires a permission token beside
     the API key."""
     responses: dict[str, Any] = {
-        "200": {"description": summary, "headers": RATE_HEADERS, "content": make_body(response)}
+        "200": {
+            "description": summary,
+            "headers": RATE_HEADERS | (STATE_HEADERS if permission_token else {}),
+            "content": make_body(response),
+        }
     }
     refusals = load_examples()["vendor"]["refusals"]
     for status, reason in REFUSALS.items():
@@ -85,7 +120,9 @@ def document(
         "summary": summary,
         "operationId": name,
         "tags": [TAG["name"]],
-        "security": [{"apiKey": [], **({"permissionToken": []} if permission_token else {})}],
-        "requestBody": {"required": True, "content": make_body(request)},
+        # Generators of clients require a token for an operation with any security, and the login gives the token.
+        "security": [{"apiKey": [], "permissionToken": []}] if permission_token else [],
+        **({} if permission_token else {"parameters": [KEY_PARAMETER]}),
+        **({"requestBody": {"required": True, "content": make_body(request)}} if request is not None else {}),
         "responses": responses,
     }

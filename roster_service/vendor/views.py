@@ -29,7 +29,8 @@ from roster_service.access.throttling.vendor_throttle import VendorThrottle
 from roster_service.errors import Problem, RefusedRequestError, ThrottledRequestError
 from roster_service.reads.page import Page
 from roster_service.reads.reader import Reader
-from roster_service.reads.students import StudentsParams, find_students
+from roster_service.reads.roster_status import RosterStatusReader
+from roster_service.reads.students import StudentsParams, find_students, list_districts
 from roster_service.schemas.students import NAMING_FLAGS, list_named_people
 from roster_service.schemas.vendor_bodies import LoginRequest, StudentsRequest
 from roster_service.vendor.bodies import read_body
@@ -55,6 +56,7 @@ class VendorServices:
     throttle: VendorThrottle
     login_throttle: LoginThrottle
     disclosures: Disclosures
+    status: RosterStatusReader
 
 
 # Answers a request whose API key is valid.
@@ -103,6 +105,15 @@ def answer_students(services: VendorServices, holder: KeyHolder) -> Response:
     return response
 
 
+def answer_status(services: VendorServices, holder: KeyHolder) -> Response:
+    """Answers a request for the states of the feeds. Raises RefusedRequestError for the permission token."""
+    require_permission_token(_read_bearer(), holder, services.keys, issuer=services.issuer)
+    body = services.status.read(holder.admit(guardians=False), holder.vendor_id, holder.state)
+    response = make_response(json.dumps(body, ensure_ascii=False))
+    response.headers.update(make_state_headers(holder.state))
+    return response
+
+
 def _name_vendor(holder: KeyHolder) -> RequestingVendor:
     return RequestingVendor(holder.vendor_id, holder.key_prefix)
 
@@ -122,12 +133,19 @@ def _mask_body(body: dict[str, Any]) -> str:
 
 
 def _read_bearer() -> str:
-    header = request.headers.get("Authorization")
-    if header is None:
-        raise RefusedRequestError(Problem.NO_TOKEN, "the `Authorization` header is missing; log in at /v1/login")
+    header = request.headers.get("Authorization", "").strip()
+    if not header:
+        raise RefusedRequestError(
+            Problem.NO_TOKEN, "the `Authorization: Bearer` header is missing; /v1/login gives its `token`"
+        )
     scheme, _, token = header.partition(" ")
-    # Another scheme counts as an empty token, which is refused as invalid.
-    return token.strip() if scheme.lower() == "bearer" else ""
+    if scheme.lower() != "bearer":
+        raise RefusedRequestError(
+            Problem.BAD_TOKEN,
+            "the `Authorization` header does not begin with `Bearer `; it must be `Bearer TOKEN`, with the `token` "
+            "that /v1/login gives",
+        )
+    return token.strip()
 
 
 def answer_login(services: VendorServices, holder: KeyHolder) -> Response:
@@ -149,5 +167,6 @@ def answer_login(services: VendorServices, holder: KeyHolder) -> Response:
         "tokenType": "Bearer",
         "expiresIn": PERMISSION_TOKEN_SECONDS,
         "expiresAt": format_instant(ends),
+        "districts": list_districts(services.engine, holder),
     }
-    return make_response(json.dumps(members))
+    return make_response(json.dumps(members, ensure_ascii=False))

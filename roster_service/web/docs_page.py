@@ -7,7 +7,8 @@ from html import escape
 from flask import Flask, Response, abort, request
 
 from roster_service.schemas.versions import VERSIONS
-from roster_service.web.guides import GUIDES, WRITTEN_ROOT, render_guide
+from roster_service.settings import Settings
+from roster_service.web.guides import GUIDES, WRITTEN_ROOT, put_values, render_guide
 from roster_service.web.page_assets import register_assets
 from roster_service.web.pages import make_page
 
@@ -19,9 +20,8 @@ DOCUMENTS = {
 REFERENCE = "/docs/reference"
 
 
-def register_docs(app: Flask, public_url: str | None) -> None:
-    """Registers the pages and the files that they load. `public_url`: the address that clients use, None for the
-    address of each request."""
+def register_docs(app: Flask, settings: Settings) -> None:
+    """Registers the pages and the files that they load. `settings`: of the installation; guides have its values."""
 
     def show_index() -> Response:
         return make_page("Documentation", INDEX)
@@ -29,8 +29,9 @@ def register_docs(app: Flask, public_url: str | None) -> None:
     def show_guide(name: str) -> Response:
         if name not in GUIDES:
             abort(404)
-        root = public_url or request.host_url.rstrip("/")
-        return make_page(GUIDES[name].title, render_guide(name).replace(WRITTEN_ROOT, escape(root)))
+        root = settings.public_url or request.host_url.rstrip("/")
+        guide = put_values(render_guide(name), settings).replace(WRITTEN_ROOT, escape(root))
+        return make_page(GUIDES[name].title, guide)
 
     def show_reference(name: str) -> Response:
         if name not in DOCUMENTS:
@@ -58,7 +59,7 @@ def register_docs(app: Flask, public_url: str | None) -> None:
         (REFERENCE, "reference", lambda: show_reference(next(iter(DOCUMENTS)))),
         (f"{REFERENCE}/<name>", "reference_of", show_reference),
     ):
-        app.add_url_rule(path, endpoint=name, view_func=view, methods=["GET"], strict_slashes=False)
+        app.add_url_rule(path, endpoint=name, view_func=view, methods=["GET"])
 
 
 def _make_choice(name: str, shown: str) -> str:
@@ -73,8 +74,7 @@ INDEX = f"""<h1>Documentation</h1>
 <p>This service gives roster data to programs: by OneRoster 1.1 and 1.2, and by an interface of two paths for vendors
 who need the students of a district alone.</p>
 <ul>
-<li><a href="/docs/rostering">Rostering guide</a>: the first call, tokens, scopes, paging, filters, deltas, errors</li>
-<li><a href="/docs/vendor">Vendor guide</a>: login, students, limits, errors</li>
+<li><a href="/docs/guide">Guide</a>: the first calls, tokens, scopes, paging, filters, deltas, limits, errors</li>
 <li>Reference, to read and to try: {REFERENCES}</li>
 <li><a href="/docs/conformance">Conformance</a>: the requirements of OneRoster, with the test of each</li>
 </ul>

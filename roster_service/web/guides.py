@@ -14,24 +14,37 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from roster_service.settings import Settings
+
 # The root of the addresses in the Markdown files. A guide has the address of its installation instead.
 WRITTEN_ROOT = "http://127.0.0.1:8000"
+# What the Markdown files say of settings, with the defaults. A guide has the values of its installation instead.
+PHRASES = (
+    "{default_limit:,} by default, at most {max_limit:,}",
+    "limit={page_size}",
+    "&quot;limit&quot;: {page_size}",
+    "A token lasts {token_seconds:,} seconds",
+    "{token_client_per_minute:,} tokens a minute of a client",
+    "{token_address_per_minute:,} requests a minute of an address",
+    "until {pull_minutes:,} minutes after its last page",
+    "it stays readable for {retention_days:,} days",
+    "the operator of the installation; the contact is {contact}",
+)
 # The folder of a checkout, and that of an installation.
+WRITTEN_CONTACT = "in <code>info</code> of the OpenAPI documents, if the operator has set one"
 FOLDERS = (Path(__file__).parents[2] / "docs", Path(sys.prefix) / "share" / "roster-service" / "docs")
 
 
 @dataclass(frozen=True)
 class Guide:
-    """A guide: a Markdown file, or one of its sections of the second level."""
+    """A guide: a Markdown file."""
 
     title: str
     file: str
-    section: str | None = None
 
 
 GUIDES = {
-    "rostering": Guide("Rostering guide", "vendors.md", "Rostering interface"),
-    "vendor": Guide("Vendor guide", "vendors.md", "Vendor interface"),
+    "guide": Guide("Guide", "vendors.md"),
     "conformance": Guide("Conformance", "conformance.md"),
 }
 
@@ -54,13 +67,23 @@ def render_guide(name: str) -> str:
 
 def _read(guide: Guide) -> str:
     folder = next((folder for folder in FOLDERS if (folder / guide.file).is_file()), FOLDERS[-1])
-    text = (folder / guide.file).read_text(encoding="utf-8")
-    if guide.section is None:
-        return text
-    section = re.split(rf"(?m)^## {re.escape(guide.section)}$", text)[1]
-    section = re.split(r"(?m)^## ", section, maxsplit=1)[0]
-    # A level up: the section is a page of its own.
-    return f"# {guide.section}\n" + re.sub(r"(?m)^###", "##", section)
+    return (folder / guide.file).read_text(encoding="utf-8")
+
+
+def put_values(html: str, settings: Settings) -> str:
+    """Returns a guide with the values of an installation in place of the defaults."""
+    defaults, values = (list_values(each) for each in (Settings(), settings))
+    for phrase in PHRASES:
+        html = html.replace(phrase.format(**defaults), phrase.format(**values))
+    return html
+
+
+def list_values(settings: Settings) -> dict[str, object]:
+    """Returns the values of the names in `PHRASES`, for an installation with these settings."""
+    contact = WRITTEN_CONTACT if settings.contact is None else escape(settings.contact)
+    # The samples ask for pages of this size.
+    page_size = min(1000, settings.max_limit)
+    return {**vars(settings), "contact": contact, "page_size": page_size}
 
 
 def _number_headings(tokens: Sequence[Token]) -> Iterator[tuple[str, str, str]]:
@@ -79,7 +102,10 @@ def _relink(children: Sequence[Token], anchors: set[str]) -> Iterator[Token]:
     for child in children:
         if child.type == "link_open":
             address = str(child.attrGet("href"))
-            served = address.startswith("https:") or address.removeprefix("#") in anchors
+            page = next((name for name, guide in GUIDES.items() if address.partition("#")[0] == guide.file), None)
+            if page is not None:
+                child.attrSet("href", f"/docs/{page}")
+            served = page is not None or address.startswith("https:") or address.removeprefix("#") in anchors
         if served or child.type not in ("link_open", "link_close"):
             yield child
 

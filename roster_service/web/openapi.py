@@ -17,20 +17,20 @@ OPENAPI_VERSION = "3.0.3"
 LICENSE = {"name": "MIT", "url": "https://opensource.org/license/mit"}
 
 
-class RelativePaths(FlaskPlugin):  # type: ignore[misc]  # flask-smorest has no types
-    """Writes the paths of a document relative to the root of its interface."""
+class NamedPaths(FlaskPlugin):  # type: ignore[misc]  # flask-smorest has no types
+    """Writes the paths of a document. They are whole, below one server, because generators of clients follow no server
+    of a single operation, and the token endpoint is not below the root of an interface."""
 
-    def __init__(self, root: str, path_names: Mapping[str, str]) -> None:
+    def __init__(self, path_names: Mapping[str, str]) -> None:
         """`path_names`: the names of path parameters that the document calls otherwise than the rules of Flask."""
         super().__init__()
-        self._root = root
         self._path_names = path_names
 
     def path_helper(self, rule: Any = None, **_more: Any) -> str | None:
         """Returns the path of a rule of Flask; None for a path that is given as it is."""
         if rule is None:
             return None
-        path: str = self.flaskpath2openapi(rule.rule).removeprefix(self._root)
+        path: str = self.flaskpath2openapi(rule.rule)
         for name, documented in self._path_names.items():
             path = path.replace(f"{{{name}}}", f"{{{documented}}}")
         return path
@@ -52,10 +52,11 @@ class DocumentApi(Api):  # type: ignore[misc]
         info: Mapping[str, Any],
         examples: FieldExamples,
         path_names: Mapping[str, str],
+        contact: str | None,
     ) -> None:
         """`name`: a prefix for the settings of flask-smorest; `root`: the path of the interface; `public_url`: the
         address that clients use, None for the address of each request; `examples`: of the fields of its schemas;
-        `path_names`: see `RelativePaths`."""
+        `path_names`: see `NamedPaths`; `contact`: whom clients may ask, None for nobody."""
         self._public_url = public_url
         prefix = f"{name.upper()}_"
         app.config |= {
@@ -65,11 +66,11 @@ class DocumentApi(Api):  # type: ignore[misc]
             f"{prefix}OPENAPI_URL_PREFIX": root,
             f"{prefix}OPENAPI_JSON_PATH": "openapi.json",
             f"{prefix}API_SPEC_OPTIONS": {
-                "info": {**info, "license": LICENSE},
-                "servers": [{"url": EXAMPLE_ROOT + root}],
+                "info": {**info, **describe_contact(contact), "license": LICENSE},
+                "servers": [{"url": EXAMPLE_ROOT}],
             },
         }
-        super().__init__(app, config_prefix=prefix, spec_kwargs={"flask_plugin": RelativePaths(root, path_names)})
+        super().__init__(app, config_prefix=prefix, spec_kwargs={"flask_plugin": NamedPaths(path_names)})
         self.ma_plugin.converter.add_attribute_function(_make_example_function(examples))
 
     def register_blueprint(self, blueprint: Blueprint) -> None:
@@ -96,6 +97,13 @@ class DocumentApi(Api):  # type: ignore[misc]
         return Response(text.replace(EXAMPLE_ROOT, json.dumps(root)[1:-1]), mimetype="application/json")
 
     _openapi_json = show_document
+
+
+def describe_contact(contact: str | None) -> dict[str, Any]:
+    """Returns the `contact` of `info`. `contact`: an e-mail address or a URL."""
+    if contact is None:
+        return {}
+    return {"contact": {"email" if "@" in contact and "://" not in contact else "url": contact}}
 
 
 def refer(kind: str, name: str) -> dict[str, str]:

@@ -11,8 +11,7 @@ from roster_service.web.page_assets import find_address
 
 # The pages of the navigation: address below the root, and title.
 NAVIGATION = {
-    "/docs/rostering": "Rostering guide",
-    "/docs/vendor": "Vendor guide",
+    "/docs/guide": "Guide",
     "/docs/reference": "Reference",
     "/docs/conformance": "Conformance",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -11,12 +11,13 @@ from flask import Response, request
 from roster_service.access.access_log.entries import mask_filter
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.credentials.token_cache import TokenReader
-from roster_service.access.roster_state import RosterState
+from roster_service.access.roster_state import RosterState, make_state_headers
 from roster_service.access.signed_requests import SentRequest, SignedRequests
 from roster_service.access.throttling.rostering_throttle import RosteringThrottle
-from roster_service.errors import RefusedRequestError
+from roster_service.errors import Problem, RefusedRequestError
 from roster_service.query.params import Limits
 from roster_service.reads.reader import Reader
+from roster_service.reads.roster_status import RosterStatusReader
 from roster_service.rostering.operations import (
     Address,
     AnswerBody,
@@ -24,12 +25,14 @@ from roster_service.rostering.operations import (
     PlannedRequest,
     describe_request,
     read_bearer,
+    require_version,
     show_page,
     show_record,
 )
 from roster_service.rostering.paths import read_raw_path, read_sent_path
 from roster_service.schemas.versions import Version
 from roster_service.web.disclosures import Disclosures
+from roster_service.web.json_responses import make_json
 from roster_service.web.request_facts import RequestingVendor, require_rate, set_requesting_vendor, set_shape
 
 
@@ -44,6 +47,7 @@ class Services:
     throttle: RosteringThrottle
     limits: Limits
     disclosures: Disclosures
+    status: RosterStatusReader
     public_url: str | None
 
 
@@ -52,8 +56,9 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
     record.
 
     Raises RefusedRequestError for the token or signature (401), the vendor's rate (429), the token's version (400), its
-    scopes (403), the parameters (400), the vendor's requests at the same time (429), and a record that does not exist
-    (404), in this order; 410 where the pull of a page cannot go on; 503 where the disclosure cannot be recorded.
+    scopes (403), the parameters (400), a vendor without a grant (403), the vendor's requests at the same time (429),
+    and a record that does not exist (404), in this order; 410 where the pull of a page cannot go on; 503 where the
+    disclosure cannot be recorded.
     Another method than GET was refused before. One round trip admits the client and reads, in one transaction, so a
     token that has ended reads nothing.
     """
@@ -67,8 +72,9 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
     set_shape(planned.describe_shape)
     if _has_tag():
         state = _read_state(services, planned)
-        if state is not None and request.if_none_match.contains_weak(planned.make_tag(state)):
-            return _respond_unchanged(planned, state)
+        total = None if state is None else planned.find_known_total(state, _list_tags())
+        if state is not None and total is not None:
+            return _respond_unchanged(planned, state, total)
     state, records = _read(services, planned)
     response = _respond(planned, state, records)
     if response.status_code == 200:
@@ -80,6 +86,20 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
             grant_version=token.grant_version,
             masked_filter=mask_filter(planned.filter),
         )
+    return response
+
+
+def answer_status(version: Version, services: Services) -> Response:
+    """Answers Flask's current request for the states of the feeds. Raises RefusedRequestError as `answer`, for the
+    token (401), the rate (429), the version (400), and a vendor without a grant (403)."""
+    token = authenticate(version, services)
+    set_requesting_vendor(RequestingVendor(token.vendor_id, token.client_id))
+    require_rate(services.throttle.count(token.vendor_id))
+    with _refuse_token_first(services, token):
+        require_version(token, version)
+    state = services.reader.admit(token.admission, token.vendor_id)
+    response = make_json(services.status.read(token.admission, token.vendor_id, state), 200)
+    response.headers.update(make_state_headers(state))
     return response
 
 
@@ -104,9 +124,13 @@ def _refuse_token_first(services: Services, token: AccessToken) -> Iterator[None
     refused instead."""
     try:
         yield
-    except RefusedRequestError:
-        services.reader.admit(token.admission, token.vendor_id)
-        raise
+    except RefusedRequestError as refusal:
+        try:
+            services.reader.admit(token.admission, token.vendor_id)
+        except RefusedRequestError as earlier:
+            if earlier.problem is not Problem.NO_GRANT:
+                raise
+        raise refusal from None
 
 
 def read_address(services: Services) -> Address:
@@ -130,6 +154,12 @@ def _has_tag() -> bool:
     return bool(request.if_none_match) and not request.if_none_match.star_tag
 
 
+def _list_tags() -> Iterable[str]:
+    """Lists the entity tags of `If-None-Match`, which RFC 9110 compares weakly."""
+    # Werkzeug gives None for an empty one.
+    return filter(None, request.if_none_match.as_set(include_weak=True))
+
+
 def _read_state(services: Services, planned: PlannedRequest) -> RosterState | None:
     """Returns the state of the roster from which the records would be read; None for a first page whose pull is not
     remembered: reading the page begins it."""
@@ -149,17 +179,16 @@ def _read(services: Services, planned: PlannedRequest) -> tuple[RosterState, Ans
 
 
 def _respond(planned: PlannedRequest, state: RosterState, records: AnswerBody) -> Response:
-    none_match = request.if_none_match
-    if none_match.star_tag or none_match.contains_weak(planned.make_tag(state)):
-        return _respond_unchanged(planned, state)
+    if request.if_none_match.star_tag or planned.find_known_total(state, _list_tags()) == records.total:
+        return _respond_unchanged(planned, state, records.total)
     response = Response(records.body, mimetype="application/json")
-    response.headers.update({**records.headers, **planned.make_headers(state)})
+    response.headers.update({**records.headers, **planned.make_headers(state, records.total)})
     return response
 
 
-def _respond_unchanged(planned: PlannedRequest, state: RosterState) -> Response:
+def _respond_unchanged(planned: PlannedRequest, state: RosterState, total: int) -> Response:
     response = Response(status=304)
-    response.headers.update(planned.make_headers(state))
+    response.headers.update(planned.make_headers(state, total))
     return response
 
 

@@ -14,6 +14,8 @@ from roster_service.web.pages import make_page
 BODY = """<h1>{title}</h1>
 <p>{text}</p>
 <p><a href="/docs">Documentation of the interfaces</a></p>"""
+OPERATORS = """
+<p><a href="{}">The console, for the operators of this service</a></p>"""
 START = ("Roster Service", "This service gives roster data to programs, by OneRoster 1.1 and 1.2.")
 NOT_FOUND = ("Not found", "There is no such page.")
 ADDRESSES: Mapping[str, str] = {
@@ -36,10 +38,14 @@ def show_text(title: str, text: str, status: int) -> Response:
     return make_page(title, BODY.format(title=title, text=text), status)
 
 
-def register_start_page(app: Flask) -> None:
-    """Registers the page at `/`."""
+def register_start_page(app: Flask, console: str | None) -> None:
+    """Registers the page at `/`. `console`: the path of the console, to which the page leads; None if there is none."""
 
     def show_start() -> Response:
-        return show_text(*START, 200) if prefers_html() else make_json(ADDRESSES, 200)
+        if not prefers_html():
+            return make_json(ADDRESSES, 200)
+        title, text = START
+        link = "" if console is None else OPERATORS.format(console)
+        return make_page(title, BODY.format(title=title, text=text) + link, 200)
 
     app.add_url_rule("/", endpoint="root", view_func=show_start, methods=["GET"])

@@ -154,15 +154,15 @@ def test_two_owners_who_remove_each_other_leave_one(engine: Engine) -> None:
 
 def test_a_link_sets_a_password_once(connection: Connection) -> None:
     token = add(connection, ANN, OperatorRole.VIEWER)
-    assert operators.verify_operator(connection, ANN, PASSWORD, "", SECRET_KEY) is None
+    assert operators.verify_password(connection, ANN, PASSWORD) is None
     used = operators.use_link(connection, token, PASSWORD, SECRET_KEY)
     assert (used.email, used.role, used.has_password, used.has_link) == (ANN, OperatorRole.VIEWER, True, False)
-    assert operators.verify_operator(connection, f" {ANN.upper()}", PASSWORD, "", SECRET_KEY) == used
-    assert operators.verify_operator(connection, ANN, PASSWORD + "!", "", SECRET_KEY) is None
-    assert operators.verify_operator(connection, "nobody@x.example", PASSWORD, "", SECRET_KEY) is None
+    assert operators.verify_password(connection, f" {ANN.upper()}", PASSWORD) == used
+    assert operators.verify_password(connection, ANN, PASSWORD + "!") is None
+    assert operators.verify_password(connection, "nobody@x.example", PASSWORD) is None
     with pytest.raises(CommandError, match="was used already"):
         operators.use_link(connection, token, "another password", SECRET_KEY)
-    assert operators.verify_operator(connection, ANN, PASSWORD, "", SECRET_KEY) == used
+    assert operators.verify_password(connection, ANN, PASSWORD) == used
     row = connection.execute(select(tables.changes).order_by(tables.changes.c.id.desc()).limit(1)).one()
     assert (row.actor, row.verb, row.subject) == (ANN, "operator set-password", ANN)
     assert PASSWORD not in str(row)
@@ -207,7 +207,7 @@ def test_a_link_ends_with(connection: Connection, end: Callable[[Connection], ob
 def test_a_reset_ends_the_password_at_once(connection: Connection) -> None:
     operators.use_link(connection, add(connection, ANN, OperatorRole.EDITOR), PASSWORD, SECRET_KEY)
     token = operators.reset_password(connection, TESTER, ANN, SECRET_KEY)
-    assert operators.verify_operator(connection, ANN, PASSWORD, "", SECRET_KEY) is None
+    assert operators.verify_password(connection, ANN, PASSWORD) is None
     assert operators.use_link(connection, token, PASSWORD, SECRET_KEY).has_password
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roster_service.access.scope_grants import grant_scopes
+from roster_service.access.scope_grants import describe_refused_scopes, grant_scopes
 from roster_service.access.scopes import EXPLANATIONS, Scope, ScopeName, make_content_rights, read_scope, read_scopes
 from roster_service.db.visibility import ContentRights, MetadataOf
 
@@ -108,6 +108,12 @@ GRANTED = [
 @pytest.mark.parametrize(("asked", "granted"), GRANTED)
 def test_this_is_granted_of_what_is_asked(asked: str | None, granted: str) -> None:
     assert grant_scopes(asked, REGISTERED) == granted
+
+
+def test_a_scope_that_the_client_lacks_is_named_with_those_that_it_has() -> None:
+    text = describe_refused_scopes("v1p2/guardians.readonly", REGISTERED)
+    assert text.startswith("the client is not registered for the scope `v1p2/guardians.readonly`")
+    assert all(scope.short in text for scope in REGISTERED)
 
 
 def test_the_first_registered_scope_chooses_the_version() -> None:

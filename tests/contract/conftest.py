@@ -36,11 +36,12 @@ EXPORTS = Path(__file__).parent.parent / "exports"
 FEEDS = {"shelbyville": "shelbyville-1.2", "springfield": "springfield-1.1"}
 SECRET_KEY = "a secret key of the tests, long enough to be one"
 
-# Every test comes from one address.
+# Every test comes from one address, and asks for few vendors.
 SETTINGS = {
     "secret_key": SECRET_KEY,
     "token_client_per_minute": 10**6,
     "token_address_per_minute": 10**6,
+    "ordering_seconds": 3600,
     # Tests change records without a sync; those that are about documents make them.
     "rendition_megabytes": 0,
 }

@@ -93,9 +93,9 @@ class Document:
         inlined = inline(document)
         # The paths below the root, by the names of the specification: the document has the names of the standard.
         self.documented = {
-            re.sub(r"\{(\w+)SourcedId\}", r"{\1Id}", path): path
-            for path, item in inlined["paths"].items()
-            if not any("servers" in operation for operation in item.values())
+            re.sub(r"\{(\w+)SourcedId\}", r"{\1Id}", path.removeprefix(root)): path
+            for path in inlined["paths"]
+            if path.startswith(f"{root}/")
         }
         self.items = {template: inlined["paths"][path] for template, path in self.documented.items()}
         self.paths = {template: item["get"] for template, item in self.items.items()}
@@ -135,7 +135,8 @@ class Document:
         else:
             self._hold_records(template, query, headers, found)
         if template is not None:
-            self._hold_schema(template, status, "fields" not in parse_qs(query, keep_blank_values=True), body, found)
+            is_whole = {"fields", "fields[]"}.isdisjoint(parse_qs(query, keep_blank_values=True))
+            self._hold_schema(template, status, is_whole, body, found)
 
     def _hold_failure(self, template: str | None, status: int, headers: Mapping[str, str], found: Any) -> None:
         assert set(found) == {"statusInfoSet"}

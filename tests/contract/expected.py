@@ -44,7 +44,6 @@ class Row:
             "both": f"{self.springfield} {shelbyville}",
             "springfield": self.springfield,
             "elementary": self.elementary,
-            "nobody": "",
         }
         return sorted(parts[vendor].split())
 

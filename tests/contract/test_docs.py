@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from roster_service.web import page_assets
+from roster_service.settings import Settings
+from roster_service.web import guides, page_assets
 
 from .client import ROOTS, SCOPES, VERSIONS, RosterClient
 from .conftest import Served
@@ -44,6 +45,12 @@ def test_the_discovery_path_of_the_standard_has_the_same_document(client: Roster
     assert client.fetch(f"{ROOTS['v1p2']}/discovery/{name}").json == client.documents["v1p2"].json
 
 
+@pytest.mark.parametrize("root", [*ROOTS.values(), "/v1"])
+def test_a_trailing_slash_changes_nothing(client: RosterClient, root: str) -> None:
+    assert client.fetch(f"{root}/openapi.json/").json == client.fetch(f"{root}/openapi.json").json
+    assert client.fetch("/v1/students/", "POST").status == client.fetch("/v1/students", "POST").status == 403
+
+
 @each_version
 def test_the_document_takes_no_other_method(client: RosterClient, version: str) -> None:
     assert client.call(version, "/openapi.json", method="POST").status == 400
@@ -52,22 +59,21 @@ def test_the_document_takes_no_other_method(client: RosterClient, version: str) 
 @each_version
 def test_exactly_the_41_paths_are_documented_as_get_alone(client: RosterClient, version: str) -> None:
     items = client.documents[version].items
-    assert set(items) == {endpoint.template for endpoint in ENDPOINTS}
+    assert set(items) == {"/status", *(endpoint.template for endpoint in ENDPOINTS)}
     assert {method for item in items.values() for method in item} == {"get"}
 
 
 @each_version
 def test_the_addresses_in_the_document_are_those_of_the_installation(client: RosterClient, version: str) -> None:
     document = client.documents[version].json
-    assert document["servers"] == [{"url": f"http://localhost{ROOTS[version]}"}]
-    others = {
-        path: item
-        for path, item in document["paths"].items()
-        if path not in client.documents[version].documented.values()
-    }
-    assert {path: [item["servers"] for item in operations.values()] for path, operations in others.items()} == {
-        path: [[{"url": "http://localhost"}]]
-        for path in ("/oauth/token", "/.well-known/jwks.json", "/.well-known/oauth-authorization-server")
+    # Generators follow no server of a single operation, and the token endpoint is not below the root of the version.
+    assert document["servers"] == [{"url": "http://localhost"}]
+    operations = [operation for item in document["paths"].values() for operation in item.values()]
+    assert not [operation for operation in operations if "servers" in operation]
+    assert set(document["paths"]) - set(client.documents[version].documented.values()) == {
+        "/oauth/token",
+        "/.well-known/jwks.json",
+        "/.well-known/oauth-authorization-server",
     }
     assert "example.org/ims" not in json.dumps(document)
 
@@ -76,8 +82,30 @@ def test_a_public_url_is_the_address_in_the_documents(make_served: Callable[...,
     own = make_served(served.url, public_url="https://roster.district.example")
     for root in (*ROOTS.values(), "/v1"):
         document = own.client.fetch(f"{root}/openapi.json", headers={"Host": "elsewhere.example"}).json
-        assert document["servers"] == [{"url": f"https://roster.district.example{root}"}]
+        assert document["servers"] == [{"url": "https://roster.district.example"}]
         assert "elsewhere" not in json.dumps(document)
+        assert "contact" not in document["info"]
+
+
+@pytest.mark.parametrize(
+    ("contact", "member"), [("roster@district.example", "email"), ("https://district.example/roster", "url")]
+)
+def test_the_contact_of_the_installation_is_in_the_documents(
+    make_served: Callable[..., Served], served: Served, contact: str, member: str
+) -> None:
+    own = make_served(served.url, contact=contact)
+    for root in (*ROOTS.values(), "/v1"):
+        assert own.client.fetch(f"{root}/openapi.json").json["info"]["contact"] == {member: contact}
+
+
+@each_version
+def test_what_is_never_throttled_says_so(client: RosterClient, version: str) -> None:
+    """Every other path documents a 429."""
+    for path, item in client.documents[version].json["paths"].items():
+        for operation in item.values():
+            throttled = "429" in operation["responses"]
+            assert throttled is not path.startswith("/.well-known/")
+            assert throttled is not ("never throttled" in operation.get("description", ""))
 
 
 @each_version
@@ -269,7 +297,7 @@ def test_the_interfaces_answer_in_json_to_browsers_too(client: RosterClient, pat
     assert (answer.status, answer.headers["Content-Type"]) == (404, "application/json")
 
 
-PAGES = ("/docs", "/docs/rostering", "/docs/vendor", "/docs/conformance", "/docs/reference")
+PAGES = ("/docs", "/docs/guide", "/docs/conformance", "/docs/reference")
 
 
 def read_addresses(page: str, *attributes: str) -> list[str]:
@@ -316,11 +344,41 @@ def test_every_link_of_a_page_leads_somewhere(client: RosterClient, path: str) -
 
 
 def test_a_guide_has_the_text_of_the_documentation_and_the_address_of_the_installation(client: RosterClient) -> None:
-    page = client.fetch("/docs/rostering", headers={"Host": "roster.district.example"}).body.decode()
-    for heading in ("Read all students", "Filters", "Deltas", "Scopes", "Errors"):
-        assert re.search(f"<h2 id=[^>]*>{heading}</h2>", page)
+    page = client.fetch("/docs/guide", headers={"Host": "roster.district.example"}).body.decode()
+    for heading in ("For vendors", "Rostering interface", "Read all students", "Deltas", "Withheld fields", "Limits"):
+        assert re.search(f"<h[123](?: id=[^>]*)?>{heading}</h", page)
     assert "http://roster.district.example" in page
     assert "127.0.0.1" not in page
+    # No vendor has these.
+    assert not re.search("roster (vendor|client|run) |[.]venv|member[(]", page)
+
+
+INSTALLED = {
+    "default_limit": (50, "50 by default"),
+    "max_limit": (500, "at most 500"),
+    "token_seconds": (600, "A token lasts 600 seconds"),
+    "token_client_per_minute": (6, "6 tokens a minute of a client"),
+    "token_address_per_minute": (7, "7 requests a minute of an address"),
+    "pull_minutes": (15, "until 15 minutes after"),
+    "retention_days": (30, "for 30 days"),
+    "contact": ("roster@district.example", "roster@district.example"),
+}
+
+
+def test_the_guide_has_the_values_of_the_installation(make_served: Callable[..., Served], served: Served) -> None:
+    """Also its samples: a page that is too large would be refused."""
+    own = make_served(served.url, **{name: value for name, (value, _) in INSTALLED.items()})
+    page = own.client.fetch("/docs/guide").body.decode()
+    plain = guides.render_guide("guide")
+    for name, (_, shown) in INSTALLED.items():
+        assert shown in page, name
+        assert shown not in plain, name
+    assert "limit&quot;: 500" in page
+    assert "1000" not in page.replace("1,000", "")
+    defaults = guides.put_values(plain, Settings())
+    assert defaults == plain
+    for phrase in guides.PHRASES:
+        assert phrase.format(**guides.list_values(Settings())) in plain, phrase
 
 
 @pytest.mark.parametrize("path", ["/docs/nothing", "/docs/reference/nothing", "/docs/vendors.md", "/docs/..%2Fx"])
@@ -328,7 +386,7 @@ def test_there_is_no_other_page(client: RosterClient, path: str) -> None:
     assert client.fetch(path).status == 404
 
 
-@pytest.mark.parametrize(("path", "current"), [("/docs/vendor/", ["/docs/vendor"]), ("/docs/vendors.md", [])])
+@pytest.mark.parametrize(("path", "current"), [("/docs/guide/", ["/docs/guide"]), ("/docs/vendors.md", [])])
 def test_the_navigation_marks_the_page_that_is_shown(client: RosterClient, path: str, current: list[str]) -> None:
     page = client.fetch(path, headers={"Accept": "text/html"}).body.decode()
     assert re.findall('href="([^"]*)" aria-current="page"', page) == current
@@ -375,7 +433,6 @@ def test_a_large_file_is_compressed(client: RosterClient) -> None:
     [
         "/docs/assets/0123456789abcdef/docs.css",
         "/docs/assets/docs.css",
-        page_assets.find_address("docs.css") + "/",
         page_assets.find_address("docs.css").replace("docs.css", "swagger-ui.LICENSE.txt"),
         page_assets.find_address("docs.css").replace("docs.css", "..%2F__init__.py"),
     ],

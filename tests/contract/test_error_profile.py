@@ -132,7 +132,7 @@ def test_a_warning_is_in_the_body_or_in_a_header(own: Served, profile: ErrorProf
 
 def test_the_document_describes_the_profile(own: Served, profile: ErrorProfile) -> None:
     document = inline(own.client.fetch(f"{ROOTS['v1p2']}/openapi.json").json)
-    responses = document["paths"]["/users"]["get"]["responses"]
+    responses = document["paths"][f"{ROOTS['v1p2']}/users"]["get"]["responses"]
     for status, path in (("400", "/users?filter=x"), ("200", "/users?sort=shoe")):
         schema = responses[status]["content"]["application/json"]["schema"]
         Draft202012Validator({**document, **schema}).validate(ask(own, path).json)

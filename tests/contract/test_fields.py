@@ -36,6 +36,7 @@ TAKEN = [
     pytest.param("fields=givenName&fields=familyName", {"givenName", "familyName"}, id="repeated"),
     pytest.param("fields=givenName,email&fields=familyName", {"givenName", "email", "familyName"}, id="both-ways"),
     pytest.param("fields=givenName,givenName", {"givenName"}, id="twice-the-same"),
+    pytest.param("fields[]=givenName&fields%5B%5D=familyName", {"givenName", "familyName"}, id="brackets"),
     pytest.param("fields=givenName%2CfamilyName", {"givenName", "familyName"}, id="encoded-comma"),
     pytest.param("fields=%20givenName%20,+familyName", {"givenName", "familyName"}, id="spaces-around"),
     pytest.param("fields=agents,userIds,grades", {"agents", "userIds", "grades"}, id="lists"),

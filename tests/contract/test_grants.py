@@ -131,10 +131,11 @@ def test_a_change_ends_the_tokens_made_before(account: Account, action: Change, 
 
 
 def test_the_next_token_sees_what_is_granted_now(account: Account) -> None:
-    def totals() -> list[int]:
+    def totals() -> list[int | None]:
         form = account.client.form("own", scope="v1p1/roster.readonly")
         token = account.client.ask_token(form).json["access_token"]
-        return [account.client.call("v1p1", path, bearer=token).total for path in ("/orgs", "/users", "/enrollments")]
+        found = [account.client.call("v1p1", path, bearer=token) for path in ("/orgs", "/users", "/enrollments")]
+        return [answer.total if answer.status == 200 else None for answer in found]
 
     assert totals() == [4, 12, 17]
     change(account, lambda on, own: vendor_rights.grant(on, TESTER, own.email, "shv-district", ["shv-south"]))
@@ -142,7 +143,7 @@ def test_the_next_token_sees_what_is_granted_now(account: Account) -> None:
     change(account, lambda on, own: vendor_rights.revoke(on, TESTER, own.email, "spr-district"))
     assert totals() == [2, 4, 4]
     change(account, lambda on, own: vendor_rights.revoke(on, TESTER, own.email, "shv-district"))
-    assert totals() == [0, 0, 0]
+    assert totals() == [None, None, None]
 
 
 def test_a_vendor_that_is_enabled_again_needs_a_new_token(account: Account) -> None:

@@ -34,7 +34,7 @@ PATHS = {
     ("GET", "/.well-known/jwks.json"): ("error", "invalid_request"),
     ("GET", "/"): ("error", "invalid_request"),
     ("GET", "/docs"): ("error", "invalid_request"),
-    ("GET", "/docs/rostering"): ("error", "invalid_request"),
+    ("GET", "/docs/guide"): ("error", "invalid_request"),
     ("GET", "/nowhere"): ("error", "invalid_request"),
 }
 HOSTS = [

@@ -24,7 +24,7 @@ def test_the_table_has_the_41_paths_and_rows_for_each_collection(client: RosterC
     assert len({endpoint.template for endpoint in ENDPOINTS}) == 41
     for version in VERSIONS:
         document = client.documents[version]
-        assert set(document.paths) == {endpoint.template for endpoint in ENDPOINTS}
+        assert set(document.paths) == {endpoint.template for endpoint in ENDPOINTS} | {"/status"}
         assert {document.find(row.path) for row in LISTED + NESTED} == {item.template for item in COLLECTIONS}
 
 
@@ -126,10 +126,48 @@ def test_an_unknown_parameter_is_400_that_names_it(client: RosterClient, version
 
 @each_path(SINGLES)
 def test_a_single_record_takes_fields_alone(client: RosterClient, version: str, endpoint: Endpoint) -> None:
-    for query in ("limit=1", "offset=0", "filter=status='active'", "sort=status", "orderBy=asc"):
+    for query in ("filter=status='active'", "sort=status", "orderBy=asc"):
         answer = client.call(version, endpoint.address, query)
         assert (answer.status, answer.minor) == (400, "invaliddata")
         assert f"`{query.split('=')[0]}`" in answer.description
+
+
+@each_version
+def test_a_single_record_ignores_the_paging_of_libraries(client: RosterClient, version: str) -> None:
+    plain = client.call(version, "/users/spr-student-1")
+    assert client.call(version, "/users/spr-student-1", "limit=100&offset=0").json == plain.json
+
+
+@each_version
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [("/teachers/spr-student-1", "teacher"), ("/schools/spr-district", "school"), ("/terms/none", "term")],
+)
+def test_an_unknown_record_is_called_what_its_path_selects(
+    client: RosterClient, version: str, path: str, kind: str
+) -> None:
+    answer = client.call(version, path)
+    assert (answer.status, answer.description.startswith(f"there is no {kind} '")) == (404, True)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+@pytest.mark.parametrize(
+    "path", ["", "/", "/v1p0/users", "/v1p3/users", "/v1p2", "/v1p2/users", "/rostering/v1p1/users"]
+)
+def test_another_version_prefix_is_400_that_names_the_roots(client: RosterClient, path: str, method: str) -> None:
+    answer = client.fetch(f"/ims/oneroster{path}", method)
+    assert (answer.status, answer.minor) == (400, "invaliddata")
+    if method == "GET":
+        assert all(root in answer.description for root in ROOTS.values())
+
+
+@each_version
+@pytest.mark.parametrize("name", ["access_token", "token", "client_secret", "api-key", "x-api-key", "Access_Token"])
+def test_a_secret_in_the_url_is_not_in_the_text_of_the_error(client: RosterClient, version: str, name: str) -> None:
+    answer = client.call(version, "/users", f"a=1&{name}=eyJ-secret&limit=2", bearer=None)
+    assert (answer.status, "eyJ-secret" in answer.description) == (401, False)
+    assert f"?a=1&{name}=***&limit=2)" in answer.description
+    assert "a token in the URL does not count" in answer.description
 
 
 @each_path(ENDPOINTS)

@@ -116,7 +116,12 @@ def test_a_page_of_a_pull_has_another_entity_tag_after_a_sync(own: Served, sync:
 def test_a_pull_that_cannot_go_on_is_refused(own: Served, sync: Sync, version: str) -> None:
     """Its time is over, its ordering is lost, or a record of the page is."""
     token = own.client.token(version)
-    for lost in ("its time", "its ordering", "a record"):
+    causes = {
+        "its time": "its time is over",
+        "its ordering": "a person of it was erased, your grants or scopes have changed",
+        "a record": "records of this page were deleted for good",
+    }
+    for lost, cause in causes.items():
         first = own.client.call(version, "/users", {"limit": "2", "sort": "sourcedId"}, bearer=token)
         sync()
         with own.engine.begin() as connection:
@@ -131,4 +136,5 @@ def test_a_pull_that_cannot_go_on_is_refused(own: Served, sync: Sync, version: s
                 connection.execute(tables.rendered_records.delete())
         answer = own.client.follow(version, first.links["next"], bearer=token)
         assert (answer.status, answer.minor) == (410, "unknownobject"), lost
+        assert cause in answer.description
         assert "begin again with the first page" in answer.description

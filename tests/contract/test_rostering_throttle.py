@@ -111,6 +111,27 @@ def test_requests_beyond_the_slots_of_the_vendor_are_refused(own: Served, versio
         assert connection.scalar(text("SELECT count(*) FROM orderings WHERE visible_set !~ '^[0-9a-f]{64}'")) == 0
 
 
+@pytest.mark.parametrize("page", ["limit=1", "limit=0"])
+def test_new_filters_have_a_bound_and_those_of_before_are_answered(
+    make_own: Callable[..., Served], version: str, page: str
+) -> None:
+    """Each counts a fiftieth of a second at least."""
+    own = make_own(ordering_seconds=1)
+    token = own.client.token(version, vendor="springfield")
+
+    def ask(number: int, bearer: str) -> Answer:
+        return own.client.call(version, "/users", f"{page}&filter=familyName>'a{number}'", bearer=bearer)
+
+    answers = [ask(number, token) for number in range(51)]
+    assert [answer.status for answer in answers] == sorted(answer.status for answer in answers)
+    assert (answers[0].status, answers[-1].status) == (200, 429)
+    assert_throttled(answers[-1])
+    assert b"new filters" in answers[-1].body
+    assert ask(0, token).status == 200
+    assert own.client.call(version, "/users", page, bearer=token).status == 200, "a whole collection"
+    assert ask(0, own.client.token(version, vendor="north")).status == 200
+
+
 def test_a_worker_that_is_killed_gives_its_slot_back(own: Served) -> None:
     """The database ends its transaction with its connection."""
     limit(own, "springfield", RosteringAllowance(None, None, at_once=1))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 from joserfc import jwt
 from joserfc.jwk import KeySet
+from sqlalchemy import text
 
 from .client import CORE, FULL, GUARDIANS, SCOPES, VERSIONS, Answer, RosterClient
 from .conftest import Served
@@ -71,8 +72,6 @@ def test_ids_and_secrets_need_no_encoding(client: RosterClient) -> None:
 CREDENTIALS = [
     pytest.param({"client_secret": "secret-wrong"}, id="wrong-secret"),
     pytest.param({"client_id": "client-nobody"}, id="unknown-client"),
-    pytest.param({"client_secret": ""}, id="blank-secret"),
-    pytest.param({"client_id": ""}, id="blank-client"),
     pytest.param({"client_id": "client-\0"}, id="nul-in-the-client"),
     pytest.param({"client_secret": "secret-\0"}, id="nul-in-the-secret"),
     pytest.param({"client_id": "клиент", "client_secret": "тайна"}, id="other-script"),
@@ -92,20 +91,55 @@ def test_wrong_credentials_are_401_invalid_client(client: RosterClient, changed:
     assert in_body.body == client.ask_token(client.form() | {"client_secret": "secret-another"}).body
 
 
+NO_PAIR = "is no base64 of an id, a colon and a secret"
+NOT_BASIC = "the scheme of the `Authorization` header is not Basic"
+
+
 @pytest.mark.parametrize(
-    "authorization",
+    ("form", "headers", "missing"),
     [
-        pytest.param("Basic", id="no-credentials"),
-        pytest.param("Basic %%%", id="no-base64"),
-        pytest.param("Basic bm9jb2xvbg==", id="no-colon"),
-        pytest.param("Basic //46eA==", id="no-utf-8"),
-        pytest.param("Bearer bm9jb2xvbg==", id="other-scheme"),
-        pytest.param("", id="blank"),
+        pytest.param({}, basic("", "x"), "the id or the secret is empty", id="blank-client"),
+        pytest.param({}, basic("x", ""), "the id or the secret is empty", id="blank-secret"),
+        pytest.param({}, {"Authorization": "Basic"}, NO_PAIR, id="no-credentials-in-the-header"),
+        pytest.param({}, {"Authorization": "Basic %%%"}, NO_PAIR, id="no-base64"),
+        pytest.param({}, {"Authorization": "Basic bm9jb2xvbg=="}, NO_PAIR, id="no-colon"),
+        pytest.param({}, {"Authorization": "Basic //46eA=="}, NO_PAIR, id="no-utf-8"),
+        pytest.param({}, {"Authorization": "Bearer bm9jb2xvbg=="}, NOT_BASIC, id="other-scheme"),
+        pytest.param({}, {"Authorization": ""}, NOT_BASIC, id="blank-header"),
+        pytest.param({}, {}, "the request has no client_id and no client_secret", id="no-credentials"),
+        pytest.param({"client_id": "x"}, {}, "the request has no client_secret", id="no-secret-in-the-form"),
+        pytest.param({"client_secret": "x"}, {}, "the request has no client_id", id="no-client-in-the-form"),
     ],
 )
-def test_credentials_that_cannot_be_read_are_401(client: RosterClient, authorization: str) -> None:
-    answer = client.ask_token({"grant_type": "client_credentials"}, {"Authorization": authorization})
+def test_missing_or_malformed_credentials_are_named(
+    client: RosterClient, form: dict[str, str], headers: dict[str, str], missing: str
+) -> None:
+    answer = client.ask_token({"grant_type": "client_credentials", **form}, headers)
     assert_refused(answer, 401, "invalid_client")
+    assert missing in answer.json["error_description"]
+    assert "client_id and client_secret in the form" in answer.json["error_description"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        pytest.param("UPDATE oauth_clients SET enabled = false", "the client is disabled", id="client"),
+        pytest.param("UPDATE vendors SET enabled = false", "the vendor of the client is disabled", id="vendor"),
+        pytest.param(
+            "UPDATE oauth_clients SET secret_expires_at = now()", "the secret of the client has ended", id="secret"
+        ),
+    ],
+)
+def test_only_the_right_secret_learns_why_a_client_gets_no_token(
+    make_served: Callable[..., Served], statement: str, reason: str
+) -> None:
+    own = make_served()
+    with own.engine.begin() as connection:
+        connection.execute(text(statement))
+    right, wrong = own.client.ask_token(own.client.form()), own.client.ask_token(own.client.form(client_secret="x"))
+    assert_refused(right, 401, "invalid_client")
+    assert reason in right.json["error_description"]
+    assert wrong.json["error_description"] == "the client id or the secret is wrong"
 
 
 def test_credentials_in_the_address_do_not_count(client: RosterClient) -> None:
@@ -114,6 +148,24 @@ def test_credentials_in_the_address_do_not_count(client: RosterClient) -> None:
     query = f"client_id={form['client_id']}&client_secret={form['client_secret']}"
     answer = client.ask_token({"grant_type": "client_credentials"}, path=f"/oauth/token?{query}")
     assert_refused(answer, 401, "invalid_client")
+    assert "in the URL, they do not count" in answer.json["error_description"]
+
+
+def test_grant_type_and_scope_may_be_in_the_query(client: RosterClient) -> None:
+    """Libraries of other consumers send them there."""
+    form = client.form()
+    query = "grant_type=client_credentials&scope=v1p2/roster.readonly"
+    del form["grant_type"]
+    answer = client.ask_token(form, path=f"/oauth/token?{query}")
+    assert_granted(answer)
+    assert answer.json["scope"] == "v1p2/roster.readonly"
+    assert_refused(client.ask_token(client.form(), path=f"/oauth/token?{query}"), 400, "invalid_request")
+
+
+def test_a_trailing_slash_changes_nothing(client: RosterClient) -> None:
+    assert_granted(client.ask_token(client.form(), path="/oauth/token/"))
+    for path in ("/.well-known/jwks.json", "/.well-known/oauth-authorization-server"):
+        assert client.fetch(f"{path}/").json == client.fetch(path).json
 
 
 def test_a_wrong_header_is_not_made_up_for_by_the_body(client: RosterClient) -> None:
@@ -206,22 +258,38 @@ def test_what_is_not_ours_is_left_out_of_the_grant(client: RosterClient, asked: 
     assert answer.json["scope"] == granted
 
 
+COMMAS = "scopes are separated by spaces, not by commas, as in `{}`"
+
+
 @pytest.mark.parametrize(
-    "asked",
+    ("asked", "mistake"),
     [
-        pytest.param("v1p1/roster.readonly v1p2/roster.readonly", id="both-versions"),
-        pytest.param(f"v1p1/guardians.readonly {PREFIX}/v1p2/scope/roster.readonly", id="both-versions-spelled-apart"),
-        pytest.param(GRADEBOOK, id="gradebook-alone"),
-        pytest.param("roster.readonly", id="no-version"),
-        pytest.param("v1p1/", id="no-name"),
-        pytest.param("v1p1/roster.readonly/", id="slash-behind"),
-        pytest.param("v1p1/roster.readonly,v1p1/guardians.readonly", id="commas"),
-        pytest.param(f"x{PREFIX}/v1p1/scope/roster.readonly", id="letter-before"),
-        pytest.param("*", id="star"),
+        pytest.param("v1p1/roster.readonly v1p2/roster.readonly", "are of both versions", id="both-versions"),
+        pytest.param(
+            f"v1p1/guardians.readonly {PREFIX}/v1p2/scope/roster.readonly", "of both versions", id="both-spellings"
+        ),
+        pytest.param(GRADEBOOK, f"there is no scope `{GRADEBOOK}`", id="gradebook-alone"),
+        pytest.param(
+            "roster.readonly", "`roster.readonly` has no version: write v1p2/roster.readonly", id="no-version"
+        ),
+        pytest.param("v1p1/", "there is no scope `v1p1/`", id="no-name"),
+        pytest.param("v1p1/roster.readonly/", "there is no scope `v1p1/roster.readonly/`", id="slash-behind"),
+        pytest.param(
+            "v1p1/roster.readonly,v1p1/guardians.readonly",
+            COMMAS.format("v1p1/roster.readonly,v1p1/guardians.readonly"),
+            id="commas",
+        ),
+        pytest.param(f"x{PREFIX}/v1p1/scope/roster.readonly", "there is no scope `xhttps:", id="letter-before"),
+        pytest.param("*", "there is no scope `*`", id="star"),
+        pytest.param('é"\\', "there is no scope `???`", id="what-a-description-may-not-have"),
     ],
 )
-def test_nothing_left_or_both_versions_is_invalid_scope(client: RosterClient, asked: str) -> None:
-    assert_refused(client.ask_token(client.form(scope=asked)), 400, "invalid_scope")
+def test_nothing_left_or_both_versions_is_invalid_scope(client: RosterClient, asked: str, mistake: str) -> None:
+    answer = client.ask_token(client.form(scope=asked))
+    assert_refused(answer, 400, "invalid_scope")
+    assert mistake in answer.json["error_description"]
+    assert "written v1p2/NAME" in answer.json["error_description"]
+    assert "this client may have: v1p1/roster-core.readonly, v1p1/roster.readonly" in answer.json["error_description"]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import psutil
 import pytest
 from sqlalchemy import text
 
-from roster_service.server.http_parser import LONG_HEAD, LONG_LINE, NOT_HTTP
+from roster_service.server.http_parser import LONG_HEAD, LONG_LINE, LOWER_CASE, NOT_ENCODED, NOT_HTTP
 from tests.contract.client import ROOTS
 from tests.contract.conftest import Served
 from tests.contract.test_server import Reply, Server, serving
@@ -74,10 +74,11 @@ def assert_silent(log: str) -> None:
 
 # What is sent, and the reason of its refusal.
 HEADS: list[Any] = [
-    pytest.param(f"GET {ROOT}/users?{QUERY} AND x HTTP/1.1\r\n\r\n", NOT_HTTP, id="space"),
+    pytest.param(f"GET {ROOT}/users?{QUERY} AND x HTTP/1.1\r\n\r\n", NOT_ENCODED, id="space"),
+    pytest.param(f"get {ROOT}/users?{QUERY} HTTP/1.1\r\n\r\n", LOWER_CASE, id="small-letters"),
     pytest.param(f"{PUPIL}\r\n\r\n", NOT_HTTP, id="line"),
     pytest.param(f"GET users?{QUERY} HTTP/1.1\r\n\r\n", NOT_HTTP, id="no-slash"),
-    pytest.param(f"GET {ROOT}/users?{QUERY}\xe9 HTTP/1.1\r\n\r\n", NOT_HTTP, id="letter"),
+    pytest.param(f"GET {ROOT}/users?{QUERY}\xe9 HTTP/1.1\r\n\r\n", NOT_ENCODED, id="letter"),
     pytest.param(f"{PUPIL} / HTTP/1.1\r\n\r\n", NOT_HTTP, id="method"),
     pytest.param(f"GET /?{QUERY}{'x' * 70_000} HTTP/1.1\r\n\r\n", LONG_LINE, id="long-line"),
     pytest.param(f"GET /?{QUERY} HTTP/1.1\r\n{PUPIL}\r\n\r\n", NOT_HTTP, id="no-colon"),

@@ -52,7 +52,7 @@ def interfaces(make_database: Callable[[], str], tally: Tally) -> Iterator[Inter
         load(engine, feed, EXPORTS / folder)
     with engine.begin() as connection:
         credentials = add_vendor(connection, "both", GRANTS["both"])
-    app = create_app(Settings(secret_key=SECRET_KEY), url)
+    app = create_app(Settings(secret_key=SECRET_KEY, ordering_seconds=3600), url)
     client, vendor = RosterClient(app, {"both": credentials}), VendorClient(app)
     account = VendorDoor(app, vendor, engine, url).add(grants=dict(GRANTS["both"]), flags=tuple(PermissionFlag))
     headers = {version: {"Authorization": f"Bearer {client.token(version)}"} for version in VERSIONS}

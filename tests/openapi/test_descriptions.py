@@ -91,7 +91,7 @@ def test_every_refusal_has_an_example(app: Flask, name: str) -> None:
 
 
 def test_the_names_for_filter_sort_and_fields_are_listed(app: Flask) -> None:
-    parameters = inline(read_document(app, "v1p2"))["paths"]["/users"]["get"]["parameters"]
+    parameters = inline(read_document(app, "v1p2"))["paths"][f"{ROOTS['v1p2']}/users"]["get"]["parameters"]
     described = {parameter["name"]: parameter["description"] for parameter in parameters}
     assert "| `roles.role` | text, any of several | `=` `!=` `>` `>=` `<` `<=` `~` |" in described["filter"]
     assert "| `enabledUser` | flag | `=` `!=` |" in described["filter"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -157,13 +158,17 @@ def test_a_delta_does_not_bring_an_erased_person_back(engine: Engine, springfiel
     assert (report.findings.total, find_names(engine)) == (0, after)
 
 
-def test_a_person_whom_the_roster_does_not_have_is_kept_out(engine: Engine, springfield: Path) -> None:
+def test_a_person_whose_row_was_rejected_is_kept_out(engine: Engine, springfield: Path) -> None:
+    cell_of("users", ID, "enabledUser", "maybe")(springfield)
+    assert load(engine, "feed", springfield, options=OPTIONS).findings.total > 0
     assert exclude(engine, ID) == {}
+    cell_of("users", ID, "enabledUser", "true")(springfield)
     load(engine, "feed", springfield, options=OPTIONS)
     assert without(find_names(engine), ID) == find_names(engine)
 
 
 def test_a_row_of_an_erased_person_is_not_rejected_for_a_fault(engine: Engine, springfield: Path) -> None:
+    load(engine, "feed", springfield, options=OPTIONS)
     exclude(engine, ID)
     both(cell_of("users", ID, "enabledUser", "maybe"), cell_of("demographics", ID, "sex", "?"))(springfield)
     rows = read_csv(springfield / "enrollments.csv")
@@ -192,17 +197,20 @@ def test_an_erasure_reaches_every_consumer(engine: Engine, springfield: Path) ->
 
 def test_a_run_with_another_secret_key_is_refused(engine: Engine, springfield: Path) -> None:
     """It would match nobody, and bring the person back."""
+    load(engine, "feed", springfield, options=OPTIONS)
     exclude(engine, ID)
+    touch(springfield)
     other = Options(Settings(secret_key="another secret key of the tests, long enough"))
     with pytest.raises(SettingError, match="would bring them back"):
         load(engine, "feed", springfield, options=other)
     with engine.connect() as connection:
-        assert connection.scalars(select(tables.users.c.sourced_id)).all() == []
+        assert ID not in connection.scalars(select(tables.users.c.sourced_id)).all()
 
 
 def test_an_erasure_under_a_lost_key_is_lifted_by_its_reference(
-    engine: Engine, database_url: str, tmp_path: Path
+    engine: Engine, database_url: str, tmp_path: Path, springfield: Path
 ) -> None:
+    load(engine, "feed", springfield, options=OPTIONS)
     exclude(engine, ID)
     reference = run_roster(database_url, tmp_path, "person", "list").stdout.split("\n")[1].split()[0]
     assert run_roster(database_url, tmp_path, "person", "lift", reference, "--yes").exit_code == 0
@@ -227,7 +235,8 @@ def test_a_hidden_person_keeps_the_history_of_runs_and_comes_back(engine: Engine
     assert {row for row in before if row[0] == "users"} <= find_names(engine)
 
 
-def test_a_hidden_person_can_be_erased_and_no_show_brings_the_person_back(engine: Engine) -> None:
+def test_a_hidden_person_can_be_erased_and_no_show_brings_the_person_back(engine: Engine, springfield: Path) -> None:
+    load(engine, "feed", springfield, options=OPTIONS)
     exclude(engine, ID, ExclusionKind.HIDDEN)
     exclude(engine, ID)
     exclude(engine, ID, ExclusionKind.HIDDEN)
@@ -266,11 +275,14 @@ def test_the_change_log_names_an_erased_person_by_a_hash(engine: Engine, springf
     [
         (ExclusionKind.ERASED, OperatorRole.EDITOR, False),
         (ExclusionKind.ERASED, OperatorRole.OWNER, True),
-        (ExclusionKind.HIDDEN, OperatorRole.VIEWER, False),
-        (ExclusionKind.HIDDEN, OperatorRole.EDITOR, True),
+        (ExclusionKind.HIDDEN, OperatorRole.EDITOR, False),
+        (ExclusionKind.HIDDEN, OperatorRole.OWNER, True),
     ],
 )
-def test_who_may_take_a_person_out(engine: Engine, kind: ExclusionKind, role: OperatorRole, is_allowed: bool) -> None:
+def test_who_may_take_a_person_out(
+    engine: Engine, springfield: Path, kind: ExclusionKind, role: OperatorRole, is_allowed: bool
+) -> None:
+    load(engine, "feed", springfield, options=OPTIONS)
     actor = Actor(ActorKind.OPERATOR, "ann@district.example", None)
     with engine.begin() as connection:
         operators.add_operator(connection, TESTER, actor.name, "Ann", role, str(SETTINGS.secret_key))
@@ -334,3 +346,52 @@ def test_the_commands_ask_show_and_list(engine: Engine, database_url: str, tmp_p
     assert "would be no longer erased" in roster("lift", ID, "--dry-run").stdout
     assert roster("show", ID, "--yes").exit_code == 1
     assert "is no longer erased" in roster("lift", ID, "--yes").stdout
+
+
+@pytest.mark.parametrize("command", ["erase", "hide"])
+@pytest.mark.parametrize("unknown", ["spr-student-l", "spr-class-math3-a"])
+def test_an_id_that_nobody_has_is_refused_and_nothing_is_touched(
+    engine: Engine, database_url: str, tmp_path: Path, springfield: Path, command: str, unknown: str
+) -> None:
+    cell_of("users", ID, "enabledUser", "maybe")(springfield)
+    load(engine, "feed", springfield, options=OPTIONS)
+    before = [snapshot(engine, table) for table in (tables.sync_refusals, tables.sync_runs, tables.users)]
+    for options in (("--yes",), ("--dry-run",)):
+        done = run_roster(database_url, tmp_path, "person", command, unknown, *options)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert f"nobody with the id or name {unknown} is or was in the roster" in done.stderr
+    assert [snapshot(engine, table) for table in (tables.sync_refusals, tables.sync_runs, tables.users)] == before != []
+    assert "nobody is erased or hidden" in run_roster(database_url, tmp_path, "person", "list").stdout
+
+
+def test_an_erasure_leaves_what_names_others_alone(
+    engine: Engine, database_url: str, tmp_path: Path, springfield: Path
+) -> None:
+    """Rejected rows, changes, and held runs whose exports do not have the person."""
+    load(engine, "feed", springfield, options=OPTIONS)
+    other = "spr-student-2"
+    for person in (ID, other):
+        cell_of("users", person, "phone", "555")(springfield)
+        cell_of("demographics", person, "sex", "?")(springfield)
+    assert load(engine, "feed", springfield, options=OPTIONS).outcome == "done"
+    without_person = tmp_path / "without"
+    shutil.copytree(springfield, without_person)
+    for file in ("users", "enrollments", "demographics"):
+        rows = read_csv(without_person / f"{file}.csv")
+        write_csv(without_person / f"{file}.csv", [row for row in rows if not any("spr-student" in it for it in row)])
+    options = Options(Settings(secret_key=SETTINGS.secret_key, home=tmp_path, hold_least_records=3))
+    assert load(engine, "feed", without_person, options=options).outcome == "held"
+    (tmp_path / "secret_key").write_text(str(SETTINGS.secret_key))
+
+    def roster(*arguments: str) -> str:
+        return run_roster(database_url, tmp_path, *arguments).stdout
+
+    listed = [("sync", name, "2", "--csv") for name in ("rejected", "changes")]
+    assert all(ID in roster(*command) for command in listed)
+    assert "held runs" not in roster("person", "erase", ID, "--yes")
+    for command in listed:
+        shown = roster(*command)
+        assert f"{ID}," not in shown
+        assert other in shown
+    assert "when a person whom it names is erased" in roster("sync", "rejected", "2")
+    assert "held" in roster("sync", "list")

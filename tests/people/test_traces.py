@@ -17,7 +17,7 @@ from sqlalchemy import Engine, text
 
 from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.credentials.signing_keys import ensure_signing_key
-from roster_service.access.export_previews import drop_all_previews
+from roster_service.access.export_previews import drop_previews_with
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.app import create_app
 from roster_service.publication import render_for_clients
@@ -215,7 +215,7 @@ def test_an_erased_person_leaves_no_trace_and_is_seen_nowhere(service: Service) 
 def test_a_purged_person_leaves_no_trace(service: Service) -> None:
     """After the days that the settings keep rejected rows and changes."""
     service.roster("sync", "discard", "3")
-    drop_all_previews(service.home)
+    drop_previews_with(service.home, lambda _folder: True)
     both(*map(forget, ("users", "enrollments", "demographics")))(service.export)
     assert service.load(change_days=30) == "done"
     with service.engine.begin() as connection:

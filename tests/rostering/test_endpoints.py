@@ -90,7 +90,7 @@ def test_every_problem_has_a_status_and_a_code() -> None:
 
 # What the standard's codes are used for; `invalid_sort_field` and the blank selection are those of 1.1.
 CODES = {
-    200: {"invalid_sort_field", "invalid_selection_field"},
+    200: {"invalid_filter_field", "invalid_sort_field", "invalid_selection_field"},
     400: {"invaliddata", "invalid_filter_field", "invalid_blank_selection_field"},
     401: {"unauthorisedrequest"},
     403: {"forbidden"},

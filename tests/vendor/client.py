@@ -125,9 +125,9 @@ class VendorClient:
         assert answer.headers["Content-Type"] == JSON
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert answer.headers["Cache-Control"] == "no-store"
-        documented = self.document["paths"].get(path.removeprefix("/v1"))
-        if documented is not None and method == "POST":
-            described = documented["post"]["responses"][str(answer.status)]
+        documented = self.document["paths"].get(path, {}).get(method.lower())
+        if documented is not None:
+            described = documented["responses"][str(answer.status)]
             schema = described["content"][JSON]["schema"]
         else:
             schema = {"$ref": "#/components/schemas/Failure"}

@@ -80,7 +80,7 @@ def test_a_stranger_costs_as_much_work_as_a_wrong_password(
 
 
 def test_every_code_is_documented_beside_its_status(client: VendorClient) -> None:
-    described = client.document["paths"]["/students"]["post"]["responses"]
+    described = client.document["paths"]["/v1/students"]["post"]["responses"]
     for status, code in FAILURES.values():
         if code != "not-found":
             assert f"`{code}`" in described[str(status)]["description"]
@@ -88,9 +88,12 @@ def test_every_code_is_documented_beside_its_status(client: VendorClient) -> Non
 
 def test_the_document_says_what_each_path_wants(client: VendorClient) -> None:
     paths = client.document["paths"]
-    assert {path: [list(item["post"]["security"][0]), list(item)] for path, item in paths.items()} == {
-        "/login": [["apiKey"], ["post"]],
-        "/students": [["apiKey", "permissionToken"], ["post"]],
+    operations = {path: (method, made) for path, item in paths.items() for method, made in item.items()}
+    assert operations["/v1/login"][1]["parameters"][0]["name"] == "x-api-key"
+    assert {path: [list(*made["security"]), method] for path, (method, made) in operations.items()} == {
+        "/v1/login": [[], "post"],
+        "/v1/students": [["apiKey", "permissionToken"], "post"],
+        "/v1/status": [["apiKey", "permissionToken"], "get"],
     }
     body = client.document["components"]["schemas"]["StudentsRequest"]
     assert body["required"] == ["districtlea"]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from roster_service.schemas.flags import PermissionFlag
 from tests.vendor.client import Account, VendorClient
 from tests.vendor.conftest import Served
 
 SPRINGFIELD, SHELBYVILLE = "17-0042", "17-0077"
+SCHOOLS = {SPRINGFIELD: ("spr-elementary", "spr-high"), SHELBYVILLE: ("shv-north", "shv-south")}
 ALL_FLAGS = tuple(PermissionFlag)
 # Ids and names that nobody may meet who was not granted what they belong to.
 OF_SPRINGFIELD_HIGH = ("spr-high", "Springfield High", "spr-student-3", "spr-student-4", "spr-student-5", "17-0042-02")
@@ -96,6 +98,41 @@ REFUSED: list[Any] = [
 def test_what_is_not_granted_is_no_privilege(client: VendorClient, elementary: Account, keys: dict[str, Any]) -> None:
     answer = client.students(elementary, client.token(elementary), {"districtlea": SPRINGFIELD, **keys})
     assert answer.outcome == (403, "no-privilege")
+    if "schools" in keys:
+        assert f"item {len(keys['schools']) - 1} of `schools`" in answer.message
+        assert "named by its sourcedId" in answer.message
+    elif "districtlea" in keys:
+        assert "named by its identifier, or by its sourcedId if it has no identifier" in answer.message
+        assert f'for instance "{SPRINGFIELD}"' in answer.message
+
+
+@pytest.mark.parametrize(("grants", "totals", "_hidden"), SHAPES)
+def test_the_login_lists_what_can_be_asked_for(
+    served: Served, client: VendorClient, grants: dict[str, tuple[str, ...]], totals: dict[str, int], _hidden: Any
+) -> None:
+    account = served.add(grants=grants)
+    answer = client.login(account).json
+    districts = {district["districtlea"]: district for district in answer["districts"]}
+    assert set(districts) == {lea for lea, total in totals.items() if total is not None}
+    for lea, district in districts.items():
+        ids = [school["sourcedId"] for school in district["schools"]]
+        assert sorted(ids) == sorted(grants[district["sourcedId"]] or SCHOOLS[lea])
+        asked = client.students(account, answer["token"], {"districtlea": lea, "schools": ids})
+        assert asked.json["total"] == totals[lea]
+
+
+def test_a_district_without_an_identifier_is_called_by_its_sourced_id(served: Served, client: VendorClient) -> None:
+    account = served.add(grants={"spr-district": ()})
+    change = text("UPDATE orgs SET identifier = :identifier WHERE sourced_id = 'spr-district'")
+    with served.engine.begin() as connection:
+        connection.execute(change, {"identifier": None})
+    try:
+        login = client.login(account).json
+        assert [district["districtlea"] for district in login["districts"]] == ["spr-district"]
+        assert len(client.students(account, login["token"], {"districtlea": "spr-district"}).ids) == 6
+    finally:
+        with served.engine.begin() as connection:
+            connection.execute(change, {"identifier": SPRINGFIELD})
 
 
 def test_a_district_that_is_not_granted_and_one_that_does_not_exist_have_one_answer(

@@ -74,6 +74,7 @@ def test_the_claims_of_these_tests_are_good_ones(served: Served, client: VendorC
 
 CLAIMS: list[Any] = [
     pytest.param({"exp": 1}, id="expired"),
+    pytest.param({"exp": int(time.time())}, id="expired just now"),
     pytest.param({"exp": None}, id="endless"),
     pytest.param({"exp": "tomorrow"}, id="a text as its end"),
     pytest.param({"iat": None}, id="of no time"),
@@ -167,14 +168,18 @@ def test_a_token_that_is_bent_does_not_count(
     assert answer.message == "the permission token is not valid; log in again"
 
 
-@pytest.mark.parametrize("scheme", ["Basic", "Token", ""])
+@pytest.mark.parametrize("scheme", ["Basic ", "Token ", ""])
 def test_another_scheme_is_no_token(client: VendorClient, account: Account, scheme: str) -> None:
-    headers = {"Authorization": f"{scheme} {client.token(account)}"}
-    assert client.students(account, None, BODY, headers=headers).outcome == (401, "invalid-token")
+    answer = client.students(account, None, BODY, headers={"Authorization": f"{scheme}{client.token(account)}"})
+    assert answer.outcome == (401, "invalid-token")
+    assert "must be `Bearer TOKEN`" in answer.message
 
 
-def test_a_missing_header_is_unauthorized(client: VendorClient, account: Account) -> None:
-    assert client.students(account, None, BODY).outcome == (401, "unauthorized")
+@pytest.mark.parametrize("headers", [{}, {"Authorization": ""}, {"Authorization": " "}])
+def test_a_missing_header_is_unauthorized(client: VendorClient, account: Account, headers: dict[str, str]) -> None:
+    answer = client.students(account, None, BODY, headers=headers)
+    assert answer.outcome == (401, "unauthorized")
+    assert "/v1/login" in answer.message
 
 
 def test_a_token_with_another_vendor_s_key(served: Served, client: VendorClient, account: Account) -> None:

@@ -234,11 +234,17 @@ def test_a_tombstone_comes_with_its_status(served: Served, ask: Any) -> None:
             connection.execute(text(change), {"status": "active"})
 
 
-def test_an_answer_says_where_the_roster_stands(ask: Any) -> None:
+def test_an_answer_says_where_the_roster_stands(ask: Any, client: VendorClient) -> None:
+    """As the document does: without these headers, a consumer of changes keeps erased people for ever."""
     headers = ask().headers
-    assert all(f"X-Roster-{name}" in headers for name in ("Revision", "As-Of", "Deletions-Since"))
+    documented = client.document["paths"]["/v1/students"]["post"]["responses"]["200"]["headers"]
+    for name in ("Revision", "As-Of", "Deletions-Since"):
+        assert f"X-Roster-{name}" in headers
+        assert f"X-Roster-{name}" in documented
+    assert "X-Roster-Deletions-Since" in client.document["info"]["description"]
 
 
+INSTANT = "`modifiedSince`: Must be an instant with its time zone, for instance 2026-11-20T02:00:00.000Z"
 BAD_KEYS: list[Any] = [
     pytest.param({"limit": 0}, "`limit`", id="limit 0"),
     pytest.param({"limit": 5001}, "`limit`", id="limit 5001"),
@@ -260,8 +266,8 @@ BAD_KEYS: list[Any] = [
     pytest.param({"schools": []}, "`schools`", id="no schools"),
     pytest.param({"schools": ["spr-high", 5]}, "`schools`, item 1", id="a school in digits"),
     pytest.param({"schools": ["a\x00"]}, "`schools`, item 0", id="a school with a NUL"),
-    pytest.param({"modifiedSince": "2026-11-01"}, "`modifiedSince`", id="a day"),
-    pytest.param({"modifiedSince": "2026-11-01T00:00:00"}, "`modifiedSince`", id="no time zone"),
+    pytest.param({"modifiedSince": "2026-11-01"}, INSTANT, id="a day"),
+    pytest.param({"modifiedSince": "2026-11-01T00:00:00"}, INSTANT, id="no time zone"),
     pytest.param({"modifiedSince": "yesterday"}, "`modifiedSince`", id="a word"),
     pytest.param({"modifiedSince": 5}, "`modifiedSince`", id="a number for an instant"),
     pytest.param({"include": "contacts"}, "`include`", id="include as a text"),

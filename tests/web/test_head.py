@@ -9,7 +9,7 @@ from tests.contract.client import RosterClient
 PATHS = (
     "/",
     "/docs",
-    "/docs/rostering",
+    "/docs/guide",
     "/livez",
     "/readyz",
     "/.well-known/jwks.json",

@@ -116,6 +116,11 @@ def _has_person(id_hash: bytes) -> ColumnElement[bool]:
     return (func.pg_catalog.position(people, id_hash) > 0) & is_hash
 
 
+def was_disclosed(connection: Connection, id_hash: bytes) -> bool:
+    """Returns whether a row of the access log had records of a person. `id_hash`: as in `AccessLogFilter`."""
+    return bool(connection.scalar(select(exists(select(1).select_from(audit).where(_has_person(id_hash))))))
+
+
 _CONDITIONS: Mapping[str, Callable[[Any], ColumnElement[bool]]] = {
     "vendor_id": lambda value: audit.c.vendor_id == value,
     "since": lambda value: audit.c.at >= value,

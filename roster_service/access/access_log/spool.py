@@ -102,8 +102,10 @@ class Spool:
                 self._current = None
 
     def adopt(self) -> None:
-        """Takes over the files of workers that have ended."""
-        for path in sorted(self._folder.glob(f"*{SUFFIX}")):
+        """Takes over the files of workers that have ended. Raises OSError if this user may not read the folder."""
+        # `Path.glob` would pass over a folder that it may not read.
+        found = self._folder.iterdir() if self._folder.exists() else ()
+        for path in sorted(path for path in found if path.suffix == SUFFIX):
             try:
                 descriptor = os.open(path, _FLAGS)
             except FileNotFoundError:

@@ -15,6 +15,7 @@ import logging
 import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import JSON, Connection, Engine, Text, bindparam, cast, column, func, select
@@ -24,6 +25,7 @@ from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 from roster_service.access.access_log.entries import Disclosure, Entry
 from roster_service.access.access_log.spool import Spool, SpoolFile
 from roster_service.access.credentials.nonces import delete_old_nonces
+from roster_service.access.roster_state import read_database_id
 from roster_service.access.throttling.storage import delete_old_windows
 from roster_service.db.deadline import limit_time
 from roster_service.db.tables import audit, last_uses, usage
@@ -108,6 +110,15 @@ class AccessLog:
         self.flush()
         self._spool.close()
 
+    def move_ended(self) -> None:
+        """Moves the rows of workers that have ended to the database. Raises OSError and SQLAlchemyError."""
+        try:
+            self._spool.adopt()
+            for file in self._spool.list_waiting():
+                self._move(file)
+        finally:
+            self._spool.close()
+
     def flush(self) -> None:
         """Writes what waits. If the database fails, it logs that once, and keeps the rest for the next call."""
         with self._writing:
@@ -191,6 +202,19 @@ class AccessLog:
             self._purged_at = now
             delete_old_windows(connection)
             delete_old_nonces(connection)
+
+
+def move_rows_of_ended_workers(engine: Engine, folder: Path) -> str | None:
+    """Moves the rows that ended workers of this machine have left to the database: a running worker does so once it has
+    answered a request. `engine`: of a role that may write the access log; `folder`: of the spools of all databases.
+    Returns why it cannot, None if nothing is left."""
+    try:
+        with engine.connect() as connection:
+            spool = Spool(folder / read_database_id(connection))
+        AccessLog(engine, spool, is_required=False).move_ended()
+    except (OSError, SQLAlchemyError) as error:
+        return f"rows that ended workers have left in {folder} may be missing: {name_fault(error)}"
+    return None
 
 
 def write_entries(connection: Connection, entries: Sequence[Entry]) -> None:

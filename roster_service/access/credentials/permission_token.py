@@ -69,6 +69,9 @@ def require_permission_token(token: str, holder: KeyHolder, keys: KeyRing, *, is
             exp={"essential": True},
             iat={"essential": True},
         ).validate(decoded.claims)
+        # The leeway is for clocks that differ, not for the end: the token lasts 24 hours.
+        if decoded.claims["exp"] <= time.time():
+            raise refusal
     except (JoseError, ValueError, KeyError, TypeError):
         raise refusal from None
     if decoded.header.get("typ") != PERMISSION_TOKEN_TYPE or not holder.enabled:

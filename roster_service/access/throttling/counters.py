@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class WhenAway(Enum):
-    """What a throttle does while the counters cannot be reached. The text is that of `docs/operators.md`."""
+    """What a throttle does while the counters cannot be reached. The text is that of `docs/run.md`."""
 
     OPENS = "requests pass"
     COUNTS_ALONE = "each worker counts by itself"
@@ -43,12 +43,15 @@ class Throttle:
 THROTTLES: Mapping[str, Throttle] = {
     "login-account": Throttle("failed logins with an e-mail address", WhenAway.COUNTS_ALONE),
     "login-key": Throttle("failed logins with the API keys of a vendor", WhenAway.COUNTS_ALONE),
-    "operator-account": Throttle("failed logins of an operator", WhenAway.COUNTS_ALONE),
+    "operator-account": Throttle("failed logins of an operator from an address", WhenAway.COUNTS_ALONE),
     "operator-address": Throttle("failed logins of operators from an address", WhenAway.COUNTS_ALONE),
+    "operator-browser": Throttle("failed logins from a browser of an operator", WhenAway.COUNTS_ALONE),
+    "operator-code": Throttle("wrong one-time codes of an operator", WhenAway.COUNTS_ALONE),
     "token-client": Throttle("tokens of a client", WhenAway.OPENS),
     "token-address": Throttle("requests of an address for tokens", WhenAway.OPENS),
     "vendor": Throttle("requests of a vendor on `/v1`", WhenAway.OPENS),
     "rostering": Throttle("requests of a vendor on the rostering interface", WhenAway.OPENS),
+    "orderings": Throttle("time of the database for new filters and sorts of a vendor", WhenAway.OPENS),
 }
 
 
@@ -62,10 +65,10 @@ class Counters:
         self._own: MovingWindowRateLimiter | None = None
         self._tries_at = float("-inf")
 
-    def hit(self, item: RateLimitItem, *names: str) -> bool:
-        """Counts a hit, unless the window of `item` is full. Returns whether it has counted the hit; True if it knows
-        nothing."""
-        return self._ask(lambda limiter: limiter.hit(item, *names), item, unknown=True)
+    def hit(self, item: RateLimitItem, *names: str, cost: int = 1) -> bool:
+        """Counts `cost` hits, unless they do not fit into the window of `item`. Returns whether it has counted them;
+        True if it knows nothing."""
+        return self._ask(lambda limiter: limiter.hit(item, *names, cost=cost), item, unknown=True)
 
     def has_room(self, item: RateLimitItem, *names: str) -> bool:
         """Returns whether a hit would be counted now; True if it knows nothing."""

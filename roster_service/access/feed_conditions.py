@@ -1,0 +1,79 @@
+"""How a feed is, and whether it needs a person: in the same words on the first page, in the list of feeds, on the page
+of the feed, and in `roster feed list`. An outcome of a run is told as the announcements of the sync tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from roster_service.access.feeds import Feed
+from roster_service.access.runs import read_approval
+from roster_service.db.feed_states import FeedState
+from roster_service.db.held_runs import APPROVED, HELD
+from roster_service.db.run_outcomes import OUTCOMES, PARTIAL, Colour
+from roster_service.settings import Settings
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What is said of a feed. `word`, `colour`: of its badge; `cause`: why; `remedy`: what to do about it, None if
+    there is nothing; `run`: that it is about, None if it is about none; `needs`: whether a person must act."""
+
+    word: str
+    colour: Colour
+    cause: str
+    remedy: str | None = None
+    run: int | None = None
+    needs: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """The word and its cause, for a text without a badge."""
+        return f"{self.word}: {self.cause}"
+
+
+def list_conditions(feed: Feed, settings: Settings) -> Sequence[Condition]:
+    """Returns what is said of a feed, the gravest first: at least one."""
+    return sorted(_find_conditions(feed, settings), key=lambda condition: not condition.needs)
+
+
+def _find_conditions(feed: Feed, settings: Settings) -> Iterator[Condition]:
+    if feed.state == FeedState.REMOVED:
+        yield Condition("removed", Colour.QUIET, "no sync loads it")
+        return
+    if feed.held_run is not None:
+        yield _describe_held(feed.held_run, feed.held_message, settings)
+    if not feed.enabled:
+        yield Condition("disabled", Colour.QUIET, "the nightly sync leaves it out")
+    elif feed.is_paused:
+        yield Condition("paused", Colour.QUIET, feed.pause or "")
+    elif feed.last_outcome is None:
+        how = "the nightly sync loads its export" if feed.path else "upload its export, or give it a path"
+        yield Condition("not loaded", Colour.WARN, "no export of it has been loaded yet", how, needs=True)
+    elif feed.latest_run != feed.held_run:
+        yield from _describe_latest(feed, feed.last_outcome, settings)
+
+
+def _describe_held(run: int, message: str | None, settings: Settings) -> Condition:
+    outcome, approval = OUTCOMES[HELD], read_approval(settings.home, run)
+    if approval is not None and approval.is_running:
+        word = "approval under way"
+        return Condition(word, Colour.QUIET, "the export that was held is loaded now", run=run)
+    failed = "" if approval is None else "; its approval failed"
+    return Condition(HELD, outcome.colour, outcome.explain(message) + failed, outcome.remedy, run, needs=True)
+
+
+def _describe_latest(feed: Feed, word: str, settings: Settings) -> Iterator[Condition]:
+    """What the latest run says, and the time since the last good one."""
+    outcome, seconds = OUTCOMES[word], feed.age_seconds
+    needs = outcome.colour == Colour.BAD or (word == PARTIAL and feed.rejected_percent > settings.rejected_percent)
+    yield Condition(word, outcome.colour, outcome.explain(feed.message), outcome.remedy, feed.latest_run, needs)
+    if needs or feed.is_running:
+        return
+    if seconds is None and word != APPROVED:
+        yield Condition("not loaded", Colour.WARN, "no export of it has been loaded yet", needs=True)
+    elif feed.path and seconds is not None and seconds > timedelta(days=settings.stale_days).total_seconds():
+        days = int(seconds // 86_400)
+        cause = f"no sync has loaded it for {days} {'day' if days == 1 else 'days'}"
+        yield Condition("late", Colour.BAD, cause, "look whether the nightly sync runs", needs=True)

@@ -1,0 +1,91 @@
+"""`/status` below each root: what the last run of each visible feed was, and nothing of other feeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from tests.vendor.client import VendorClient, add_account
+
+from .client import VERSIONS, RosterClient
+from .conftest import Served
+
+each_version = pytest.mark.parametrize("version", VERSIONS)
+RUN = "INSERT INTO sync_runs (feed_id, format, source, started_at, outcome, counts, seconds, message) "
+OF_FEED = (
+    "SELECT id, format, 'a', now() - interval '1 hour', '{}', '{{}}', '{{}}', '12 schools' "
+    "FROM feeds WHERE name = 'springfield'"
+)
+PAUSE = "UPDATE feeds SET pause_from = current_date - 1, pause_until = current_date + 1 WHERE name = 'springfield'"
+
+
+@each_version
+def test_the_feeds_that_the_caller_sees_are_listed(client: RosterClient, version: str) -> None:
+    for vendor, names in (("both", ["shelbyville", "springfield"]), ("elementary", ["springfield"])):
+        answer = client.call(version, "/status", vendor=vendor)
+        assert [(feed["name"], feed["state"]) for feed in answer.json["feeds"]] == [(name, "done") for name in names]
+        headers = client.call(version, "/orgs", "limit=1", vendor=vendor).headers
+        assert answer.json["revision"] == int(headers["X-Roster-Revision"])
+        for name in ("X-Roster-Revision", "X-Roster-As-Of", "X-Roster-Deletions-Since"):
+            assert answer.headers[name] == headers[name]
+
+
+STATES: list[Any] = [
+    *(
+        pytest.param(RUN + OF_FEED.format(outcome), state, id=outcome)
+        for outcome, state in {
+            "done": "done",
+            "approved": "done",
+            "unchanged": "unchanged",
+            "running": "running",
+            "held": "held",
+            "failed": "failed",
+            "refused": "failed",
+            "interrupted": "failed",
+            "discarded": "failed",
+        }.items()
+    ),
+    pytest.param("UPDATE sync_runs SET started_at = now() - interval '31 hours'", "missing", id="no run tonight"),
+    pytest.param(PAUSE, "paused", id="paused"),
+    pytest.param("UPDATE feeds SET enabled = false", "paused", id="disabled"),
+]
+
+
+@pytest.fixture(scope="module")
+def own(make_served: Callable[..., Served]) -> Served:
+    """An application whose feeds change."""
+    return make_served()
+
+
+@pytest.mark.parametrize(("change", "state"), STATES)
+def test_the_state_is_that_of_the_last_run(own: Served, change: str, state: str) -> None:
+    vendor = VendorClient(own.app)
+    account = add_account(own.engine, f"status-{state}-{abs(hash(change))}", {"spr-district": ()})
+    headers = {"x-api-key": account.api_key, "Authorization": f"Bearer {vendor.token(account)}"}
+    with own.engine.connect() as connection:
+        connection.execute(text(change))
+        connection.commit()
+        try:
+            bodies = [own.client.call(version, "/status", vendor="springfield").json for version in VERSIONS]
+            bodies.append(vendor.send("/v1/status", method="GET", headers=headers).json)
+        finally:
+            connection.execute(text("DELETE FROM sync_runs WHERE source = 'a'"))
+            connection.execute(text("UPDATE sync_runs SET started_at = now()"))
+            connection.execute(text("UPDATE feeds SET enabled = true, pause_from = NULL, pause_until = NULL"))
+            connection.commit()
+    for body in bodies:
+        assert [feed["state"] for feed in body["feeds"]] == [state]
+        assert set(body["feeds"][0]) == {"name", "state", "ranAt", "revision"}
+        assert "12 schools" not in str(body)
+
+
+@each_version
+def test_the_status_needs_a_token_of_the_version(client: RosterClient, version: str) -> None:
+    other = next(it for it in VERSIONS if it != version)
+    assert client.call(version, "/status", bearer=None).status == 401
+    assert client.call(version, "/status", bearer=client.token(other)).status == 400
+    assert client.call(version, "/status", vendor="nobody").status == 403
+    assert client.call(version, "/status", method="POST").status == 400
