@@ -7,21 +7,22 @@ against forged forms.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from enum import Enum
 from typing import Any
 
 from flask import Blueprint, Flask, flash, get_flashed_messages, redirect, request
 from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
 from werkzeug import Response
-from werkzeug.exceptions import Forbidden, HTTPException
+from werkzeug.exceptions import Forbidden, HTTPException, RequestEntityTooLarge
 
 from roster_service.access.export_previews import Upload
 from roster_service.access.operator_sessions import Lifetime, SignedIn
 from roster_service.access.throttling.counters import Counters
 from roster_service.access.throttling.login_throttle import LoginThrottle
-from roster_service.console.cookies import set_up_cookies
+from roster_service.console.cookies import KnownBrowsers, set_up_cookies
 from roster_service.console.directory_login import PATH, DirectoryLogin, find_directory
 from roster_service.console.filters import FILTERS
 from roster_service.console.frame import add_headers, make_csv, make_json, make_page
@@ -29,13 +30,21 @@ from roster_service.console.login import ROOT, Login, ensure_csrf, remember_want
 from roster_service.console.screen import Form, Screen
 from roster_service.console.screens import FORMS, SCREENS
 from roster_service.console.visit import Moved, Submission, Tools, Visit, open_reading
+from roster_service.db.actors import OperatorRole
 from roster_service.db.changes import Verb
-from roster_service.errors import CommandError
+from roster_service.errors import CommandError, TooManyTriesError
 from roster_service.settings import Settings
+from roster_service.web.body_bounds import BODY_BYTES, BODY_REFUSED, RequestHead
 from roster_service.web.request_facts import get_request_id
 
 # An export that is uploaded. The worker reads the form while nobody else is answered, so a larger one comes by a path.
 MAX_UPLOAD_BYTES = 512 * 2**20
+# Any other form: a grant of every school of a large district, a mapping of words.
+MAX_FORM_BYTES = 2 * 2**20
+TOO_LARGE = (
+    "A form has at most 2 MB and an export at most 512 MB, and a worker takes one upload at a time. Try again in a "
+    "moment, or put the export on the machine of the service and give its path."
+)
 
 
 class Shape(Enum):
@@ -50,8 +59,35 @@ def register_console(app: Flask, settings: Settings, owner: Engine, serving: Eng
     """Registers the console at `/console`. `owner`: as the owner of the tables; `serving`: as the serving role."""
     set_up_cookies(app, settings.read_secret_key(), ROOT)
     lifetime = Lifetime(timedelta(minutes=settings.console_idle_minutes), timedelta(hours=settings.console_hours))
-    tools = Tools(settings, owner, serving, lifetime, settings.console_url)
-    app.register_blueprint(make_blueprint(tools, Login(tools, LoginThrottle(counters))), url_prefix=ROOT)
+    tools = Tools(settings, owner, serving, lifetime, settings.console_url, LoginThrottle(counters))
+    login = Login(tools, KnownBrowsers(settings.read_secret_key(), ROOT))
+    app.register_blueprint(make_blueprint(tools, login), url_prefix=ROOT)
+    forms = {f"console.{form.screen}-{form.name}": form for form in FORMS}
+    app.extensions[BODY_BYTES] = functools.partial(find_body_bytes, app, login, forms)
+
+
+def find_body_bytes(app: Flask, login: Login, forms: Mapping[str, Form], head: RequestHead) -> int | None:
+    """Returns the most bytes that the body of a request may have; None for the bound of the service. More than that is
+    for the forms of an operator with an open session and the role for them; for an upload, the token against forged
+    forms is in the query string, because the body is not read yet."""
+    with app.test_request_context(head.path, method="POST", query_string=head.query, headers=dict(head.headers)):
+        form = forms.get(request.endpoint or "")
+        try:
+            signed_in = None if form is None else login.find()
+            if form is None or signed_in is None or not signed_in.role.includes(_find_least(form)):
+                return None
+            if form.takes_export:
+                require_csrf()
+        except (HTTPException, SQLAlchemyError):
+            # The request itself says what is wrong.
+            return None
+    return MAX_UPLOAD_BYTES if form.takes_export else MAX_FORM_BYTES
+
+
+def _find_least(form: Form) -> OperatorRole:
+    """The role for a form: that of its verb, and that of the screen, which shows it and why it failed."""
+    screen = next(it for it in SCREENS if it.name == form.screen)
+    return screen.least if screen.least.includes(form.verb.least_role) else form.verb.least_role
 
 
 def make_blueprint(tools: Tools, login: Login) -> Blueprint:
@@ -99,7 +135,9 @@ def _list_uploads(name: str) -> Sequence[Upload]:
 
 
 def _prepare() -> None:
+    # The server has asked `find_body_bytes`.
     request.max_content_length = MAX_UPLOAD_BYTES
+    request.max_form_memory_size = MAX_FORM_BYTES
 
 
 def answer_screen(tools: Tools, login: Login, screen: Screen, shape: Shape, **place: Any) -> Response:
@@ -127,18 +165,25 @@ def answer_form(tools: Tools, login: Login, screen: Screen, form: Form, **place:
     signed_in = login.find()
     if signed_in is None:
         return redirect(f"{ROOT}/login", 303)
+    least = _find_least(form)
+    if not signed_in.role.includes(least):
+        raise Forbidden(f"This needs the role {least}; you are {signed_in.role}.")
+    if BODY_REFUSED in request.environ:
+        raise RequestEntityTooLarge(TOO_LARGE)
     require_csrf()
-    if not signed_in.role.includes(form.verb.least_role):
-        raise Forbidden(f"This needs the role {form.verb.least_role}; you are {signed_in.role}.")
     submission = Submission(tools, signed_in, place, request.form, request.form.getlist, _list_uploads)
     try:
         if form.typed is not None and submission.get("typed") != form.typed(submission):
             raise CommandError(f"this is not {form.typed(submission)}; nothing was changed")
         outcome = form.run(submission)
     except CommandError as error:
+        status = 429 if isinstance(error, TooManyTriesError) else 422
         with open_reading(tools.owner) as connection:
             visit = Visit(tools, connection, signed_in, place, request.form, request.form.getlist, whole=False)
-            return _show_screen(screen, visit, 422, error=str(error))
+            response = _show_screen(screen, visit, status, error=str(error))
+        if isinstance(error, TooManyTriesError):
+            response.headers["Retry-After"] = str(error.seconds)
+        return response
     if isinstance(outcome, Moved):
         if outcome.message is not None:
             flash(outcome.message)

@@ -1,13 +1,17 @@
-"""The cookie of the console, which Flask signs with itsdangerous. Requests of other paths have none."""
+"""The cookies of the console, signed with itsdangerous. Requests of other paths have none."""
 
 from __future__ import annotations
 
+import hashlib
 import hmac
+import secrets
 
 from flask import Flask, Request, request
 from flask.sessions import SecureCookieSession, SecureCookieSessionInterface
-from itsdangerous import BadSignature
-from werkzeug.http import parse_cookie
+from itsdangerous import BadData, URLSafeTimedSerializer
+from werkzeug import Response
+
+from roster_service.access.email_address import normalize_email
 
 # The member of the cookie with the token of a session.
 TOKEN = "token"  # noqa: S105  (a name)
@@ -44,16 +48,37 @@ def set_up_cookies(app: Flask, secret_key: str, root: str) -> None:
     app.session_interface = ConsoleCookies(root)
 
 
-def takes_upload(app: object, path: str, cookies: str) -> bool:
-    """Returns whether a request may have the body of an upload: if the service has signed its cookie for an operator
-    who logged in. A server asks before it reads the body, so nobody else fills its disk; the session itself is looked
-    up after that. `cookies`: the header."""
-    if not isinstance(app, Flask) or not isinstance(app.session_interface, ConsoleCookies):
-        return False
-    signer = app.session_interface.get_signing_serializer(app)
-    if signer is None or not app.session_interface.covers(path):
-        return False
-    try:
-        return TOKEN in signer.loads(parse_cookie(cookies).get(app.config["SESSION_COOKIE_NAME"], ""))
-    except BadSignature:
-        return False
+class KnownBrowsers:
+    """A cookie that a login leaves in the browser for half a year: with it, the failed logins of others do not keep the
+    operator waiting. It opens nothing."""
+
+    NAME, SECONDS = "roster_known", 180 * 86_400
+
+    def __init__(self, secret_key: str, root: str) -> None:
+        self._signer = URLSafeTimedSerializer(secret_key, salt="known browser")
+        self._root = root
+
+    def find(self, email: str) -> str | None:
+        """Returns the id of the browser of the request, if the operator with this e-mail was the last to log in with
+        it."""
+        try:
+            browser, operator = self._signer.loads(request.cookies.get(self.NAME, ""), max_age=self.SECONDS)
+        except (BadData, TypeError, ValueError):
+            return None
+        return str(browser) if operator == self._hash(email) else None
+
+    def remember(self, response: Response, email: str) -> None:
+        """Makes the browser of the request one of an operator, who has logged in."""
+        response.set_cookie(
+            self.NAME,
+            str(self._signer.dumps([secrets.token_urlsafe(16), self._hash(email)])),
+            max_age=self.SECONDS,
+            path=self._root,
+            secure=request.is_secure,
+            httponly=True,
+            samesite="Strict",
+        )
+
+    @staticmethod
+    def _hash(email: str) -> str:
+        return hashlib.sha256(normalize_email(email).encode()).hexdigest()[:32]

@@ -131,9 +131,14 @@ class DirectoryLogin:
 
     def _log_in(self, connection: Connection, claims: dict[str, Any]) -> Response:
         email = claims.get("email")
-        # Directories of one organization leave the member out: its administrators give the addresses.
-        if not isinstance(email, str) or claims.get("email_verified", True) is not True:
-            return self._refuse("The directory does not vouch for an e-mail address of your account.", 403)
+        # Some directories of one organization leave the member out: its administrators give the addresses.
+        is_verified = claims.get("email_verified", self._tools.settings.oidc_trust_email)
+        if not isinstance(email, str) or is_verified is not True:
+            return self._refuse(
+                "The directory does not say that the e-mail address of your account is verified. If its members cannot "
+                "choose their address, whoever runs this service can set ROSTER_OIDC_TRUST_EMAIL.",
+                403,
+            )
         operator = find_directory_operator(connection, f"{claims['iss']} {claims['sub']}", email)
         if operator is None:
             return self._refuse(f"No operator has the account {email}; an owner can add one.", 403)

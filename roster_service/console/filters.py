@@ -12,6 +12,8 @@ from urllib.parse import urlencode
 from jinja2 import Undefined
 from markupsafe import Markup
 
+from roster_service.db.run_outcomes import OUTCOMES
+
 # What a run does with records, by the kind of change, the gravest first.
 EFFECTS = {"tombstoned": "delete", "changed": "change", "added": "add", "revived": "bring back"}
 UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
@@ -46,6 +48,13 @@ def to_bytes(number: int) -> str:
 def to_number(number: int | None) -> str:
     """Returns a whole number with commas between the thousands; None as a dash."""
     return "–" if number is None else f"{number:,}"
+
+
+def to_sentence(text: str) -> str:
+    """Returns a text with a capital letter at its beginning, unless it begins with an id, a path or another name that
+    has more than letters."""
+    first = text.partition(" ")[0].rstrip(",;:.")
+    return text[:1].upper() + text[1:] if first.isalpha() else text
 
 
 def to_instant(text: str | None) -> str:
@@ -92,6 +101,22 @@ def to_words(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
+def to_colour(outcome: str) -> str:
+    """Returns the colour of the outcome of a run."""
+    return OUTCOMES[outcome].colour
+
+
+def to_cause(outcome: str, message: str | None) -> str:
+    """Returns why a run has its outcome."""
+    return OUTCOMES[outcome].explain(message)
+
+
+def to_remedy(outcome: str) -> str:
+    """Returns what to do after the outcome of a run, as a sentence; blank if there is nothing to do."""
+    remedy = OUTCOMES[outcome].remedy
+    return "" if remedy is None else f"{remedy[0].upper()}{remedy[1:]}."
+
+
 def to_segment(text: str) -> str:
     """Returns a text as one segment of a path. All signs but ASCII letters and digits, `-` and `_` become `~` and two
     hexadecimal digits for each byte: a server takes `%2F` for a slash, a browser `%2E%2E` for the folder above, and a
@@ -106,6 +131,9 @@ def from_segment(segment: str) -> str:
 
 FILTERS: Mapping[str, Callable[..., str]] = {
     "age": to_age,
+    "colour": to_colour,
+    "remedy": to_remedy,
+    "cause": to_cause,
     "counted": to_counted,
     "bytes": to_bytes,
     "number": to_number,
@@ -113,6 +141,7 @@ FILTERS: Mapping[str, Callable[..., str]] = {
     "effect": to_effect,
     "query": to_query,
     "segment": to_segment,
+    "sentence": to_sentence,
     "value": to_value,
     "words": to_words,
 }

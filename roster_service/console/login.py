@@ -13,17 +13,19 @@ from werkzeug import Response
 from werkzeug.exceptions import Forbidden
 
 from roster_service.access import operator_sessions
+from roster_service.access.credentials.one_time_codes import use_code
 from roster_service.access.operator_sessions import SignedIn
-from roster_service.access.operators import find_linked, use_link, verify_operator
-from roster_service.access.throttling.login_throttle import LoginAttempt, LoginThrottle
-from roster_service.console.cookies import TOKEN
+from roster_service.access.operators import find_linked, use_link, verify_password
+from roster_service.access.throttling.login_throttle import LoginAttempt
+from roster_service.console.cookies import TOKEN, KnownBrowsers
 from roster_service.console.frame import make_page
 from roster_service.console.visit import Tools
-from roster_service.errors import CommandError
+from roster_service.errors import CommandError, TooManyTriesError
+from roster_service.settings import CONSOLE_PATH
 
 # The other members of the cookie, which Flask signs.
 CSRF, NEXT = "csrf", "next"
-ROOT = "/console"
+ROOT = CONSOLE_PATH
 WRONG = "The e-mail, the password or the code is wrong, or the account is disabled."
 NEEDS_HTTPS = "The console needs https: a password would cross the network in clear text."
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -34,7 +36,7 @@ class Login:
     """The login of operators, and the pages around it."""
 
     tools: Tools
-    throttle: LoginThrottle
+    browsers: KnownBrowsers
 
     def find(self) -> SignedIn | None:
         """Returns the session that the cookie of the request names; None if it names none that is open."""
@@ -52,19 +54,23 @@ class Login:
         email, password = request.form.get("email", ""), request.form.get("password", "")
         if not _is_private():
             return self._show_form(403, email, NEEDS_HTTPS)
-        attempt = LoginAttempt.of_operator(email, request.remote_addr)
-        wait = self.throttle.find_wait(attempt)
-        if wait:
-            error = f"There were too many failed logins; try again in {wait} seconds."
-            response = self._show_form(429, email, error)
-            response.headers["Retry-After"] = str(wait)
+        throttle, browser = self.tools.throttle, self.browsers.find(email)
+        attempt = LoginAttempt.of_operator(email, request.remote_addr, browser)
+        try:
+            throttle.require_room(attempt)
+            with self.tools.owner.begin() as connection:
+                operator = verify_password(connection, email, password)
+                if operator is not None:
+                    attempt = LoginAttempt.of_code(email, browser)
+                    throttle.require_room(attempt)
+                    code, key = request.form.get("code", ""), self.tools.settings.read_secret_key()
+                    if use_code(connection, operator.email, code, key):
+                        return self.begin(connection, operator.email)
+        except TooManyTriesError as error:
+            response = self._show_form(429, email, str(error))
+            response.headers["Retry-After"] = str(error.seconds)
             return response
-        with self.tools.owner.begin() as connection:
-            code = request.form.get("code", "")
-            operator = verify_operator(connection, email, password, code, self.tools.settings.read_secret_key())
-            if operator is not None:
-                return self.begin(connection, operator.email)
-        self.throttle.count_failure(attempt)
+        throttle.count_failure(attempt)
         return self._show_form(401, email, WRONG)
 
     def _show_form(self, status: int, email: str, error: str | None) -> Response:
@@ -81,7 +87,9 @@ class Login:
         # Nothing of the cookie that came with the login stays.
         session.clear()
         session[TOKEN], session[CSRF] = token, secrets.token_urlsafe(32)
-        return redirect(wanted, 303)
+        response = redirect(wanted, 303)
+        self.browsers.remember(response, email)
+        return response
 
     def show_password(self) -> Response:
         """Shows the form of a link that sets a password, or takes it; why not, for a link that does not count."""
@@ -126,7 +134,8 @@ def require_csrf() -> None:
     """Raises Forbidden for a form that no page of this cookie had, and for one that another site sent."""
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         raise Forbidden("The form came from another site.")
-    given = request.form.get(CSRF, "")
+    # The form of an upload has it in its address: the server asks for it before it reads the body.
+    given = request.args.get(CSRF) or request.form.get(CSRF, "")
     if not hmac.compare_digest(given.encode(), str(session.get(CSRF, "")).encode()) or not given:
         raise Forbidden("The form is not of this session; open the page again.")
 

@@ -15,6 +15,7 @@ from roster_service.console.views import (
     grants,
     held,
     operators,
+    people,
     quality,
     records,
     rejected,
@@ -43,6 +44,7 @@ _VIEWS = (
     access,
     disclosures,
     changes,
+    people,
     operators,
     system,
 )

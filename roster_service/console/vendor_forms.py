@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from roster_service.access import clients
@@ -17,11 +17,14 @@ from roster_service.schemas.versions import VERSIONS
 @dataclass(frozen=True)
 class Card:
     """Credentials, which are shown once: `client_id` and `client_secret`, or `api_key` and `password`. `origin`: the
-    address of the service; `tried`: the scope of the example call, and `paths`: the root of the paths that it opens."""
+    address of the service, and `is_public`: whether a setting says it; `tried`: the scope of the example call, and
+    `paths`: the root of the paths that it opens; `roots`: by version of the scopes, the root of its paths."""
 
     vendor: Vendor
     origin: str
+    is_public: bool
     token_path: str
+    roots: Mapping[str, str] = field(default_factory=dict)
     tried: str | None = None
     paths: str | None = None
     client_id: str | None = None
@@ -52,7 +55,9 @@ def show_secret(sent: Submission, vendor: Vendor, made: clients.Credentials) -> 
     card = Card(
         vendor=vendor,
         origin=sent.tools.service_url,
+        is_public=sent.settings.public_url is not None,
         token_path=TOKEN_PATH,
+        roots={it.title: it.root for it in VERSIONS if any(scope.startswith(f"{it.prefix}/") for scope in made.scopes)},
         tried=tried,
         paths=version.root,
         client_id=made.client_id,
@@ -63,5 +68,6 @@ def show_secret(sent: Submission, vendor: Vendor, made: clients.Credentials) -> 
 
 
 def show_key(sent: Submission, vendor: Vendor, title: str, api_key: str, password: str | None) -> Shown:
-    card = Card(vendor, sent.tools.service_url, TOKEN_PATH, api_key=api_key, password=password)
+    is_public = sent.settings.public_url is not None
+    card = Card(vendor, sent.tools.service_url, is_public, TOKEN_PATH, api_key=api_key, password=password)
     return Shown("card", title, card)

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine, text
 
 from roster_service.access.export_previews import Upload
 from roster_service.access.operator_sessions import Lifetime, SignedIn
+from roster_service.access.throttling.login_throttle import LoginThrottle
 from roster_service.db.actors import Actor, ActorKind
 from roster_service.db.changes import Verb
 from roster_service.settings import Settings
@@ -20,13 +21,15 @@ from roster_service.settings import Settings
 @dataclass(frozen=True)
 class Tools:
     """The parts of the process that views need. `owner`: as the owner of the tables, as the `roster` command has it;
-    `serving`: as the serving role, for what vendors get; `origin`: the address that operators use, without a path."""
+    `serving`: as the serving role, for what vendors get; `origin`: the address that operators use, without a path;
+    `throttle`: counts wrong passwords and codes."""
 
     settings: Settings
     owner: Engine
     serving: Engine
     lifetime: Lifetime
     origin: str
+    throttle: LoginThrottle
 
     @property
     def service_url(self) -> str:

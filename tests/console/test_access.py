@@ -64,7 +64,9 @@ def test_a_form_is_for_its_role_and_for_pages_of_the_session(
     for role, browser in browsers.items():
         assert browser.client.post(ROOT + path).status_code == 403, "without the token"
         assert browser.client.post(ROOT + path, data={"csrf": "guessed"}).status_code == 403
-        if not role.includes(form.verb.least_role):  # type: ignore[attr-defined]
+        # A form that fails shows its screen.
+        needed = (form.verb.least_role, screens[form.screen].least)  # type: ignore[attr-defined]
+        if not all(role.includes(least) for least in needed):
             assert browser.send(path).status_code == 403, role
 
 
@@ -131,14 +133,37 @@ def test_a_wrong_login_is_refused_with_the_same_words(console: Console, email: s
     assert "The e-mail, the password or the code is wrong, or the account is disabled." in sent.text
 
 
-def test_many_failed_logins_of_an_operator_have_to_wait(console: Console) -> None:
-    add_operator(console.engine, "guessed@operators.example", OperatorRole.VIEWER, SECRET)
-    browser = console.open()
-    answers = [browser.log_in("guessed@operators.example", "wrong").status_code for _ in range(6)]
-    assert answers == [401] * 5 + [429]
-    refused = browser.log_in("guessed@operators.example")
-    assert refused.status_code == 429
-    assert int(refused.headers["Retry-After"]) > 0
+# The address of further logins, whether their browser is that of an earlier login, and what they are answered: five
+# wrong ones, a right one.
+FURTHER: dict[str, tuple[str, bool, list[int]]] = {
+    "another browser at the address": ("10.0.0.1", False, [429] * 6),
+    "the browser of an earlier login at the address": ("10.0.0.1", True, [401] * 5 + [429]),
+    "another address": ("10.0.0.2", False, [401] * 5 + [429]),
+    "an address of the same subscriber": ("2001:db8::2", False, [429] * 6),
+}
+
+
+@pytest.mark.parametrize(("address", "is_known", "answers"), FURTHER.values(), ids=FURTHER)
+def test_failed_logins_keep_nobody_out_elsewhere(
+    console: Console, address: str, is_known: bool, answers: list[int]
+) -> None:
+    email = f"{address.replace(':', '-')}-{is_known}@operators.example"
+    add_operator(console.engine, email, OperatorRole.VIEWER, SECRET)
+    known, guesser = console.open(), console.open()
+    if is_known:
+        assert known.log_in(email).status_code == 303
+        known.send("/logout")
+    guesser.client.environ_base["REMOTE_ADDR"] = "2001:db8::1" if ":" in address else "10.0.0.1"
+    wrong = [guesser.log_in(email, "wrong").status_code for _ in range(6)]
+    assert wrong == [401] * 5 + [429]
+    assert int(guesser.log_in(email).headers["Retry-After"]) > 0
+    further = known if is_known else console.open()
+    further.client.environ_base["REMOTE_ADDR"] = address
+    found = [further.log_in(email, "wrong").status_code for _ in range(5)]
+    assert [*found, further.log_in(email).status_code] == answers
+    last = console.open()
+    last.client.environ_base["REMOTE_ADDR"] = "10.9.9.9"
+    assert last.log_in(email).status_code == 303, "an address without failures"
 
 
 def test_a_link_sets_the_password_once_and_logs_in(console: Console) -> None:

@@ -102,6 +102,38 @@ def test_codes_are_turned_off_with_a_code(console: Console, make_user: Callable[
     assert log_in(console, "off", "") == 303
 
 
+def test_a_key_is_not_replaced_while_codes_are_on(
+    console: Console, make_user: Callable[[str], Browser], clock: Clock
+) -> None:
+    browser = make_user("replaced")
+    app = set_up(browser, clock)
+    other = pyotp.TOTP(pyotp.random_base32())
+    sent = browser.send("/account/codes", key=other.secret, code=other.at(clock.now))
+    assert (sent.status_code, "turn them off first" in sent.text) == (422, True)
+    clock.now += STEP
+    assert log_in(console, "replaced", other.at(clock.now)) == 401
+    assert log_in(console, "replaced", app.at(clock.now)) == 303
+
+
+def test_guesses_of_a_code_have_to_wait(console: Console, make_user: Callable[[str], Browser], clock: Clock) -> None:
+    browser = make_user("guessed")
+    app = set_up(browser, clock)
+    clock.now += STEP
+    answers = [browser.send("/account/codes", code="999") for _ in range(6)]
+    assert [it.status_code for it in answers] == [422] * 5 + [429]
+    assert int(answers[-1].headers["Retry-After"]) > 0
+    guesser = console.open()
+    form = {"csrf_of": "/login", "email": "guessed@codes.example", "password": PASSWORD}
+    statuses = []
+    for number in range(6):
+        # From an address of its own each: who guesses codes has the password, and an address is cheap.
+        guesser.client.environ_base["REMOTE_ADDR"] = f"10.1.1.{number}"
+        statuses.append(guesser.send("/login", **form, code="999").status_code)
+    assert statuses == [401] * 5 + [429]
+    assert browser.send("/logout").status_code == 303
+    assert browser.send("/login", **form, code=app.at(clock.now)).status_code == 303, "the operator's own browser"
+
+
 def test_a_reset_ends_the_codes(console: Console, make_user: Callable[[str], Browser], clock: Clock) -> None:
     set_up(make_user("lost"), clock)
     shown = console.log_in().send("/operators/reset", csrf_of="/operators", email="lost@codes.example")

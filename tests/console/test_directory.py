@@ -155,10 +155,23 @@ def test_the_cookie_of_the_way_is_sent_when_another_site_leads_back(console: Con
     assert all(word in cookie for word in ("roster_directory=", "SameSite=Lax", "HttpOnly", "Path=/console/directory"))
 
 
+def test_the_setting_takes_an_e_mail_that_the_directory_says_nothing_of(
+    make_console: Callable[..., Console], provider: Provider
+) -> None:
+    named = {"oidc_issuer": provider.issuer, "oidc_client_id": CLIENT_ID, "oidc_client_secret": CLIENT_SECRET}
+    console = make_console(oidc_name="Springfield's directory", oidc_trust_email=True, **named)
+    add_operator(console.engine, EMAIL, OperatorRole.EDITOR, SECRET)
+    for verified, subject, status in ((False, "ann", 403), (None, "ann", 200), (None, "another", 403)):
+        provider.claims = {"email_verified": verified, "sub": subject}
+        browser = console.open()
+        assert browser.get(lead(browser, provider)).status_code == status, (verified, subject)
+
+
 REFUSED: dict[str, tuple[dict[str, Any], int]] = {
     "an account that no operator has": ({"email": "nobody@directory.example", "sub": "another"}, 403),
     "another account with the e-mail of an operator": ({"sub": "somebody-else"}, 403),
     "an e-mail that is not verified": ({"email_verified": False}, 403),
+    "an e-mail of which the directory does not say that it is verified": ({"email_verified": None}, 403),
     "an e-mail that is verified in words": ({"email_verified": "false"}, 403),
     "no e-mail": ({"email": None}, 403),
     "a token for another program": ({"aud": "another"}, 401),

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from roster_service.access import export_previews, scripts
 from roster_service.access.feeds import add_feed
-from roster_service.console.cookies import takes_upload
+from roster_service.access.scripts import Bounds
 from roster_service.console.filters import from_segment, to_segment
 from roster_service.db.actors import OperatorRole
 from roster_service.db.feed_names import FEED_NAME_LENGTH
@@ -105,6 +105,8 @@ def test_the_whole_way_of_an_export(
     sent = browser.send(f"{preview}/load", reason="a new district")
     assert sent.headers["Location"] == "/console/feeds/uploaded"
     assert read_outcomes(console, "uploaded") == ["done"]
+    run = read(browser, f"/runs/{read(browser, '/feeds/uploaded')['runs'][0]['run']}")["run"]
+    assert (run["source"], run["actor"]) == ("export.zip, uploaded", "editor@operators.example")
     assert browser.get(preview).status_code == 404
     deadline = time.monotonic() + 10
     while folder.exists() and time.monotonic() < deadline:
@@ -130,7 +132,10 @@ def test_the_whole_way_of_an_export(
     assert read(browser, held[1])["shown"]["schools"]
     assert browser.send(f"{held[1]}/approve").status_code == 303
     assert read_outcomes(console, "uploaded") == ["done", "approved", "done"]
-    assert "waits for your decision" not in browser.get("/feeds/uploaded").text
+    page = browser.get("/feeds/uploaded").text
+    assert [
+        words for words in ("enrollments would vanish", "that was started here", "previews/") if words in page
+    ] == []
 
 
 def test_several_files_are_an_export_too(browser: Browser, export: Path, in_process: None) -> None:
@@ -179,7 +184,7 @@ def test_an_export_that_would_be_refused_says_why(browser: Browser, export: Path
     header("orgs", "name", HOSTILE)(export)
     preview = upload(browser, [(zip_folder(export), "x.zip")]).headers["Location"].removeprefix("/console")
     page = browser.get(preview).text
-    assert "The export would not be loaded: <bdi>refused for 2 reasons" in page
+    assert "The export would not be loaded: <bdi>orgs.csv, line 1" in page
     assert "<script>alert" not in page
 
 
@@ -227,7 +232,8 @@ def test_a_feed_with_any_name_has_a_page(console: Console, browser: Browser, nam
 def test_the_first_page_leads_to_the_page_of_a_feed(console: Console, browser: Browser) -> None:
     with console.engine.begin() as connection:
         add_feed(connection, TESTER, "new/one", "oneroster", None)
-    task = re.search(r'href="/console(/feeds/[^"]+)">new/one: nothing has been loaded yet', browser.get("").text)
+    said = "new/one: not loaded: no export of it has been loaded yet"
+    task = re.search(rf'href="/console(/feeds/[^"]+)"><bdi>{said}', browser.get("").text)
     assert task is not None
     assert read(browser, task[1])["feed"]["name"] == "new/one"
 
@@ -295,6 +301,11 @@ def test_a_feed_is_removed_after_its_name_is_typed_and_taken_back(
     assert read(browser, "/feeds/shelbyville")["feed"]["state"] == "added"
 
 
+def test_a_message_quotes_a_path_as_it_was_typed(browser: Browser) -> None:
+    sent = browser.send("/feeds/path", name="hill", format="oneroster", path="exports/hill.zip")
+    assert "exports/hill.zip is no absolute path" in sent.text
+
+
 def test_a_viewer_sees_no_form(console: Console) -> None:
     browser = console.log_in(OperatorRole.VIEWER)
     for path in ("/feeds", "/feeds/springfield", "/feeds/springfield/removal"):
@@ -316,20 +327,45 @@ def test_old_previews_are_deleted_by_the_next(
     assert browser.get(old).status_code == 404
 
 
-def test_only_an_operator_who_logged_in_may_send_a_large_body(console: Console) -> None:
-    logged_in, other = console.log_in(OperatorRole.VIEWER), console.open()
-    other.get("/login")
+def test_only_so_many_previews_are_kept(
+    console: Console, browser: Browser, export: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_previews, "MOST_KEPT", 2)
+    paths = [upload(browser, [(zip_folder(export), "x.zip")]).headers["Location"] for _ in range(3)]
+    shown = [browser.get(path.removeprefix("/console")).status_code for path in paths]
+    assert shown == [404, 200, 200]
 
-    def ask(browser: Browser, path: str, change: str = "") -> bool:
-        cookie = browser.client.get_cookie("roster_console", path="/console")
-        assert cookie is not None
-        return takes_upload(console.app, path, f"other=1; roster_console={cookie.value}{change}")
 
-    assert ask(logged_in, "/console/feeds/upload")
-    assert not ask(logged_in, "/v1/students")
-    assert not ask(logged_in, "/console/feeds/upload", change="x")
-    assert not ask(other, "/console/feeds/upload")
-    assert not takes_upload(console.app, "/console/feeds/upload", "")
+def test_previews_have_a_number_and_a_time(
+    console: Console, browser: Browser, export: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their dry runs wait for a table that somebody else has locked."""
+    monkeypatch.setattr(export_previews, "BOUNDS", Bounds(seconds=4, memory_bytes=2**31))
+    form = {"format": "oneroster", "path": str(export)}
+    with console.engine.begin() as connection:
+        connection.execute(text("LOCK TABLE exclusions IN ACCESS EXCLUSIVE MODE"))
+        begun = [browser.send("/feeds/path", csrf_of="/login", name=f"feed {it}", **form) for it in range(3)]
+        assert [it.status_code for it in begun] == [303, 303, 422]
+        assert "2 previews are under way" in begun[2].text
+        for sent in begun[:2]:
+            shown = read_until_ended(browser, sent.headers["Location"])
+            assert "ended after 0 minutes and with 2 GB" in shown["dry_run"]["text"]
+
+
+def test_a_preview_has_a_memory(browser: Browser, export: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export_previews, "BOUNDS", Bounds(seconds=60, memory_bytes=16 * 2**20))
+    sent = browser.send("/feeds/path", name="greedy", format="oneroster", path=str(export))
+    shown = read_until_ended(browser, sent.headers["Location"])
+    assert (shown["report"], "MemoryError" in shown["dry_run"]["text"]) == (None, True)
+
+
+def read_until_ended(browser: Browser, address: str) -> Any:
+    """The preview at an address, when its dry run has ended."""
+    deadline = time.monotonic() + 60
+    while (shown := read(browser, address.removeprefix("/console")))["dry_run"]["is_running"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return shown
 
 
 def test_the_exports_that_a_load_has_taken_are_deleted_with_their_upload() -> None:

@@ -108,7 +108,7 @@ def test_an_approval_under_way_is_seen_everywhere_and_cannot_be_repeated(console
         page = browser.get(path).text
         assert re.search("approval( is)? under way", page), path
         assert "every 2s" in page or "every 5s" in page, path
-        assert "waits for your decision" not in page, path
+        assert "pprove or discard it" not in page, path
         assert "/held/approve" not in page, path
 
 
@@ -213,7 +213,13 @@ def test_an_approval_loads_the_held_export_and_names_the_operator(
     assert (sent.status_code, sent.headers["Location"]) == (303, f"/console/runs/{held}")
     shown = read(browser, f"/runs/{held}")
     assert (shown["run"]["outcome"], shown["decision"]["applied_by"]) == ("approved", held + 1)
-    assert read(browser, f"/runs/{held + 1}")["run"]["outcome"] == "done"
+    applied = read(browser, f"/runs/{held + 1}")
+    assert applied["run"]["outcome"] == "partial"
+    assert applied["run"]["source"] == shown["run"]["source"]
+    assert applied["run"]["actor"] == "editor@operators.example"
+    assert applied["before"] == held - 1
+    lost = {it["type"]: it["records"] - it["before"] for it in applied["compared"]}
+    assert (lost["enrollments"], lost["users"]) == (-4, -1)
     with console.engine.connect() as connection:
         row = connection.execute(select(changes).where(changes.c.subject == str(held))).one()
     assert (row.actor, row.reason, row.verb) == ("editor@operators.example", "a new year", "sync approve")
@@ -228,7 +234,7 @@ def test_the_reason_of_a_refused_approval_is_shown(console: Console, held: int, 
     page = browser.get(f"/runs/{held}").text
     assert "The approval did not apply the run: <bdi>another sync (roster sync: springfield" in page
     assert read_outcome(console, held) == "held"
-    assert f"run {held} waits for your decision: its approval failed" in browser.get("").text
+    assert "; its approval failed</bdi>" in browser.get("").text
 
 
 def test_an_approval_of_more_than_was_shown_is_held_again(console: Console, held: int, in_process: None) -> None:
@@ -258,7 +264,7 @@ def test_two_approvals_at_once_load_once(console: Console, held: int, monkeypatc
     assert not read(one, f"/runs/{held}")["is_live"]
     with console.engine.connect() as connection:
         later = connection.scalars(select(sync_runs.c.outcome).where(sync_runs.c.id > held)).all()
-    assert (read_outcome(console, held), list(later)) == ("approved", ["done"])
+    assert (read_outcome(console, held), list(later)) == ("approved", ["partial"])
     output = name_folder(console.home, "approval", str(held)) / OUTPUT
     assert [oct(it.stat().st_mode & 0o777) for it in (output, output.parent)] == ["0o600", "0o700"]
 

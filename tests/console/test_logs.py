@@ -12,9 +12,11 @@ from sqlalchemy import insert
 from roster_service.access import vendors
 from roster_service.access.access_log.people import PersonHasher
 from roster_service.access.change_log import list_changes
+from roster_service.access.roster_state import read_database_id
 from roster_service.db.actors import Actor, ActorKind
 from roster_service.db.tables import audit
 from roster_service.settings import Settings
+from tests.access.test_access_log import kill_worker
 from tests.actors import TESTER
 from tests.console.conftest import SECRET, Browser, Console
 
@@ -66,6 +68,14 @@ def test_disclosures_are_found(owner: Browser, query: str, expected: list[int], 
     assert [int(row["request_id"][-2:]) for row in rows["rows"]] == expected
     assert rows["more"] is more
     assert owner.get(f"/disclosures{query}").status_code == 200
+
+
+def test_rows_of_killed_workers_are_there_at_once(console: Console, owner: Browser) -> None:
+    with console.engine.connect() as connection:
+        folder = console.home / "access-log" / read_database_id(connection)
+    killed = kill_worker(console.engine, folder, "killed", 3)
+    rows = owner.get("/disclosures.json?caller=key-0").json["rows"]["rows"]
+    assert {row["request_id"] for row in rows} == set(killed)
 
 
 def test_the_file_of_disclosures_has_every_page(owner: Browser) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
@@ -12,9 +13,12 @@ from roster_service.console.login import ROOT
 from roster_service.console.screens import SCREENS
 from roster_service.console.views.runs import STEP_WORDS
 from roster_service.db.run_history import STEPS
+from roster_service.settings import Settings
+from sync_scripts.nightly import run_nightly
 from tests.console.conftest import Console
 from tests.console.links import find_addresses
 from tests.console.screenshots import STATES
+from tests.contract.conftest import Served
 
 
 @pytest.mark.parametrize(
@@ -48,6 +52,17 @@ def test_every_step_of_a_run_has_words() -> None:
     assert tuple(STEP_WORDS) == STEPS
 
 
+def test_the_system_says_what_the_sync_announces(console: Console) -> None:
+    """And not what the process of the console would, whose settings name no channel."""
+    browser = console.log_in()
+    assert "No nightly sync has run yet" in browser.get("/system").text
+    run_nightly(console.engine, Settings(home=console.home, warm_seconds=0), lambda _event: None)
+    assert "The last nightly sync announced nothing" in browser.get("/system").text
+    channels = {"webhook_url": "http://127.0.0.1:1", "smtp_url": "smtp://127.0.0.1:1", "mail_to": "a@x.example"}
+    run_nightly(console.engine, Settings(home=console.home, warm_seconds=0, **channels), lambda _event: None)
+    assert "The last nightly sync announced by e-mail and webhook" in browser.get("/system").text
+
+
 def test_no_two_screens_have_the_same_title(console: Console) -> None:
     browser = console.log_in()
     pages: dict[str, str] = {}
@@ -66,3 +81,11 @@ def test_no_two_screens_have_the_same_title(console: Console) -> None:
 
 def test_no_page_is_lacking_in_every_state_of_the_pictures() -> None:
     assert set.intersection(*(set(state.lacks) for state in STATES.values())) == set()
+
+
+def test_the_page_at_the_root_leads_to_the_console_where_there_is_one(
+    console: Console, make_served: Callable[..., Served]
+) -> None:
+    for app, is_led in ((console.app, True), (make_served(console="off").app, False)):
+        page = app.test_client().get("/", headers={"Accept": "text/html"}).text
+        assert ('href="/console"' in page) is is_led

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import re
+from collections.abc import Callable
 
 import pytest
 from sqlalchemy import select
@@ -72,6 +73,26 @@ def test_a_client_is_added_and_its_secret_gets_a_token(console: Console, owner: 
     page = owner.get(f"/vendors/{number}").text
     assert found[1] in page
     assert found[2] not in page
+
+
+@pytest.mark.parametrize("public_url", [None, "https://roster.example"])
+def test_a_preset_says_in_words_what_a_client_reads_and_the_card_what_to_send(
+    make_console: Callable[..., Console], public_url: str | None
+) -> None:
+    console = make_console(public_url=public_url)
+    owner = console.log_in()
+    number = add_vendor(console, "preset")
+    assert (
+        "students and teachers, with their schools, terms, classes and enrollments"
+        in owner.get(f"/vendors/{number}").text
+    )
+    shown = owner.send(f"/vendors/{number}/client", name="program", preset="guardians", version="v1p2").text
+    assert "v1p2/roster.readonly, v1p2/guardians.readonly" in shown
+    origin = public_url or "http://127.0.0.1:8000"
+    for address in ("/oauth/token", "/ims/oneroster/rostering/v1p2", "/docs"):
+        assert f"{origin}{address}</code>" in shown
+    assert ("ROSTER_PUBLIC_URL is not set" in shown) == (public_url is None)
+    assert ("127.0.0.1" in shown) == (public_url is None)
 
 
 CHOICES = {

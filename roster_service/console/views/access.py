@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from roster_service.access.access_list import Access, list_access
 from roster_service.access.org_list import SCHOOL
+from roster_service.access.parts import PARTS, Received, explain_nothing, list_received
 from roster_service.access.vendors import list_vendors
 from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.record_cells import RecordRow
@@ -15,6 +16,7 @@ from roster_service.console.views.roster import search_roster
 from roster_service.console.visit import Visit
 from roster_service.db.actors import OperatorRole
 from roster_service.errors import CommandError
+from roster_service.record_access import explain_unseen
 from roster_service.schemas.versions import ORGS, USERS, Resource
 
 # What may be looked for: its collection, and the facets of the search.
@@ -30,20 +32,33 @@ MOST_CHOICES = 25
 class AccessPage:
     """The schools that vendors see, or the roles by which they see a person. `vendors`: to choose from; `found`: by
     `person` and `school`, the records that the typed text names, if one must be chosen; `named`: likewise, the label of
-    the record that was found; `problem`: why the search found nothing, None if it was one."""
+    the record that was found; `problem`: why the search found nothing, None if it was one; `unseen`: why the chosen
+    vendor does not see what was found, and then `rows` are those of the other vendors; `parts`: the words for each part
+    of people; `received`: what each vendor gets of them, and `nothing`: why a vendor gets none."""
 
     vendors: Sequence[str]
+    parts: Mapping[str, str]
+    received: Mapping[str, Received]
+    nothing: Mapping[str, str]
     rows: Paged
     found: Mapping[str, Sequence[RecordRow]]
     named: Mapping[str, str]
-    problem: str | None
+    problem: str | None = None
+    unseen: str | None = None
 
 
 def read_access(visit: Visit) -> AccessPage:
     """Reads what the search of the query string wants: a vendor, a school, a person, or all. A school and a person are
     named by their sourcedId, or by what the search of the roster takes."""
     connection = visit.connection
-    names = [it.email for it in list_vendors(connection)]
+    listed_vendors = list_vendors(connection)
+    received = list_received(connection)
+    about = (
+        [it.email for it in listed_vendors],
+        {part.name: part.words for part in PARTS.values()},
+        received,
+        {it.email: explain_nothing(it) for it in listed_vendors if not received[it.email]},
+    )
     found: dict[str, Sequence[RecordRow]] = {}
     ids: dict[str, str] = {}
     named: dict[str, str] = {}
@@ -57,14 +72,21 @@ def read_access(visit: Visit) -> AccessPage:
                 found[name] = rows
             else:
                 ids[name], named[name] = rows[0].sourcedId, rows[0].name
-        listed = [] if found else _list(visit, ids)
+        vendor = visit.get("vendor")
+        listed = [] if found else _list(visit, ids, vendor)
+        unseen = None
+        if vendor is not None and ids and not listed:
+            unseen = explain_unseen(connection, vendor, ids.get("person") or ids["school"], visit.get("part"))
+            listed = _list(visit, ids, None)
     except CommandError as error:
-        return AccessPage(names, cut_page(visit, []), {}, {}, str(error).partition(";")[0])
-    return AccessPage(names, cut_page(visit, listed), found, named, None)
+        return AccessPage(*about, cut_page(visit, []), {}, {}, str(error).partition(";")[0])
+    return AccessPage(*about, cut_page(visit, listed), found, named, unseen=unseen)
 
 
-def _list(visit: Visit, ids: Mapping[str, str]) -> Sequence[Access]:
-    return list_access(visit.connection, vendor=visit.get("vendor"), school=ids.get("school"), person=ids.get("person"))
+def _list(visit: Visit, ids: Mapping[str, str], vendor: str | None) -> Sequence[Access]:
+    return list_access(
+        visit.connection, vendor=vendor, school=ids.get("school"), person=ids.get("person"), part=visit.get("part")
+    )
 
 
 def _find(visit: Visit, name: str, typed: str) -> Sequence[RecordRow]:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from roster_service.access import clients
 from roster_service.access.clients import Client
-from roster_service.access.scopes import Scope, ScopeName, read_scopes
+from roster_service.access.scopes import PRESETS, Scope, ScopeName, read_scopes
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import find_vendor, read_grace, show_secret
 from roster_service.console.visit import Moved, Outcome, Submission
 from roster_service.db.changes import Verb
 from roster_service.errors import CommandError
+from roster_service.schemas.versions import VERSIONS
 
 
 def add_client(sent: Submission) -> Outcome:
@@ -78,7 +79,13 @@ def find_client(sent: Submission) -> Client:
 
 
 def _read_scopes(sent: Submission) -> Sequence[Scope]:
-    """The scopes that the form has checked, those of one version together."""
+    """The scopes of the preset that the form has, or those that it has checked, those of one version together."""
+    preset = PRESETS.get(sent.form.get("preset", ""))
+    if preset is not None:
+        version = sent.form.get("version", "")
+        if version not in {it.prefix for it in VERSIONS}:
+            raise CommandError("choose a version of OneRoster")
+        return preset.list_scopes(version)
     return sorted({*read_scopes(sent.lists("scope"))}, key=lambda it: (it.version, [*ScopeName].index(it.name)))
 
 

@@ -18,22 +18,33 @@ from roster_service.access.access_log.reports import (
     read_usage,
     sum_usage,
 )
+from roster_service.access.access_log.writer import move_rows_of_ended_workers
+from roster_service.access.parts import PARTS, list_shown_parts
 from roster_service.access.vendors import list_vendors
 from roster_service.console.day_charts import DayChart, find_first, make_chart, read_range
 from roster_service.console.list_pages import Paged, find_window, make_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Visit
 from roster_service.db.actors import OperatorRole
+from roster_service.errors import UnknownPersonError
+from roster_service.known_people import KnownPerson, find_people
 
 
 @dataclass(frozen=True)
 class Disclosures:
-    """The access log, newest row first. `vendors`: to choose from; `unsearchable`: with a person, the rows that do not
-    tell whether they have the person."""
+    """The access log, newest row first. `vendors`: to choose from; `parts`: by request id, the words of the parts of
+    people that the answer could have; `person`: whose records the answers had; `found`: the people to choose one of;
+    `problem`: why nobody was found; `unsearchable`: with a person, the rows that do not tell whether they have the
+    person; `missing`: why rows of ended workers may be missing, None if none are."""
 
     vendors: Sequence[str]
     rows: Paged
+    parts: Mapping[str, Sequence[str]]
+    person: KnownPerson | None
+    found: Sequence[KnownPerson]
+    problem: str | None
     unsearchable: Unsearchable | None
+    missing: str | None
 
 
 @dataclass(frozen=True)
@@ -60,10 +71,19 @@ class Usage:
 
 def read_disclosures(visit: Visit) -> Disclosures:
     """Reads the page of the access log that the query string wants."""
+    missing = move_rows_of_ended_workers(visit.tools.owner, visit.settings.access_log_folder)
     connection = visit.connection
     known = {it.email: it.id for it in list_vendors(connection)}
     vendor, person = visit.get("vendor"), visit.get("person")
-    hasher = PersonHasher(visit.settings.read_secret_key())
+    secret_key = visit.settings.read_secret_key()
+    hasher = PersonHasher(secret_key)
+    found: Sequence[KnownPerson] = ()
+    problem = None
+    try:
+        found = [] if person is None else find_people(connection, person, secret_key)
+    except UnknownPersonError as error:
+        problem = str(error)
+    one = found[0] if len(found) == 1 else None
     wanted = AccessLogFilter(
         # The number 0 is no vendor's: a name that is not known finds nothing.
         vendor_id=None if vendor is None else known.get(vendor, 0),
@@ -72,11 +92,19 @@ def read_disclosures(visit: Visit) -> Disclosures:
         address=visit.get("address"),
         scope=visit.get("scope"),
         district=visit.get("district"),
-        person=None if person is None else hasher.hash_id(person),
+        person=None if one is None else hasher.hash_id(one.sourcedId),
     )
-    found = read_access_log(connection, wanted, find_window(visit))
-    unsearchable = None if person is None else count_unsearchable(connection, wanted, hasher.check)
-    return Disclosures(list(known), make_page(visit, found), unsearchable)
+    rows = [] if person is not None and one is None else read_access_log(connection, wanted, find_window(visit))
+    return Disclosures(
+        list(known),
+        make_page(visit, rows),
+        {it.request_id: [PARTS[name].words for name in list_shown_parts(it.path, it.scope)] for it in rows},
+        one,
+        () if one else found,
+        problem,
+        None if person is None else count_unsearchable(connection, wanted, hasher.check),
+        missing,
+    )
 
 
 def read_usage_page(visit: Visit) -> Usage:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from roster_service.access import feeds
 from roster_service.access.export_previews import preview_path, preview_upload
+from roster_service.access.feed_conditions import Condition, list_conditions
 from roster_service.access.feeds import FORMATS, Feed
 from roster_service.access.runs import read_load, start_load
 from roster_service.access.scripts import Background
@@ -22,10 +23,9 @@ from roster_service.console.views.held import LIMITS, Limit, list_limits, read_l
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.actors import OperatorRole
 from roster_service.db.changes import Verb
-from roster_service.db.feed_states import find_listed_feed
+from roster_service.db.feed_states import FeedState, find_listed_feed
 from roster_service.db.pauses import Pause, find_today
 from roster_service.db.run_history import FinishedRun, Run, list_latest_runs, list_run_page
-from roster_service.db.sync_lock import RUNNING
 from roster_service.errors import CommandError
 
 # The runs that the page of a feed shows.
@@ -35,18 +35,21 @@ MOST_WORDS_BYTES = 2**20
 
 @dataclass(frozen=True)
 class FeedList:
-    """All feeds. `formats`: to choose from."""
+    """All feeds. `conditions`: what is said of each, by its name; `formats`: to choose from."""
 
     feeds: Paged
+    conditions: Mapping[str, Sequence[Condition]]
     formats: Sequence[str]
 
 
 @dataclass(frozen=True)
 class FeedPage:
-    """A feed. `runs`: its latest ones; `words`: its mapping of words; `load`, `removal`: those that were started last
-    from the console; `is_live`: whether the page changes by itself."""
+    """A feed. `conditions`: what is said of it; `runs`: its latest ones; `words`: its mapping of words; `load`,
+    `removal`: those that were started last from the console, if they are under way or did nothing since the latest
+    run; `is_live`: whether the page changes by itself; `remains`: of a removed feed, what vendors still get of it."""
 
     feed: Feed
+    conditions: Sequence[Condition]
     runs: Sequence[Run]
     limits: Sequence[Limit]
     words: str | None
@@ -54,21 +57,24 @@ class FeedPage:
     removal: Background | None
     today: str
     is_live: bool
+    remains: str | None
 
 
 @dataclass(frozen=True)
 class RemovalPage:
     """What the removal of a feed deletes. `last`: its last good run, with the live records by type; `retention_days`:
-    after which the purge deletes them."""
+    after which the purge deletes them; `remains`: of a removed feed, what vendors still get of it."""
 
     feed: Feed
     last: FinishedRun | None
     retention_days: int
+    remains: str | None
 
 
 def read_feeds(visit: Visit) -> FeedList:
     """Reads the list of feeds."""
-    return FeedList(cut_page(visit, feeds.list_feeds(visit.connection)), FORMATS)
+    listed = cut_page(visit, feeds.list_feeds(visit.connection))
+    return FeedList(listed, {feed.name: list_conditions(feed, visit.settings) for feed in listed.rows}, FORMATS)
 
 
 def read_feed(visit: Visit) -> FeedPage:
@@ -76,10 +82,15 @@ def read_feed(visit: Visit) -> FeedPage:
     connection, home = visit.connection, visit.settings.home
     feed = _find_feed(connection, visit.place)
     runs = list_run_page(connection, feed.name, None, SHOWN_RUNS, 0)
-    load, removal = read_load(home, feed.name), feeds.read_removal(home, feed.name)
-    is_live = feed.last_outcome == RUNNING or any(it is not None and it.is_running for it in (load, removal))
+    # A script that made a run, or that ended before the latest run, says nothing of how the feed is now.
+    load, removal = (
+        None if it is None or it.has_run or (runs and it.ended_before(runs[0].started)) else it
+        for it in (read_load(home, feed.name), feeds.read_removal(home, feed.name))
+    )
+    is_live = feed.is_running or any(it is not None and it.is_running for it in (load, removal))
     return FeedPage(
         feed,
+        list_conditions(feed, visit.settings),
         runs,
         list_limits(feed, visit.settings),
         find_listed_feed(connection, feed.name).words,
@@ -87,6 +98,7 @@ def read_feed(visit: Visit) -> FeedPage:
         removal,
         str(find_today()),
         is_live,
+        _describe_remains(visit, feed),
     )
 
 
@@ -95,7 +107,13 @@ def read_removal(visit: Visit) -> RemovalPage:
     feed = _find_feed(visit.connection, visit.place)
     runs = list_latest_runs(visit.connection, SHOWN_RUNS).get(feed.name, ())
     good = [run for run in runs if run.is_good]
-    return RemovalPage(feed, good[-1] if good else None, visit.settings.retention_days)
+    return RemovalPage(feed, good[-1] if good else None, visit.settings.retention_days, _describe_remains(visit, feed))
+
+
+def _describe_remains(visit: Visit, feed: Feed) -> str | None:
+    if feed.state != FeedState.REMOVED:
+        return None
+    return feeds.describe_remains(visit.connection, feed.name, visit.settings.retention_days)
 
 
 def preview_given_path(sent: Submission) -> Outcome:
@@ -265,9 +283,9 @@ SCREENS = (
 )
 FORMS = (
     Form("feeds", "path", Verb.FEED_ADD, preview_given_path, None),
-    Form("feeds", "upload", Verb.FEED_ADD, preview_given_upload, None),
+    Form("feeds", "upload", Verb.FEED_ADD, preview_given_upload, None, takes_export=True),
     Form("feed", "path", Verb.SYNC_RUN, preview_given_path, None),
-    Form("feed", "upload", Verb.SYNC_RUN, preview_given_upload, None),
+    Form("feed", "upload", Verb.SYNC_RUN, preview_given_upload, None, takes_export=True),
     Form("feed", "sync", Verb.SYNC_RUN, sync_now, None),
     Form("feed", "settings", Verb.FEED_SET, set_settings, None),
     Form("feed", "words", Verb.FEED_SET, set_words, None),

@@ -12,6 +12,7 @@ from roster_service.access.credentials.one_time_codes import make_address, make_
 from roster_service.access.credentials.operator_link import LINK_PATH, LINK_SECONDS
 from roster_service.access.operator_sessions import OpenSession
 from roster_service.access.operators import Operator
+from roster_service.access.throttling.login_throttle import LoginAttempt
 from roster_service.console.filters import to_counted
 from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Shown, Submission, Visit
@@ -84,8 +85,14 @@ def make_codes(sent: Submission) -> Outcome:
 def set_codes(sent: Submission) -> Outcome:
     """Turns one-time codes on, with the key that was shown, or off."""
     key = sent.get("key")
-    with sent.change() as connection:
-        operators.set_codes(connection, sent.actor, key, sent.form.get("code", ""), sent.settings.read_secret_key())
+    attempt = LoginAttempt.of_code(sent.signed_in.email, f"session {sent.signed_in.session_id}")
+    sent.tools.throttle.require_room(attempt)
+    try:
+        with sent.change() as connection:
+            operators.set_codes(connection, sent.actor, key, sent.form.get("code", ""), sent.settings.read_secret_key())
+    except CommandError:
+        sent.tools.throttle.count_failure(attempt)
+        raise
     words = "A login needs a code of your app from now on." if key else "A login needs no code any more."
     return Moved("/account", words)
 

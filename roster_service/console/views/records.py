@@ -18,6 +18,7 @@ from roster_service.db.change_history import RecordChange, read_record_history
 from roster_service.db.changes import Verb
 from roster_service.db.statement_time import limit_statements
 from roster_service.errors import CommandError
+from roster_service.known_people import find_person
 from roster_service.query.plan import make_resource_view
 from roster_service.reads.references import References, read_references
 from roster_service.reads.rejected_rows import Explanation, explain_record
@@ -104,6 +105,10 @@ def read_record(visit: Visit) -> RecordPage:
         raise CommandError("a NUL is in no id of the roster")
     with limit_statements(visit.connection, LONGEST):
         found = [record for resource in V1P2.records for record in _read(visit, resource, sourced_id)]
+    if not found and visit.may(Verb.PERSON_HIDE):
+        known = find_person(visit.connection, sourced_id, visit.settings.read_secret_key())
+        if known is not None:
+            raise CommandError(f"{known}: no vendor gets anything of this person; “Hidden” lists the hidden people")
     if not found:
         raise CommandError(f"the roster has no record {sourced_id[:256]}")
     verdicts = list_verdicts(visit.connection, sourced_id)

@@ -13,6 +13,7 @@ from roster_service.db.actors import OperatorRole
 from roster_service.db.rejected_rows import (
     NamedRecord,
     count_rejected_rows,
+    explain_missing,
     has_cause,
     list_names,
     names_record,
@@ -41,7 +42,7 @@ class RejectedPage:
     record: LabelledRecord | None
     without: str
     problem: str | None
-    missing: int
+    missing: str
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def read_rejected(visit: Visit) -> RejectedPage:
         next(iter(label_records(connection, number, [] if record is None else [record])), None),
         urlencode({name: value for name, value in visit.query.items() if name not in ("type", "record", "page")}),
         problem,
-        run.refused - count_rejected_rows(connection, number),
+        explain_missing(run.refused, count_rejected_rows(connection, number)),
     )
 
 

@@ -17,7 +17,7 @@ from roster_service.db.actors import OperatorRole
 from roster_service.db.change_history import Change, find_changes
 from roster_service.db.held_runs import HELD
 from roster_service.db.record_names import read_names
-from roster_service.db.rejected_rows import count_rejected_rows
+from roster_service.db.rejected_rows import count_rejected_rows, explain_missing
 from roster_service.db.run_history import (
     STEPS,
     TYPES,
@@ -28,13 +28,13 @@ from roster_service.db.run_history import (
     find_run,
     list_run_page,
 )
-from roster_service.db.sync_lock import INTERRUPTED, RUNNING, find_step
+from roster_service.db.run_outcomes import OUTCOMES
+from roster_service.db.sync_lock import RUNNING, find_step
 from roster_service.db.tables import ROSTER_TABLES
 from roster_service.errors import CommandError
 
 # Changes of a page.
 PAGE = 50
-OUTCOMES = ("done", "unchanged", "held", "approved", "discarded", "refused", "failed", INTERRUPTED, RUNNING)
 # What each step does, for people.
 STEP_WORDS = {
     "digest": "look for a change of the files",
@@ -45,6 +45,7 @@ STEP_WORDS = {
     "write": "write the changes",
     "index": "index the changes",
     "analyze": "update the statistics",
+    "publish": "show it to vendors",
 }
 ALL_TYPES = "all"
 # The kinds of change, and the words for them.
@@ -90,7 +91,8 @@ class Comparison:
 @dataclass(frozen=True)
 class RunPage:
     """A run. `steps`: all of them, with their seconds; `before`: the number of the last good run before it; `compared`:
-    with that run; `stored`: the rejected rows that are stored; `decision`: on a held run;
+    with that run; `stored`: the rejected rows that are stored; `missing`: why the others are not; `decision`: on a held
+    run;
     `is_live`: whether the page changes by itself."""
 
     run: RunDetails
@@ -98,6 +100,7 @@ class RunPage:
     before: int | None
     compared: Sequence[Comparison]
     stored: int
+    missing: str
     decision: Decision
     is_live: bool
 
@@ -135,10 +138,10 @@ def read_runs(visit: Visit) -> RunList:
     skipped, count = find_window(visit)
     runs = make_page(visit, list_run_page(visit.connection, feed, outcome, count, skipped))
     totals = {run.run: _sum_changes(run) for run in runs.rows}
-    feeds = [it.name for it in list_feeds(visit.connection)]
+    feeds = [it.name for it in list_feeds(visit.connection, without_records=True)]
     approving = [run.run for run in runs.rows if run.outcome == HELD and _is_approving(visit, run.run)]
     is_live = bool(approving) or any(run.outcome == RUNNING for run in runs.rows)
-    return RunList(runs, totals, approving, feeds, OUTCOMES, feed, outcome, is_live)
+    return RunList(runs, totals, approving, feeds, list(OUTCOMES), feed, outcome, is_live)
 
 
 def read_run(visit: Visit) -> RunPage:
@@ -147,6 +150,7 @@ def read_run(visit: Visit) -> RunPage:
     run = find_run(connection, number)
     decision = read_decision(connection, visit.settings.home, run)
     before = find_good_run_before(connection, number)
+    stored = count_rejected_rows(connection, number)
     compared = [
         Comparison(name, count, None if before is None else before.records.get(name))
         for name, count in count_live(run.counts).items()
@@ -156,7 +160,8 @@ def read_run(visit: Visit) -> RunPage:
         list(_list_progress(connection, run)),
         None if before is None else before.run,
         compared,
-        count_rejected_rows(connection, number),
+        stored,
+        explain_missing(run.refused, stored),
         decision,
         is_live=run.outcome == RUNNING or decision.is_under_way,
     )

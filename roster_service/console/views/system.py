@@ -14,7 +14,7 @@ from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.actors import OperatorRole
 from roster_service.db.changes import Subject, Verb, recorded
-from roster_service.db.figures import read_cache_sizes, read_server
+from roster_service.db.figures import read_cache_sizes, read_server, read_sync_channels
 from roster_service.db.withheld import WithheldField
 from roster_service.errors import CommandError
 from roster_service.listed_settings import ListedSetting, list_settings
@@ -31,14 +31,15 @@ class Fact:
 
 @dataclass(frozen=True)
 class System:
-    """The settings, and the health. `channels`: over which announcements are sent; `withheld`: the fields that are
+    """The settings, and the health. `channels`: over which the last nightly sync announces, None before the first;
+    `withheld`: the fields that are
     withheld from vendors without a list of their own; `following`: the number of these vendors."""
 
     facts: Sequence[Fact]
     withheld: Sequence[str]
     withholdable: Sequence[str]
     following: int
-    channels: Sequence[str]
+    channels: Sequence[str] | None
     settings: Sequence[ListedSetting]
 
 
@@ -48,7 +49,6 @@ def read_system(visit: Visit) -> System:
     state = read_state(connection)
     server, size = read_server(connection)
     orderings, renditions = read_cache_sizes(connection)
-    channels = {"e-mail": settings.smtp_url and settings.mail_to, "webhook": settings.webhook_url}
     return System(
         facts=[
             Fact("Version", __version__, None),
@@ -70,7 +70,7 @@ def read_system(visit: Visit) -> System:
         withheld=read_default(connection),
         withholdable=[field.value for field in WithheldField],
         following=sum(it.own_withheld is None for it in list_vendors(connection)),
-        channels=[name for name, given in channels.items() if given],
+        channels=read_sync_channels(connection),
         settings=list_settings(settings),
     )
 

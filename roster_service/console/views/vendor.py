@@ -11,7 +11,8 @@ from roster_service.access.access_log.reports import read_usage
 from roster_service.access.clients import Client
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.org_list import count_schools
-from roster_service.access.scopes import EXPLANATIONS
+from roster_service.access.parts import PARTS, Received, explain_nothing, list_received
+from roster_service.access.scopes import EXPLANATIONS, PRESETS
 from roster_service.access.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.access.vendors import Vendor, find_vendor_by_id
 from roster_service.access.withheld import change_withheld, read_default
@@ -46,7 +47,8 @@ class Limit:
 class VendorPage:
     """All about a vendor. `credentials`: by the name of an API key (its prefix) or a client id; `keys`: those of API
     keys that have not ended; `today`: requests of today in UTC, by class of status; `withholdable`: the words of all
-    fields that can be withheld, `default_withheld`: those of the default."""
+    fields that can be withheld, `default_withheld`: those of the default; `parts`: the words for each part of people;
+    `received`: those that it gets, and `nothing`: why it gets none."""
 
     vendor: Vendor
     districts: Sequence[DistrictAccess]
@@ -58,7 +60,11 @@ class VendorPage:
     flags: Sequence[str]
     withholdable: Sequence[str]
     default_withheld: Sequence[str]
+    parts: Mapping[str, str]
+    received: Received
+    nothing: str
     scopes: Mapping[str, str]
+    presets: Mapping[str, str]
     versions: Sequence[str]
     origin: str
 
@@ -84,6 +90,10 @@ def read_vendor(visit: Visit) -> VendorPage:
         flags=[flag.value for flag in PermissionFlag],
         withholdable=[field.value for field in WithheldField],
         default_withheld=read_default(connection),
+        parts={part.name: part.words for part in PARTS.values()},
+        received=list_received(connection)[vendor.email],
+        nothing=explain_nothing(vendor),
+        presets={name: preset.words for name, preset in PRESETS.items()},
         scopes={name.value: words for name, words in EXPLANATIONS.items()},
         versions=[version.prefix for version in VERSIONS],
         origin=visit.tools.service_url,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from roster_service.access import vendors
 from roster_service.access.org_list import count_schools
+from roster_service.access.parts import PARTS, explain_nothing, list_received
 from roster_service.console.list_pages import Paged, cut_page
 from roster_service.console.screen import Form, Screen
 from roster_service.console.vendor_forms import show_key
@@ -20,14 +21,16 @@ from roster_service.errors import CommandError
 
 @dataclass(frozen=True)
 class VendorRow:
-    """A vendor in the list. `used`: its last request with any credential, None if there was none."""
+    """A vendor in the list. `gets`: the words of the parts of people that it gets; `nothing`: why it gets none; `used`:
+    its last request with any credential, None if there was none."""
 
     id: int
     name: str
     email: str
     enabled: bool
     districts: Sequence[DistrictAccess]
-    flags: Sequence[str]
+    gets: Sequence[str]
+    nothing: str
     used: str | None
 
 
@@ -41,13 +44,22 @@ class VendorList:
 def read_vendors(visit: Visit) -> VendorList:
     """Reads all vendors with their access in words."""
     connection = visit.connection
-    numbers = count_schools(connection)
+    numbers, received = count_schools(connection), list_received(connection)
     used: dict[str, str] = {}
     for item in list_credentials(connection):
         if item.used_at is not None:
             used[item.vendor] = max(item.used_at, used.get(item.vendor, ""))
     rows = [
-        VendorRow(it.id, it.name, it.email, it.enabled, list_district_access(it, numbers), it.flags, used.get(it.email))
+        VendorRow(
+            it.id,
+            it.name,
+            it.email,
+            it.enabled,
+            list_district_access(it, numbers),
+            [PARTS[name].words for name in received[it.email]],
+            explain_nothing(it),
+            used.get(it.email),
+        )
         for it in vendors.list_vendors(connection)
     ]
     return VendorList(cut_page(visit, rows))

@@ -1,0 +1,87 @@
+"""The people whom the roster must not have: the list, and the forms that hide, show and erase one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from roster_service.access.roster_state import format_instant
+from roster_service.console.filters import to_sentence
+from roster_service.console.list_pages import Paged, cut_page
+from roster_service.console.screen import Form, Screen
+from roster_service.console.visit import Moved, Outcome, Submission, Visit
+from roster_service.db.actors import OperatorRole
+from roster_service.db.changes import Verb
+from roster_service.db.exclusions import ExclusionKind, list_exclusions
+from roster_service.errors import CommandError
+from roster_service.people import describe_removal, end_exclusion, exclude_person, finish
+
+# In seconds, for requests that began before a removal.
+LONGEST_WAIT = 5
+
+
+@dataclass(frozen=True)
+class ExcludedPerson:
+    """A person whom the roster must not have. `reference`: the beginning of the keyed hash of the id; `sourcedId`: None
+    for an erased one."""
+
+    reference: str
+    kind: str
+    sourcedId: str | None  # noqa: N815  (the name in OneRoster)
+    at: str
+
+
+@dataclass(frozen=True)
+class ExcludedPeople:
+    """The excluded people, the oldest first, a page of them."""
+
+    rows: Paged
+
+
+def read_people(visit: Visit) -> ExcludedPeople:
+    """Reads the erased and the hidden people."""
+    rows = [
+        ExcludedPerson(it.reference, it.kind, it.sourced_id, format_instant(it.at))
+        for it in list_exclusions(visit.connection)
+    ]
+    return ExcludedPeople(cut_page(visit, rows))
+
+
+def _exclude(kind: ExclusionKind) -> Callable[[Submission], Outcome]:
+    def run(sent: Submission) -> Outcome:
+        with sent.change() as connection:
+            removal = exclude_person(connection, sent.actor, kind, _read_id(sent), sent.settings)
+        has_ended = finish(sent.tools.owner, sent.settings.home, removal, LONGEST_WAIT)
+        words = describe_removal(removal, has_ended=has_ended, dry_run=False)
+        return Moved("/people", f"{to_sentence(words)}.")
+
+    return run
+
+
+def _end(kind: ExclusionKind) -> Callable[[Submission], Outcome]:
+    def run(sent: Submission) -> Outcome:
+        with sent.change() as connection:
+            ended = end_exclusion(connection, sent.actor, kind, sent.get("person") or "", sent.settings)
+        name = ended.sourced_id or ended.reference
+        return Moved("/people", f"{name} is no longer {kind}. The next sync brings the person back.")
+
+    return run
+
+
+def _read_id(sent: Submission) -> str:
+    sourced_id = sent.get("person")
+    if sourced_id is None:
+        raise CommandError("type the sourcedId of the person")
+    return sourced_id
+
+
+_OWNER = OperatorRole.OWNER
+SCREENS = (
+    Screen("people", "/people", "Hidden and erased people", _OWNER, read_people, lambda it: it.rows.rows, "Hidden"),
+)
+FORMS = (
+    Form("people", "hide", Verb.PERSON_HIDE, _exclude(ExclusionKind.HIDDEN), _read_id),
+    Form("people", "erase", Verb.PERSON_ERASE, _exclude(ExclusionKind.ERASED), _read_id),
+    Form("people", "show", Verb.PERSON_SHOW, _end(ExclusionKind.HIDDEN), None),
+    Form("people", "lift", Verb.PERSON_LIFT, _end(ExclusionKind.ERASED), None),
+)
