@@ -10,10 +10,11 @@ import os
 import signal
 import time
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gunicorn.workers.base import Worker as BaseWorker
 
+from roster_service.server.succession import Succession
 from roster_service.web.stop_notice import NOTICE_SECONDS, is_draining
 
 if TYPE_CHECKING:
@@ -21,10 +22,16 @@ if TYPE_CHECKING:
 
 # Seconds between two signs of life to gunicorn's master, and the longest time until a signal is seen.
 TICK_SECONDS = 0.5
-# Seconds for which a worker that gunicorn replaces goes on accepting connections: its successor starts meanwhile.
-HANDOVER_SECONDS = 10
+# Seconds for which a worker that gunicorn replaces goes on accepting connections until its successors are ready, at
+# most; and those of a worker that has none.
+HANDOVER_SECONDS = 60
+ALONE_SECONDS = 10
 # Seconds that a worker which no longer accepts connections has for the requests that it has.
 FINISH_SECONDS = 10
+
+
+# Made in gunicorn's master, which imports this module.
+succession = Succession()
 
 
 class Worker(BaseWorker):  # type: ignore[misc]  # gunicorn has no types
@@ -38,14 +45,21 @@ class Worker(BaseWorker):  # type: ignore[misc]  # gunicorn has no types
     _ended_at: float | None = None
     _draining_since: float | None = None
 
+    def __init__(self, age: int, *arguments: Any) -> None:
+        super().__init__(age, *arguments)
+        succession.add(age)
+
     def run(self) -> None:
         """Serves until gunicorn's master ends the worker or is gone."""
         # Imported here to keep gunicorn's master process, which imports this module, small.
         from roster_service.server.http_server import HttpServer
 
-        # An application that is not ours, as of a benchmark, takes no upload.
-        takes_upload = getattr(self.wsgi, "takes_upload", lambda *_: False)
-        server = HttpServer(self.wsgi, [listener.sock for listener in self.sockets], takes_upload)
+        # An application that is not ours, as of a benchmark, has no bounds of its own.
+        find_body_bytes = getattr(self.wsgi, "find_body_bytes", lambda _head: None)
+        server = HttpServer(
+            self.wsgi, [listener.sock for listener in self.sockets], find_body_bytes, has_siblings=self.cfg.workers > 1
+        )
+        succession.set_ready(self.age)
         while self._is_accepting(server):
             self._take_turn(server)
         server.set_ending()
@@ -87,4 +101,6 @@ class Worker(BaseWorker):  # type: ignore[misc]  # gunicorn has no types
             return True
         server.set_ending()
         self._ended_at = self._ended_at or now
-        return now - self._ended_at < HANDOVER_SECONDS
+        if succession.has_successors(self.age, self.cfg.workers):
+            return not succession.is_succeeded(self.age, self.cfg.workers) and now - self._ended_at < HANDOVER_SECONDS
+        return now - self._ended_at < ALONE_SECONDS

@@ -22,18 +22,23 @@ from waitress.utilities import RequestEntityTooLarge
 from roster_service.errors import describe_fault
 from roster_service.server.http_parser import BoundedParser
 from roster_service.server.http_tasks import ApplicationTask, RefusalTask
+from roster_service.web.body_bounds import RequestHead
 
 # Bytes of responses that the connections of a worker keep in memory until they are sent. Beyond that, a response waits
 # in a temporary file.
 MEMORY_BYTES = 64 * 2**20
 # The least rate of a body and of a response.
 BYTES_PER_SECOND = 8192
+# The longest time of a body, whatever its rate: while an upload is under way, the worker takes no other one.
+BODY_SECONDS = 1800
 # More than any response has: the application never waits for a reader.
 UNBOUNDED = 2**60
 # waitress's names of the headers by which callers are told apart, the first one that a request has.
 CREDENTIALS = ("AUTHORIZATION", "X_API_KEY")
 
 log = logging.getLogger(__name__)
+
+FindBodyBytes = Callable[[RequestHead], int | None]
 
 
 class Stage(enum.Enum):
@@ -86,6 +91,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         self._stage: Stage | None = None
         self._amount = 0
         self._seconds_left = 0.0
+        self._body_seconds = 0
         super().__init__(*arguments, **named)
 
     # --- time ---------------------------------------------------------------------------------------------------------
@@ -111,14 +117,19 @@ class Channel(HTTPChannel):  # type: ignore[misc]  # waitress has no types
             self._stage, self._seconds_left = stage, SECONDS[stage]
         else:
             self._seconds_left = min(SECONDS[stage], self._seconds_left - 1 + moved / BYTES_PER_SECOND)
-            if self._seconds_left <= 0:
-                self.handle_close()
+        self._body_seconds = self._body_seconds + 1 if stage is Stage.BODY else 0
+        if self._seconds_left <= 0 or self._body_seconds > BODY_SECONDS:
+            self.handle_close()
 
     @property
     def is_quiet(self) -> bool:
         """Whether nothing is lost if the connection is closed."""
         has_begun = self.request is not None or self.requests or self.total_outbufs_len
         return not has_begun and self._stage is not None and self._stage is self.find_stage()[0]
+
+    def has_large_body(self, usual: ResponseBounds) -> bool:
+        """Whether a request is under way whose body may have more bytes than is `usual`."""
+        return any(it is not None and it.adj is not usual for it in (self.request, *self.requests))
 
     # --- turns --------------------------------------------------------------------------------------------------------
 
@@ -183,10 +194,16 @@ class ResponseBounds(Adjustments):  # type: ignore[misc]
     """waitress's settings, with a bound for the next response that follows from those that are not sent yet."""
 
     channels: dict[int, Channel]
-    # Whether a request for a path, with a header of cookies, may have a body of the size of an upload, and the settings
-    # for its body.
-    takes_upload: Callable[[str, str], bool]
-    of_uploads: ResponseBounds
+    # The most bytes of the body of a request, None for the bound of the service; and the settings for such a body.
+    find_body_bytes: FindBodyBytes
+    make: Callable[[int], ResponseBounds]
+
+    def find_bounds(self, head: RequestHead) -> ResponseBounds:
+        """Returns the settings for a request with a large body. While another one is under way, they allow none, so
+        that operators fill neither the disk nor the time of a worker at once."""
+        is_free = not any(channel.has_large_body(self) for channel in self.channels.values())
+        most = self.find_body_bytes(head) if is_free else None
+        return self if most is None else self.make(most)
 
     @property
     def outbuf_overflow(self) -> int:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 
 from waitress.parser import HTTPRequestParser, ParsingError
+
+from roster_service.web.body_bounds import RequestHead
 
 # The bound of the request line. The longest filter takes 49 kB, if each of its letters takes 12 bytes.
 LINE_BYTES = 65_536
@@ -20,22 +23,36 @@ LONG_HEAD = (
     f"the request line and the headers have more than {HEAD_BYTES} bytes, or there are more than {HEADERS} headers"
 )
 NOT_HTTP = "this is not an HTTP/1.1 request"
+NOT_ENCODED = (
+    "a character of the URL is not percent-encoded; encode the value of each parameter: a space as %20, a letter "
+    "beyond ASCII as its bytes in UTF-8"
+)
+LOWER_CASE = "the method must be in capital letters, as GET"
 
 REQUEST_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Z-]+ (/|https?://)[\x21-\x7e]* HTTP/1\.[01]")
+# Lines whose mistake has a name: a method in small letters; a URL with spaces or bytes beyond ASCII.
+MISTAKES = (
+    (re.compile(rb"(?=[A-Z]*[a-z])[A-Za-z]{3,7} (/|https?://)[\x21-\x7e]* HTTP/1\.[01]"), LOWER_CASE),
+    (re.compile(rb"[A-Z]{3,7} (/|https?://)[\x20-\x7e\x80-\xff]* HTTP/1\.[01]"), NOT_ENCODED),
+)
 # A header that goes on in the next line; and white space for which waitress's pattern of a header takes a time that
 # grows with the square of its length.
 SUSPECT = re.compile(rb"\r\n[ \t]|[ \t]{100}")
 
 
 class BoundedParser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no types
-    """A request as it arrives. `reason`: why it is refused, if `error` is set; it quotes nothing of the request."""
+    """A request as it arrives. `reason`: why it is refused, if `error` is set; it quotes nothing of the request;
+    `arrived_at`: the instant of its last byte, by `time.monotonic`."""
 
     reason = NOT_HTTP
+    arrived_at = 0.0
     adj: Any
 
     def received(self, data: bytes) -> int:
         """Takes bytes from the front of `data`. Returns how many it took."""
         taken: int = super().received(data)
+        if self.completed:
+            self.arrived_at = time.monotonic()
         if self.header_bytes_received >= HEAD_BYTES:
             self.reason = LONG_HEAD
         if self.error or self.body_rcv is None:
@@ -51,7 +68,9 @@ class BoundedParser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no
         # Each header and the head end with a line break.
         if fields.count(b"\r\n") > HEADERS + 1:
             self._refuse(LONG_HEAD)
-        if not REQUEST_LINE.fullmatch(line) or SUSPECT.search(header_plus):
+        if not REQUEST_LINE.fullmatch(line):
+            self._refuse(next((reason for mistake, reason in MISTAKES if mistake.fullmatch(line)), NOT_HTTP))
+        if SUSPECT.search(header_plus):
             self._refuse(NOT_HTTP)
         try:
             super().parse_header(header_plus)
@@ -64,8 +83,9 @@ class BoundedParser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no
             self._refuse(NOT_HTTP)
         if self.headers.get("EXPECT", "100-continue").lower() != "100-continue":
             self._refuse(NOT_HTTP)
-        if self.adj.takes_upload(self.path, self.headers.get("COOKIE", "")):
-            self.adj = self.adj.of_uploads
+        if self.chunked or self.content_length >= self.adj.max_request_body_size:
+            headers = {name.replace("_", "-"): value for name, value in self.headers.items()}
+            self.adj = self.adj.find_bounds(RequestHead(self.command, self.path, self.query, headers))
 
     def _refuse(self, reason: str) -> None:
         self.reason = reason

@@ -10,15 +10,14 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from waitress import wasyncore
 from waitress.server import TcpWSGIServer
 
 from roster_service.app import MAX_BODY_BYTES
-from roster_service.console.blueprint import MAX_UPLOAD_BYTES
-from roster_service.server.http_channel import UNBOUNDED, Channel, ResponseBounds
+from roster_service.server.http_channel import UNBOUNDED, Channel, FindBodyBytes, ResponseBounds
 from roster_service.server.http_parser import HEAD_BYTES
 from roster_service.server.http_turns import SerialTasks
 
@@ -35,18 +34,21 @@ log = logging.getLogger(__name__)
 
 class HttpServer:
     """The connections of a worker, which are in `channels` by their files. `listeners`: sockets that listen;
-    `takes_upload`: whether a request for a path, with a header of cookies, may have a large body."""
+    `find_body_bytes`: the most bytes of the body of a request, None for the bound of the service;
+    `has_siblings`: whether other workers listen too."""
 
     def __init__(
         self,
         application: WSGIApplication,
         listeners: Sequence[socket.socket],
-        takes_upload: Callable[[str, str], bool],
+        find_body_bytes: FindBodyBytes,
+        *,
+        has_siblings: bool = False,
     ) -> None:
         self._connections: dict[int, Any] = {}
         self.channels: dict[int, Channel] = {}
-        self._tasks = SerialTasks()
-        bounds = make_bounds(self.channels, takes_upload)
+        self._tasks = SerialTasks(has_siblings=has_siblings)
+        bounds = make_bounds(self.channels, find_body_bytes)
         self._listeners = [
             Listener(
                 application,
@@ -145,22 +147,22 @@ class Listener(TcpWSGIServer):  # type: ignore[misc]  # waitress has no types
         return len(self.active_channels) > before
 
 
-def make_bounds(channels: dict[int, Channel], takes_upload: Callable[[str, str], bool]) -> ResponseBounds:
-    """Makes waitress's settings. `channels`: all connections, which change; `takes_upload`: as for `HttpServer`."""
-    bounds, of_uploads = (
-        ResponseBounds(
+def make_bounds(channels: dict[int, Channel], find_body_bytes: FindBodyBytes) -> ResponseBounds:
+    """Makes waitress's settings. `channels`: all connections, which change; `find_body_bytes`: as for `HttpServer`."""
+
+    def make(body_bytes: int) -> ResponseBounds:
+        bounds = ResponseBounds(
             ident=None,
             backlog=BACKLOG,
             max_request_header_size=HEAD_BYTES,
             # The application refuses less by itself, in the format of its interface.
-            max_request_body_size=most + 1,
+            max_request_body_size=body_bytes + 1,
             outbuf_high_watermark=UNBOUNDED,
             # ROSTER_TRUSTED_PROXIES decides what a proxy may say.
             clear_untrusted_proxy_headers=False,
             log_socket_errors=False,
         )
-        for most in (MAX_BODY_BYTES, MAX_UPLOAD_BYTES)
-    )
-    bounds.channels = of_uploads.channels = channels
-    bounds.takes_upload, bounds.of_uploads = takes_upload, of_uploads
-    return bounds
+        bounds.channels, bounds.find_body_bytes, bounds.make = channels, find_body_bytes, make
+        return bounds
+
+    return make(MAX_BODY_BYTES)

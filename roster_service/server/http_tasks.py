@@ -12,6 +12,8 @@ from waitress.utilities import build_http_date
 
 from roster_service.errors import FAULT_DESCRIPTION, ErrorProfile, Problem, describe_fault
 from roster_service.rostering.status_info import STATUS_INFO, make_failure
+from roster_service.web.body_bounds import BODY_REFUSED
+from roster_service.web.time_limit import ARRIVED_AT
 
 REFUSAL_HEADERS = (
     ("Content-Type", "application/json"),
@@ -51,6 +53,14 @@ class OwnHead(Task):  # type: ignore[misc]  # waitress has no types
 
 class ApplicationTask(OwnHead, WSGITask):  # type: ignore[misc]
     """Answers a request by the application."""
+
+    def get_environment(self) -> dict[str, object]:
+        """Returns the WSGI environment."""
+        environ: dict[str, object] = super().get_environment()
+        environ[ARRIVED_AT] = self.request.arrived_at
+        if self.channel.is_refused:
+            environ[BODY_REFUSED] = True
+        return environ
 
     def service(self) -> None:
         """Writes the response. If the application fails, or the master aborts it (SystemExit), it is a 500."""

@@ -8,6 +8,10 @@ from dataclasses import dataclass, field
 
 from roster_service.server.http_channel import Caller, Channel
 
+# A worker in which callers wait for each other ends a connection of the one with the fewest after so many responses, at
+# most once in so many seconds: its client connects again, and a worker that is idle accepts sooner than this one.
+CONTENDED_RESPONSES = 8
+MOVE_SECONDS = 1.0
 # Seconds between two responses 429 of a worker to a caller whose next requests are waiting.
 REFUSAL_SECONDS = 0.1
 
@@ -33,7 +37,12 @@ class SerialTasks:
     are at most as many queues as connections.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_siblings: bool = False) -> None:
+        """`has_siblings`: whether other workers may take a connection."""
+        self._has_siblings = has_siblings
+        # The responses for which another caller waited, without a pause of `MOVE_SECONDS`, and the instant of the last.
+        self._contended = 0
+        self._contended_at = self._moved_at = -math.inf
         # By their callers; the next one comes first.
         self._queues: dict[Caller, CallerQueue] = {}
         self._last_caller: Caller | None = None
@@ -64,9 +73,26 @@ class SerialTasks:
 
     def _answer(self, caller: Caller, queue: CallerQueue, channel: Channel) -> None:
         self._last_caller = caller
+        if self._should_move(queue):
+            channel.requests[0].connection_close = True
         queue.channels.remove(channel)
         channel.service()
         if channel.was_throttled and not caller.is_address:
             queue.waits_until = time.monotonic() + self.refusal_seconds
         if not queue.channels:
             del self._queues[caller]
+
+    def _should_move(self, queue: CallerQueue) -> bool:
+        """Returns whether the connection that is answered next shall end, for its client to find another worker."""
+        others = [it for it in self._queues.values() if it is not queue]
+        now = time.monotonic()
+        if not others or not self._has_siblings:
+            return False
+        if now - self._contended_at > MOVE_SECONDS:
+            self._contended = 0
+        self._contended, self._contended_at = self._contended + 1, now
+        is_smallest = all(len(queue.channels) <= len(it.channels) for it in others)
+        if self._contended < CONTENDED_RESPONSES or not is_smallest or now - self._moved_at < MOVE_SECONDS:
+            return False
+        self._contended, self._moved_at = 0, now
+        return True

@@ -17,13 +17,13 @@ from flask import Flask, request
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from roster_service.app import add_common_headers
-from roster_service.console.cookies import takes_upload
 from roster_service.db.deadline import limit_time
 from roster_service.db.engine import START_SECONDS
 from roster_service.errors import DatabaseUnavailableError, ErrorProfile, SchemaError, SettingError
 from roster_service.rostering.blueprints import set_error_profile
 from roster_service.rostering.paths import EncodedIds
 from roster_service.settings import Settings
+from roster_service.web.body_bounds import RequestHead, find_body_bytes
 from roster_service.web.error_handlers import register_error_handlers
 from roster_service.web.health import Need, register_health
 from roster_service.web.host_header import register_host_check
@@ -61,9 +61,10 @@ class LateApp:
         with limit_time(self._seconds):
             return self._find()(environ, start_response)
 
-    def takes_upload(self, path: str, cookies: str) -> bool:
-        """Returns whether a request may have the body of an upload, as the console decides. `cookies`: the header."""
-        return self._app is not None and takes_upload(self._app, path, cookies)
+    def find_body_bytes(self, head: RequestHead) -> int | None:
+        """Returns the most bytes that the body of a request may have; None for the bound of the service."""
+        with limit_time(self._seconds):
+            return find_body_bytes(self._app, head)
 
     def start(self) -> None:
         """Makes the Flask application if it can use the database now; else logs the reason.

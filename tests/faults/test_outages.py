@@ -1,8 +1,7 @@
 """The database goes away under a running service, in every way that a test can arrange, and comes back.
 
 Meanwhile every interface is asked without a pause. Each answer is the right one, or 503 with the time of the next try;
-soon after the return, all are right, by the workers that ran before. The figures stand at the end of the test run, and
-in docs/operators.md.
+soon after the return, all are right, by the workers that ran before. The figures stand at the end of the test run.
 """
 
 from __future__ import annotations
@@ -214,9 +213,7 @@ def hold_out(outage: AbstractContextManager[None], database: Database, folder: P
         late = max([begun - back for begun, _, _ in refused], default=0.0)
         tally(f"{name}: {len(refused)} of {len(replies)} answers were 503, the last one {late:.1f} s after the return")
         assert late <= RETURN_SECONDS
-        [most] = re.findall(
-            r"A worker keeps at most (\d+) connections", read_section("docs/operators.md", "Connections")
-        )
+        [most] = re.findall(r"A worker keeps at most (\d+) connections", read_section("docs/run.md", "Connections"))
         assert database.count_sessions() <= int(most) * len(workers)
         assert service.workers == workers
     return len(refused)

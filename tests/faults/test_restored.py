@@ -49,7 +49,7 @@ class Roster:
 
     def back_up(self) -> None:
         """Takes a dump, without all that the documentation leaves out."""
-        left_out = re.findall(r"--exclude-table-data=\w+", read_section("docs/operators.md", "Backup and restore"))
+        left_out = re.findall(r"--exclude-table-data=\w+", read_section("docs/run.md", "Backup and restore"))
         assert left_out
         run_program("pg_dump", "--format=custom", f"--file={self.home / 'dump'}", *left_out, self.url)
 

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from roster_service.server.http_server import HttpServer
+from roster_service.web.body_bounds import RequestHead
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 LARGE = 2**24
 KERNEL_BYTES = 4096
+# The most bytes of a body at a path.
+BODIES = {"/upload": LARGE}
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -44,8 +47,16 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
 class Worker:
     """A server that the tests drive, and connections to it."""
 
-    def __init__(self, listener: socket.socket, stack: contextlib.ExitStack) -> None:
-        self.server = HttpServer(application, [listener], lambda path, cookies: (path, cookies) == ("/upload", "key=1"))
+    def __init__(
+        self,
+        listener: socket.socket,
+        stack: contextlib.ExitStack,
+        served: WSGIApplication = application,
+        find_body_bytes: Callable[[RequestHead], int | None] = lambda head: BODIES.get(head.path),
+        *,
+        has_siblings: bool = False,
+    ) -> None:
+        self.server = HttpServer(served, [listener], find_body_bytes, has_siblings=has_siblings)
         self._address = listener.getsockname()
         self._stack = stack
 

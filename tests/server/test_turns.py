@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 from typing import Any
@@ -129,3 +130,34 @@ def test_a_client_that_waits_for_each_response_does_not_wait_after_a_429(worker:
         send(connection, KEY, path="/often")
         worker.work(2)
         assert b" 429 " in worker.receive(connection)
+
+
+# Whether there are other workers, the connections of each of two callers, and those that the worker ends.
+MOVES: list[Any] = [
+    pytest.param(True, 1, 1, {0}, id="one-connection-each"),
+    pytest.param(True, 3, 1, {3}, id="of-the-caller-with-fewer"),
+    pytest.param(True, 2, 0, set(), id="a-caller-alone"),
+    pytest.param(False, 1, 1, set(), id="a-worker-alone"),
+]
+
+
+@pytest.mark.parametrize(("has_siblings", "own", "others", "ended"), MOVES)
+def test_a_caller_that_waits_for_another_one_is_led_to_another_worker(
+    has_siblings: bool, own: int, others: int, ended: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_turns.time, "monotonic", lambda: 1000.0)
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        worker = Worker(listener, stack, has_siblings=has_siblings)
+        stack.callback(worker.server.close)
+        headers = [KEY] * own + [OTHER] * others
+        connections = connect(worker, *[""] * len(headers))
+        found = set()
+        for _ in range(2 * http_turns.CONTENDED_RESPONSES):
+            for number in set(range(len(headers))) - found:
+                send(connections[number], headers[number])
+            worker.work(2 * len(headers))
+            for number in set(range(len(headers))) - found:
+                if b"Connection: close" in worker.receive(connections[number]):
+                    found.add(number)
+    assert found == ended
