@@ -1,12 +1,15 @@
-"""Hooks of mkdocs: the pages of the top level join the site, and links between pages fit both places.
+"""Hooks of mkdocs for the site of the service and that of the filter library: pages of other folders join a site, and
+links between pages fit the repository and both sites.
 
-In the repository, a page is linked by its path; on the site, all pages lie in one folder.
+In the repository, a page is linked by its path; on a site, all pages lie in one folder.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -14,19 +17,46 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
-# The pages outside of `docs`, by their path in the repository, and their names on the site.
-OUTER = {
-    "README.md": "index.md",
-    "grammar/README.md": "library.md",
-    "grammar/docs/adaptors.md": "library-adaptors.md",
-    "grammar/docs/examples.md": "library-examples.md",
-    "grammar/docs/grammar.md": "library-grammar.md",
-    "grammar/CHANGELOG.md": "library-changelog.md",
-    "grammar/SECURITY.md": "library-security.md",
-    "grammar/docs/grammar.svg": "grammar.svg",
-    "SECURITY.md": "security.md",
-    "CONTRIBUTING.md": "contributing.md",
-    "CHANGELOG.md": "changelog.md",
+STYLE = "docs/site/site.css"
+
+
+@dataclass(frozen=True)
+class Site:
+    """A site. `folder`: of its pages in the repository; `outer`: the other ones, by their path there, and their names
+    on the site; `way`: to it from the folder of the other site."""
+
+    folder: str
+    outer: Mapping[str, str]
+    way: str
+
+    def find_name(self, path: str) -> str | None:
+        """Returns the name of a page on the site; None if it does not have the page."""
+        inside = path.startswith(f"{self.folder}/")
+        return self.outer.get(path) or (path.removeprefix(f"{self.folder}/") if inside else None)
+
+
+# By the `site_name` of its configuration.
+SITES = {
+    "Roster Service": Site(
+        "docs",
+        {
+            "README.md": "index.md",
+            "SECURITY.md": "security.md",
+            "CONTRIBUTING.md": "contributing.md",
+            "CHANGELOG.md": "changelog.md",
+        },
+        "../",
+    ),
+    "oneroster_filter": Site(
+        "grammar/docs",
+        {
+            "grammar/README.md": "index.md",
+            "grammar/CHANGELOG.md": "changelog.md",
+            "grammar/SECURITY.md": "security.md",
+            STYLE: "site/site.css",
+        },
+        "library/",
+    ),
 }
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)")
 # A name in running text, not in a block of code, which ends with a line's end.
@@ -34,25 +64,33 @@ NAME = re.compile(r"<code>([^<\n]{16,})</code>")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages of the top level."""
-    for path, name in OUTER.items():
+    """Adds the pages of other folders."""
+    for path, name in SITES[config.site_name].outer.items():
         files.append(File.generated(config, name, abs_src_path=str(ROOT / path)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Rewrites the links of a page from paths of the repository to names on the site."""
-    own = next((path for path, name in OUTER.items() if name == page.file.src_uri), f"docs/{page.file.src_uri}")
-    folder = posixpath.dirname(own)
+    """Rewrites the links of a page from paths of the repository to names on the sites."""
+    site = SITES[config.site_name]
+    [other] = (it for it in SITES.values() if it is not site)
+    own = next((path for path, name in site.outer.items() if name == page.file.src_uri), None)
+    folder = posixpath.dirname(own or f"{site.folder}/{page.file.src_uri}")
 
     def rewrite(found: re.Match[str]) -> str:
         mark, text, target, anchor = found.groups()
         path = posixpath.normpath(posixpath.join(folder, target))
-        name = OUTER.get(path) or path.removeprefix("docs/")
-        if path not in OUTER and not path.startswith("docs/"):
+        name = site.find_name(path)
+        if name is not None:
+            return f"{mark}[{text}]({name}{anchor or ''})"
+        elsewhere = other.find_name(path)
+        if elsewhere is None:
             # A file of the repository that is no page.
             return text
-        return f"{mark}[{text}]({name}{anchor or ''})"
+        # As HTML: mkdocs knows the pages of one site.
+        address = other.way + re.sub(r"\.md$", ".html", elsewhere) + (anchor or "")
+        words = re.sub(r"`([^`]*)`", r"<code>\1</code>", text)
+        return f'<a href="{address}">{words}</a>'
 
     return LINK.sub(rewrite, markdown)
 

@@ -36,6 +36,7 @@ class Calls:
 VENDORS = "docs/vendors.md"
 CALLS = (
     Calls(("README.md", "The first call"), (VENDORS, "Read all students"), "users", 10),
+    Calls((VENDORS, "The first call"), (VENDORS, "Read all students"), "users", 10),
     Calls((VENDORS, "Vendor interface"), (VENDORS, "Vendor interface"), "students", STUDENTS),
 )
 
@@ -47,8 +48,14 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     # The shell is in another folder than the tests.
     relative = filter(None, made.get("PYTHONPATH", "").split(os.pathsep))
     made["PYTHONPATH"] = os.pathsep.join(str(Path(entry).resolve()) for entry in relative)
-    with serving(made):
-        yield made
+    with serving(made, "--json") as (_, printed):
+        account = json.loads(printed.splitlines()[-1])["demo"]
+        named = ("client_id", "client_secret", "api_key", "email", "password")
+        yield (
+            made
+            | {name.upper(): account[name] for name in named}
+            | {"SERVICE_URL": f"http://127.0.0.1:{made['ROSTER_PORT']}"}
+        )
 
 
 def read_shell_lines(page: str, title: str) -> str:

@@ -6,7 +6,6 @@ import dataclasses
 import re
 from pathlib import Path
 
-import click
 from marshmallow import Schema
 from prometheus_client import REGISTRY
 
@@ -15,7 +14,6 @@ from roster_service.access.scopes import EXPLANATIONS, ScopeName, make_content_r
 from roster_service.access.throttling.counters import THROTTLES
 from roster_service.access.throttling.limits import ROSTERING_DEFAULTS, fill_allowance, fill_rostering_rate
 from roster_service.app import MAX_BODY_BYTES
-from roster_service.cli import main
 from roster_service.db import tables, visibility
 from roster_service.db.figures import FeedHealth, Figures
 from roster_service.db.roles import READABLE, WRITABLE
@@ -33,7 +31,7 @@ from roster_service.server.gunicorn_worker import HANDOVER_SECONDS
 from roster_service.server.http_channel import BYTES_PER_SECOND, MEMORY_BYTES, SECONDS, Stage
 from roster_service.server.http_parser import HEAD_BYTES, HEADERS, LINE_BYTES
 from roster_service.server.http_server import CONNECTIONS
-from roster_service.settings import PREFIX, Settings
+from roster_service.settings import Settings
 from roster_service.vendor.responses import FAILURES
 from roster_service.web.metrics_page import list_database_metrics, list_standby_metrics
 from roster_service.web.stop_notice import NOTICE_SECONDS
@@ -41,27 +39,13 @@ from sync_scripts.engine.exit_codes import MEANINGS
 from sync_scripts.formats import tolerated
 from sync_scripts.formats.tolerated import DEVIATIONS
 from sync_scripts.reading.registry import FAMILIES
+from tests.docs import reference_snapshot
 from tests.docs.pages import list_rows, read_page, read_section
+from tests.docs.reference_snapshot import make_reference
 
 ARCHITECTURE, CONFORMANCE = "docs/architecture.md", "docs/conformance.md"
-OPERATORS, SYNC, VENDORS = "docs/operators.md", "docs/sync.md", "docs/vendors.md"
-
-
-def list_commands(group: click.Group, name: str) -> list[str]:
-    """Every command below a group, as it is typed; without former names, which `--help` does not show."""
-    found = []
-    for key, command in group.commands.items():
-        if command.hidden:
-            continue
-        found += list_commands(command, f"{name} {key}") if isinstance(command, click.Group) else [f"{name} {key}"]
-    return found
-
-
-def show_default(row: dataclasses.Field[object]) -> str:
-    """The default of a setting, as the table of settings shows it."""
-    if row.name == "workers":
-        return "one per core"
-    return "" if row.default is None else f"`{row.default}`"
+INSTALL, PRIVACY, RUN = "docs/install.md", "docs/privacy.md", "docs/run.md"
+SYNC, VENDORS = "docs/sync.md", "docs/vendors.md"
 
 
 def list_codes(cell: str) -> list[str]:
@@ -69,12 +53,9 @@ def list_codes(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
-def test_settings() -> None:
-    expected = [
-        [f"`{PREFIX}{row.name.upper()}`", show_default(row), row.metadata["help"]]
-        for row in dataclasses.fields(Settings)
-    ]
-    assert sorted(list_rows(read_page(OPERATORS), "variable")) == sorted(expected)
+def test_the_reference_is_generated_from_the_code() -> None:
+    """`python -m tests.docs.reference_snapshot` writes it."""
+    assert make_reference() == reference_snapshot.PAGE.read_text()
 
 
 def test_metrics() -> None:
@@ -82,38 +63,13 @@ def test_metrics() -> None:
     families = [*REGISTRY.collect(), *list_database_metrics(figures), *list_standby_metrics(0)]
     metrics = {family.name: family for family in families if family.name.startswith("roster_")}
     names = {f"{name}_total" if family.type == "counter" else name for name, family in metrics.items()}
-    assert {row[0].strip("`") for row in list_rows(read_page(OPERATORS), "metric")} == names
+    assert {row[0].strip("`") for row in list_rows(read_page(RUN), "metric")} == names
     labels = {name: set(sample.labels) for name, family in metrics.items() for sample in family.samples}
-    for name, shown, _ in list_rows(read_page(OPERATORS), "metric"):
+    for name, shown, _ in list_rows(read_page(RUN), "metric"):
         # A metric with labels has no sample until it is counted.
         assert labels.get(name.strip("`").removesuffix("_total"), set()) - {"le"} <= set(list_codes(shown))
-    section = read_section(OPERATORS, "Metrics")
+    section = read_section(RUN, "Metrics")
     assert set(re.findall(r"roster_\w+", section.partition("```yaml")[2])) - names == {"roster_request_seconds_bucket"}
-
-
-def test_commands() -> None:
-    rows = [row[0].strip("`") for row in list_rows(read_section(OPERATORS, "Commands"), "command")]
-    expected = list_commands(main, "roster")
-    scripts = [row for row in rows if row.startswith("python -m ")]
-    shown = [" ".join(re.split(r" (?=[A-Z\[-])", row)[0].split()) for row in rows if row not in scripts]
-    assert sorted(shown) == sorted(expected)
-    assert {f"python -m sync_scripts.{name}" for name in ("nightly", "purge", "generate_district")} <= {
-        " ".join(row.split()[:3]) for row in scripts
-    }
-
-
-def test_options_of_commands() -> None:
-    for command, _ in list_rows(read_section(OPERATORS, "Commands"), "command"):
-        words = command.strip("`").split()
-        if words[0] != "roster":
-            continue
-        found: click.Command = main
-        for word in words[1:]:
-            if not isinstance(found, click.Group):
-                break
-            found = found.commands[word]
-        known = {option for parameter in found.params for option in parameter.opts + parameter.secondary_opts}
-        assert set(re.findall(r"--[a-z0-9-]+", command)) <= known, command
 
 
 def list_withheld_by(word: WithheldField, *records: type[Schema]) -> list[str]:
@@ -123,7 +79,7 @@ def list_withheld_by(word: WithheldField, *records: type[Schema]) -> list[str]:
 
 
 def test_withheld_fields() -> None:
-    rows = list_rows(read_section(OPERATORS, "Withheld fields"), "field")
+    rows = list_rows(read_section(PRIVACY, "Withheld fields"), "field")
     records = [record for version in VERSIONS for record in version.records.values()]
     assert [
         [list_codes(word), sorted(list_codes(first)), sorted(list_codes(second))] for word, first, second in rows
@@ -176,7 +132,7 @@ def test_limits_of_the_rostering_interface() -> None:
 
 
 def test_throttles() -> None:
-    rows = list_rows(read_section(OPERATORS, "Throttles, and their counters"), "counted")
+    rows = list_rows(read_section(RUN, "Throttles, and their counters"), "counted")
     assert rows == [[throttle.counted, throttle.when_away.value] for throttle in THROTTLES.values()]
 
 
@@ -199,6 +155,11 @@ def test_exit_codes() -> None:
     assert rows == [[f"{code:d}", f"`{MEANINGS[code][0]}`", MEANINGS[code][1]] for code in MEANINGS]
 
 
+def test_outcomes_that_need_an_operator() -> None:
+    shown = [name for row in list_rows(read_page("docs/night.md"), "outcome") for name in list_codes(row[0])]
+    assert sorted(shown) == sorted({"interrupted", *(name for name, _ in MEANINGS.values())} - {"loaded"})
+
+
 def test_tolerated_deviations() -> None:
     rows = list_rows(read_section(SYNC, "Tolerated deviations"), "deviation")
     shown = [tuple(cell.replace("`", "").replace("U+FEFF ", "\ufeff") for cell in row[:-1]) for row in rows]
@@ -217,8 +178,6 @@ def test_formats_and_their_loaders() -> None:
     rows = list_rows(read_section(SYNC, "Formats"), "format")
     shown = [(list_codes(name)[0], list_codes(loader)[0]) for name, loader, _ in rows]
     assert shown == [(family, f"python -m sync_scripts.load_{family}") for family in FAMILIES]
-    commands = [row[0] for row in list_rows(read_section(OPERATORS, "Commands"), "command")]
-    assert all(any(row.startswith(f"`{loader} ") for row in commands) for _, loader in shown)
 
 
 def test_steps_of_a_run() -> None:
@@ -261,10 +220,10 @@ def test_bounds_of_a_worker() -> None:
         "responses that their clients have not read": [MEMORY_BYTES // 2**20],
         "one request": [longest - Settings().request_seconds, longest],
     }
-    assert {row[0]: list_figures(row[1]) for row in list_rows(read_page(OPERATORS), "per worker")} == expected
+    assert {row[0]: list_figures(row[1]) for row in list_rows(read_page(INSTALL), "per worker")} == expected
 
 
 def test_effects_of_signals() -> None:
-    figures = [list_figures(row[1]) for row in list_rows(read_page(OPERATORS), "signal to `roster run`")]
+    figures = [list_figures(row[1]) for row in list_rows(read_page(INSTALL), "signal to `roster run`")]
     stop = [NOTICE_SECONDS, NOTICE_SECONDS + STOP_SECONDS]
     assert figures == [stop, [NOTICE_SECONDS], [HANDOVER_SECONDS], []]

@@ -1,0 +1,111 @@
+"""`python -m tests.docs.reference_snapshot`: writes `docs/reference.md` from the settings and the commands."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import re
+from collections.abc import Iterator
+
+import click
+
+from roster_service.cli import main as roster
+from roster_service.settings import PREFIX, Settings
+from sync_scripts.reading.registry import FAMILIES
+from tests.docs.pages import ROOT
+
+PAGE = ROOT / "docs" / "reference.md"
+SCRIPTS = (*(f"load_{family}" for family in FAMILIES), "nightly", "purge", "generate_district")
+# Every command has them.
+COMMON = ("as_json", "help", None)
+# click's words for kinds of values, and those of the page.
+VALUES = {"INTEGER RANGE": "N", "FLOAT RANGE": "N", "INTEGER": "N", "%Y-%m-%d": "DAY", "READ_DURATION": "DURATION"}
+HEAD = """# Settings and commands
+
+Generated from the code by `python -m tests.docs.reference_snapshot`.
+
+## Settings
+
+Environment variables. The service refuses an unknown `ROSTER_` name. The name with `_FILE` gives any setting from a
+file, as containers and systemd keep secrets (`ROSTER_SECRET_KEY_FILE=/run/secrets/roster_key`); a setting with both is
+refused. `roster settings` shows what counts.
+
+| variable | default | meaning |
+|---|---|---|
+"""
+COMMANDS = """
+## Commands
+
+Every `roster` command takes `--json`, explains itself and its options with `--help`, and exits with 0 (done), 1
+(refused, with the reason) or 2 (wrong usage). Those that change something take `--reason TEXT` for the change log.
+`--district` and `--school` take a sourcedId, an identifier, or a name that no other has. The loaders and the nightly
+sync have [exit codes of their own](sync.md#exit-codes). Commands work on the data folder `var` of the current folder,
+unless `ROSTER_HOME` or `ROSTER_DATABASE_URL` says otherwise. Only `roster run` and `roster db upgrade` make a database;
+the other commands refuse if there is none.
+
+| command | does |
+|---|---|
+"""
+
+
+def make_reference() -> str:
+    """The text of the page."""
+    settings = [
+        f"| `{PREFIX}{row.name.upper()}` | {show_default(row)} | {row.metadata['help']} |\n"
+        for row in dataclasses.fields(Settings)
+    ]
+    commands = [f"| `{usage}` | {does} |\n" for usage, does in list_rows()]
+    return HEAD + "".join(settings) + COMMANDS + "".join(commands)
+
+
+def show_default(row: dataclasses.Field[object]) -> str:
+    """The default of a setting."""
+    if row.name == "workers":
+        return "one per core"
+    return "" if row.default is None else f"`{row.default}`"
+
+
+def list_rows() -> Iterator[tuple[str, str]]:
+    """The usage and the purpose of each command."""
+    yield from list_commands(roster, "roster")
+    for name in SCRIPTS:
+        command = importlib.import_module(f"sync_scripts.{name}").main
+        yield make_usage(f"python -m sync_scripts.{name}", command), make_purpose(command)
+
+
+def list_commands(group: click.Group, name: str) -> Iterator[tuple[str, str]]:
+    """Those below a group, without former names."""
+    for key, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from list_commands(command, f"{name} {key}")
+        elif not command.hidden:
+            yield make_usage(f"{name} {key}", command), make_purpose(command)
+
+
+def make_usage(name: str, command: click.Command) -> str:
+    """A command with its arguments and options."""
+    context = click.Context(command)
+    words = [name]
+    for given in sorted(command.params, key=lambda it: not it.required):
+        if given.name in COMMON or (given.name == "reason" and not given.required) or getattr(given, "hidden", False):
+            continue
+        shown = given.make_metavar(context)
+        if isinstance(given, click.Option):
+            has_value = not (given.is_flag or given.count)
+            names = "/".join([given.opts[0], *given.secondary_opts[:1]])
+            shown = shown.strip("[]")
+            shown = f"{names} {VALUES.get(shown, shown)}" if has_value else names
+            shown += " …" if given.multiple else ""
+            shown = shown if given.required else f"[{shown}]"
+        words.append(shown.replace("|", "/"))
+    return " ".join(words)
+
+
+def make_purpose(command: click.Command) -> str:
+    """The first paragraph of the help of a command."""
+    first = (command.help or "").replace("\b", "").split("\n\n")[0]
+    return re.sub(r"\|", "/", " ".join(first.split()))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(make_reference())

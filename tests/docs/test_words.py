@@ -1,0 +1,17 @@
+"""The pages stay short enough to be read."""
+
+from __future__ import annotations
+
+from tests.docs.pages import ALL, name_page
+from tests.docs.reference_snapshot import PAGE
+
+# Of those who change the service, and of the library, which is a distribution of its own.
+OF_DEVELOPERS = ("docs/architecture.md", "docs/performance.md", "docs/glossary.md", "SECURITY.md", "CONTRIBUTING.md")
+MOST_WORDS = 25_000
+
+
+def test_the_pages_for_users_have_a_number_of_words() -> None:
+    """Without the generated one, in which people look up a line."""
+    pages = [it for it in ALL if it != PAGE and not name_page(it).startswith(("grammar/", *OF_DEVELOPERS))]
+    words = {name_page(page): len(page.read_text().split()) for page in pages}
+    assert sum(words.values()) <= MOST_WORDS, words
