@@ -119,8 +119,10 @@ $(VENV)/.docs: $(VENV)/.service
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
 
-docs: $(VENV)/.docs ## Build the documentation as a site of files in build/docs; a broken link fails
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file docs/site/mkdocs.yml
+docs: $(VENV)/.docs ## Build the documentation as a site of files in build/docs, that of the library below it; a broken link fails
+	@for site in mkdocs library; do \
+	  NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file docs/site/$$site.yml || exit 1; \
+	done
 
 clean: ## Remove what was installed and built; the data folder stays
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

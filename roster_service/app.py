@@ -20,6 +20,7 @@ from roster_service.access.roster_state import read_database_id
 from roster_service.access.signed_requests import SignedRequests
 from roster_service.access.throttling.counters import Counters
 from roster_service.access.throttling.login_throttle import LoginThrottle
+from roster_service.access.throttling.ordering_throttle import OrderingThrottle
 from roster_service.access.throttling.rostering_throttle import RosteringThrottle
 from roster_service.access.throttling.storage import make_storage
 from roster_service.access.throttling.token_throttle import TokenThrottle
@@ -43,6 +44,7 @@ from roster_service.metrics import CONNECTIONS
 from roster_service.oauth.token_endpoint import register_oauth
 from roster_service.query.params import Limits
 from roster_service.reads.reader import Reader
+from roster_service.reads.roster_status import RosterStatusReader
 from roster_service.reads.standby import Standby
 from roster_service.reads.standby_reader import StandbyReader
 from roster_service.rostering import blueprints as rostering
@@ -99,17 +101,17 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     app.extensions["roster_round_trips"] = round_trips
     standby = open_standby(engine, settings)
     app.extensions["roster_standby"] = standby
-    orderings = Orderings(ordering, settings.ordering_megabytes)
-    reader = (
-        Reader(round_trips, orderings, settings.pull_minutes)
-        if standby is None
-        else StandbyReader(round_trips, orderings, settings.pull_minutes, standby)
-    )
     limits = Limits(settings.default_limit, settings.max_limit, settings.filter_length)
     counting = make_counting_engine(urls[Role.COUNTERS])
     app.extensions["roster_counting_engine"] = counting
     counters = Counters(make_storage(counting, settings.rate_storage_url))
     throttle = RosteringThrottle(counters, accounts, settings.workers)
+    orderings = Orderings(ordering, settings.ordering_megabytes, OrderingThrottle(counters, settings.ordering_seconds))
+    reader = (
+        Reader(round_trips, orderings, settings.pull_minutes)
+        if standby is None
+        else StandbyReader(round_trips, orderings, settings.pull_minutes, standby)
+    )
     access_log = AccessLog(
         make_engine(urls[Role.COUNTERS]),
         open_spool(settings, database_url),
@@ -117,16 +119,28 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     )
     app.extensions["roster_access_log"] = access_log
     disclosures = Disclosures(access_log, GrantedDistricts(accounts), PersonHasher(settings.read_secret_key()))
+    status = RosterStatusReader(engine, counting)
     signed = SignedRequests(accounts, counting, settings.read_secret_key()) if settings.oauth1 else None
     rostering.register_rostering(
-        app, Services(reader, TokenReader(keys, issuer), signed, throttle, limits, disclosures, settings.public_url)
+        app,
+        Services(reader, TokenReader(keys, issuer), signed, throttle, limits, disclosures, status, settings.public_url),
+        settings.contact,
     )
     register_vendor(
         app,
         VendorServices(
-            engine, reader, accounts, keys, issuer, VendorThrottle(counters), LoginThrottle(counters), disclosures
+            engine,
+            reader,
+            accounts,
+            keys,
+            issuer,
+            VendorThrottle(counters),
+            LoginThrottle(counters),
+            disclosures,
+            status,
         ),
         settings.public_url,
+        settings.contact,
     )
     tokens = TokenThrottle(
         counters, per_client=settings.token_client_per_minute, per_address=settings.token_address_per_minute
@@ -136,8 +150,8 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     )
     if settings.metrics_token is not None:
         register_metrics_page(app, settings.metrics_token, counting, standby)
-    register_docs(app, settings.public_url)
-    register_start_page(app)
+    register_docs(app, settings)
+    register_start_page(app, CONSOLE_ROOT if settings.has_console else None)
     if settings.has_console:
         app.extensions["roster_owner_engine"] = owner = make_engine(database_url)
         register_console(app, settings, owner, engine, counters)
@@ -158,6 +172,8 @@ def begin_app(settings: Settings) -> Flask:
     register_host_check(app)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.url_map.converters["id"] = IdConverter
+    # The service accepts a trailing slash without a redirect.
+    app.url_map.strict_slashes = False
     # Two slashes in a row are an empty id: the path must not be redirected to one with a single slash.
     app.url_map.merge_slashes = False
     rostering.set_error_profile(app, settings.v1p2_errors)

@@ -29,6 +29,7 @@ class Problem(enum.Enum):
     SCOPE = "scope"
     PARAMETER = "parameter"
     FILTER = "filter"
+    FILTER_WORD = "filter word"
     SORT_FIELD = "sort field"
     SELECTION_FIELD = "selection field"
     BLANK_SELECTION = "blank selection"
@@ -39,6 +40,7 @@ class Problem(enum.Enum):
     API_KEY = "api key"
     CREDENTIALS = "credentials"
     PRIVILEGE = "privilege"
+    NO_GRANT = "no grant"
     RATE = "rate"
     BUSY = "busy"
     INTERNAL = "internal"
@@ -54,7 +56,10 @@ class ErrorProfile(enum.StrEnum):
 
 
 class RosterServiceError(Exception):
-    """The base class of the service's own errors; `str()` is one sentence for the person who can correct the cause."""
+    """The base class of the service's own errors; `str()` is one sentence for the person who can correct the cause.
+    `exit_code`: of a command that it ends."""
+
+    exit_code = 1
 
 
 class SettingError(RosterServiceError):
@@ -75,6 +80,20 @@ class StorageError(RosterServiceError):
 
 class CommandError(RosterServiceError):
     """A command cannot do what the operator asked: an unknown vendor, a name that is already taken."""
+
+
+class TooManyTriesError(CommandError):
+    """There were too many wrong tries. `seconds`: until the next one."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(f"there were too many wrong tries; try again in {seconds} seconds")
+        self.seconds = seconds
+
+
+class UnknownPersonError(CommandError):
+    """Nobody with an id or a name is or was in the roster."""
+
+    exit_code = 2
 
 
 class RefusedRequestError(RosterServiceError):

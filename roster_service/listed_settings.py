@@ -7,11 +7,15 @@ import os
 
 from roster_service.settings import HIDDEN, PREFIX, Settings, read_setting_texts
 
+# Set by `roster run` for its workers, which use its embedded server by the two settings that it gives them.
+EMBEDDED = "EMBEDDED_ROSTER"
+_OF_EMBEDDED = ("database_url", "console")
+
 
 @dataclasses.dataclass(frozen=True)
 class ListedSetting:
     """A setting as operators see it. `value`: None if there is none; a secret is hidden. `source`: `default`,
-    `environment`, or `file` and its path; `words`: what it is for."""
+    `environment`, `embedded server`, or `file` and its path; `words`: what it is for."""
 
     variable: str
     value: str | None
@@ -29,6 +33,7 @@ def list_settings(settings: Settings) -> list[ListedSetting]:
         if row.name in given:
             path = given[row.name].path
             source = "environment" if path is None else f"file {path}"
+            source = "embedded server" if row.name in _OF_EMBEDDED and EMBEDDED in os.environ else source
         elif row.name == "secret_key" and settings.secret_key_path.exists():
             shown, source = HIDDEN, f"file {settings.secret_key_path}"
         listed.append(ListedSetting(PREFIX + row.name.upper(), shown, source, row.metadata["help"]))

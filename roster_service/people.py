@@ -9,10 +9,12 @@ Each change needs an actor, and is one row of the change log, which names the pe
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
@@ -25,6 +27,7 @@ from sqlalchemy import (
     update,
 )
 
+from roster_service.access.export_previews import drop_previews_with
 from roster_service.db.actors import Actor
 from roster_service.db.changes import State, Subject, Verb, recorded
 from roster_service.db.exclusions import (
@@ -36,14 +39,15 @@ from roster_service.db.exclusions import (
     store_exclusion,
 )
 from roster_service.db.feed_states import list_feed_ids
-from roster_service.db.held_runs import close_held
-from roster_service.db.run_history import delete_run_values
+from roster_service.db.held_runs import HELD, close_held, drop_export, has_text
+from roster_service.db.run_history import delete_person_values
 from roster_service.db.stamps import make_next_stamp
-from roster_service.db.sync_lock import SYNC_LOCK
+from roster_service.db.sync_lock import SYNC_LOCK, name_task
 from roster_service.db.tables import (
     CTexts,
     changes,
     demographics,
+    departures,
     enrollments,
     feeds,
     ordering_chunks,
@@ -55,11 +59,14 @@ from roster_service.db.tables import (
     users,
 )
 from roster_service.errors import CommandError
+from roster_service.known_people import require_person
 from roster_service.publication import publish
 from roster_service.settings import Settings
 
 _VERBS = {ExclusionKind.ERASED: Verb.PERSON_ERASE, ExclusionKind.HIDDEN: Verb.PERSON_HIDE}
 _ENDS = {ExclusionKind.ERASED: Verb.PERSON_LIFT, ExclusionKind.HIDDEN: Verb.PERSON_SHOW}
+# The characters of the shortest text that names nobody else.
+LEAST_NAMING = 5
 # Seconds between two looks at the transactions that are still open.
 _PAUSE = 0.1
 
@@ -67,9 +74,10 @@ _PAUSE = 0.1
 @dataclass(frozen=True)
 class Removal:
     """A person who was taken out of the roster. `reference`: the keyed hash by which the change log names the person;
-    `records`: numbers of deleted records by table; `ids`: of these records; `held_exports`: the paths of exports that
-    the caller deletes after the commit (`drop_export`)."""
+    `records`: numbers of deleted records by table; `ids`: of the person and these records; `held_exports`: the paths of
+    exports that `finish` deletes."""
 
+    kind: ExclusionKind
     reference: str
     records: Mapping[str, int]
     ids: tuple[str, ...]
@@ -79,15 +87,18 @@ class Removal:
 def exclude_person(
     connection: Connection, actor: Actor, kind: ExclusionKind, sourced_id: str, settings: Settings
 ) -> Removal:
-    """Takes a person out of the roster, and out of every later export. A person whom the roster does not have is only
-    kept out. It waits for the end of a sync that is under way.
+    """Takes a person out of the roster, and out of every later export. A person whom the roster does not have any more
+    is only kept out. It waits for the end of a sync that is under way.
 
     Consumers of deltas have to read the whole roster, because they see no tombstone. After the commit, the caller calls
-    `sweep`. Raises CommandError if the reason of the actor names the person.
+    `finish`. Raises UnknownPersonError if nobody has the id, and CommandError if the reason of the actor names the
+    person.
     """
     hasher = IdHasher(settings.read_secret_key())
     with _recorded(connection, actor, _VERBS[kind], hasher.name_id(sourced_id)):
+        name_task(connection, "takes a person out")
         connection.execute(text("SELECT pg_advisory_xact_lock(:class, :object)"), SYNC_LOCK)
+        require_person(connection, sourced_id, settings.read_secret_key())
         person = connection.execute(select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
         naming = _list_names(sourced_id, person)
         if re.search(naming, actor.reason or "", re.IGNORECASE):
@@ -97,18 +108,62 @@ def exclude_person(
         held: Sequence[str] = ()
         feed_ids = list_feed_ids(connection) if person is None else [person.feed_id]
         if kind is ExclusionKind.ERASED:
-            # A rejected row of an enrollment does not say whose it is. The next run stores the rows of others again.
-            delete_run_values(connection, feed_ids)
+            # A short id or number is also the value of others, such as a grade.
+            rare = _list_names(sourced_id, person, LEAST_NAMING)
+            delete_person_values(connection, ids, rare)
             named = changes.c.reason.regexp_match(naming, flags="i")
             connection.execute(update(changes).where(named).values(reason=None))
-            held = _discard_held(connection, feed_ids)
+            held = _discard_held(connection, feed_ids, sourced_id)
         stamp = make_next_stamp(connection)
         records = _delete_records(connection, sourced_id, stamp)
+        departed = connection.execute(delete(departures).where(departures.c.person_id == sourced_id)).rowcount
         store_exclusion(connection, hasher, kind, sourced_id)
         _delete_orderings(connection, ids)
-        if records:
+        if records or departed:
             publish(connection, feed_ids, settings.rendition_megabytes, as_of=stamp, deletions_since=stamp)
-    return Removal(hasher.name_id(sourced_id), records, ids, tuple(held))
+    return Removal(kind, hasher.name_id(sourced_id), records, ids, tuple(held))
+
+
+def finish(engine: Engine, home: Path, removal: Removal, seconds: float) -> bool:
+    """Does what follows the commit of a removal: deletes the exports that have an erased person from the data folder,
+    and sweeps. `seconds`: to wait at most. Returns whether the requests that began before the removal have ended."""
+    for export in removal.held_exports:
+        drop_export(export)
+    if removal.kind is ExclusionKind.ERASED:
+        drop_previews_with(home, lambda folder: export_has(folder, removal.ids[0]))
+    return sweep(engine, removal, seconds)
+
+
+def describe_removal(removal: Removal, *, has_ended: bool, dry_run: bool) -> str:
+    """Returns what a removal has deleted, in words."""
+    records = ", ".join(f"{count:,} {name}" for name, count in removal.records.items()) or "no records"
+    lines = [
+        f"{'would be ' if dry_run else ''}{removal.kind}: {records}; the change log says {removal.reference}",
+        *([f"held runs discarded: {len(removal.held_exports)}"] if removal.held_exports else []),
+        *([] if has_ended else ["a transaction from before is still open; do it again when it has ended"]),
+    ]
+    return "\n".join(lines)
+
+
+def add_new_ids(
+    connection: Connection, actor: Actor, named: Mapping[str, str], settings: Settings, *, others_gone: bool
+) -> None:
+    """Keeps excluded people out under their new ids too. `named`: the new ids by the former ids or references;
+    `others_gone`: all others are in no export. Raises CommandError for a person who is not excluded, and for one of
+    whom nothing is said."""
+    hasher = IdHasher(settings.read_secret_key())
+    excluded = {item.reference: item for item in list_exclusions(connection)}
+    new_ids = {name if name in excluded else hasher.name_id(name): new_id for name, new_id in named.items()}
+    if unknown := new_ids.keys() - excluded.keys():
+        raise CommandError(
+            f"nobody is erased or hidden as {', '.join(sorted(unknown))}; `roster person list` shows all"
+        )
+    if not others_gone and (missing := excluded.keys() - new_ids.keys()):
+        raise CommandError(f"nothing is said of {', '.join(sorted(missing))}; name the new ids, or say `--others-gone`")
+    for reference, new_id in new_ids.items():
+        kind = excluded[reference].kind
+        with _recorded(connection, actor, _VERBS[kind], hasher.name_id(new_id)):
+            store_exclusion(connection, hasher, kind, new_id)
 
 
 def end_exclusion(
@@ -179,20 +234,32 @@ def _delete_orderings(connection: Connection, ids: Sequence[str]) -> None:
         connection.execute(delete(column.table).where(column.in_(found)))
 
 
-def _list_names(sourced_id: str, person: Any) -> str:
-    """The pattern of the texts that name a person; both Python and PostgreSQL read it. `person`: the row of the user;
-    None if there is none."""
+def _list_names(sourced_id: str, person: Any, least: int = 1) -> str:
+    """The pattern of the texts that name a person, also inside JSON; both Python and PostgreSQL read it. `person`: the
+    row of the user; None if there is none; `least`: the characters that a name has at least."""
     names = [sourced_id]
     if person is not None:
         whole = (f"{person.given_name} {person.family_name}", f"{person.family_name}, {person.given_name}")
         names += [person.username, person.email, person.identifier, *whole]
-    return rf"(?<!\w)({'|'.join(re.escape(name) for name in names if name)})(?!\w)"
+    spelled = {text for name in names if name for text in (name, json.dumps(name, ensure_ascii=False)[1:-1])}
+    # Without a name, the pattern that no text fits.
+    return rf"(?<!\w)({'|'.join(re.escape(it) for it in sorted(spelled) if len(it) >= least) or '(?!)'})(?!\w)"
 
 
-def _discard_held(connection: Connection, feed_ids: Sequence[int]) -> list[str]:
-    """Discards the held runs of feeds, whose exports have the person, and their digests. Returns their exports."""
-    own = sync_runs.c.feed_id.in_(feed_ids)
+def export_has(export: Path, sourced_id: str) -> bool:
+    """Returns whether an export may have a person. Exports of other formats have the last part of an id alone."""
+    return has_text(export, sourced_id.rpartition(":")[2].replace('"', '""'))
+
+
+def _discard_held(connection: Connection, feed_ids: Sequence[int], sourced_id: str) -> list[str]:
+    """Discards the held runs of feeds whose exports have the person, and their digests. Returns their exports."""
+    held = select(sync_runs.c.id, sync_runs.c.feed_id, sync_runs.c.kept_export).where(
+        sync_runs.c.feed_id.in_(feed_ids), sync_runs.c.outcome == HELD
+    )
+    having = [row for row in connection.execute(held) if export_has(Path(row.kept_export), sourced_id)]
+    own = sync_runs.c.id.in_([row.id for row in having])
     kept = close_held(connection, own, "discarded", "discarded, because its export has a person who was erased since")
     connection.execute(update(sync_runs).where(own).values(kept_digest=None))
-    connection.execute(update(feeds).where(feeds.c.id.in_(feed_ids)).values(last_digest=None))
+    of_feeds = feeds.c.id.in_([row.feed_id for row in having])
+    connection.execute(update(feeds).where(of_feeds).values(last_digest=None))
     return kept

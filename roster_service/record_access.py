@@ -27,6 +27,8 @@ from sqlalchemy import (
 from sqlalchemy.sql import visitors
 
 from roster_service.access.clients import Client, list_clients
+from roster_service.access.email_address import normalize_email
+from roster_service.access.parts import PARTS, list_received
 from roster_service.access.scopes import ScopeName, make_content_rights, read_scopes
 from roster_service.db.tables import (
     CTexts,
@@ -45,7 +47,7 @@ from roster_service.db.vocabulary import GUARDIAN_ROLES
 from roster_service.errors import CommandError
 from roster_service.query.path_filters import everything
 from roster_service.rostering.endpoints import ENDPOINTS, Cardinality, Endpoint
-from roster_service.schemas.versions import VERSIONS
+from roster_service.schemas.versions import DEMOGRAPHICS, VERSIONS
 
 # The records of people.
 OF_PEOPLE = (users, demographics)
@@ -124,6 +126,18 @@ def list_verdicts(connection: Connection, sourced_id: str) -> list[Verdict]:
             if not clients[vendor.email] and not (table is users and vendor.keys):
                 found.append(Verdict(vendor.email, endpoint.resource.singular, "–", False, "it has no client"))
     return sorted(found, key=lambda it: (it.vendor, it.kind, it.by))
+
+
+def explain_unseen(connection: Connection, email: str, sourced_id: str, part: str | None) -> str:
+    """Returns why a vendor does not see the record with this id, or a part of it, in words: the reasons of its clients.
+    `part`: a name of `PARTS`. Raises CommandError if the roster has no such record."""
+    verdicts = [it for it in list_verdicts(connection, sourced_id) if it.vendor == normalize_email(email)]
+    # Demographics follow their person.
+    own = [it for it in verdicts if not it.shown and it.kind != DEMOGRAPHICS.singular]
+    own = [it for it in own if it.by != STUDENTS] or own
+    if part is not None and part not in list_received(connection).get(normalize_email(email), {}):
+        return f"it does not get {PARTS[part].words}"
+    return "; ".join(dict.fromkeys(it.reason for it in own))
 
 
 def _judge(

@@ -1,7 +1,7 @@
 """Every setting of the service: a typed field, its default and its help text.
 
 The environment variable of a field is `ROSTER_` and the field's name in capitals. The same name with `_FILE` may name a
-file with the value instead, as containers give secrets. A test compares the settings table of `docs/operators.md` with
+file with the value instead, as containers give secrets. A test compares the settings table of `docs/reference.md` with
 these fields. A `ROSTER_` variable without a field is refused, so that a typing error does not silently leave the
 default in place.
 """
@@ -31,6 +31,8 @@ HIDDEN = "***"
 IGNORED = frozenset({"TEST_DATABASE_URL"})
 # The values of ROSTER_CONSOLE beside an address.
 CONSOLE_OFF, CONSOLE_SAME = "off", "same"
+# Where the console stands below its address.
+CONSOLE_PATH = "/console"
 # Former names and their new ones. This version reads a former name and logs a warning; the next version refuses it.
 RENAMED: Mapping[str, str] = {
     "WALK_MEGABYTES": "ORDERING_MEGABYTES",
@@ -47,6 +49,13 @@ def read_text(text: str) -> str:
     """Accepts any text that is not blank. This and the next functions raise ValueError for other texts."""
     if not text.strip():
         raise ValueError("must not be blank")
+    return text
+
+
+def read_contact(text: str) -> str:
+    """Returns an e-mail address, or a URL. Raises ValueError for another text."""
+    if not re.fullmatch(r"[^@\s<>\"]+@[^@\s<>\"/]+|https?://[^\s<>\"]+", text):
+        raise ValueError("must be an e-mail address or a URL")
     return text
 
 
@@ -190,6 +199,9 @@ class Settings:
         "address that clients use, for `href`, `Link` and the question whether a token is asked for over https; none: "
         "the address of each request",
     )
+    contact: str | None = declare_setting(
+        None, read_contact, "e-mail address or URL that guides and OpenAPI documents name for questions of vendors"
+    )
     secret_key: str | None = declare_setting(
         None,
         read_secret,
@@ -269,6 +281,11 @@ class Settings:
     ordering_megabytes: int = declare_setting(
         1024, read_count(1, 10**6), "what orderings may take in the database, in megabytes"
     )
+    ordering_seconds: int = declare_setting(
+        20,
+        read_count(1, 3600),
+        "seconds of any minute that the database may spend on new filters and sorts of a vendor; more is answered 429",
+    )
     pull_minutes: int = declare_setting(
         60,
         read_count(1, 10_080),
@@ -293,7 +310,14 @@ class Settings:
     hold_rejected_percent: int = declare_setting(
         5, read_count(0, 100), "a sync that would reject more percent of the rows of a type than this is held"
     )
-    hold_least_records: int = declare_setting(50, read_count(1, 10**9), "types with fewer records are never held")
+    hold_least_records: int = declare_setting(
+        50, read_count(1, 10**9), "a type with fewer records is held only if all its rows are rejected"
+    )
+    rejected_percent: int = declare_setting(
+        1,
+        read_count(0, 100),
+        "a sync that rejects more percent of the rows of a type than this is announced, and a task on the first page",
+    )
     export_age_minutes: int = declare_setting(
         5, read_count(0, 1440), "minutes that nobody may have written to an export before it is loaded"
     )
@@ -338,6 +362,12 @@ class Settings:
         None, read_text, "secret that the directory has given the console", hide_secret
     )
     oidc_name: str = declare_setting("your directory", read_text, "name of the directory on the page of the login")
+    oidc_trust_email: bool = declare_setting(
+        False,
+        read_switch,
+        "take e-mail addresses of which the directory does not say whether they are verified (`email_verified`). Only "
+        "if its members cannot choose their own address: otherwise one who enters that of an owner becomes the owner",
+    )
     prepared_statements: bool = declare_setting(
         True,
         read_switch,
@@ -411,11 +441,29 @@ class Settings:
         """The address and port at which a process of its own has the console; None if none has."""
         return None if self.console in (None, CONSOLE_OFF, CONSOLE_SAME) else self.console
 
+    def name_run_page(self, run: int) -> str | None:
+        """Returns the address of the page of a run in the console; None if there is no console."""
+        has_console = self.has_console or self.console_address is not None
+        return f"{self.console_url}{CONSOLE_PATH}/runs/{run}" if has_console else None
+
     @property
     def console_url(self) -> str:
         """The address of the console, without a path. A console of its own behind a proxy is reached at `public_url`,
         too."""
         return self.public_url or f"http://{self.console_address or self.host_and_port}"
+
+    @property
+    def served_path(self) -> Path:
+        """The file in which `roster run` keeps the address of the console that it serves, until it ends."""
+        return self.home / "console_url"
+
+    def find_console_url(self) -> str:
+        """Returns the address of the console that serves this data folder, which may have been given another port;
+        without one, `console_url`."""
+        try:
+            return self.served_path.read_text(encoding="utf-8")
+        except OSError:
+            return self.console_url
 
     @property
     def secret_key_path(self) -> Path:

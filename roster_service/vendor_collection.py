@@ -93,6 +93,8 @@ def show_collection_as(
             reader = Reader(round_trips, Orderings(serving, _NONE), settings.pull_minutes)
             request = AuthorizedRequest(planned.plan, token.vendor_id, _CALLER, token.admission, {})
             read = reader.read_aside(request)
+        except RefusedRequestError as error:
+            return CollectionView(*shown, (), 0, str(error))
         finally:
             round_trips.close()
         body = json.loads(show_page(planned, read.page, read.state.revision).body)

@@ -29,7 +29,7 @@ from roster_service.db.tables import orgs, user_roles, users, visible_orgs
 from roster_service.errors import CommandError, Problem, RefusedRequestError
 from roster_service.query.params import Limits
 from roster_service.reads.reader import Reader
-from roster_service.reads.students import StudentsParams, find_student
+from roster_service.reads.students import StudentsParams, find_student, name_district
 from roster_service.record_access import OF_PEOPLE, explain_hidden, find_endpoints, read_places
 from roster_service.rostering.endpoints import Endpoint
 from roster_service.rostering.operations import Address, Operation, show_record
@@ -139,9 +139,7 @@ class _Look:
         district = self.connection.execute(self._select_student_district(sourced_id)).first()
         if district is None:
             return VendorView(*shown, None, self._explain_table(users, sourced_id, guardians=True))
-        if district.identifier is None:
-            return VendorView(*shown, None, "the district has no identifier, which `districtlea` has to name")
-        params = StudentsParams(districtlea=district.identifier, limit=1, offset=0, include=sorted(holder.flags))
+        params = StudentsParams(districtlea=district.lea, limit=1, offset=0, include=sorted(holder.flags))
         try:
             with self._open_reader() as reader:
                 text = find_student(reader, self.serving, holder, params, sourced_id)
@@ -149,16 +147,16 @@ class _Look:
             return VendorView(*shown, None, str(error))
         return VendorView(*shown, text and json.loads(text), None if text else "no page has the student")
 
-    def _select_student_district(self, sourced_id: str) -> Select[str | None]:
-        """Selects the identifier of a district in which the vendor sees the user as a student."""
+    def _select_student_district(self, sourced_id: str) -> Select[str]:
+        """Selects the `districtlea` of a district in which the vendor sees the user as a student."""
         own, district = orgs.alias(), orgs.alias()
         seen = user_roles.join(own, own.c.sourced_id == user_roles.c.org_id)
         seen = seen.join(visible_orgs, visible_orgs.c.org_id == own.c.sourced_id)
         seen = seen.join(district, district.c.sourced_id == own.c.district_id)
         is_own = (user_roles.c.user_id == sourced_id) & (user_roles.c.role == STUDENT)
         is_seen = (visible_orgs.c.vendor_id == self.vendor.id) & visible_orgs.c.granted
-        found = select(district.c.identifier).select_from(seen).where(is_own, is_seen)
-        return found.order_by(district.c.identifier.nulls_last()).limit(1)
+        lea = name_district(district)
+        return select(lea.label("lea")).select_from(seen).where(is_own, is_seen).order_by(lea).limit(1)
 
     @contextmanager
     def _open_reader(self) -> Iterator[Reader]:

@@ -29,6 +29,8 @@ READ = [
     ("ROSTER_HOST", "0.0.0.0", "host", "0.0.0.0"),
     ("ROSTER_PORT", "65535", "port", 65_535),
     ("ROSTER_WORKERS", "1", "workers", 1),
+    ("ROSTER_CONTACT", "roster@district.example", "contact", "roster@district.example"),
+    ("ROSTER_CONTACT", "https://district.example/roster", "contact", "https://district.example/roster"),
     ("ROSTER_PUBLIC_URL", "https://roster.example/", "public_url", "https://roster.example"),
     ("ROSTER_PUBLIC_URL", "http://h/prefix", "public_url", "http://h/prefix"),
     ("ROSTER_SECRET_KEY", "x" * 32, "secret_key", "x" * 32),
@@ -167,6 +169,7 @@ def test_every_setting_is_read_from_a_file(row: dataclasses.Field[object], tmp_p
 
 EXAMPLES = {
     "CONSOLE": "same",
+    "CONTACT": "roster@district.example",
     "OIDC_ISSUER": "https://accounts.google.com",
     "PUBLIC_URL": "https://roster.example",
     "SECRET_KEY": "k" * 40,

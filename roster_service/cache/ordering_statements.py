@@ -28,13 +28,13 @@ from sqlalchemy.types import BigInteger, Boolean, Integer
 
 from roster_service.db.tables import WHOLE, CText, CTexts, ordering_chunks, orderings, visible_feeds
 from roster_service.db.visibility import VENDOR, name_visible_set
+from roster_service.query.departures import compile_departure_filter, join_departures
 from roster_service.query.plan import Plan
 from roster_service.query.request import make_ordering_shape
 from roster_service.query.statements import (
     choose_collection_condition,
     make_filter_condition,
     make_sort_keys,
-    select_ids,
 )
 
 # Ids in one chunk. A page of the usual size reads one or two chunks.
@@ -71,22 +71,24 @@ def join_orderings(parts: FromClause) -> Join:
 
 
 def select_positions(plan: Plan, by_feed: Collection[int] | None, *, sees_districts: bool) -> Select[str, int, int]:
-    """Returns the SELECT of (id, position, feed) for every record of the plan's orderings; positions count from 0.
+    """Returns the SELECT of (id, position, feed) for every record and departure of the plan's orderings; positions
+    count from 0.
 
     `by_feed`: the feeds of which there is an ordering each; None: one ordering of all records, of the feed WHOLE.
     `sees_districts`: whether the caller sees whole districts.
     """
     shape = make_ordering_shape(plan)
-    conditions = [choose_collection_condition(plan, sees_districts=sees_districts), make_filter_condition(plan)]
-    if by_feed is None:
-        feed: ColumnElement[int] = literal_column(str(WHOLE), Integer)
-        window: dict[str, Any] = {}
-    else:
-        feed = shape.view.record.table.c.feed_id
-        conditions.append(feed.in_(by_feed))
-        window = {"partition_by": feed}
-    position = func.row_number().over(order_by=make_sort_keys(shape), **window) - 1
-    return select_ids(shape, *conditions).add_columns(position, feed.label("feed_id"))
+    conditions = [choose_collection_condition(plan, sees_districts=sees_districts)]
+    if by_feed is not None:
+        conditions.append(shape.view.record.table.c.feed_id.in_(by_feed))
+    filtered = (make_filter_condition(plan), compile_departure_filter(plan))
+    members = join_departures(shape, conditions, filtered, [key.element for key in make_sort_keys(shape)])
+    found = members.subquery("members")
+    *keys, feed_id = found.c
+    feed: ColumnElement[int] = literal_column(str(WHOLE), Integer) if by_feed is None else feed_id
+    window: dict[str, Any] = {} if by_feed is None else {"partition_by": feed_id}
+    position = func.row_number().over(order_by=keys, **window) - 1
+    return select(keys[-1], position, feed.label("feed_id"))
 
 
 def make_ordering_statement(plan: Plan, by_feed: Collection[int] | None, *, sees_districts: bool) -> Select[Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from typing import Any
 
@@ -19,6 +20,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
 
 from roster_service.access.roster_state import RosterState
+from roster_service.access.throttling.ordering_throttle import OrderingThrottle
 from roster_service.cache.ordering_statements import QUERY, make_ordering_statement, select_changed, select_parts
 from roster_service.cache.pulls import Pull, make_pull_row, prolong_pull
 from roster_service.db.tables import ordering_chunks, orderings
@@ -49,15 +51,28 @@ class Made(Enum):
 class Orderings:
     """Makes the orderings of one worker and stores them."""
 
-    def __init__(self, engine: Engine, megabytes: int) -> None:
+    def __init__(self, engine: Engine, megabytes: int, throttle: OrderingThrottle | None = None) -> None:
         """`engine`: of the serving role, with the right to write (`make_ordering_engine`). `megabytes`: the most that
-        all orderings together may take; those of one vendor may take half of it."""
+        all orderings together may take; those of one vendor may take half of it. `throttle`: None for no bound on the
+        work for a vendor."""
         self._engine = engine
+        self._throttle = throttle
         self._most_bytes = megabytes * 10**6
         self._lock = threading.Lock()
         # Starts at the bound, so that the first ordering already evicts those of older revisions.
         self._unchecked_orderings = UNCHECKED_ORDERINGS
         self._unchecked_bytes = 0
+
+    def require_room(self, request: AuthorizedRequest) -> None:
+        """Raises ThrottledRequestError if new filters and sorts of the vendor have taken too much of the database."""
+        if self._throttle is not None and _is_invented(request):
+            self._throttle.require_room(request.vendor_id)
+
+    def measure(self, request: AuthorizedRequest) -> AbstractContextManager[None]:
+        """Counts the time of the block as work for a new ordering or count of the vendor."""
+        if self._throttle is None or not _is_invented(request):
+            return nullcontext()
+        return self._throttle.measure(request.vendor_id)
 
     def store_total(self, request: AuthorizedRequest, total: int) -> None:
         """Stores the count of a collection, without its order, for every worker. A database failure is only logged."""
@@ -73,8 +88,9 @@ class Orderings:
     def make(self, request: AuthorizedRequest) -> Made:
         """Makes the orderings of the request's collection that are not stored yet.
 
-        Raises ThrottledRequestError where the vendor has too many requests at the same time.
+        Raises ThrottledRequestError where the vendor has too many requests at the same time, and as `require_room`.
         """
+        self.require_room(request)
         try:
             with self._engine.connect() as connection, connection.begin() as transaction:
                 # Of all workers that want these orderings now, one makes them. The others wait for the lock and find
@@ -131,7 +147,8 @@ class Orderings:
             request.plan, feed_ids if request.by_feed else None, sees_districts=sees_districts
         )
         bound = {**request.values, "ordering_ids": ids, "ordering_feeds": feed_ids}
-        made = connection.execute(statement, bound).all()
+        with self.measure(request):
+            made = connection.execute(statement, bound).all()
         if not all(row.is_present for row in made):
             return False
         rows = [{"made": row.id, "total": row.total, "bytes": row.bytes} for row in made]
@@ -165,6 +182,13 @@ def _admit(connection: Connection, request: AuthorizedRequest) -> bool | None:
     """Returns whether the database admits the caller; None if the vendor has too many requests at the same time."""
     admitted: bool | None = connection.scalar(request.admission.statement, request.admission.values)
     return admitted
+
+
+def _is_invented(request: AuthorizedRequest) -> bool:
+    """Returns whether a vendor can have any number of such collections: there are few whole ones, as the SIS has them,
+    and few of the records of a path."""
+    plan = request.plan
+    return plan.filter is not None or plan.shape.sort is not None or bool(request.path_values)
 
 
 def _make_claim(total: int) -> postgresql.Insert:

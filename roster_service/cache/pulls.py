@@ -48,14 +48,24 @@ from roster_service.query.request import AuthorizedRequest
 CALLER = bindparam("caller", type_=Text)
 # The cast tells PostgreSQL the type of a NULL.
 REVISION = cast(bindparam("pull_revision"), BigInteger)
+# Why a pull cannot go on.
+TIME_IS_OVER = (
+    "the caller has no pull of this query with this revision, or its time is over: too long has passed since its last "
+    "page"
+)
+ORDER_IS_GONE = (
+    "its list of records is deleted, because a person of it was erased, your grants or scopes have changed, or its "
+    "first page was more than a day ago"
+)
+RECORD_IS_GONE = "records of this page were deleted for good, or you may not see them any more"
 # A pull is prolonged when this part of its time is over, so that not every page writes.
 PROLONGED_PART = 4
 
 
 @dataclass(frozen=True)
 class Pull:
-    """A pull that goes on. `state`: of the roster at its first page; `seconds_left`: until it ends, if no further page
-    is asked for."""
+    """A pull. `state`: of the roster at its first page; `seconds_left`: until it ends, if no further page is asked for;
+    negative where it has ended."""
 
     state: RosterState
     seconds_left: float
@@ -63,12 +73,12 @@ class Pull:
 
 def make_pull_cte() -> CTE:
     """Returns the CTE of the pull that a request belongs to: one row, or none. Without a revision in the request, it is
-    the one that the caller began last."""
-    is_own = _is_own() & (pulls.c.ends_at > func.now())
+    the one that the caller began last. A pull that has ended goes on while its orderings are stored; afterwards its
+    pages are refused, because those of the present revision would lack records without a word."""
     seconds_left = func.extract("epoch", pulls.c.ends_at - func.now())
     state = (pulls.c.revision, pulls.c.as_of, pulls.c.deletions_since, seconds_left.label("seconds_left"))
     columns = (*state, pulls.c.feed_ids, pulls.c.feed_revisions)
-    found = select(*columns).where(is_own, or_(REVISION.is_(None), pulls.c.revision == REVISION))
+    found = select(*columns).where(_is_own(), or_(REVISION.is_(None), pulls.c.revision == REVISION))
     return found.order_by(pulls.c.begun_at.desc()).limit(1).cte("pull")
 
 
@@ -103,7 +113,7 @@ def read_pull(columns: tuple[Any, ...], request: AuthorizedRequest, present: Ros
     revision, as_of, deletions_since, seconds_left = columns
     if revision is None:
         if request.plan.revision not in (None, present.revision):
-            raise refuse_ended("it has ended")
+            raise refuse_ended(TIME_IS_OVER)
         return None
     later = None if revision == present.revision else present.revision
     return Pull(RosterState(revision, as_of, deletions_since, later), float(seconds_left))

@@ -20,6 +20,7 @@ from sqlalchemy import (
     FromClause,
     Integer,
     Select,
+    case,
     column,
     func,
     literal_column,
@@ -32,10 +33,16 @@ from sqlalchemy import cast as sql_cast
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from roster_service.cache.required_orgs import find_required_orgs, has_rendered_records
-from roster_service.db import json_text
+from roster_service.db import json_text, tables
 from roster_service.db.prepared_statements import prepare
 from roster_service.db.tables import CText, CTexts, rendered_records
 from roster_service.db.visibility import rendered_record_is_visible
+from roster_service.query.departures import (
+    has_departures,
+    make_departure_json,
+    may_show_departure_of_visible,
+    select_departures,
+)
 from roster_service.query.plan import QueryShape, ResourceView
 from roster_service.query.statements import (
     STATEMENT_CACHE_SIZE,
@@ -129,11 +136,21 @@ def select_texts(
         found = shape.view.record.table
         is_found = (get_key_column(shape) == page.c.id) & make_collection_condition(shape, Driver.FILTER)
         body = make_record_json(shape)
+    person = get_person(shape.view, source)
+    shown: FromClause = page.join(found, is_found)
+    if has_departures(shape) and (source is TextSource.LIVE or may_show_departure_of_visible(shape)):
+        departed = select_departures(shape, tables.departures.c.sourced_id == page.c.id).lateral("departed")
+        has_left = departed.c.sourced_id.is_not(None)
+        # NULL where the record is neither there nor left.
+        body = case((has_left, make_departure_json(shape, departed)), (found.c.sourced_id.is_not(None), body))
+        person = case((has_left, departed.c.person_id), else_=person)
+        shown = page.outerjoin(found, is_found).outerjoin(departed, true())
     position = page.c.position.desc() if backwards else page.c.position.asc()
     joined = func.string_agg(body, aggregate_order_by(json_text.constant(","), position), type_=CText)
+    people = null() if shape.view.record.person is None else func.array_agg(person).filter(body.is_not(None))
     batch = (
-        select(joined.label("body"), func.count().label("records"), _list_people(shape.view, source))
-        .select_from(page.join(found, is_found))
+        select(joined.label("body"), func.count(body).label("records"), type_coerce(people, CTexts).label("people"))
+        .select_from(shown)
         .correlate(listed, starts)
         .lateral("batch")
     )
@@ -155,11 +172,6 @@ def get_person(view: ResourceView, source: TextSource) -> ColumnElement[Any]:
     if person is None or source is TextSource.LIVE:
         return null() if person is None else person
     return func.coalesce(rendered_records.c.person_id, rendered_records.c.sourced_id)
-
-
-def _list_people(view: ResourceView, source: TextSource) -> ColumnElement[Any]:
-    people = null() if view.record.person is None else func.array_agg(get_person(view, source))
-    return type_coerce(people, CTexts).label("people")
 
 
 def _is_visible(view: ResourceView) -> ColumnElement[bool]:

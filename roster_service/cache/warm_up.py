@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, exists, select
 
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.scopes import CONTENT_SCOPES, ScopeName, make_content_rights, read_scopes
 from roster_service.cache.orderings import Made, Orderings, evict_orderings
-from roster_service.db.tables import WHOLE, oauth_clients, vendors, visible_feeds
+from roster_service.db.tables import WHOLE, oauth_clients, vendor_grants, vendors, visible_feeds
 from roster_service.db.withheld import WithheldField, read_list
 from roster_service.query.params import Params
 from roster_service.query.path_filters import PathFilter
@@ -113,6 +113,8 @@ def _list_tokens(connection: Connection) -> list[tuple[AccessToken, str]]:
         select(oauth_clients, *of_vendor, visible_feeds.c.visible_set)
         .select_from(oauth_clients.join(vendors).join(visible_feeds))
         .where(oauth_clients.c.enabled, vendors.c.enabled, visible_feeds.c.feed_id == WHOLE)
+        # The database admits no vendor without a grant.
+        .where(exists().where(vendor_grants.c.vendor_id == vendors.c.id))
         .order_by(oauth_clients.c.client_id)
     )
     tokens = []

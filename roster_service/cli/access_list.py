@@ -8,8 +8,11 @@ from typing import Any, TextIO
 import click
 
 from roster_service.access.access_list import Access, list_access
+from roster_service.access.org_list import SCHOOL, find_org
+from roster_service.access.parts import PARTS
 from roster_service.cli.terminal import as_json, csv_option, make_table, open_connection, show
 from roster_service.private_files import write_private_csv
+from roster_service.record_access import explain_unseen
 
 COLUMNS = tuple(field.name for field in dataclasses.fields(Access))
 
@@ -18,16 +21,32 @@ COLUMNS = tuple(field.name for field in dataclasses.fields(Access))
 @click.option("--school", metavar="ID", help="Only this school: its sourcedId, identifier or unique name.")
 @click.option("--person", metavar="SOURCEDID", help="The roles by which vendors see this user.")
 @click.option("--vendor", metavar="EMAIL", help="Only this vendor.")
+@click.option("--part", type=click.Choice(list(PARTS)), help="Only vendors that get this part of people, and by what.")
 @csv_option
 @as_json
-def access(school: str | None, person: str | None, vendor: str | None, csv_file: TextIO | None, as_json: bool) -> None:
-    """Show who sees what: for each vendor its schools, the grant that opens each, its scopes, keys and flags, and what
-    is withheld from it."""
+def access(
+    school: str | None,
+    person: str | None,
+    vendor: str | None,
+    part: str | None,
+    csv_file: TextIO | None,
+    as_json: bool,
+) -> None:
+    """Show who sees what: for each vendor its schools, the grant that opens each, and which parts of people it gets and
+    does not get. JSON and CSV have its scopes, keys and flags too."""
     with open_connection() as connection:
-        found = list_access(connection, vendor=vendor, school=school, person=person)
+        found = list_access(connection, vendor=vendor, school=school, person=person, part=part)
+        others = None
+        if not found and vendor is not None and (school or person) and csv_file is None and not as_json:
+            others = list_access(connection, vendor=None, school=school, person=person, part=part)
+            sought = person or find_org(connection, school or "", SCHOOL, None)
+            why = explain_unseen(connection, vendor, sought, part)
     if csv_file is not None:
         write_private_csv(csv_file, COLUMNS, (list(_to_cells(item).values()) for item in found))
         return
+    if others is not None:
+        click.echo(f"{vendor} does not see it: {why}; of the other vendors:")
+        found = others
     show(found, as_json, lambda _: make_table([_to_row(item) for item in found], "no vendor sees it"))
 
 
@@ -45,8 +64,7 @@ def _to_row(item: Access) -> dict[str, str]:
         "school": f"{item.school} ({item.sourcedId})",
         **({} if item.role is None else {"role": item.role}),
         "grant": item.grant,
-        "scopes": cells["scopes"] or "no client",
-        "keys": str(item.keys),
-        "flags": cells["flags"] or "-",
-        "withheld": " ".join((*item.withheld, *item.withheld_fields)) or "-",
+        "gets": cells["parts"] or "nothing",
+        "does not get": cells["withheld"] or "-",
+        **({"by": ", ".join(item.by)} if item.by else {}),
     }

@@ -15,15 +15,16 @@ from sqlalchemy import Connection
 from roster_service.access.access_log.people import PersonHasher
 from roster_service.access.access_log.reports import (
     AccessLogFilter,
-    AccessLogRow,
     Unsearchable,
-    UsageRow,
     count_unsearchable,
     read_access_log,
     read_usage,
 )
+from roster_service.access.access_log.writer import move_rows_of_ended_workers
+from roster_service.access.parts import list_shown_parts
 from roster_service.access.vendors import find_vendor
 from roster_service.cli.terminal import as_json, make_table, open_connection, read_settings, show, to_texts
+from roster_service.known_people import choose_person
 
 vendor_option = click.option("--vendor", "email", help="Only the vendor with this e-mail.")
 since_option = click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="Only from this day on, in UTC.")
@@ -39,7 +40,7 @@ def usage(email: str | None, since: datetime | None, as_csv: bool, as_json: bool
     """Show requests, records and bytes by vendor, day, endpoint and class of status."""
     with open_connection() as connection:
         found = read_usage(connection, _find_vendor_id(connection, email), None if since is None else since.date())
-    _show(found, as_csv, as_json, "there were no requests")
+    _show([dataclasses.asdict(row) for row in found], as_csv, as_json, "there were no requests")
 
 
 @click.command()
@@ -49,7 +50,9 @@ def usage(email: str | None, since: datetime | None, as_csv: bool, as_json: bool
 @click.option("--address", help="Only requests from this network address.")
 @click.option("--scope", help="Only this scope, as `v1p2/roster.readonly`, or this permission flag.")
 @click.option("--district", help="Only what was disclosed while the vendor's grants opened this district.")
-@click.option("--person", metavar="SOURCEDID", help="Only what had records of this person, who may be gone by now.")
+@click.option(
+    "--person", metavar="SOURCEDID|NAME", help="Only what had records of this person, who may be gone by now."
+)
 @csv_option
 @as_json
 def audit(
@@ -63,12 +66,21 @@ def audit(
     as_csv: bool,
     as_json: bool,
 ) -> None:
-    """Show the access log: each response with records, its time, vendor, path, scope, districts and number of records.
+    """Show the access log: each response with records, its time, vendor, path, scope, districts, number of records, and
+    the parts of people that it could have, less the fields that were withheld then.
 
     A row is here about a second after its response.
     """
-    hasher = None if person is None else PersonHasher(read_settings().read_secret_key())
+    known, settings = None, read_settings()
     with open_connection() as connection:
+        missing = move_rows_of_ended_workers(connection.engine, settings.access_log_folder)
+        if missing is not None:
+            click.echo(missing, err=True)
+        if person is not None:
+            secret_key = settings.read_secret_key()
+            hasher = PersonHasher(secret_key)
+            _warn(count_unsearchable(connection, AccessLogFilter(), hasher.check))
+            known = choose_person(connection, person, secret_key)
         wanted = AccessLogFilter(
             vendor_id=_find_vendor_id(connection, email),
             since=None if since is None else since.replace(tzinfo=UTC),
@@ -76,12 +88,13 @@ def audit(
             address=address,
             scope=scope,
             district=district,
-            person=None if hasher is None or person is None else hasher.hash_id(person),
+            person=None if known is None else hasher.hash_id(known.sourcedId),
         )
         found = read_access_log(connection, wanted)
-        if hasher is not None:
-            _warn(count_unsearchable(connection, wanted, hasher.check))
-    _show(found, as_csv, as_json, "no records were disclosed")
+    rows = [{**dataclasses.asdict(row), "parts": list(list_shown_parts(row.path, row.scope))} for row in found]
+    _show(rows, as_csv, as_json, f"no records{'' if known is None else f' of {known}'} were disclosed")
+    if known is not None and found and not (as_csv or as_json):
+        click.echo(f"these answers had records of {known}")
 
 
 def _find_vendor_id(connection: Connection, email: str | None) -> int | None:
@@ -99,13 +112,10 @@ def _warn(left_out: Unsearchable) -> None:
             click.echo(f"rows that do not tell whether they have the person: {count:,} {reason}", err=True)
 
 
-def _show(found: Sequence[UsageRow] | Sequence[AccessLogRow], as_csv: bool, as_json: bool, nothing: str) -> None:
+def _show(found: Sequence[dict[str, Any]], as_csv: bool, as_json: bool, nothing: str) -> None:
     if as_csv and as_json:
         raise click.UsageError("choose one of --csv and --json")
-    rows = [
-        {name: " ".join(cell) if isinstance(cell, list) else cell for name, cell in dataclasses.asdict(row).items()}
-        for row in found
-    ]
+    rows = [{name: " ".join(cell) if isinstance(cell, list) else cell for name, cell in row.items()} for row in found]
     show(found, as_json, lambda _: _write_csv(rows) if as_csv else make_table([to_texts(row) for row in rows], nothing))
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from roster_service.access import clients
 from roster_service.access.clients import Client, Credentials
 from roster_service.access.credentials.signing_keys import ensure_signing_key
-from roster_service.access.scopes import EXPLANATIONS, Scope, ScopeName, read_scope
+from roster_service.access.scopes import EXPLANATIONS, PRESETS, Scope, ScopeName, read_scope
 from roster_service.cli.credentials import describe_dates, read_dates
 from roster_service.cli.terminal import (
     as_json,
@@ -30,13 +30,12 @@ from roster_service.cli.vendor_access import (
 )
 from roster_service.db.credentials import list_credentials
 from roster_service.publication import render_for_clients
-from roster_service.schemas.versions import VERSIONS
+from roster_service.schemas.versions import V1P2, VERSIONS
 
 scope_option = click.option(
     "--scope",
     "scopes",
     multiple=True,
-    required=True,
     help="A scope that it may ask for, `v1p1/roster.readonly`; without a version: both. Repeatable.",
 )
 
@@ -46,10 +45,26 @@ def client() -> None:
     """OAuth clients of the rostering interface."""
 
 
-def read_scope_options(texts: tuple[str, ...]) -> tuple[Scope, ...]:
+preset_option = click.option(
+    "--preset",
+    type=click.Choice(list(PRESETS)),
+    help="In place of scopes, what it reads: " + "; ".join(f"{name}: {it.words}" for name, it in PRESETS.items()) + ".",
+)
+version_option = click.option(
+    "--version",
+    type=click.Choice([version.prefix for version in VERSIONS]),
+    default=V1P2.prefix,
+    show_default=True,
+    help="The version of the scopes of a preset.",
+)
+
+
+def read_scope_options(texts: tuple[str, ...], preset: str | None, version: str) -> tuple[Scope, ...]:
     """Returns the scopes that the options name. A name without a version stands for the scope of both versions. Raises
-    BadParameter for an unknown scope."""
-    scopes: list[Scope] = []
+    UsageError if they name none, and BadParameter for an unknown scope."""
+    scopes: list[Scope] = [] if preset is None else list(PRESETS[preset].list_scopes(version))
+    if not (texts or scopes):
+        raise click.UsageError("give a --scope or a --preset")
     for text in texts:
         scope = read_scope(text)
         if scope is not None:
@@ -68,6 +83,8 @@ def read_scope_options(texts: tuple[str, ...]) -> tuple[Scope, ...]:
 @click.option("--vendor", "email", required=True, help="The e-mail of the vendor that it belongs to.")
 @click.option("--name", required=True, help="The client's name, for people.")
 @scope_option
+@preset_option
+@version_option
 @click.option(
     "--oauth1",
     is_flag=True,
@@ -77,11 +94,18 @@ def read_scope_options(texts: tuple[str, ...]) -> tuple[Scope, ...]:
 @reason_option
 @as_json
 def client_add(
-    email: str, name: str, scopes: tuple[str, ...], oauth1: bool, expires_at: datetime | None, as_json: bool
+    email: str,
+    name: str,
+    scopes: tuple[str, ...],
+    preset: str | None,
+    version: str,
+    oauth1: bool,
+    expires_at: datetime | None,
+    as_json: bool,
 ) -> None:
     """Add an OAuth client. Its secret is shown this once. The command renders the records that the client may read,
     which takes a while for a large roster and scopes that no client had."""
-    registered = read_scope_options(scopes)
+    registered = read_scope_options(scopes, preset, version)
     with open_change() as (connection, actor):
         secret_key = _read_secret_key(connection) if oauth1 else None
         made = clients.add_client(
@@ -189,13 +213,17 @@ def client_enable(client_id: str, yes: bool, dry_run: bool, as_json: bool) -> No
 @client.command("set-scopes")
 @click.argument("client_id")
 @scope_option
+@preset_option
+@version_option
 @yes_option
 @dry_run_option
 @reason_option
 @as_json
-def client_set_scopes(client_id: str, scopes: tuple[str, ...], yes: bool, dry_run: bool, as_json: bool) -> None:
+def client_set_scopes(
+    client_id: str, scopes: tuple[str, ...], preset: str | None, version: str, yes: bool, dry_run: bool, as_json: bool
+) -> None:
     """Replace the scopes of CLIENT_ID, and end its tokens. Renders records as `roster client add` does."""
-    registered = read_scope_options(scopes)
+    registered = read_scope_options(scopes, preset, version)
     confirm(f"This replaces the scopes of {client_id}.", client_id, is_confirmed=yes or dry_run)
     with open_change(dry_run=dry_run) as (connection, actor):
         clients.change_scopes(connection, actor, client_id, registered)

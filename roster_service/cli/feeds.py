@@ -8,8 +8,18 @@ from typing import Any
 import click
 
 from roster_service.access import feeds
+from roster_service.access.feed_conditions import list_conditions
 from roster_service.access.feeds import FORMATS, Feed
-from roster_service.cli.terminal import as_json, make_table, open_change, open_connection, reason_option, show
+from roster_service.cli.terminal import (
+    as_json,
+    make_table,
+    open_change,
+    open_connection,
+    read_settings,
+    reason_option,
+    show,
+    to_plain,
+)
 from roster_service.db.feed_states import FeedState
 from roster_service.errors import CommandError
 
@@ -137,10 +147,17 @@ def _read_words(path: Path) -> str:
 @feed.command("list")
 @as_json
 def feed_list(as_json: bool) -> None:
-    """List the feeds: their settings, the latest run of each and its outcome, the last good run, and a held one."""
+    """List the feeds: their settings, the latest run of each and its outcome, the last good run, a held one, and what
+    is to be said of each."""
     with open_connection() as connection:
         found = feeds.list_feeds(connection)
-    show(found, as_json, lambda _: make_table([_to_row(item) for item in found], "there are no feeds"))
+    conditions = {item.name: list_conditions(item, read_settings()) for item in found}
+    if as_json:
+        shown = [to_plain(item) | {"conditions": to_plain(conditions[item.name])} for item in found]
+        show(shown, as_json, str)
+        return
+    rows = [_to_row(item) | {"why": "; ".join(it.sentence for it in conditions[item.name])} for item in found]
+    show(rows, as_json, lambda _: make_table(rows, "there are no feeds"))
 
 
 def _to_row(item: Feed) -> dict[str, str]:

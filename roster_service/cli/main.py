@@ -42,12 +42,13 @@ from roster_service.cli.vendor_view import record_show
 from roster_service.db.account_export import export_accounts
 from roster_service.db.embedded_server import open_database
 from roster_service.db.engine import make_engine, require_reachable
+from roster_service.db.label_check import find_wrong_labels
 from roster_service.db.upgrades import upgrade
 from roster_service.errors import CommandError, RosterServiceError
 
 
 class RootGroup(click.Group):
-    """A group that reports the service's own errors as one sentence, with exit code 1 and without a traceback."""
+    """A group that reports the service's own errors as one sentence, with its exit code and without a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -55,7 +56,7 @@ class RootGroup(click.Group):
             return super().invoke(ctx)
         except RosterServiceError as error:
             click.echo(f"roster: {error}", err=True)
-            ctx.exit(1)
+            ctx.exit(error.exit_code)
 
 
 @click.group(cls=RootGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -99,6 +100,18 @@ def db_restored(as_json: bool) -> None:
         state = advance_restored_state(connection, actor)
     restored = {"revision": state.revision, "as_of": format_instant(state.as_of)}
     show(restored, as_json, lambda _: AFTER_RESTORE.format(revision=state.revision))
+
+
+@db.command("check")
+@as_json
+def db_check(as_json: bool) -> None:
+    """Make the visibility labels of all records anew, and compare. A wrong label ends with exit code 1."""
+    with open_connection() as connection:
+        wrong = find_wrong_labels(connection)
+    if wrong:
+        listed = "; ".join(f"{len(ids):,} of {table}, such as {ids[0]}" for table, ids in wrong.items())
+        raise CommandError(f"the visibility labels of these records are wrong: {listed}")
+    show({"wrong": wrong}, as_json, lambda _: "the visibility label of every record is right")
 
 
 @db.command("export-accounts")

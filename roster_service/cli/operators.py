@@ -54,7 +54,7 @@ def operator_add(email: str, name: str, role: str, as_json: bool) -> None:
 
 
 def _invite(settings: Settings, added: Operator, token: str) -> Invitation:
-    return Invitation(added.email, f"{settings.console_url}{LINK_PATH}?link={token}", LINK_SECONDS // 3600)
+    return Invitation(added.email, f"{settings.find_console_url()}{LINK_PATH}?link={token}", LINK_SECONDS // 3600)
 
 
 def _describe_invitation(made: Invitation) -> str:

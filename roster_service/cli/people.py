@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from roster_service.access.export_previews import drop_all_previews
 from roster_service.access.roster_state import format_instant
 from roster_service.cli.terminal import (
     as_json,
@@ -22,9 +21,8 @@ from roster_service.cli.terminal import (
     yes_option,
 )
 from roster_service.db.exclusions import Exclusion, ExclusionKind, list_exclusions
-from roster_service.db.held_runs import drop_export
 from roster_service.db.roster_engine import open_roster_engine
-from roster_service.people import Removal, end_exclusion, exclude_person, sweep
+from roster_service.people import describe_removal, end_exclusion, exclude_person, finish
 
 # Seconds beyond the longest request for which the command waits for requests that began before it.
 MARGIN_SECONDS = 5
@@ -68,12 +66,8 @@ def _exclude(kind: ExclusionKind, sourced_id: str, *, dry_run: bool, as_json: bo
         removal = exclude_person(connection, actor, kind, sourced_id, settings)
     has_ended = True
     if not dry_run:
-        for export in removal.held_exports:
-            drop_export(export)
-        if kind is ExclusionKind.ERASED:
-            drop_all_previews(settings.home)
         with open_roster_engine(settings) as engine:
-            has_ended = sweep(engine, removal, settings.request_seconds + MARGIN_SECONDS)
+            has_ended = finish(engine, settings.home, removal, settings.request_seconds + MARGIN_SECONDS)
     shown = {
         "reference": removal.reference,
         "kind": kind,
@@ -82,17 +76,7 @@ def _exclude(kind: ExclusionKind, sourced_id: str, *, dry_run: bool, as_json: bo
         "requests_ended": has_ended,
         "dry_run": dry_run,
     }
-    show(shown, as_json, lambda _: _describe(removal, kind, has_ended=has_ended, dry_run=dry_run))
-
-
-def _describe(removal: Removal, kind: ExclusionKind, *, has_ended: bool, dry_run: bool) -> str:
-    records = ", ".join(f"{count:,} {name}" for name, count in removal.records.items()) or "no records"
-    lines = [
-        f"{'would be ' if dry_run else ''}{kind}: {records}; the change log says {removal.reference}",
-        *([f"held runs discarded: {len(removal.held_exports)}"] if removal.held_exports else []),
-        *([] if has_ended else ["a transaction from before is still open; run the command again when it has ended"]),
-    ]
-    return "\n".join(lines)
+    show(shown, as_json, lambda _: describe_removal(removal, has_ended=has_ended, dry_run=dry_run))
 
 
 @person.command("lift")

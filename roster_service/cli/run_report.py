@@ -7,6 +7,8 @@ from typing import Any
 
 from roster_service.cli.terminal import make_table, to_texts
 from roster_service.db.held_runs import HELD
+from roster_service.db.rejected_rows import explain_missing
+from roster_service.db.run_outcomes import REFUSED
 
 # How many of the rejected rows and of the schools are printed.
 SAMPLES, SCHOOLS = 5, 20
@@ -70,24 +72,18 @@ def _describe_causes(report: Mapping[str, Any]) -> Iterator[str]:
     """The paragraphs on rejected rows, or on the reasons why the whole export was refused."""
     total, run = report["refused"], report.get("run")
     samples = report.get("samples", report.get("refusals", []))[:SAMPLES]
+    is_refused = report["outcome"] == REFUSED
     if report["causes"]:
         rows = [_to_cause_row(number, cause) for number, cause in enumerate(report["causes"], 1)]
-        yield f"{total:,} rejected {'row' if total == 1 else 'rows'} by root cause:\n{make_table(rows, '')}"
+        what = "refused" if is_refused else f"{total:,} rejected {'row' if total == 1 else 'rows'}"
+        yield f"{what} by root cause:\n{make_table(rows, '')}"
     if samples:
         place = f", with values in `roster sync rejected {run}`" if run else ""
         rest = "" if len(samples) == total else f", first {len(samples)} of {total:,}"
-        yield f"rejected{place}{rest}:\n{make_table([to_texts(it) for it in samples], '')}"
+        what = "refused" if is_refused else "rejected"
+        yield f"{what}{place}{rest}:\n{make_table([to_texts(it) for it in samples], '')}"
     elif not report["causes"]:
         yield explain_missing(total, 0)
-
-
-def explain_missing(rejected: int, stored: int) -> str:
-    """Why fewer rows are stored than were rejected; empty if all are stored."""
-    if stored >= rejected:
-        return ""
-    if not stored:
-        return f"{rejected:,} rows were rejected; they were deleted after ROSTER_REJECTION_DAYS"
-    return f"{rejected:,} rows were rejected; the first {stored:,} are stored"
 
 
 def _to_cause_row(number: int, cause: Mapping[str, Any]) -> dict[str, str]:

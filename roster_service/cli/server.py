@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from ipaddress import ip_address
+from pathlib import Path
 
 import click
 
@@ -20,10 +21,11 @@ from roster_service.cli.first_operator import EMAIL, invite_first
 from roster_service.cli.run_signals import RunSignals, Terminated
 from roster_service.cli.terminal import announce_cluster, as_json, read_settings
 from roster_service.console.login import ROOT as CONSOLE_ROOT
-from roster_service.db.embedded_server import open_database
+from roster_service.db.embedded_server import open_database, restart_embedded
 from roster_service.db.engine import make_engine, require_reachable
 from roster_service.db.upgrades import require_current, upgrade
-from roster_service.errors import CommandError
+from roster_service.errors import CommandError, DatabaseUnavailableError
+from roster_service.listed_settings import EMBEDDED
 from roster_service.schemas.versions import VERSIONS
 from roster_service.server.gunicorn_process import announce_stop, make_options, start, stop
 from roster_service.server.metrics_folder import share_metrics
@@ -78,7 +80,17 @@ def run(demo: bool | None, as_json: bool) -> None:
             url,
             signals,
             lambda is_ready: announce(settings, account, invitation, as_json=as_json, is_ready=is_ready),
+            watch=(lambda: watch_embedded(settings.home, url)) if is_embedded else lambda: None,
         )
+
+
+def watch_embedded(home: Path, url: str) -> None:
+    """Starts the embedded server again if it has ended, and says so. The workers connect again by themselves."""
+    try:
+        if restart_embedded(home, url):
+            click.echo("roster: the embedded PostgreSQL had ended; it is started again", err=True)
+    except DatabaseUnavailableError as error:
+        click.echo(f"roster: {error}", err=True)
 
 
 def is_loopback(host: str) -> bool:
@@ -108,28 +120,37 @@ def serve(
     signals: RunSignals,
     when_answering: Callable[[bool], None],
     application: str = "wsgi:app",
+    watch: Callable[[], None] = lambda: None,
 ) -> None:
     """Runs gunicorn until it ends, or until Ctrl-C or SIGTERM, after which it finishes its requests. `application`:
     `module:name`. Raises CommandError if gunicorn fails.
 
-    `when_answering`: called once gunicorn answers requests, with True if it can use the database.
+    `when_answering`: called once gunicorn answers requests, with True if it can use the database; `watch`: called every
+    second after that.
     """
     # The workers use the embedded server of this process, and do not see that it is one.
-    embedded = {"ROSTER_DATABASE_URL": url, "ROSTER_CONSOLE": settings.console or CONSOLE_SAME}
+    embedded = {"ROSTER_DATABASE_URL": url, "ROSTER_CONSOLE": settings.console or CONSOLE_SAME, EMBEDDED: "1"}
     environment = os.environ | (embedded if settings.database_url is None else {})
     # In a new session, so that Ctrl-C in the terminal interrupts this process only, which then stops gunicorn.
     child = start(application, make_options(settings), env=environment, start_new_session=True)
     try:
         is_ready = wait_until_answering(settings, child)
+        # A command beside this one may know another port.
+        settings.home.mkdir(parents=True, exist_ok=True)
+        settings.served_path.write_text(settings.console_url, encoding="utf-8")
         signals.forward_to(child)
         when_answering(is_ready)
-        code = child.wait()
+        while (ended := child.poll()) is None:
+            watch()
+            time.sleep(1)
+        code = ended
     except Terminated:
         announce_stop(child, NOTICE_SECONDS)
         code = 0
     except KeyboardInterrupt:
         code = 0
     finally:
+        settings.served_path.unlink(missing_ok=True)
         stop(child)
     if code != 0:
         raise CommandError(f"gunicorn ended with code {code}")
@@ -174,6 +195,7 @@ def announce(
     click.echo(f"\nThe roster is served at {root}; its documentation at {root}/docs. Ctrl-C stops it.\n")
     if account is not None:
         click.echo(make_example_calls(root, account))
+        click.echo("The district is made up, and its vendor for trying; `roster demo remove` deletes both.\n")
     if invitation is not None:
         click.echo(f"The console; this link sets the password of its first operator, {EMAIL}:\n{invitation}\n")
     elif settings.has_console:
@@ -182,13 +204,12 @@ def announce(
 
 def make_example_calls(root: str, account: DemoAccount) -> str:
     """Returns shell lines for the demo account: a token and calls for both versions, a login, and students."""
-    login = f"{account.client_id}:{account.client_secret}"
-    calls = []
+    calls = [f"CLIENT='{account.client_id}:{account.client_secret}'", ""]
     for version in VERSIONS:
         call = f'curl -sS -w "\\n" -H "Authorization: Bearer $TOKEN" "{root}{version.root}'
         calls += [
             f"# {version.title}",
-            f"TOKEN=$(curl -s -u '{login}' -d grant_type=client_credentials \\",
+            'TOKEN=$(curl -s -u "$CLIENT" -d grant_type=client_credentials \\',
             f"  -d scope={version.prefix}/roster.readonly \\",
             f"  {root}{TOKEN_PATH} | {_make_member_filter('access_token')})",
             f'{call}/schools?fields=sourcedId,name"',
@@ -201,11 +222,12 @@ def make_example_calls(root: str, account: DemoAccount) -> str:
 def _make_vendor_calls(root: str, account: DemoAccount) -> list[str]:
     if account.api_key is None:
         return []
-    headers = f"-H 'x-api-key: {account.api_key}' -H 'Content-Type: application/json'"
+    headers = "-H \"x-api-key: $KEY\" -H 'Content-Type: application/json'"
     login = json.dumps({"email": account.email, "password": account.password})
     query = json.dumps({"districtlea": account.districtlea, "limit": 2})
     return [
         "# The vendor interface",
+        f"KEY='{account.api_key}'",
         f"PJWT=$(curl -s {headers} \\",
         f"  -d '{login}' {root}/v1/login | {_make_member_filter('token')})",
         f'curl -sS -w "\\n" {headers} -H "Authorization: Bearer $PJWT" \\',

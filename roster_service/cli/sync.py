@@ -11,8 +11,17 @@ from roster_service.access.runs import approve_run, discard_run
 from roster_service.cli import sync_runs as runs
 from roster_service.cli.sync_changes import sync_changes
 from roster_service.cli.sync_preview import sync_preview
-from roster_service.cli.terminal import as_json, find_actor, open_change, open_connection, reason_option, show
+from roster_service.cli.terminal import (
+    as_json,
+    find_actor,
+    open_change,
+    open_connection,
+    read_settings,
+    reason_option,
+    show,
+)
 from roster_service.db.held_runs import drop_export
+from roster_service.people import add_new_ids
 
 
 @click.group()
@@ -32,15 +41,33 @@ def sync_run(jobs: int | None, wait: bool) -> None:
 
 @sync.command("approve")
 @click.argument("run", type=int)
+@click.option(
+    "--excluded",
+    "named",
+    multiple=True,
+    metavar="REFERENCE=NEWID",
+    help="The new id of an erased or hidden person, who stays out under both, for a run with other ids; repeatable.",
+)
+@click.option("--others-gone", is_flag=True, help="All other erased and hidden people are not in the export.")
 @reason_option
 @as_json
-def sync_approve(run: int, as_json: bool) -> None:
+def sync_approve(run: int, named: tuple[str, ...], others_gone: bool, as_json: bool) -> None:
     """Apply the held RUN with the export that was held. If it would now delete or change more records than it showed,
     it is held again, as a new run."""
+    if named or others_gone:
+        with open_change() as (connection, actor):
+            add_new_ids(connection, actor, dict(map(_split_pair, named)), read_settings(), others_gone=others_gone)
     with open_connection() as connection:
-        done = approve_run(connection, find_actor(), run, as_json=as_json)
+        done = approve_run(connection, find_actor(), run, as_json=as_json, has_named=bool(named or others_gone))
     click.echo(done.stdout, nl=False)
     click.echo(done.stderr, nl=False, err=True)
+
+
+def _split_pair(text: str) -> tuple[str, str]:
+    old, _, new = text.partition("=")
+    if not (old and new):
+        raise click.BadParameter(f"{text} is not REFERENCE=NEWID")
+    return old, new
 
 
 @sync.command("discard")

@@ -8,9 +8,15 @@ from typing import TextIO
 
 import click
 
-from roster_service.cli.run_report import describe_report, explain_missing, name_count
+from roster_service.cli.run_report import describe_report, name_count
 from roster_service.cli.terminal import as_json, csv_option, make_table, open_connection, show, to_texts
-from roster_service.db.rejected_rows import RejectedRow, count_rejected_rows, list_names, read_rejected_rows
+from roster_service.db.rejected_rows import (
+    RejectedRow,
+    count_rejected_rows,
+    explain_missing,
+    list_names,
+    read_rejected_rows,
+)
 from roster_service.db.run_history import Run, RunDetails, find_run, list_runs
 from roster_service.private_files import write_private_csv
 from roster_service.reads.rejected_rows import label_rows

@@ -35,6 +35,8 @@ csv_option = click.option(
 )
 
 _REASON = "roster.reason"
+# Characters of a line of a table.
+WIDEST = 10_000
 
 
 def remember_reason(context: click.Context, _parameter: click.Parameter, reason: str | None) -> str | None:
@@ -126,7 +128,8 @@ def make_table(rows: Sequence[Mapping[str, str]], nothing: str) -> str:
     table = Table(*rows[0], box=None, pad_edge=False)
     for row in rows:
         table.add_row(*(Text(_escape(cell)) for cell in row.values()))
-    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    # A program reads whole cells from a pipe.
+    console = Console(width=None if sys.stdout.isatty() else WIDEST, highlight=False)
     with console.capture() as capture:
         console.print(table)
     return "\n".join(line.rstrip() for line in capture.get().splitlines())

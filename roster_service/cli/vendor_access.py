@@ -11,6 +11,7 @@ import click
 
 from roster_service.access import vendors
 from roster_service.access.credentials.api_keys import Allowance, IssuedKey
+from roster_service.access.parts import PARTS, Received, explain_nothing, list_received
 from roster_service.access.throttling.limits import RosteringAllowance, fill_allowance, fill_rostering_rate
 from roster_service.access.vendors import Grant, Login, Vendor
 from roster_service.cli.credentials import describe_dates, read_dates
@@ -110,6 +111,7 @@ def vendor_show(email: str, as_json: bool) -> None:
     """Show the vendor EMAIL: grants, flags, withheld fields, limits, and its API keys with their last use."""
     with open_connection() as connection:
         found = vendors.find_vendor(connection, email)
+        received = list_received(connection)[found.email]
         keys = [
             item
             for item in list_credentials(connection)
@@ -117,9 +119,18 @@ def vendor_show(email: str, as_json: bool) -> None:
             and item.kind is CredentialKind.API_KEY
             and not item.has_ended(datetime.now(UTC))
         ]
-    shown = {**asdict(found), "keys": [{"prefix": item.name, **read_dates(item)} for item in keys]}
+    shown = {
+        **asdict(found),
+        "received": received,
+        "keys": [{"prefix": item.name, **read_dates(item)} for item in keys],
+    }
     table = make_table([{"api key": item.name, **describe_dates(item)} for item in keys], "no valid API key")
-    show(shown, as_json, lambda _: f"{describe_vendor(found)}\n\n{table}")
+    show(shown, as_json, lambda _: f"{describe_vendor(found)}\n{_describe_received(found, received)}\n\n{table}")
+
+
+def _describe_received(item: Vendor, received: Received) -> str:
+    parts = [f"{PARTS[name].words} (by {', '.join(by)})" for name, by in received.items()]
+    return f"{'gets':<9} {'; '.join(parts) or f'nothing: {explain_nothing(item)}'}"
 
 
 def describe_vendor(item: Vendor) -> str:

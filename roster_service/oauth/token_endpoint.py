@@ -14,6 +14,7 @@ from authlib.integrations.flask_oauth2.requests import FlaskOAuth2Payload, Flask
 from authlib.oauth2.rfc6749 import ClientMixin, OAuth2Request
 from authlib.oauth2.rfc6749.errors import InvalidClientError, InvalidScopeError
 from authlib.oauth2.rfc6749.grants import ClientCredentialsGrant
+from authlib.oauth2.rfc6749.util import extract_basic_authorization
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 from authlib.oauth2.rfc9068 import JWTBearerTokenGenerator
 from flask import Flask, Request, Response, jsonify, request
@@ -26,7 +27,7 @@ from roster_service.access.credentials.access_token import make_access_token_aud
 from roster_service.access.credentials.secrets import verify_secret
 from roster_service.access.credentials.signing_keys import ALGORITHM, KeyRing
 from roster_service.access.credentials.transport import is_secure
-from roster_service.access.scope_grants import grant_scopes
+from roster_service.access.scope_grants import describe_refused_scopes, grant_scopes
 from roster_service.access.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName, read_scopes
 from roster_service.access.throttling.token_throttle import TokenThrottle
 from roster_service.schemas.versions import VERSIONS
@@ -36,6 +37,8 @@ NO_GRANT_TYPE = (
     f"the parameter grant_type is missing; send grant_type={GRANT_TYPE} in a form, with the Content-Type "
     "application/x-www-form-urlencoded"
 )
+# Some clients send these in the query. It never counts for credentials, because URLs end up in logs.
+QUERY_PARAMETERS = ("grant_type", "scope")
 # Stands in for an unknown client. No secret has this hash.
 UNKNOWN_CLIENT = RegisteredClient(
     "", (b"",), (), (), client_version=0, vendor_id=0, grant_version=0, visibility_key="", withheld=frozenset()
@@ -48,11 +51,18 @@ AUTH_METHODS = ("client_secret_basic", "client_secret_post")
 PUBLIC_CACHE = "public, max-age=300"
 
 
-class WrongCredentialsError(InvalidClientError):  # type: ignore[misc]  # Authlib has no types
-    """The client is unknown, or its secret is wrong."""
+WRONG_CREDENTIALS = "the client id or the secret is wrong"
+HOW_TO_LOG_IN = (
+    "send `Authorization: Basic` and the base64 of `client_id:client_secret`, or client_id and client_secret in the "
+    "form"
+)
 
-    def __init__(self) -> None:
-        super().__init__("the client id or the secret is wrong", status_code=401)
+
+class RefusedClientError(InvalidClientError):  # type: ignore[misc]  # Authlib has no types
+    """The request has no credentials, wrong ones, or those of a disabled client."""
+
+    def __init__(self, description: str) -> None:
+        super().__init__(description, status_code=401)
 
     def get_headers(self) -> list[tuple[str, str]]:
         """Returns the headers of the response. RFC 7617 requires the realm, which Authlib's challenge lacks."""
@@ -98,7 +108,8 @@ class CredentialsGrant(ClientCredentialsGrant):  # type: ignore[misc]  # Authlib
         """Raises InvalidScopeError if the client gets no scope. Authlib asks the client for its scopes again when it
         makes the token."""
         if not self.request.client.get_allowed_scope(self.request.payload.scope):
-            raise InvalidScopeError("none of the requested scopes can be granted, or they are of both versions")
+            requested = self.request.payload.scope or ""
+            raise InvalidScopeError(describe_refused_scopes(requested, self.request.client.registered.scopes))
 
 
 class TokenRequest(FlaskOAuth2Request):  # type: ignore[misc]  # Authlib has no types
@@ -131,15 +142,18 @@ class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no 
     def authenticate_client(self, token_request: Any, methods: Sequence[str], endpoint: str = "token") -> Client:
         """Returns the client of the request, and counts its token.
 
-        Raises WrongCredentialsError for an unknown client, a wrong secret and a malformed header, and TooManyRequests
-        if the client exceeds its rate limit.
+        Raises RefusedClientError for missing or malformed credentials, for an unknown client and a wrong secret in the
+        same words, and for a disabled client with the right secret; TooManyRequests if the client exceeds its rate
+        limit.
         """
         # A request uses one authentication method only (RFC 6749, section 2.3): the header, if there is one.
         allowed = AUTH_METHODS[:1] if "Authorization" in token_request.headers else methods
         try:
             client: Client = super().authenticate_client(token_request, allowed, endpoint)
         except (InvalidClientError, ValueError):
-            raise WrongCredentialsError from None
+            raise RefusedClientError(find_malformation(request) or WRONG_CREDENTIALS) from None
+        if client.registered.disabled:
+            raise RefusedClientError(f"{client.registered.disabled}; the operator of the service can change that")
         require_no_wait(self.throttle.count_client(client.registered.client_id), "this client gets tokens too often")
         return client
 
@@ -172,6 +186,29 @@ class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib 
         }
 
 
+def find_malformation(sent: Request) -> str | None:
+    """Returns what a token request lacks to have credentials, and how to send them; None if it has an id and a
+    secret."""
+    authorization = sent.headers.get("Authorization")
+    if authorization is not None:
+        scheme, _, coded = authorization.partition(" ")
+        if scheme.lower() != "basic":
+            return f"the scheme of the `Authorization` header is not Basic; {HOW_TO_LOG_IN}"
+        try:
+            client_id, secret = extract_basic_authorization({"Authorization": f"Basic {coded.strip()}"})
+        except ValueError:
+            # There is nothing to decode, or it is no UTF-8.
+            secret = None
+        if secret is None:
+            return f"the `Authorization: Basic` header is no base64 of an id, a colon and a secret; {HOW_TO_LOG_IN}"
+        return None if client_id and secret else f"the id or the secret is empty; {HOW_TO_LOG_IN}"
+    missing = [name for name in ("client_id", "client_secret") if not sent.form.get(name)]
+    if not missing:
+        return None
+    in_url = "; in the URL, they do not count" if any(name in sent.args for name in missing) else ""
+    return f"the request has no {' and no '.join(missing)}{in_url}; {HOW_TO_LOG_IN}"
+
+
 def require_no_wait(seconds: int, reason: str) -> None:
     """Raises TooManyRequests, with `seconds` as its `Retry-After`, unless `seconds` is 0."""
     if seconds:
@@ -197,7 +234,7 @@ def register_oauth(
     def query_client(client_id: str) -> Client:
         with engine.connect() as connection:
             # PostgreSQL refuses a text with a NUL, and no client has such an id.
-            registered = None if "\x00" in client_id else find_client(connection, client_id)
+            registered = None if "\x00" in client_id else find_client(connection, client_id, even_disabled=True)
         # An unknown client fails at the comparison of the secret, and so gets the same response as a wrong secret.
         return Client(registered or UNKNOWN_CLIENT)
 
@@ -211,11 +248,12 @@ def register_oauth(
         if not is_secure(server.find_address(), request.remote_addr):
             raise BadRequest(INSECURE)
         require_no_wait(throttle.count_address(request.remote_addr or ""), "too many requests from your address")
-        repeated = [name for name, values in request.form.lists() if len(values) > 1]
+        sent = [*request.form.lists(), *((name, request.values.getlist(name)) for name in QUERY_PARAMETERS)]
+        repeated = [name for name, values in sent if len(values) > 1]
         if repeated:
             # RFC 6749, section 3.2: parameters must not be included more than once.
             raise BadRequest(f"the parameter {repeated[0]} is given more than once")
-        if not request.form.get("grant_type"):
+        if not request.values.get("grant_type"):
             raise BadRequest(NO_GRANT_TYPE)
         response: Response = server.create_token_response()
         return response
@@ -230,9 +268,12 @@ def register_oauth(
         response.headers["Cache-Control"] = PUBLIC_CACHE
         return response
 
-    app.add_url_rule(TOKEN_PATH, endpoint="issue_token", view_func=issue_token, methods=["POST"])
-    app.add_url_rule(JWKS_PATH, endpoint="show_keys", view_func=show_keys, methods=["GET"])
-    app.add_url_rule(METADATA_PATH, endpoint="show_metadata", view_func=show_metadata, methods=["GET"])
+    for path, view, method in (
+        (TOKEN_PATH, issue_token, "POST"),
+        (JWKS_PATH, show_keys, "GET"),
+        (METADATA_PATH, show_metadata, "GET"),
+    ):
+        app.add_url_rule(path, endpoint=view.__name__, view_func=view, methods=[method])
 
 
 def make_metadata(issuer: str, root: str) -> AuthorizationServerMetadata:

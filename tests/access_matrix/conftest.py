@@ -9,7 +9,7 @@ import pytest
 from flask import Flask
 from joserfc import jwt
 from joserfc.jwk import RSAKey
-from sqlalchemy import Engine, insert
+from sqlalchemy import Engine, insert, select
 
 from roster_service.access.credentials.signing_keys import KeyRing
 from roster_service.access.scopes import ScopeName, make_content_rights
@@ -53,14 +53,20 @@ def world(make_database: Callable[[], str]) -> Iterator[World]:
         for feed, name in FEEDS.items():
             connection.execute(insert(tables.feeds).values(id=feed, name=name, format="oneroster"))
         for name, rows in ROSTER.items():
+            table = tables.metadata.tables[name]
             for row in rows:
-                present = {column: value for column, value in row.items() if value is not None}
-                connection.execute(insert(tables.metadata.tables[name]).values(present))
+                # The roster keeps the metadata only of what a scope shows it of.
+                present = {column: row[column] for column in row if column in table.c and row[column] is not None}
+                connection.execute(insert(table).values(present))
         credentials = {}
         for name, grants in GRANTS.items():
             given = [(district, ()) for district in grants.districts]
             given += [(by_id("orgs")[school]["district_id"], (school,)) for school in grants.schools]
             credentials[name] = add_vendor(connection, name, given)
+        # A vendor without any grant is refused. This one has a grant of a district that the roster does not have.
+        vendors = tables.vendors.c
+        vendor = select(vendors.id).where(vendors.email == "nothing@vendors.example").scalar_subquery()
+        connection.execute(insert(tables.vendor_grants).values(vendor_id=vendor, district_id="gone"))
     every_rights = {
         make_content_rights(frozenset(map(ScopeName, names)), frozenset(map(WithheldField, words)))
         for names in SCOPE_SETS.values()
@@ -112,7 +118,9 @@ def make_questioner(world: World) -> Iterator[Callable[[Layers], Questioner]]:
         patch.undo()
         forget_statements()
         take_away(patch, layers, world.keys)
-        made.append(create_app(Settings(secret_key=SECRET_KEY, rendition_megabytes=0), world.url))
+        made.append(
+            create_app(Settings(secret_key=SECRET_KEY, rendition_megabytes=0, ordering_seconds=3600), world.url)
+        )
         return Questioner(made[-1], world)
 
     yield make

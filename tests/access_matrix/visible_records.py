@@ -70,8 +70,9 @@ class Eyes:
 
     @cached_property
     def courses(self) -> set[str]:
-        """The courses that a seen org offers, and those of seen classes."""
-        taught = {row["course_id"] for row in ROSTER["classes"] if row["sourced_id"] in self.classes}
+        """The courses that a seen org offers, and those of seen, active classes."""
+        active = (row for row in ROSTER["classes"] if row["status"] == "active")
+        taught = {row["course_id"] for row in active if row["sourced_id"] in self.classes}
         return {
             row["sourced_id"] for row in ROSTER["courses"] if row["org_id"] in self.orgs or row["sourced_id"] in taught
         }

@@ -40,20 +40,19 @@ def run_audit() -> tuple[str, str]:
 def judge(report: str, said: str, *, strict: bool) -> Verdict:
     """The verdict on a report.
 
-    A list that cannot be reached, or that knows no package at all (as a mirror without it), stops no build: the verdict
-    says that nothing was checked. `strict`, as in CI: where the list can be reached, every package has to be checked;
-    an audit that breaks off, or that leaves a package out, fails.
+    An audit that checked nothing says so: the list cannot be reached, it knows no package (as a mirror without it), or
+    the audit broke off. `strict`, as in CI: such an audit fails, and so does one that leaves a package out.
     """
     try:
         packages = json.loads(report)["dependencies"]
     except (ValueError, KeyError, TypeError):
         last = (said.strip().splitlines()[-1:] or ["no report"])[0][:200]
         if NO_CONNECTION.search(said):
-            return Verdict(f"audit: NOT CHECKED, the list of vulnerabilities cannot be reached ({last})", failed=False)
+            return Verdict(f"audit: NOT CHECKED, the list of vulnerabilities cannot be reached ({last})", failed=strict)
         return Verdict(f"audit: NOT CHECKED, the audit broke off ({last})", failed=strict)
     known = [package for package in packages if "skip_reason" not in package]
     if not known:
-        return Verdict("audit: NOT CHECKED, the list of vulnerabilities knows no package from here", failed=False)
+        return Verdict("audit: NOT CHECKED, the list of vulnerabilities knows no package from here", failed=strict)
     found = [describe(package, flaw) for package in known for flaw in package["vulns"]]
     left = [
         f"  {package['name']}: not checked, {package['skip_reason']}"

@@ -13,7 +13,6 @@ import contextlib
 import http.client
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -24,6 +23,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from tests.processes import end
 
 ROSTER = [sys.executable, "-c", "from roster_service.cli import main; main()"]
 
@@ -79,8 +80,7 @@ def serving(workers: int) -> Iterator[Running]:
                 known = json.loads(process.stdout.readline())
                 yield Running(port, environment, known["demo"])
             finally:
-                process.send_signal(signal.SIGINT)
-                process.wait(60)
+                end(process)
 
 
 def ask_until(end: float, running: Running, headers: Callable[[], dict[str, str]], note: Callable[..., None]) -> None:

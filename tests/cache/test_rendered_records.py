@@ -163,7 +163,7 @@ def load_next(engine: Engine, load_run: LoadRun, folder: Path) -> None:
     with engine.begin() as connection:
         later = tables.roster_state.c.as_of + text("interval '1 millisecond'")
         stamp = connection.execute(select(later)).scalar_one()
-        for table in tables.ROSTER_TABLES:
+        for table in (it for it in tables.ROSTER_TABLES if "metadata" in it.c):
             shown = func.jsonb_build_object("of", table.c.sourced_id)
             without = update(table).where(table.c.metadata.is_(None))
             connection.execute(without.values(metadata=shown, date_last_modified=stamp))

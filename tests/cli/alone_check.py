@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -39,7 +38,7 @@ def check(root: str, demo: dict[str, str]) -> None:
     account = json.dumps({"email": demo["email"], "password": demo["password"]}).encode()
     headers = {"x-api-key": demo["api_key"], "Content-Type": "application/json"}
     assert ask(f"{root}/v1/login", headers, account)["token"]
-    for path in ("/docs/rostering", "/docs/reference", "/console/login"):
+    for path in ("/docs/guide", "/docs/reference", "/console/login"):
         with urlopen(root + path) as page:
             assert b"<h1" in page.read()
 
@@ -56,8 +55,13 @@ def main(roster: str) -> None:
             known = json.loads(line)
             check(known["url"], known["demo"])
         finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(60)
+            # A background job of a shell ignores SIGINT.
+            process.terminate()
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
     assert process.returncode == 0, process.returncode
     assert not Path("var/postgres/postmaster.pid").exists()
 

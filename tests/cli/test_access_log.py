@@ -13,7 +13,9 @@ from sqlalchemy import Engine, update
 from roster_service.access.access_log.entries import Disclosure, Entry
 from roster_service.access.access_log.people import HASH_BYTES, PersonHasher
 from roster_service.access.access_log.writer import write_entries, write_rows
+from roster_service.access.roster_state import read_database_id
 from roster_service.db.tables import audit
+from tests.access.test_access_log import kill_worker
 from tests.cli.conftest import Roster
 
 Answer = Callable[..., Any]
@@ -75,8 +77,6 @@ def requests(answer: Answer, engine: Engine, tmp_path: Path) -> None:
         ("audit", ["--person", NASTY, "--vendor", EMAIL], 2),
         ("audit", ["--person", NASTY, "--since", "2026-11-02", "--client", "key-1"], 1),
         ("audit", ["--person", f"{NASTY}-1"], 1),
-        ("audit", ["--person", f"{NASTY}-3"], 0),
-        ("audit", ["--person", ""], 0),
     ],
 )
 def test_rows_of_a_vendor_from_a_day_on(
@@ -112,6 +112,7 @@ def test_a_row_says_what_there_is_to_know(answer: Answer) -> None:
             "filter": "givenName='*'",
             "records": 3,
             "request_id": "r",
+            "parts": [],
         }
     ]
 
@@ -142,17 +143,43 @@ def test_a_search_for_a_person_says_which_rows_it_leaves_out(
     with engine.begin() as connection:
         connection.execute(update(audit).values(people=people))
     done = roster("audit", "--person", NASTY, "--json")
-    assert (done.exit_code, done.stdout) == (0, "[]\n")
+    assert (done.exit_code, done.stdout) == (2, "")
     assert said in done.stderr
-    assert bool(said) is bool(done.stderr)
+    assert ("3 rows of the access log do not tell whom they had" in done.stderr) is bool(said)
 
 
-@pytest.mark.parametrize(("is_hash", "count"), [(False, 0), (True, 3)])
-def test_the_bytes_of_a_hash_that_span_two_others_are_no_person(
-    answer: Answer, engine: Engine, is_hash: bool, count: int
-) -> None:
+@pytest.mark.parametrize("person", [f"{NASTY}-3", "", "Nobody Atall"])
+def test_a_person_whom_nobody_knows_is_no_answer(roster: Roster, person: str) -> None:
+    done = roster("audit", "--person", person)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"nobody with the id or name {person} is or was in the roster" in done.stderr
+
+
+@pytest.mark.parametrize("is_hash", [False, True])
+def test_the_bytes_of_a_hash_that_span_two_others_are_no_person(roster: Roster, engine: Engine, is_hash: bool) -> None:
     wanted, half = HASHER.hash_id("wanted"), HASH_BYTES // 2
     spanning = HASHER.check + bytes(half) + wanted + bytes(HASH_BYTES - half)
     with engine.begin() as connection:
         connection.execute(update(audit).values(people=spanning + (wanted if is_hash else b"")))
-    assert len(answer("audit", "--person", "wanted")) == count
+    done = roster("audit", "--person", "wanted")
+    assert (done.exit_code, "these answers had records of wanted, no longer in the roster" in done.stdout) == (
+        0 if is_hash else 2,
+        is_hash,
+    )
+
+
+def test_rows_of_killed_workers_are_there_without_a_request(answer: Answer, engine: Engine, tmp_path: Path) -> None:
+    with engine.connect() as connection:
+        folder = tmp_path / "access-log" / read_database_id(connection)
+    killed = kill_worker(engine, folder, "killed", 3)
+    assert set(killed) < {row["request_id"] for row in answer("audit")}
+    assert list(folder.iterdir()) == []
+
+
+def test_it_is_said_if_rows_of_killed_workers_cannot_be_moved(roster: Roster, engine: Engine, tmp_path: Path) -> None:
+    with engine.connect() as connection:
+        folder = tmp_path / "access-log" / read_database_id(connection)
+    folder.parent.mkdir()
+    folder.write_text("a file where the folder should be")
+    done = roster("audit")
+    assert (done.exit_code, "rows that ended workers have left" in done.stderr) == (0, True)

@@ -131,6 +131,16 @@ def test_a_client_may_sign_requests_where_it_was_added_for_it(answer: Answer, ro
     assert [client["oauth1"] for client in answer("client", "list")].count(True) == 1
 
 
+def test_a_preset_stands_for_the_scopes_of_a_purpose(answer: Answer, roster: Roster) -> None:
+    answer("vendor", "add", EMAIL, "--name", "x")
+    adding = ("client", "add", "--vendor", EMAIL, "--name", "x")
+    assert answer(*adding, "--preset", "students-teachers")["scopes"] == ["v1p2/roster.readonly"]
+    made = answer(*adding, "--preset", "demographics", "--version", "v1p1")
+    assert made["scopes"] == ["v1p1/roster.readonly", "v1p1/roster-demographics.readonly"]
+    refused = roster(*adding)
+    assert (refused.exit_code, "give a --scope or a --preset" in refused.stderr) == (2, True)
+
+
 def test_an_unknown_scope_is_wrong_usage(answer: Answer, roster: Roster) -> None:
     answer("vendor", "add", EMAIL, "--name", "Reading App")
     done = roster("client", "add", "--vendor", EMAIL, "--name", "x", "--scope", "v1p1/gradebook.readonly")

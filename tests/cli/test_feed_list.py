@@ -45,6 +45,12 @@ def test_the_last_good_run_stays_beside_a_refused_and_a_held_one(
     assert "refused" in roster("feed", "list").stdout
 
 
+def test_a_pipe_gets_whole_cells(answer: Answer, roster: Roster) -> None:
+    path = f"/exports/{'long folder/' * 30}end"
+    answer("feed", "add", "springfield", "--format", "oneroster", "--path", path)
+    assert path in roster("feed", "list").stdout.splitlines()[1]
+
+
 def test_a_renamed_feed_keeps_its_records_and_runs(answer: Answer, engine: Engine, springfield: Path) -> None:
     load(engine, "springfield", springfield)
     assert answer("feed", "rename", "springfield", "spr")["name"] == "spr"

@@ -18,6 +18,7 @@ from roster_service.cli import main
 from roster_service.cli.demo import CREDENTIALS_FILE, EMAIL, FEED, FOLDER
 from roster_service.schemas.versions import V1P2
 from sync_scripts.engine.load import load
+from sync_scripts.purge import purge
 from tests.actors import TESTER
 from tests.cli.conftest import Roster, make_environment
 from tests.sync.conftest import EXPORTS, SHELBYVILLE, SPRINGFIELD
@@ -31,7 +32,10 @@ def test_a_removed_feed_is_listed_and_can_be_taken_back(answer: Answer, roster: 
     shown = roster("feed", "remove", "springfield", "--dry-run").stdout
     assert "would vanish or change, by school" in shown
     assert answer("feed", "list")[0]["state"] == "added"
-    assert "records are marked as deleted" in roster("feed", "remove", "springfield").stdout
+    removed = roster("feed", "remove", "springfield", "--yes").stdout
+    assert "records are marked as deleted" in removed
+    assert "vendors still get its " in removed
+    assert "as `tobedeleted`, with all fields that they got before, until the purge of the first night after" in removed
     assert answer("feed", "list")[0]["state"] == "removed"
     assert "removed" in roster("feed", "list").stdout
     assert answer("district", "list") == []
@@ -49,17 +53,46 @@ def test_a_removed_feed_is_listed_and_can_be_taken_back(answer: Answer, roster: 
         pytest.param("", ("--yes",), True, id="for scripts"),
     ],
 )
-def test_records_are_deleted_at_once_only_after_a_confirmation(
-    engine: Engine, database_url: str, tmp_path: Path, typed: str, options: tuple[str, ...], is_removed: bool
+@pytest.mark.parametrize("now", [("--now",), ()], ids=["at once", "after the retention"])
+def test_a_feed_is_removed_only_after_a_confirmation(
+    engine: Engine,
+    database_url: str,
+    tmp_path: Path,
+    typed: str,
+    options: tuple[str, ...],
+    is_removed: bool,
+    now: tuple[str, ...],
 ) -> None:
     load(engine, "springfield", EXPORTS / SPRINGFIELD)
     environment = make_environment(database_url=database_url, home=str(tmp_path))
-    arguments = ["feed", "remove", "springfield", "--now", *options]
+    arguments = ["feed", "remove", "springfield", *now, *options]
     done = CliRunner().invoke(main, arguments, env=environment, input=typed)
     assert done.exit_code == (0 if is_removed else 1)
-    assert ("are deleted" in done.stdout) == is_removed
+    assert ("its records are deleted, and no vendor gets anything of it" in done.stdout) == (is_removed and bool(now))
     listed = CliRunner().invoke(main, ["feed", "list", "--json"], env=environment)
-    assert [it["state"] for it in json.loads(listed.stdout)] == ["removed" if is_removed else "added"]
+    # A removed feed without records is history: `roster sync list` has its runs.
+    left = [] if now else ["removed"]
+    assert [it["state"] for it in json.loads(listed.stdout)] == (left if is_removed else ["added"])
+
+
+def test_grants_end_with_the_records_of_their_district(answer: Answer, roster: Roster, engine: Engine) -> None:
+    """A later district with the same id, of any feed, is opened by an operator."""
+    load(engine, "springfield", EXPORTS / SPRINGFIELD)
+    roster("vendor", "add", OTHER, "--name", "Reading")
+    answer("vendor", "grant", OTHER, "--district", "17-0042")
+    words = f"{OTHER} may no longer see Springfield Unified School District (spr-district)"
+    assert words in roster("feed", "remove", "springfield", "--now", "--dry-run").stdout
+    assert answer("vendor", "show", OTHER)["grants"]
+    assert words in roster("feed", "remove", "springfield", "--now", "--yes").stdout
+    load(engine, "later", EXPORTS / SPRINGFIELD)
+    assert answer("vendor", "show", OTHER)["grants"] == []
+    assert [it["verb"] for it in answer("changes")].count("vendor revoke") == 1
+    answer("vendor", "grant", OTHER, "--district", "17-0042")
+    answer("feed", "remove", "later", "--yes")
+    # Until the purge, the vendor reads the tombstones.
+    assert answer("vendor", "show", OTHER)["grants"]
+    purge(engine, 0)
+    assert answer("vendor", "show", OTHER)["grants"] == []
 
 
 @pytest.fixture

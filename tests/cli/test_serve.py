@@ -23,8 +23,11 @@ from sqlalchemy import Engine
 
 from roster_service.access.credentials.signing_keys import add_signing_key
 from roster_service.db.postgres_programs import EXTRA
+from roster_service.web.request_facts import READY_PATH
 from tests.cli.conftest import make_environment
+from tests.conditions import wait_for
 from tests.extent import long
+from tests.processes import end
 
 PROJECT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "from roster_service.cli import main; main()", "run"]
@@ -79,17 +82,32 @@ def serving(environment: dict[str, str], *options: str) -> Iterator[tuple[subpro
             threading.Thread(target=process.stdout.read, daemon=True).start()
             yield process, printed
         finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(30)
+            end(process)
+
+
+def answers_ready(port: int) -> bool:
+    """Whether the service can use its database."""
+    try:
+        with urlopen(f"http://127.0.0.1:{port}{READY_PATH}"):
+            return True
+    except HTTPError as error:
+        error.close()
+        return False
 
 
 @long
 def test_the_embedded_service_starts_stops_and_starts_again_on_its_data(tmp_path: Path, free_port: int) -> None:
     environment = environment_of(home=str(tmp_path), port=str(free_port), workers="1")
     with serving(environment) as (process, printed):
-        script = printed[printed.index("# OneRoster 1.1") :]
+        script = printed[printed.index("CLIENT=") :]
         pasted = subprocess.run(["sh", "-e"], input=script, capture_output=True, text=True, check=True)
         answers = [json.loads(line) for line in pasted.stdout.splitlines()]
+        without_port = environment_of(home=str(tmp_path))
+        command = ["operator", "reset", "owner@example.org"]
+        reset = subprocess.run(
+            [*COMMAND[:-1], *command], env=without_port, cwd=PROJECT, capture_output=True, text=True, check=True
+        )
+    assert f"http://127.0.0.1:{free_port}/console" in reset.stdout
     assert process.returncode == 0
     assert printed.startswith(f"Making a database in {tmp_path / 'postgres'} ...\n")
     assert not (tmp_path / "postgres" / "postmaster.pid").exists()
@@ -100,7 +118,13 @@ def test_the_embedded_service_starts_stops_and_starts_again_on_its_data(tmp_path
 
     with serving(environment, "--json") as (_, again):
         known = json.loads(again.splitlines()[-1])
-    assert all(known["demo"][name] in printed for name in ("client_id", "client_secret", "api_key", "password"))
+        [server, *_] = (tmp_path / "postgres" / "postmaster.pid").read_text().split()
+        os.kill(int(server), signal.SIGKILL)
+        wait_for(lambda: answers_ready(free_port) is False)
+        wait_for(lambda: answers_ready(free_port) is True)
+    assert all(
+        printed.count(known["demo"][name]) == 1 for name in ("client_id", "client_secret", "api_key", "password")
+    )
 
 
 @pytest.mark.parametrize(("host", "shown"), HOSTS)
@@ -203,7 +227,7 @@ def test_a_secret_key_that_opens_no_signing_key_stops_the_start(
         try:
             _, reported = process.communicate(timeout=60)
         finally:
-            process.send_signal(signal.SIGINT)
+            end(process)
     sentences = {line for line in reported.splitlines() if line.startswith("roster: ")}
     assert process.returncode != 0
     assert sentences == ENDS[server] | {
@@ -297,7 +321,6 @@ def test_the_console_alone_serves_no_vendor(database_url: str, tmp_path: Path, f
             with pytest.raises(HTTPError, match="404"):
                 urlopen(f"{root}/ims/oneroster/rostering/v1p2/orgs")
         finally:
-            process.send_signal(signal.SIGINT)
             process.stdout.close()
-            process.wait(60)
+            end(process)
     assert (process.returncode, root) == (0, f"http://127.0.0.1:{free_port}")

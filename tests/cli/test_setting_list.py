@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from roster_service.cli import main
+from roster_service.listed_settings import EMBEDDED
 from roster_service.settings import PREFIX, Settings
 
 from .conftest import make_environment
@@ -61,6 +62,16 @@ def test_a_value_says_where_it_comes_from_and_hides_its_secret(tmp_path: Path) -
         "ROSTER_SECRET_KEY": ("***", "file kept"),
         "ROSTER_RATE_STORAGE_URL": ("redis://:***@host", "environment"),
     }
+
+
+def test_the_address_that_roster_run_gives_its_workers_is_from_nobodys_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(EMBEDDED, "1")
+    assert list_settings(database_url="postgresql://host/name", port="81") | {
+        "ROSTER_DATABASE_URL": ("postgresql://host/name", "embedded server"),
+        "ROSTER_PORT": ("81", "environment"),
+    } == list_settings(database_url="postgresql://host/name", port="81")
 
 
 def test_the_secret_key_of_the_data_folder_is_named(tmp_path: Path) -> None:

@@ -46,9 +46,9 @@ def test_the_runs_of_a_feed_are_listed(answer: Answer, engine: Engine, export: P
     load(engine, "other", EXPORTS / "shelbyville-1.2")
     load(engine, "springfield", export)
     assert [(run["run"], run["feed"], run["outcome"]) for run in answer("sync", "list")] == [
-        (3, "springfield", "unchanged"),
+        (3, "springfield", "partial"),
         (2, "other", "done"),
-        (1, "springfield", "done"),
+        (1, "springfield", "partial"),
     ]
     assert [run["run"] for run in answer("sync", "list", "--feed", "springfield")] == [3, 1]
 
@@ -118,7 +118,8 @@ def test_a_refused_export_is_shown_with_its_reason(
     shown = answer("sync", "show", "1")
     assert (shown["outcome"], shown["counts"], shown["causes"]) == ("refused", {}, [])
     assert [it["file"] for it in shown["samples"]] == ["orgs.csv"] * shown["refused"]
-    assert "refused for" in roster("sync", "show", "1").stdout
+    assert shown["message"] == "orgs.csv, line 1, column name: is missing in the header (and 1 more reason)"
+    assert f"message   {shown['message']}" in roster("sync", "show", "1").stdout
 
 
 def test_rejected_rows_are_shown_with_their_values(
@@ -182,7 +183,8 @@ def test_rows_that_are_no_longer_stored_are_said_to_be_deleted(roster: Roster, e
     with engine.begin() as connection:
         connection.execute(delete(sync_refusals))
     assert roster("sync", "rejected", "1").stdout == (
-        "3 rows were rejected; they were deleted after ROSTER_REJECTION_DAYS\n"
+        "3 rows were rejected, and none of them is stored: a row is deleted after ROSTER_REJECTION_DAYS, and when a "
+        "person whom it names is erased\n"
     )
 
 

@@ -63,13 +63,9 @@ def test_schools_are_listed_with_what_opens_them_and_what_is_withheld(answer: An
     ]
     wide, narrow = rows[2], rows[1]
     assert (wide["flags"], narrow["flags"], narrow["keys"]) == (["contacts"], [], 1)
-    assert wide["withheld"] == [
-        *("demographics", "enrollments", "guardians-metadata.readonly", "students-metadata.readonly"),
-        *("demographic-metadata.readonly", "orgs-metadata.readonly"),
-    ]
-    assert narrow["withheld"][:5] == [
-        *("demographics", "contacts", "enrollments", "roster.readonly", "roster-demographics.readonly"),
-    ]
+    assert wide["withheld"] == ["studentMetadata", "guardianMetadata", "demographicMetadata"]
+    assert {"phone", "guardians", "birthDate"} <= {*narrow["withheld"]} - {*narrow["parts"]}
+    assert (rows[0]["parts"], "names" in narrow["parts"]) == ([], True)
     assert {row["sourcedId"] for row in answer("access", "--vendor", NARROW)} == {"spr-elementary"}
     assert len({row["district"] for row in answer("access", "--vendor", WIDE)}) == 2
 
@@ -96,6 +92,24 @@ def test_the_list_is_csv_and_text_too(answer: Answer, roster: Roster) -> None:
     assert [row["sourcedId"] for row in rows] == [row["sourcedId"] for row in answer("access")]
     assert f"{CLOSED} (disabled)" in roster("access").stdout
     assert "there is no person nobody" in roster("access", "--person", "nobody").stderr
+    assert {row["vendor"] for row in answer("access", "--part", "birthDate")} == {WIDE}
+
+
+@pytest.mark.usefixtures("credentials")
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        pytest.param(("--person", "spr-student-3"), "no grant of the vendor opens an org of the person", id="person"),
+        pytest.param(("--school", "shv-north"), "no grant of the vendor opens it", id="school"),
+        pytest.param(("--person", "spr-student-1", "--part", "birthDate"), "it does not get birth dates", id="part"),
+    ],
+)
+def test_a_vendor_that_sees_nothing_of_it_is_named_and_the_others_are_listed(
+    roster: Roster, options: tuple[str, ...], why: str
+) -> None:
+    shown = roster("access", "--vendor", NARROW, *options).stdout
+    assert shown.startswith(f"{NARROW} does not see it: {why}")
+    assert WIDE in shown.partition("\n")[2]
 
 
 def test_a_record_is_shown_as_the_interface_answers(

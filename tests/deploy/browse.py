@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 WIDTHS = (1280, 390)
 # A page behind a slash, one of each kind, and none.
-PAGES = ("", "docs/", "docs/rostering", "docs/vendor", "docs/conformance", "docs/reference/v1p1", "nothing")
+PAGES = ("", "docs/", "docs/guide", "docs/conformance", "docs/reference/v1p1", "nothing")
 RESULT = ".live-responses-table .response .response-col_status"
 
 

@@ -11,8 +11,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlencode
-from urllib.request import Request, urlopen
+from urllib.request import urlopen
 
 import pytest
 
@@ -27,17 +26,22 @@ LINTER = "@redocly/cli@2.77.0"
 PUBLIC_URL = "https://roster.district.test"
 VERSION = "v1p2"
 
-# Each program prints, on a line, the number of records of a call: a page, a filter, a record, and two nested paths.
+# Each program gets a token, and prints, on a line, the number of records of a call: a page, a filter, a record, and two
+# nested paths.
 PLAIN_CLIENT = """
 import sys
-from made import AuthenticatedClient
+from made import AuthenticatedClient, Client
+from made.api.authorization import get_access_token
 from made.api.classes_management import get_students_for_class
 from made.api.enrollments_management import get_all_enrollments
 from made.api.orgs_management import get_all_orgs
 from made.api.schools_management import get_classes_for_school
 from made.api.users_management import get_user
+from made.models import GetAccessTokenBody, GetAccessTokenBodyGrantType
 
-client = AuthenticatedClient(base_url=sys.argv[1], token=sys.argv[2])
+wanted = GetAccessTokenBody(GetAccessTokenBodyGrantType.CLIENT_CREDENTIALS, "v1p2/roster.readonly", *sys.argv[2:])
+token = get_access_token.sync(client=Client(base_url=sys.argv[1]), body=wanted).access_token
+client = AuthenticatedClient(base_url=sys.argv[1], token=token)
 orgs = get_all_orgs.sync(client=client, limit=3).orgs
 enrollments = get_all_enrollments.sync(client=client, limit=1, filter_="role='student'").enrollments
 user = get_user.sync(enrollments[0].user.sourced_id, client=client).user
@@ -49,7 +53,9 @@ TYPED_CLIENT = """
 import sys
 import openapi_client as made
 
-client = made.ApiClient(made.Configuration(host=sys.argv[1], access_token=sys.argv[2]))
+authorization = made.AuthorizationApi(made.ApiClient(made.Configuration(host=sys.argv[1])))
+token = authorization.get_access_token("client_credentials", "v1p2/roster.readonly", *sys.argv[2:]).access_token
+client = made.ApiClient(made.Configuration(host=sys.argv[1], access_token=token))
 orgs = made.OrgsManagementApi(client).get_all_orgs(limit=3).orgs
 enrollments = made.EnrollmentsManagementApi(client).get_all_enrollments(limit=1, filter="role='student'").enrollments
 enrollment = enrollments[0].actual_instance
@@ -63,10 +69,10 @@ print(len(orgs), len(enrollments), user.given_name, user in [one.actual_instance
 
 @dataclass(frozen=True)
 class Demo:
-    """A running demo: its address, an access token, and the folder with its documents."""
+    """A running demo: its address, the id and the secret of its client, and the folder with its documents."""
 
     url: str
-    token: str
+    credentials: tuple[str, str]
     folder: Path
 
 
@@ -83,10 +89,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
         for name, root in {**ROOTS, "v1": "/v1"}.items():
             with urlopen(f"{url}{root}/openapi.json") as answer:
                 (folder / f"{name}.json").write_bytes(answer.read())
-        form = {"grant_type": "client_credentials", "scope": f"{VERSION}/roster.readonly"}
-        form |= {name: account[name] for name in ("client_id", "client_secret")}
-        with urlopen(Request(f"{url}/oauth/token", urlencode(form).encode())) as answer:
-            yield Demo(url, json.load(answer)["access_token"], folder)
+        yield Demo(url, (account["client_id"], account["client_secret"]), folder)
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -114,12 +117,12 @@ GENERATED = {
 
 @needs_generators
 @pytest.mark.parametrize("generator", GENERATED)
-def test_a_generated_client_makes_five_calls(demo: Demo, generator: str, tmp_path: Path) -> None:
+def test_a_generated_client_gets_a_token_and_makes_five_calls(demo: Demo, generator: str, tmp_path: Path) -> None:
     arguments, program = GENERATED[generator]
     folder = Path(str(TOOLS)).resolve() / "bin"
     document = str(demo.folder / f"{VERSION}.json")
     run(folder / generator, *(text.format(document=document) for text in arguments), cwd=tmp_path)
-    printed = run(folder / "python", "-c", program, demo.url + ROOTS[VERSION], demo.token, cwd=tmp_path)
+    printed = run(folder / "python", "-c", program, demo.url, *demo.credentials, cwd=tmp_path)
     orgs, enrollments, name, found, classes = printed.split()
     assert (orgs, enrollments, found, classes) == ("3", "1", "True", "2")
     assert name

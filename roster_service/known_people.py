@@ -1,0 +1,121 @@
+"""The people whom the service knows: those of the roster, and those of whom something is left.
+
+Console and commands ask `find_people` for the person of an id or a name before they state anything of a person, so that
+a mistyped id is never answered as if it were somebody's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlalchemy import ColumnElement, Connection, Row, exists, or_, select
+
+from roster_service.access.access_log.people import PersonHasher
+from roster_service.access.access_log.reports import AccessLogFilter, count_unsearchable, was_disclosed
+from roster_service.db.exclusions import ExclusionKind, IdHasher, list_exclusions
+from roster_service.db.rejected_rows import names_record
+from roster_service.db.run_history import TYPES
+from roster_service.db.tables import demographics, sync_refusals, users
+from roster_service.errors import UnknownPersonError
+from roster_service.reads.roster_search import LEAST_CHARACTERS, MOST_CHARACTERS, make_search_condition
+
+# The people of a name to choose from.
+MOST_CHOICES = 25
+
+
+class Whereabouts(StrEnum):
+    """Where the service knows a person from. The value is said of the person."""
+
+    ROSTER = "in the roster"
+    DELETED = "marked as deleted"
+    ERASED = "erased"
+    HIDDEN = "hidden"
+    REJECTED = "in rejected rows alone"
+    DISCLOSED = "no longer in the roster"
+
+
+@dataclass(frozen=True)
+class KnownPerson:
+    """A person. `name`: None for a person who is not in the roster."""
+
+    sourcedId: str  # noqa: N815  (the name in OneRoster)
+    name: str | None
+    whereabouts: Whereabouts
+
+    def __str__(self) -> str:
+        named = self.sourcedId if self.name is None else f"{self.name} ({self.sourcedId})"
+        return f"{named}, {self.whereabouts}"
+
+
+def find_people(connection: Connection, typed: str, secret_key: str) -> list[KnownPerson]:
+    """Returns the person with an id; or else the people of the roster whom a text names, as the search of the roster
+    finds them, at most `MOST_CHOICES`. Raises UnknownPersonError if there is nobody."""
+    known = find_person(connection, typed, secret_key)
+    if known is not None:
+        return [known]
+    found: list[KnownPerson] = []
+    if LEAST_CHARACTERS <= len(typed) <= MOST_CHARACTERS and "\x00" not in typed:
+        # All of them by the indexes, before they are ordered: see `find_records` of reads/whole_roster.py.
+        rows = select(users).where(make_search_condition(users, typed)).cte("named").prefix_with("MATERIALIZED")
+        ordered = select(rows).order_by(rows.c.family_name, rows.c.given_name, rows.c.sourced_id)
+        found = [_of_roster(row) for row in connection.execute(ordered.limit(MOST_CHOICES))]
+    if not found:
+        raise _make_refusal(connection, typed, secret_key)
+    return found
+
+
+def choose_person(connection: Connection, typed: str, secret_key: str) -> KnownPerson:
+    """Returns the one person whom an id or a name names. Raises UnknownPersonError if there is nobody, or several, and
+    then its text lists them."""
+    found = find_people(connection, typed, secret_key)
+    if len(found) > 1:
+        at_least = "at least " if len(found) == MOST_CHOICES else ""
+        named = "".join(f"\n  {it}" for it in found)
+        raise UnknownPersonError(f"{at_least}{len(found)} people fit {typed}; give the sourcedId of one:{named}")
+    return found[0]
+
+
+def require_person(connection: Connection, sourced_id: str, secret_key: str) -> KnownPerson:
+    """Returns the person with an id. Raises UnknownPersonError if there is nobody."""
+    known = find_person(connection, sourced_id, secret_key)
+    if known is None:
+        raise _make_refusal(connection, sourced_id, secret_key)
+    return known
+
+
+def find_person(connection: Connection, sourced_id: str, secret_key: str) -> KnownPerson | None:
+    """Returns the person with an id, whom the roster, an exclusion, a rejected row or the access log has; else None."""
+    if not sourced_id or "\x00" in sourced_id:
+        return None
+    row = connection.execute(select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
+    if row is not None:
+        return _of_roster(row)
+    reference = IdHasher(secret_key).name_id(sourced_id)
+    excluded = next((it for it in list_exclusions(connection) if it.reference == reference), None)
+    if excluded is not None:
+        is_erased = excluded.kind is ExclusionKind.ERASED
+        return KnownPerson(sourced_id, None, Whereabouts.ERASED if is_erased else Whereabouts.HIDDEN)
+    if connection.scalar(select(exists().where(_is_rejected(sourced_id)))):
+        return KnownPerson(sourced_id, None, Whereabouts.REJECTED)
+    if was_disclosed(connection, PersonHasher(secret_key).hash_id(sourced_id)):
+        return KnownPerson(sourced_id, None, Whereabouts.DISCLOSED)
+    return None
+
+
+def _of_roster(row: Row[tuple[object, ...]]) -> KnownPerson:
+    where = Whereabouts.ROSTER if row.status == "active" else Whereabouts.DELETED
+    return KnownPerson(row.sourced_id, f"{row.given_name} {row.family_name}", where)
+
+
+def _is_rejected(sourced_id: str) -> ColumnElement[bool]:
+    """The condition that a rejected row names a person."""
+    named = (names_record(TYPES[table.name], sourced_id) for table in (users, demographics))
+    return sync_refusals.c.run_id.is_not(None) & or_(*named)
+
+
+def _make_refusal(connection: Connection, typed: str, secret_key: str) -> UnknownPersonError:
+    left_out = count_unsearchable(connection, AccessLogFilter(), PersonHasher(secret_key).check)
+    count = left_out.older + left_out.other_key
+    unknown = f", as far as can be told: {count:,} rows of the access log do not tell whom they had" if count else ""
+    return UnknownPersonError(f"nobody with the id or name {typed[:MOST_CHARACTERS]} is or was in the roster{unknown}")
