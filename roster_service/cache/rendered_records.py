@@ -138,19 +138,22 @@ def select_texts(
         body = make_record_json(shape)
     person = get_person(shape.view, source)
     shown: FromClause = page.join(found, is_found)
+    is_shown: ColumnElement[bool] = true()
     if has_departures(shape) and (source is TextSource.LIVE or may_show_departure_of_visible(shape)):
         departed = select_departures(shape, tables.departures.c.sourced_id == page.c.id).lateral("departed")
         has_left = departed.c.sourced_id.is_not(None)
-        # NULL where the record is neither there nor left.
-        body = case((has_left, make_departure_json(shape, departed)), (found.c.sourced_id.is_not(None), body))
+        body = case((has_left, make_departure_json(shape, departed)), else_=body)
         person = case((has_left, departed.c.person_id), else_=person)
         shown = page.outerjoin(found, is_found).outerjoin(departed, true())
+        is_shown = has_left | found.c.sourced_id.is_not(None)
     position = page.c.position.desc() if backwards else page.c.position.asc()
     joined = func.string_agg(body, aggregate_order_by(json_text.constant(","), position), type_=CText)
-    people = null() if shape.view.record.person is None else func.array_agg(person).filter(body.is_not(None))
+    people = null() if shape.view.record.person is None else func.array_agg(person)
+    # The text has one place, since PostgreSQL makes it anew at each.
     batch = (
-        select(joined.label("body"), func.count(body).label("records"), type_coerce(people, CTexts).label("people"))
+        select(joined.label("body"), func.count().label("records"), type_coerce(people, CTexts).label("people"))
         .select_from(shown)
+        .where(is_shown)
         .correlate(listed, starts)
         .lateral("batch")
     )

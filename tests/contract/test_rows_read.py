@@ -42,7 +42,7 @@ STUDENTS = 3000
 # What a record may cost, over all statements of a request and both layers of visibility; and what a request may read
 # that finds nothing. Orgs and academic sessions are few in every district.
 ROWS_A_RECORD = 40
-ROWS_A_REQUEST = 150
+ROWS_A_REQUEST = 100
 SMALL_TABLES = {"orgs", "visible_orgs", "visible_feeds", "academic_sessions"}
 
 # A class with students, its school, and people of it: what both vendors may see.
