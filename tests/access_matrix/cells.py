@@ -31,6 +31,7 @@ from tests.contract.client import (
 )
 from tests.contract.model import filterable, sortable, top_level
 
+from . import departed
 from .path_collections import COLLECTIONS, Collection
 from .record_json import HIDDEN_OF_DEMOGRAPHICS, HIDDEN_OF_USERS, Json, Shower, list_hidden
 from .roster import ROSTER
@@ -191,7 +192,8 @@ def _ask_nested(caller: Caller, endpoint: Endpoint, draw: random.Random) -> Iter
 
 def _ask_single(caller: Caller, endpoint: Endpoint, draw: random.Random) -> Iterator[Cell]:
     table = find_collection(endpoint).table
-    ids = [row["sourced_id"] for row in ROSTER[table]] + [UNKNOWN]
+    left = [it.sourced_id for it in departed.DEPARTURES if it.table == table]
+    ids = [*dict.fromkeys([*(row["sourced_id"] for row in ROSTER[table]), *left]), UNKNOWN]
     for sourced_id in draw.sample(ids, len(ids) // 2):
         yield Cell(caller, endpoint, (("sourcedId", sourced_id),), "single")
     fields = ("fields", _draw_fields(caller.version, table, draw))
@@ -275,6 +277,8 @@ def all_values(version: str, table: str, name: str) -> tuple[str, ...]:
     shower = Shower(everybody, version, SCOPES)
     rows = [row for row in ROSTER[table] if row["sourced_id"] in getattr(everybody, table)]
     values = {value for row in rows for value in evaluation.values_at(shower.show(table, row), name)}
+    if name in departed.OWN:
+        values |= {departed.show(it, version)[name] for it in departed.DEPARTURES if it.table == table}
     return tuple(sorted(values))
 
 
@@ -326,17 +330,28 @@ def has_metadata(scopes: Sequence[str], table: str) -> bool:
     return bool(wanted.get(table, set()) & set(scopes))
 
 
+def list_departed(cell: Cell) -> dict[str, Json]:
+    """The departures that the path means, by sourcedId."""
+    path = cell.endpoint.path.removesuffix("/{sourcedId}")
+    if path not in departed.LISTED:
+        return {}
+    found = departed.list_departures(find_eyes(cell.caller), path)
+    return {it.sourced_id: departed.show(it, cell.caller.version) for it in found}
+
+
 def choose(cell: Cell) -> list[Json]:
-    """The records that the path means, whole and in the default order, before anything is asked of them."""
+    """The records and departures that the path means, whole and in the default order, before anything is asked of
+    them."""
     collection = find_collection(cell.endpoint)
     eyes, ids = find_eyes(cell.caller), dict(cell.ids)
     shown = show_all(cell.caller, collection.table)
     rows = {row["sourced_id"]: row for row in ROSTER[collection.table]}
-    return [
-        record
+    held = {
+        sourced_id: record
         for sourced_id, record in shown.items()
         if collection.holds(eyes, rows[sourced_id], ids, cell.caller.version)
-    ]
+    }
+    return [record for _, record in sorted({**list_departed(cell), **held}.items())]
 
 
 def expect(cell: Cell) -> Outcome:
@@ -354,18 +369,24 @@ def expect(cell: Cell) -> Outcome:
         kinds |= dict.fromkeys(METADATA_NAMES, "text")
     else:
         tops = [name for name in tops if name != "metadata"]
-    records = choose(cell)
+    records, left = choose(cell), list_departed(cell)
     minor = None
     if "filter" in query:
         if any(name not in kinds for name in _names_in(query["filter"])):
             return Outcome(400, "invalid_filter_field")
-        kept = set(evaluation.select(records, query["filter"], kinds))
+        there = [record for record in records if record["sourcedId"] not in left]
+        kept = set(evaluation.select(there, query["filter"], kinds))
+        kept |= {key for key, record in left.items() if departed.matches(record, query["filter"], kinds)}
         records = [record for record in records if record["sourcedId"] in kept]
     if "sort" in query:
         sort = query["sort"] if query["sort"] in kinds else "sourcedId"
         minor = None if query["sort"] in kinds else "invalid_sort_field"
+        sorted_by = [
+            {name: record[name] for name in departed.OWN} if record["sourcedId"] in left else record
+            for record in records
+        ]
         places = {
-            sourced_id: number for number, sourced_id in enumerate(evaluation.sort(records, sort, "orderBy" in query))
+            sourced_id: number for number, sourced_id in enumerate(evaluation.sort(sorted_by, sort, "orderBy" in query))
         }
         records = sorted(records, key=lambda record: places[record["sourcedId"]])
     if "fields" in query:

@@ -17,6 +17,7 @@ from roster_service.app import create_app
 from roster_service.cache.rendered_records import has_rendition, make_rendition_id
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
+from roster_service.db.labels import label_unlabelled
 from roster_service.db.withheld import WithheldField
 from roster_service.query.plan import make_resource_view
 from roster_service.schemas.versions import VERSIONS
@@ -28,6 +29,7 @@ from tests.contract.test_tokens import read_part
 from tests.renditions import render_all
 
 from .cells import SCOPE_SETS, WITHHELD_SETS, Caller
+from .departed import list_label_rows, list_rows
 from .layers import Keys, Layers, forget_statements, take_away
 from .roster import FEEDS, ROSTER
 from .visible_records import GRANTS, by_id
@@ -58,6 +60,9 @@ def world(make_database: Callable[[], str]) -> Iterator[World]:
                 # The roster keeps the metadata only of what a scope shows it of.
                 present = {column: row[column] for column in row if column in table.c and row[column] is not None}
                 connection.execute(insert(table).values(present))
+        label_unlabelled(connection)
+        connection.execute(insert(tables.visibility_labels), list_label_rows())
+        connection.execute(insert(tables.departures), list_rows())
         credentials = {}
         for name, grants in GRANTS.items():
             given = [(district, ()) for district in grants.districts]
