@@ -12,7 +12,7 @@ from typing import Any
 from authlib.integrations.flask_oauth2 import AuthorizationServer
 from authlib.integrations.flask_oauth2.requests import FlaskOAuth2Payload, FlaskOAuth2Request
 from authlib.oauth2.rfc6749 import ClientMixin, OAuth2Request
-from authlib.oauth2.rfc6749.errors import InvalidClientError, InvalidScopeError
+from authlib.oauth2.rfc6749.errors import InvalidClientError, InvalidScopeError, UnsupportedGrantTypeError
 from authlib.oauth2.rfc6749.grants import ClientCredentialsGrant
 from authlib.oauth2.rfc6749.util import extract_basic_authorization
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
@@ -37,6 +37,7 @@ NO_GRANT_TYPE = (
     f"the parameter grant_type is missing; send grant_type={GRANT_TYPE} in a form, with the Content-Type "
     "application/x-www-form-urlencoded"
 )
+OTHER_GRANT_TYPE = f"there is one kind of grant here; send grant_type={GRANT_TYPE}"
 # Some clients send these in the query. It never counts for credentials, because URLs end up in logs.
 QUERY_PARAMETERS = ("grant_type", "scope")
 # Stands in for an unknown client. No secret has this hash.
@@ -138,6 +139,16 @@ class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no 
     def create_oauth2_request(self, _request: object) -> TokenRequest:
         """Returns Flask's current request as Authlib's."""
         return TokenRequest(request, self.find_address())
+
+    def get_token_grant(self, token_request: Any) -> CredentialsGrant:
+        """Returns the grant of the request. Raises UnsupportedGrantTypeError that names the only one, as Authlib's does
+        not."""
+        try:
+            grant: CredentialsGrant = super().get_token_grant(token_request)
+        except UnsupportedGrantTypeError as error:
+            error.description = OTHER_GRANT_TYPE
+            raise
+        return grant
 
     def authenticate_client(self, token_request: Any, methods: Sequence[str], endpoint: str = "token") -> Client:
         """Returns the client of the request, and counts its token.

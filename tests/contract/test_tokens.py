@@ -185,8 +185,12 @@ def test_a_wrong_header_is_not_made_up_for_by_the_body(client: RosterClient) -> 
         pytest.param({"grant_type": "refresh_token"}, "unsupported_grant_type", id="refresh"),
     ],
 )
-def test_another_grant_is_refused(client: RosterClient, form: dict[str, str], error: str) -> None:
-    assert_refused(client.ask_token(client.form() | form), 400, error)
+def test_another_grant_is_refused_with_the_one_that_there_is(
+    client: RosterClient, form: dict[str, str], error: str
+) -> None:
+    answer = client.ask_token(client.form() | form)
+    assert_refused(answer, 400, error)
+    assert "grant_type=client_credentials" in answer.json["error_description"]
 
 
 def test_no_grant_type_is_refused(client: RosterClient) -> None:
