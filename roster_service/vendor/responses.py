@@ -69,7 +69,8 @@ def answer_http_error(error: HTTPException) -> Response:
     return response
 
 
-def _name_methods(error: MethodNotAllowed) -> str:
+def name_method(error: MethodNotAllowed) -> str:
+    """Returns the method that a path takes."""
     return "GET" if "GET" in (error.valid_methods or ()) else "POST"
 
 
@@ -77,7 +78,7 @@ def _to_refusal(error: HTTPException) -> RefusedRequestError:
     if isinstance(error, NotFound):
         return RefusedRequestError(Problem.UNKNOWN_PATH, f"there is no such path; {ROOT}/openapi.json lists all")
     if isinstance(error, MethodNotAllowed):
-        return RefusedRequestError(Problem.METHOD, f"this path takes {_name_methods(error)}, not {request.method[:20]}")
+        return RefusedRequestError(Problem.METHOD, f"this path takes {name_method(error)}, not {request.method[:20]}")
     if error.code is not None and error.code < 500:
         return RefusedRequestError(Problem.PARAMETER, error.description or "the request cannot be read")
     return RefusedRequestError(Problem.INTERNAL, "the service failed")

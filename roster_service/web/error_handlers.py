@@ -8,7 +8,7 @@ from flask import Flask, Response, request
 from psycopg2.errors import QueryCanceled
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from roster_service.db.deadline import OverdueError
 from roster_service.errors import (
@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 DATABASE = Outage("the database", "requests are answered 503 until it does")
 
+NO_PATH = "there is no such path; the answer at / lists the addresses of this service"
 UNAVAILABLE = "the database does not answer; try again"
 OVERDUE = "the query took too long; ask for less"
 
@@ -70,10 +71,19 @@ def handle_http_error(error: HTTPException) -> Response | HTTPException:
         return show_text(*NOT_FOUND, 404)
     # RFC 6749 defines the code for a malformed request only; the other codes are the names of the statuses.
     word = "invalid_request" if error.code == 400 else error.name.lower().replace(" ", "_")
-    response = make_json({"error": word, "error_description": error.description}, error.code)
+    response = make_json({"error": word, "error_description": _describe(error)}, error.code)
     # `Allow`, `Retry-After` and the like.
     response.headers.update({name: value for name, value in error.get_headers() if name != "Content-Type"})
     return response
+
+
+def _describe(error: HTTPException) -> str | None:
+    """Returns what is wrong with the request and what to do, which the texts of Flask do not say."""
+    if isinstance(error, NotFound):
+        return NO_PATH
+    if isinstance(error, MethodNotAllowed):
+        return f"this path takes {vendor.name_method(error)}"
+    return error.description
 
 
 def handle_database_error(error: DBAPIError) -> Response:

@@ -286,6 +286,11 @@ def test_a_browser_gets_a_page_that_leads_to_the_documentation(client: RosterCli
     assert answer.headers["Cache-Control"] == "no-store"
 
 
+@pytest.mark.parametrize("path", ["/nothing", "/v2/students", "/oauth2/token", "/docs/nothing"])
+def test_a_program_at_an_address_that_is_none_learns_where_all_are(client: RosterClient, path: str) -> None:
+    assert "/ lists the addresses" in client.fetch(path).json["error_description"]
+
+
 def test_the_addresses_at_the_root_exist(client: RosterClient) -> None:
     for name, address in client.fetch("/").json.items():
         assert client.fetch(address).status == (405 if name == "token_endpoint" else 200)

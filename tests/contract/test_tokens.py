@@ -216,6 +216,7 @@ def test_the_endpoint_is_post_alone(client: RosterClient, method: str) -> None:
     answer = client.fetch("/oauth/token", method)
     assert answer.status == 405
     assert "POST" in answer.headers["Allow"]
+    assert answer.json["error_description"] == "this path takes POST"
 
 
 def test_a_body_that_is_too_large_is_413(client: RosterClient) -> None:
