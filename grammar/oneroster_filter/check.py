@@ -118,6 +118,8 @@ def _check_clause(clause: Clause, operator: Operator, types: FieldTypes) -> Type
         hint = suggestion and f"did you mean {suggestion}?"
         if below and suggestion == f"{clause.field}.{ANY_KEY}":
             suggestion, hint = None, f"write a key below it: {clause.field}.KEY"
+        elif len(below) > 1:
+            suggestion, hint = None, f"write a field below it: {', '.join(below)}"
         raise _refuse(clause, "unknown-field", "field", hint=hint, suggestion=suggestion)
     allowed = OPERATORS[type_.kind]
     kind = KIND_NAMES[type_.kind]

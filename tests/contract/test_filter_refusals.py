@@ -95,6 +95,11 @@ def test_the_role_of_1_1_is_refused_in_1_2_with_the_name_that_it_has_there(clien
     assert "did you mean roles.role?" in client.call("v1p2", "/users", {"filter": "role='student'"}).description
 
 
+def test_the_roles_of_1_2_are_refused_alone_with_the_names_below_them(client: RosterClient) -> None:
+    description = client.call("v1p2", "/users", {"filter": "roles='teacher'"}).description
+    assert "write a field below it: roles.roleType, roles.role, " in description
+
+
 @each_version
 @pytest.mark.parametrize("length", [pytest.param(4097, id="one-more-than-allowed"), pytest.param(100_000, id="100-kB")])
 def test_a_long_filter_is_refused_by_its_length(client: RosterClient, version: str, length: int) -> None:

@@ -201,6 +201,15 @@ def test_an_unknown_field_suggests_the_nearest_known_name(text: str, suggestion:
     assert error.hint == (suggestion and f"did you mean {suggestion}?")
 
 
+def test_a_field_with_several_below_is_answered_with_all_of_them() -> None:
+    error = refused("roles='teacher'")
+
+    assert error.suggestion is None
+    below = [name for name in TYPES if name.startswith("roles.")]
+    assert error.hint == f"write a field below it: {', '.join(below)}"
+    assert len(below) > 1
+
+
 def test_an_operator_that_is_not_taken_is_answered_with_those_that_are() -> None:
     error = refused("grades>'09'")
 
