@@ -49,7 +49,7 @@ _ROWS = (
     Refusal(
         "too-many-clauses",
         "the filter has more than {limit} clauses",
-        "send the query more than once, and join the results",
+        "for OR, send several queries, and join their results; for AND, select among the records yourself",
         LimitError,
     ),
     Refusal("unknown-field", "there is no field {field}", None, UnknownFieldError),

@@ -210,6 +210,13 @@ def test_a_field_with_several_below_is_answered_with_all_of_them() -> None:
     assert len(below) > 1
 
 
+def test_too_many_clauses_are_answered_with_what_to_do_for_each_join() -> None:
+    hint = refused("a='x' AND b='y' AND c='z'").hint or ""
+
+    assert "for OR, send several queries" in hint
+    assert "for AND, select among the records" in hint
+
+
 def test_an_operator_that_is_not_taken_is_answered_with_those_that_are() -> None:
     error = refused("grades>'09'")
 
