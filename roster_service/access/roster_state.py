@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, Text, case, func, literal, literal_column, select, update
 
@@ -30,6 +31,7 @@ _SERVER = literal_column(
     Text(),
 )
 _OWN = literal_column(f"concat_ws('/', {_CLUSTER}, {_DATABASE}, roster_state.salt)", Text())
+REVISION, AS_OF, DELETIONS_SINCE = "X-Roster-Revision", "X-Roster-As-Of", "X-Roster-Deletions-Since"
 # A worker caches the headers of more than one state, because requests of two revisions overlap while a sync commits.
 KEPT_STATES = 8
 
@@ -134,6 +136,26 @@ def format_instant(instant: datetime) -> str:
     return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def describe_headers(parameter: str) -> dict[str, Any]:
+    """Returns the OpenAPI header objects of `make_state_headers`. `parameter`: what asks for a delta."""
+    instant = {"type": "string", "format": "date-time"}
+    return {
+        REVISION: {
+            "description": "The revision of the roster; all pages of a pull have the same",
+            "schema": {"type": "integer"},
+        },
+        AS_OF: {
+            "description": f"The instant for the next `{parameter}`; of several answers, keep the earliest",
+            "schema": instant,
+        },
+        DELETIONS_SINCE: {
+            "description": "If your last pull is older than this instant, deletions since then can be unknown: pull "
+            "all records, and delete those that are not among them",
+            "schema": instant,
+        },
+    }
+
+
 @functools.lru_cache(KEPT_STATES)
 def make_state_headers(state: RosterState) -> Mapping[str, str]:
     """Returns the headers that tell a consumer which revision a response was made from, and how to continue its deltas.
@@ -143,7 +165,7 @@ def make_state_headers(state: RosterState) -> Mapping[str, str]:
     must pull in full.
     """
     return {
-        "X-Roster-Revision": str(state.revision),
-        "X-Roster-As-Of": format_instant(state.as_of),
-        "X-Roster-Deletions-Since": format_instant(state.deletions_since),
+        REVISION: str(state.revision),
+        AS_OF: format_instant(state.as_of),
+        DELETIONS_SINCE: format_instant(state.deletions_since),
     }

@@ -11,9 +11,10 @@ from marshmallow import Schema
 from oneroster_filter import OPERATORS, FieldType
 
 from roster_service import __version__
+from roster_service.access import roster_state
 from roster_service.access.scopes import EXPLANATIONS, TOKEN_PATH, Scope, ScopeName, make_content_rights
 from roster_service.access.signed_requests import METHODS
-from roster_service.access.throttling.rate_state import describe_headers
+from roster_service.access.throttling import rate_state
 from roster_service.errors import ErrorProfile
 from roster_service.query.params import FIELDS, FILTER, LIMIT, SORT, Limits, Parameter
 from roster_service.query.plan import ResourceView, is_sortable, make_resource_view
@@ -32,31 +33,20 @@ SIGNATURE_SCHEME = "OAuth1"
 PATH_NAMES = {name: re.sub("Id$", "SourcedId", name) for row in ENDPOINTS for name in row.ids if name != "sourcedId"}
 STANDARD_VERSIONS = {"v1p1": "1.1", "v1p2": "1.2"}
 
-RATE_HEADERS = describe_headers()
+RATE_HEADERS = rate_state.describe_headers()
+STATE_HEADERS = roster_state.describe_headers("dateLastModified>")
 HEADERS: Mapping[str, Any] = {
     **RATE_HEADERS,
     COUNT: {"description": "Number of records on all pages; 1 for a single record", "schema": {"type": "integer"}},
     "Link": {"description": "next, last, first, prev (RFC 8288)", "schema": {"type": "string"}},
-    "X-Roster-Revision": {
-        "description": "The revision of the roster; all pages of a pull have the same",
-        "schema": {"type": "integer"},
-    },
-    "X-Roster-As-Of": {
-        "description": "The instant for the next `dateLastModified>`",
-        "schema": {"type": "string", "format": "date-time"},
-    },
-    "X-Roster-Deletions-Since": {
-        "description": "Tombstones older than this may be purged",
-        "schema": {"type": "string", "format": "date-time"},
-    },
+    **STATE_HEADERS,
     "ETag": {"description": "For `If-None-Match`", "schema": {"type": "string"}},
-    RETRY_AFTER: {"description": "Seconds after which to try again", "schema": {"type": "integer"}},
+    RETRY_AFTER: {"description": "Seconds to wait", "schema": {"type": "integer"}},
     WARNING_HEADER: {
         "description": "Only if the service ignored a part of the request: a JSON object with the code and the text",
         "schema": {"type": "string"},
     },
 }
-STATE_HEADERS = ("X-Roster-Revision", "X-Roster-As-Of", "X-Roster-Deletions-Since")
 RECORD_HEADERS = (*RATE_HEADERS, COUNT, *STATE_HEADERS, "ETag")
 STATUS_PATH = "/status"
 STATUS_TAG = {"name": "Status", "description": "Whether the sync of tonight is done"}
@@ -66,7 +56,11 @@ FAILURES = {
     403: ("Forbidden", "The token lacks the scope, or nothing is granted to the vendor"),
     404: ("NotFound", "No such record, or the caller may not see it"),
     410: ("Gone", "The pull that the page belongs to cannot go on: begin again with the first page"),
-    429: ("TooManyRequests", "Too many requests of the vendor in the window, or at the same time"),
+    429: (
+        "TooManyRequests",
+        "Too many requests of the vendor in the window, or at the same time, or its new filters and sorts have taken "
+        "too much of the database",
+    ),
     500: ("InternalServerError", "The service failed"),
     503: ("ServiceUnavailable", "The database is busy or unavailable; try again"),
 }

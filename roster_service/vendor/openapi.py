@@ -8,7 +8,8 @@ from flask import Flask
 from marshmallow import Schema
 
 from roster_service import __version__
-from roster_service.access.throttling.rate_state import describe_headers
+from roster_service.access import roster_state
+from roster_service.access.throttling import rate_state
 from roster_service.schemas.examples import collect_field_examples, load_examples
 from roster_service.schemas.students import Student
 from roster_service.schemas.vendor_bodies import Failure
@@ -16,22 +17,8 @@ from roster_service.vendor.responses import ROOT
 from roster_service.web.openapi import DocumentApi, make_body
 
 TAG = {"name": "Vendor", "description": "Log in, then ask for students"}
-RATE_HEADERS = describe_headers()
-STATE_HEADERS = {
-    "X-Roster-Revision": {
-        "description": "The revision of the roster; all pages of a pull have the same",
-        "schema": {"type": "integer"},
-    },
-    "X-Roster-As-Of": {
-        "description": "The instant for the next `modifiedSince`",
-        "schema": {"type": "string", "format": "date-time"},
-    },
-    "X-Roster-Deletions-Since": {
-        "description": "If your last pull is older than this instant, deletions since then can be unknown: pull all "
-        "students, and delete those that are not among them",
-        "schema": {"type": "string", "format": "date-time"},
-    },
-}
+RATE_HEADERS = rate_state.describe_headers()
+STATE_HEADERS = roster_state.describe_headers("modifiedSince")
 RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}}
 REFUSALS = {
     400: "`bad-request`: the body is refused; the message names the key",

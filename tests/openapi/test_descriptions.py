@@ -56,6 +56,28 @@ def test_every_field_has_a_description_and_an_example(app: Flask, name: str) -> 
             assert nested or unknown or "example" in described, (schema, field)
 
 
+# What a consumer does with a header, in the words of both interfaces.
+DEEDS = {
+    "X-Roster-As-Of": "of several answers, keep the earliest",
+    "X-Roster-Deletions-Since": "delete those that are not among them",
+    "RateLimit-Reset": "until the oldest of them leaves the window",
+    "Retry-After": "to wait",
+}
+
+
+@each_document
+def test_a_header_says_what_to_do_with_it(app: Flask, name: str) -> None:
+    paths = inline(read_document(app, name))["paths"].values()
+    answers = [answer for path in paths for operation in path.values() for answer in operation["responses"].values()]
+    found = {
+        (header, answer["headers"][header]["description"]) for answer in answers for header in answer.get("headers", {})
+    }
+    for header, deed in DEEDS.items():
+        texts = [text for name, text in found if name == header]
+        assert texts, header
+        assert all(deed in text for text in texts), texts
+
+
 @each_document
 def test_every_example_is_valid(app: Flask, name: str) -> None:
     document = read_document(app, name)

@@ -11,9 +11,9 @@ from typing import Any
 LIMIT, REMAINING, RESET = "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"
 # Header -> its explanation.
 RATE_HEADERS: Mapping[str, str] = {
-    LIMIT: "Requests in the window",
+    LIMIT: "Requests that the window takes",
     REMAINING: "Requests left in it",
-    RESET: "Seconds until one is free again",
+    RESET: "Of the requests in it: seconds until the oldest of them leaves the window",
 }
 
 
