@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 from roster_service.access.access_log.entries import mask_filter
 from roster_service.access.credentials.access_token import AccessToken
 from roster_service.access.roster_state import RosterState, make_state_headers
-from roster_service.access.scopes import ScopeName
+from roster_service.access.scopes import TOKEN_PATH, ScopeName
 from roster_service.db.round_trip import Call
 from roster_service.errors import ErrorProfile, Problem, RefusedRequestError
 from roster_service.query.params import (
@@ -201,7 +201,9 @@ def show_record(planned: PlannedRequest, text: str | None, person: str | None) -
     if text is None:
         wanted = dict(planned.plan.path_ids)["sourcedId"][:255]
         kind = planned.operation.endpoint.kind
-        raise RefusedRequestError(Problem.UNKNOWN_RECORD, f"there is no {kind} {wanted!r}, or you may not see it")
+        raise RefusedRequestError(
+            Problem.UNKNOWN_RECORD, f"there is no {kind} with the sourcedId {wanted!r}, or you may not see it"
+        )
     body = f'{{"{key}":{put_root(text, planned.base_url)}{_make_end(planned, planned.plan.notices)}'
     people = () if person is None else (person,)
     return AnswerBody(body.encode(), 1, 1, people, _make_warning_headers(planned, planned.plan.notices))
@@ -234,7 +236,8 @@ def read_bearer(authorization: str) -> str:
     if scheme.lower() != "bearer" or not token.strip():
         raise RefusedRequestError(
             Problem.NO_TOKEN,
-            "the request has no `Authorization: Bearer TOKEN` header; a token in the URL does not count",
+            f"the request has no `Authorization: Bearer TOKEN` header, with a token of {TOKEN_PATH}; a token in the "
+            "URL does not count",
         )
     return token.strip()
 

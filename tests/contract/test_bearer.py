@@ -204,6 +204,12 @@ def test_a_missing_token_gets_no_error_code(client: RosterClient, version: str, 
 
 
 @each_version
+def test_a_token_that_is_not_valid_is_answered_with_where_to_get_one(client: RosterClient, version: str) -> None:
+    """It may be the permission token of the vendor interface, of which a new one would not be valid either."""
+    assert "get a new one from /oauth/token" in client.call(version, "/orgs", bearer="token").description
+
+
+@each_version
 def test_a_token_in_the_query_does_not_count(client: RosterClient, version: str) -> None:
     answer = client.call(version, "/orgs", {"access_token": client.token(version)}, bearer=None)
     assert answer.status == 401

@@ -147,7 +147,7 @@ def test_an_unknown_record_is_called_what_its_path_selects(
     client: RosterClient, version: str, path: str, kind: str
 ) -> None:
     answer = client.call(version, path)
-    assert (answer.status, answer.description.startswith(f"there is no {kind} '")) == (404, True)
+    assert (answer.status, answer.description.startswith(f"there is no {kind} with the sourcedId '")) == (404, True)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
@@ -167,7 +167,7 @@ def test_a_secret_in_the_url_is_not_in_the_text_of_the_error(client: RosterClien
     answer = client.call(version, "/users", f"a=1&{name}=eyJ-secret&limit=2", bearer=None)
     assert (answer.status, "eyJ-secret" in answer.description) == (401, False)
     assert f"?a=1&{name}=***&limit=2)" in answer.description
-    assert "a token in the URL does not count" in answer.description
+    assert "with a token of /oauth/token; a token in the URL does not count" in answer.description
 
 
 @each_path(ENDPOINTS)

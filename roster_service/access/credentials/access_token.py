@@ -13,7 +13,7 @@ from joserfc.jwk import RSAKey
 from sqlalchemy import Text, bindparam, text
 
 from roster_service.access.credentials.signing_keys import ALGORITHM, KeyRing
-from roster_service.access.scopes import Scope, ScopeName, make_content_rights, read_scopes
+from roster_service.access.scopes import TOKEN_PATH, Scope, ScopeName, make_content_rights, read_scopes
 from roster_service.db.round_trip import Call
 from roster_service.db.visibility import ContentRights
 from roster_service.db.withheld import WithheldField
@@ -94,7 +94,7 @@ def read_access_token(token: str, keys: KeyRing, *, issuer: str) -> AccessToken:
     Raises RefusedRequestError (BAD_TOKEN) if the token was altered, has expired, was signed with an unknown key, or has
     another algorithm, issuer, audience or type. The message is the same in all these cases.
     """
-    refusal = RefusedRequestError(Problem.BAD_TOKEN, "the access token is not valid; get a new one")
+    refusal = RefusedRequestError(Problem.BAD_TOKEN, f"the access token is not valid; get a new one from {TOKEN_PATH}")
     try:
         decoded = jwt.decode(token, lambda unverified: _find_key(unverified, keys), algorithms=[ALGORITHM])
         if decoded.header.get("typ") != TOKEN_TYPE:
