@@ -19,29 +19,31 @@ SLOT_RETRY_SECONDS = 1
 
 
 class Problem(enum.Enum):
-    """The reason for which a request is refused, or answered with a warning."""
+    """The reason for which a request is refused, or answered with a warning. Its text is the cause in the counters of
+    refused requests, so another text begins another row there."""
 
-    METHOD = "method"
+    METHOD = "method not allowed"
     NO_TOKEN = "token missing"  # noqa: S105  (a reason, not a secret)
-    BAD_TOKEN = "token refused"  # noqa: S105
-    BAD_SIGNATURE = "signature refused"
-    VERSION = "version"
-    SCOPE = "scope"
-    PARAMETER = "parameter"
-    FILTER = "filter"
+    BAD_TOKEN = "token not valid"  # noqa: S105
+    BAD_SIGNATURE = "signature not valid"
+    VERSION = "wrong version"
+    SCOPE = "scope missing"
+    PARAMETER = "parameter or body not valid"
+    FILTER = "filter not valid"
     FILTER_WORD = "filter word"
     SORT_FIELD = "sort field"
     SELECTION_FIELD = "selection field"
-    BLANK_SELECTION = "blank selection"
-    UNKNOWN_RECORD = "unknown record"
+    BLANK_SELECTION = "no field selected"
+    UNKNOWN_RECORD = "no such record"
     PULL_ENDED = "pull ended"
-    UNKNOWN_PATH = "unknown path"
+    UNKNOWN_PATH = "no such path"
     TOO_LARGE = "too large"
-    API_KEY = "api key"
-    CREDENTIALS = "credentials"
-    PRIVILEGE = "privilege"
+    API_KEY = "API key missing or not valid"
+    CREDENTIALS = "id, secret or password missing or wrong"
+    DISABLED = "client disabled, or its secret has ended"
+    PRIVILEGE = "permission missing"
     NO_GRANT = "no grant"
-    RATE = "rate"
+    RATE = "too many requests"
     BUSY = "busy"
     INTERNAL = "internal"
 

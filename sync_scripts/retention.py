@@ -36,6 +36,7 @@ from roster_service.db.tables import (
     changes,
     ordering_chunks,
     orderings,
+    refused_requests,
     sync_changes,
     sync_refusals,
     sync_runs,
@@ -119,5 +120,6 @@ KINDS: Mapping[str, Kind] = {
     "runs": Kind(lambda settings: settings.run_days, _delete_runs),
     "access log rows": Kind(lambda settings: settings.audit_days, _delete_by(audit.c.at)),
     "usage counters": Kind(lambda settings: settings.usage_days, _delete_by(usage.c.day)),
+    "counters of refused requests": Kind(lambda settings: settings.usage_days, _delete_by(refused_requests.c.day)),
     "change log rows": Kind(lambda settings: settings.change_log_days, _delete_by(changes.c.at)),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ from roster_service.access.access_log.reports import (
     Unsearchable,
     count_unsearchable,
     read_access_log,
+    read_refused,
     read_usage,
 )
 from roster_service.access.access_log.writer import move_rows_of_ended_workers
@@ -34,13 +35,17 @@ csv_option = click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.command()
 @vendor_option
 @since_option
+@click.option("--refused", is_flag=True, help="Show the refused requests instead, by caller, status and cause.")
 @csv_option
 @as_json
-def usage(email: str | None, since: datetime | None, as_csv: bool, as_json: bool) -> None:
-    """Show requests, records and bytes by vendor, day, endpoint and class of status."""
+def usage(email: str | None, since: datetime | None, refused: bool, as_csv: bool, as_json: bool) -> None:
+    """Show requests, records and bytes by vendor, day, endpoint and class of status; or the refused requests, and why
+    they were refused."""
     with open_connection() as connection:
-        found = read_usage(connection, _find_vendor_id(connection, email), None if since is None else since.date())
-    _show([dataclasses.asdict(row) for row in found], as_csv, as_json, "there were no requests")
+        read: Callable[..., Sequence[Any]] = read_refused if refused else read_usage
+        found = read(connection, _find_vendor_id(connection, email), None if since is None else since.date())
+    nothing = "no request was refused" if refused else "there were no requests"
+    _show([dataclasses.asdict(row) for row in found], as_csv, as_json, nothing)
 
 
 @click.command()

@@ -23,6 +23,7 @@ from roster_service.db.tables import (
     last_uses,
     oauth_clients,
     operators,
+    refused_requests,
     signing_keys,
     usage,
     vendor_defaults,
@@ -33,7 +34,7 @@ from roster_service.db.tables import (
 # In the order of their references.
 EXPORTED = (
     *(feeds, vendor_defaults, vendors, vendor_grants, api_keys, oauth_clients, signing_keys),
-    *(operators, exclusions, last_uses, usage, audit, changes),
+    *(operators, exclusions, last_uses, usage, refused_requests, audit, changes),
 )
 # What follows from the roster: the next sync sets it.
 _DERIVED = frozenset(

@@ -31,7 +31,7 @@ class Role(Enum):
     SERVING = "serving"
     # Checks the credentials of vendors and clients, and signs tokens.
     ACCOUNTS = "accounts"
-    # Counts requests, stores nonces, writes the access log, and reads the health of the feeds.
+    # Counts requests, stores nonces, writes the access log, and reads the health of the feeds and the names of callers.
     COUNTERS = "counters"
 
 
@@ -63,7 +63,10 @@ RIGHTS: Mapping[Role, tuple[str, ...]] = {
     Role.COUNTERS: (
         f"SELECT, INSERT, UPDATE, DELETE ON {_join_names(_COUNTERS)}",
         f"INSERT, DELETE, SELECT (stamp) ON {tables.oauth1_nonces.name}",
-        f"SELECT, INSERT, UPDATE ON {_join_names((tables.usage, tables.last_uses))}",
+        f"SELECT, INSERT, UPDATE ON {_join_names((tables.usage, tables.refused_requests, tables.last_uses))}",
+        # Whether the service knows the caller that a refused request names.
+        f"SELECT (client_id, vendor_id) ON {tables.oauth_clients.name}",
+        f"SELECT (prefix, vendor_id) ON {tables.api_keys.name}",
         f"INSERT ON {tables.audit.name}",
         # The health of the feeds, for monitoring and for `/status`.
         f"SELECT (id, name, enabled, state, pause_from, pause_until) ON {tables.feeds.name}",

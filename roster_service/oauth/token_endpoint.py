@@ -30,7 +30,9 @@ from roster_service.access.credentials.transport import is_secure
 from roster_service.access.scope_grants import describe_refused_scopes, grant_scopes
 from roster_service.access.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, Scope, ScopeName, read_scopes
 from roster_service.access.throttling.token_throttle import TokenThrottle
+from roster_service.errors import Problem
 from roster_service.schemas.versions import VERSIONS
+from roster_service.web.request_facts import set_named_caller, set_refusal
 
 GRANT_TYPE = "client_credentials"
 NO_GRANT_TYPE = (
@@ -52,6 +54,13 @@ AUTH_METHODS = ("client_secret_basic", "client_secret_post")
 PUBLIC_CACHE = "public, max-age=300"
 
 
+# The code of a refusal -> its reason; that of any other code is PARAMETER, and a RefusedClientError has its own.
+PROBLEMS = {
+    "invalid_scope": Problem.SCOPE,
+    "method_not_allowed": Problem.METHOD,
+    "too_many_requests": Problem.RATE,
+}
+
 WRONG_CREDENTIALS = "the client id or the secret is wrong"
 HOW_TO_LOG_IN = (
     "send `Authorization: Basic` and the base64 of `client_id:client_secret`, or client_id and client_secret in the "
@@ -60,10 +69,11 @@ HOW_TO_LOG_IN = (
 
 
 class RefusedClientError(InvalidClientError):  # type: ignore[misc]  # Authlib has no types
-    """The request has no credentials, wrong ones, or those of a disabled client."""
+    """The request has no credentials, wrong ones, or those of a disabled client. `problem`: which of these."""
 
-    def __init__(self, description: str) -> None:
+    def __init__(self, description: str, problem: Problem) -> None:
         super().__init__(description, status_code=401)
+        self.problem = problem
 
     def get_headers(self) -> list[tuple[str, str]]:
         """Returns the headers of the response. RFC 7617 requires the realm, which Authlib's challenge lacks."""
@@ -150,6 +160,12 @@ class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no 
             raise
         return grant
 
+    def handle_error_response(self, token_request: Any, error: Any) -> Response:
+        """Returns the response to a refused request."""
+        set_refusal(error.problem if isinstance(error, RefusedClientError) else find_problem(error.error))
+        response: Response = super().handle_error_response(token_request, error)
+        return response
+
     def authenticate_client(self, token_request: Any, methods: Sequence[str], endpoint: str = "token") -> Client:
         """Returns the client of the request, and counts its token.
 
@@ -162,9 +178,10 @@ class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no 
         try:
             client: Client = super().authenticate_client(token_request, allowed, endpoint)
         except (InvalidClientError, ValueError):
-            raise RefusedClientError(find_malformation(request) or WRONG_CREDENTIALS) from None
+            raise RefusedClientError(find_malformation(request) or WRONG_CREDENTIALS, Problem.CREDENTIALS) from None
         if client.registered.disabled:
-            raise RefusedClientError(f"{client.registered.disabled}; the operator of the service can change that")
+            reason = f"{client.registered.disabled}; the operator of the service can change that"
+            raise RefusedClientError(reason, Problem.DISABLED)
         require_no_wait(self.throttle.count_client(client.registered.client_id), "this client gets tokens too often")
         return client
 
@@ -195,6 +212,11 @@ class TokenGenerator(JWTBearerTokenGenerator):  # type: ignore[misc]  # Authlib 
             "visibility_key": client.registered.visibility_key,
             "withheld": sorted(client.registered.withheld),
         }
+
+
+def find_problem(code: str) -> Problem:
+    """Returns the reason of a refusal. `code`: the `error` of its body."""
+    return PROBLEMS.get(code, Problem.PARAMETER)
 
 
 def find_malformation(sent: Request) -> str | None:
@@ -259,6 +281,7 @@ def register_oauth(
         if not is_secure(server.find_address(), request.remote_addr):
             raise BadRequest(INSECURE)
         require_no_wait(throttle.count_address(request.remote_addr or ""), "too many requests from your address")
+        set_named_caller(request.form.get("client_id"))
         sent = [*request.form.lists(), *((name, request.values.getlist(name)) for name in QUERY_PARAMETERS)]
         repeated = [name for name, values in sent if len(values) > 1]
         if repeated:

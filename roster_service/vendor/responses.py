@@ -9,7 +9,7 @@ from flask import Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from roster_service.errors import BUSY_RETRY_SECONDS, Problem, RefusedRequestError, ThrottledRequestError
-from roster_service.web.request_facts import get_request_id
+from roster_service.web.request_facts import get_request_id, set_refusal
 
 ROOT = "/v1"
 
@@ -48,7 +48,8 @@ def make_response(body: str, status: int = 200) -> Response:
 
 
 def answer_refusal(error: RefusedRequestError) -> Response:
-    """Returns the response to a refused request."""
+    """Returns the response to a refused request; all refusals of this interface pass through here."""
+    set_refusal(error.problem)
     status, code = FAILURES[error.problem]
     body: dict[str, Any] = {"code": code, "message": error.description, "requestId": get_request_id()}
     response = make_response(json.dumps(body, ensure_ascii=False), status)

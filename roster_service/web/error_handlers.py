@@ -10,6 +10,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
+from roster_service.access.scopes import TOKEN_PATH
 from roster_service.db.deadline import OverdueError
 from roster_service.errors import (
     FAULT_DESCRIPTION,
@@ -18,11 +19,12 @@ from roster_service.errors import (
     RefusedRequestError,
     describe_fault,
 )
+from roster_service.oauth.token_endpoint import find_problem
 from roster_service.outages import Outage
 from roster_service.rostering import blueprints as rostering
 from roster_service.vendor import responses as vendor
 from roster_service.web.json_responses import make_json
-from roster_service.web.request_facts import get_requesting_vendor, set_failure
+from roster_service.web.request_facts import get_requesting_vendor, set_failure, set_refusal
 from roster_service.web.start_page import NOT_FOUND, prefers_html, show_text
 
 log = logging.getLogger(__name__)
@@ -71,6 +73,8 @@ def handle_http_error(error: HTTPException) -> Response | HTTPException:
         return show_text(*NOT_FOUND, 404)
     # RFC 6749 defines the code for a malformed request only; the other codes are the names of the statuses.
     word = "invalid_request" if error.code == 400 else error.name.lower().replace(" ", "_")
+    if request.path == TOKEN_PATH:
+        set_refusal(find_problem(word))
     response = make_json({"error": word, "error_description": _describe(error)}, error.code)
     # `Allow`, `Retry-After` and the like.
     response.headers.update({name: value for name, value in error.get_headers() if name != "Content-Type"})

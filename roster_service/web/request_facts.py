@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from flask import Response, g, request
 
 from roster_service.access.throttling.rate_state import RateState
-from roster_service.errors import ThrottledRequestError
+from roster_service.errors import Problem, ThrottledRequestError
 
 REQUEST_ID = "X-Request-Id"
 # The ids that the service takes over from a client or a proxy: UUIDs, trace ids, nginx's `$request_id`.
@@ -59,6 +59,28 @@ def _make_documented_path(rule: str) -> str:
 def set_requesting_vendor(vendor: RequestingVendor) -> None:
     """Sets the vendor of the request, once its credentials are verified."""
     g.vendor = vendor
+
+
+def set_named_caller(caller: str | None) -> None:
+    """Sets the client id that the body of the request names, before anything is verified."""
+    g.named_caller = caller
+
+
+def get_named_caller() -> str | None:
+    """Returns the client id that the body of the request names; None if it names none."""
+    found: str | None = g.get("named_caller")
+    return found
+
+
+def set_refusal(problem: Problem) -> None:
+    """Sets the reason for which the request is refused."""
+    g.refusal = problem
+
+
+def get_refusal() -> Problem | None:
+    """Returns the reason for which the request is refused; None if no interface has refused it."""
+    found: Problem | None = g.get("refusal")
+    return found
 
 
 def set_disclosed_records(number: int) -> None:

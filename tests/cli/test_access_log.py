@@ -15,6 +15,7 @@ from roster_service.access.access_log.people import HASH_BYTES, PersonHasher
 from roster_service.access.access_log.writer import write_entries, write_rows
 from roster_service.access.roster_state import read_database_id
 from roster_service.db.tables import audit
+from roster_service.errors import Problem
 from tests.access.test_access_log import kill_worker
 from tests.cli.conftest import Roster
 
@@ -115,6 +116,66 @@ def test_a_row_says_what_there_is_to_know(answer: Answer) -> None:
             "parts": [],
         }
     ]
+
+
+@pytest.fixture
+def refusals(answer: Answer, engine: Engine) -> None:
+    """Five refused requests: three with valid credentials, one that names a client, one that names nobody."""
+    email = "refused@example.com"
+    number = answer("vendor", "add", email, "--name", "x")["id"]
+    preset = ("--name", "c", "--scope", "v1p2/roster.readonly")
+    client = answer("client", "add", "--vendor", email, *preset)["client_id"]
+    calls = [
+        *((day, number, client, 403, Problem.NO_GRANT) for day in (3, 1, 2)),
+        (2, None, client, 401, Problem.CREDENTIALS),
+        (2, None, "client-of-nobody", 401, Problem.CREDENTIALS),
+    ]
+    with engine.begin() as connection:
+        for day, vendor, caller, status, problem in calls:
+            at, address = datetime(2026, 11, day, 12, tzinfo=UTC), f"192.0.2.{day}"
+            write_entries(connection, [Entry(at, vendor, caller, address, "GET", "/x", status, 10, 0, problem)])
+
+
+@pytest.mark.usefixtures("refusals")
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        pytest.param(
+            [],
+            [
+                ("refused@example.com", 401, "id, secret or password missing or wrong", 1, 2),
+                ("refused@example.com", 403, "no grant", 3, 3),
+                ("unknown", 401, "id, secret or password missing or wrong", 1, 2),
+            ],
+            id="all",
+        ),
+        pytest.param(
+            ["--vendor", "refused@example.com", "--since", "2026-11-03"],
+            [("refused@example.com", 403, "no grant", 1, 3)],
+            id="of a vendor from a day on",
+        ),
+        pytest.param(["--vendor", EMAIL], [], id="of a vendor without any"),
+    ],
+)
+def test_refused_requests_are_shown_by_cause(
+    answer: Answer, roster: Roster, options: list[str], expected: list[tuple[Any, ...]]
+) -> None:
+    """With the time and the address of the last one."""
+    command = ("usage", "--refused", *options)
+    rows = answer(*command)
+    assert [(row["vendor"], row["status"], row["cause"], row["requests"]) for row in rows] == [
+        row[:-1] for row in expected
+    ]
+    assert [(row["last_at"], row["address"]) for row in rows] == [
+        (f"2026-11-{day:02}T12:00:00.000+00:00", f"192.0.2.{day}") for *_, day in expected
+    ]
+    assert ("of-nobody" in str(rows), [row["caller"] for row in rows if row["vendor"] == "unknown"][:1]) == (
+        False,
+        ["unknown"] if not options else [],
+    )
+    table = roster(*command).stdout
+    assert all(row["cause"] in table for row in rows) if rows else "no request was refused" in table
+    assert len(roster(*command, "--csv").stdout.splitlines()) == len(rows) + 1
 
 
 @pytest.mark.parametrize("command", ["usage", "audit"])

@@ -9,12 +9,14 @@ from urllib.parse import urlencode
 import pytest
 from sqlalchemy import insert
 
-from roster_service.access import vendors
+from roster_service.access import clients, vendors
 from roster_service.access.access_log.people import PersonHasher
 from roster_service.access.change_log import list_changes
 from roster_service.access.roster_state import read_database_id
+from roster_service.access.scopes import Scope, ScopeName
 from roster_service.db.actors import Actor, ActorKind
 from roster_service.db.tables import audit
+from roster_service.errors import Problem
 from roster_service.settings import Settings
 from tests.access.test_access_log import kill_worker
 from tests.actors import TESTER
@@ -125,6 +127,25 @@ def test_access_finds_a_school_and_a_person_by_name(owner: Browser) -> None:
     chosen = [it["sourcedId"] for it in found["found"].get("person", ())]
     assert named["sourcedId"] in chosen if chosen else found["rows"] == {**by_id["rows"], "here": found["rows"]["here"]}
     assert by_id["named"] == {"person": named["name"]}
+
+
+def test_refused_requests_are_on_the_pages_of_usage_and_of_the_vendor(console: Console, owner: Browser) -> None:
+    with console.engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, "refused@logs.example", "Refused")
+        number = vendors.find_vendor(connection, "refused@logs.example").id
+        scopes = [Scope("v1p2", ScopeName.FULL)]
+        made = clients.add_client(connection, TESTER, "refused@logs.example", "tests", scopes)
+    form = {"grant_type": "client_credentials", "client_secret": "wrong"}
+    http = console.app.test_client()
+    for client_id in (made.client_id, made.client_id, "client-of-nobody"):
+        assert http.post("/oauth/token", data={**form, "client_id": client_id}).status_code == 401
+    console.app.extensions["roster_access_log"].flush()
+    cause = f"401 {Problem.CREDENTIALS.value}"
+    page = owner.get(f"/vendors/{number}").text
+    assert (cause in page, "2 of its requests in 30 days" in page, "from 127.0.0.1" in page) == (True, True, True)
+    rows = owner.get("/disclosures/usage.json").json["refused"]
+    assert {(row["caller"], row["requests"]) for row in rows} >= {(made.client_id, 2), ("unknown", 1)}
+    assert cause in owner.get("/disclosures/usage").text
 
 
 def test_access_lets_choose_among_several_of_a_name(owner: Browser) -> None:

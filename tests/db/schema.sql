@@ -729,6 +729,17 @@ CREATE UNLOGGED TABLE public.rate_windows (
     last_hit timestamp with time zone NOT NULL
 );
 
+CREATE TABLE public.refused_requests (
+    vendor_id integer NOT NULL,
+    day date NOT NULL,
+    caller text NOT NULL COLLATE pg_catalog."C",
+    status integer NOT NULL,
+    cause text NOT NULL COLLATE pg_catalog."C",
+    requests bigint NOT NULL,
+    last_at timestamp(3) with time zone NOT NULL,
+    address text COLLATE pg_catalog."C"
+);
+
 CREATE TABLE public.rendered_records (
     rendition_id bigint NOT NULL,
     sourced_id text NOT NULL COLLATE pg_catalog."C",
@@ -1046,6 +1057,9 @@ ALTER TABLE ONLY public.rate_hits
 
 ALTER TABLE ONLY public.rate_windows
     ADD CONSTRAINT pk_rate_windows PRIMARY KEY (key);
+
+ALTER TABLE ONLY public.refused_requests
+    ADD CONSTRAINT pk_refused_requests PRIMARY KEY (vendor_id, day, caller, status, cause);
 
 ALTER TABLE ONLY public.rendered_records
     ADD CONSTRAINT pk_rendered_records PRIMARY KEY (rendition_id, sourced_id);
@@ -1374,6 +1388,10 @@ REVOKE ALL ON FUNCTION public.refresh_visible_orgs(vendor integer, new_orgs text
 
 GRANT SELECT ON TABLE public.academic_sessions TO serving_role;
 
+GRANT SELECT(vendor_id) ON TABLE public.api_keys TO counters_role;
+
+GRANT SELECT(prefix) ON TABLE public.api_keys TO counters_role;
+
 GRANT INSERT ON TABLE public.audit TO counters_role;
 
 GRANT SELECT ON TABLE public.class_terms TO serving_role;
@@ -1408,6 +1426,10 @@ GRANT SELECT(stamp) ON TABLE public.oauth1_nonces TO counters_role;
 
 GRANT SELECT ON TABLE public.oauth_clients TO accounts_role;
 
+GRANT SELECT(client_id) ON TABLE public.oauth_clients TO counters_role;
+
+GRANT SELECT(vendor_id) ON TABLE public.oauth_clients TO counters_role;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.ordering_chunks TO serving_role;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.orderings TO serving_role;
@@ -1419,6 +1441,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.pulls TO serving_role;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.rate_hits TO counters_role;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.rate_windows TO counters_role;
+
+GRANT SELECT,INSERT,UPDATE ON TABLE public.refused_requests TO counters_role;
 
 GRANT SELECT ON TABLE public.rendered_records TO serving_role;
 

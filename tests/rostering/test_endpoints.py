@@ -81,10 +81,12 @@ def test_a_row_without_access_does_not_construct() -> None:
 
 # What only the vendor interface refuses for.
 VENDOR_PROBLEMS = {Problem.API_KEY, Problem.CREDENTIALS, Problem.PRIVILEGE}
+# What only the token endpoint refuses for.
+TOKEN_PROBLEMS = {Problem.DISABLED}
 
 
 def test_every_problem_has_a_status_and_a_code() -> None:
-    assert set(STATUS_INFO) == set(Problem) - VENDOR_PROBLEMS
+    assert set(STATUS_INFO) == set(Problem) - VENDOR_PROBLEMS - TOKEN_PROBLEMS
     assert set(FAILURES) >= VENDOR_PROBLEMS
 
 

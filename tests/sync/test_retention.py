@@ -15,7 +15,7 @@ from sqlalchemy import Engine, func, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db.roles import Role, find_role, quote_name
-from roster_service.db.tables import audit, changes, sync_changes, sync_refusals, sync_runs, usage
+from roster_service.db.tables import audit, changes, refused_requests, sync_changes, sync_refusals, sync_runs, usage
 from roster_service.db.upgrades import upgrade
 from roster_service.settings import Settings
 from sync_scripts import nightly, purge
@@ -39,6 +39,19 @@ LOGS: dict[str, tuple[Any, Any, dict[str, Any], int]] = {
         usage,
         usage.c.day,
         {"vendor_id": 1, "endpoint": "GET /x", "status_class": "2xx", "requests": 1, "records": 1, "bytes": 1},
+        13,
+    ),
+    "counters of refused requests": (
+        refused_requests,
+        refused_requests.c.day,
+        {
+            "vendor_id": 1,
+            "caller": "c",
+            "status": 401,
+            "cause": "x",
+            "requests": 1,
+            "last_at": datetime(2026, 1, 1, tzinfo=UTC),
+        },
         13,
     ),
     "change log rows": (
@@ -74,7 +87,7 @@ def test_a_log_is_kept_for_its_days_and_no_longer(engine: Engine, name: str) -> 
     now = datetime.now(UTC)
     with engine.begin() as connection:
         for number, old in enumerate((days + 1, days + 30, days - 1, 0)):
-            other = {"vendor_id": number} if table is usage else {}
+            other = {"vendor_id": number} if table in (usage, refused_requests) else {}
             connection.execute(insert(table).values({**row, **other, time.name: now - timedelta(days=old)}))
     assert expire(engine) == {name: 2}
     assert count(engine, table) == 2
@@ -172,7 +185,7 @@ def test_the_nightly_sync_deletes_and_says_how_many_rows() -> None:
 def test_the_purge_deletes_and_says_how_many_rows(aged: Engine) -> None:
     assert CliRunner().invoke(purge.main).stdout.splitlines() == [
         "purged: nothing",
-        "deleted: 1 access log rows, 1 usage counters, 1 change log rows",
+        "deleted: 1 access log rows, 1 usage counters, 1 counters of refused requests, 1 change log rows",
     ]
     assert json.loads(CliRunner().invoke(purge.main, ["--json"]).stdout)["deleted"] == dict.fromkeys(KINDS, 0)
     assert count(aged, changes) == 0

@@ -10,22 +10,26 @@ from datetime import datetime
 
 from oneroster_filter import fold_tree, parse
 
+from roster_service.errors import Problem
+
 
 @dataclass(frozen=True)
 class Entry:
-    """A request of an authenticated vendor, for the usage counters. `caller`: an OAuth client id, or the prefix of an
-    API key; `address`: the network address that it came from; `path`: as it is documented, without ids; `bytes`: of the
-    response body; `records`: in the response."""
+    """A request, for the usage counters. `vendor_id`: None for a refused request without valid credentials;
+    `caller`: an OAuth client id, or the prefix of an API key, without valid credentials the one that the request names;
+    `address`: the network address that it came from; `path`: as it is documented, without ids; `bytes`: of the response
+    body; `records`: in the response; `refused_for`: why it is refused (4xx), None if it is not."""
 
     at: datetime
-    vendor_id: int
-    caller: str
+    vendor_id: int | None
+    caller: str | None
     address: str | None
     method: str
     path: str
     status: int
     bytes: int
     records: int
+    refused_for: Problem | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,11 @@ from datetime import date, datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Text, any_, cast, exists, func, literal, select
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from roster_service.access.access_log.people import HASH_BYTES
 from roster_service.db.log_order import order_rows
-from roster_service.db.tables import audit, usage, vendors
+from roster_service.db.tables import NOBODY, UNKNOWN, CTexts, audit, refused_requests, usage, vendors
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,21 @@ class UsageSum:
     status: str
     requests: int
     records: int
+
+
+@dataclass(frozen=True)
+class RefusedRow:
+    """The refused requests of a caller with one status, for one cause (the text of a `Problem`). `vendor`: its e-mail;
+    `caller`: an OAuth client id, or the prefix of an API key; both are UNKNOWN where the requests named no caller that
+    the service knows. `last_at`: ISO 8601, of the last one; `address`: the network address that it came from."""
+
+    vendor: str
+    caller: str
+    status: int
+    cause: str
+    requests: int
+    last_at: str
+    address: str | None
 
 
 @dataclass(frozen=True)
@@ -89,6 +105,36 @@ def sum_usage(connection: Connection, since: date) -> list[UsageSum]:
     return [
         UsageSum(row.day, row.vendor, row.status_class, int(row.requests), int(row.records))
         for row in connection.execute(rows)
+    ]
+
+
+def read_refused(connection: Connection, vendor_id: int | None, since: date | None) -> list[RefusedRow]:
+    """Sums the counters of refused requests up over the days, by vendor, caller, status and cause. `vendor_id`,
+    `since`: as for `read_usage`."""
+    counters = refused_requests.c
+    key = (counters.vendor_id, vendors.c.email, counters.caller, counters.status, counters.cause)
+    newest_first = aggregate_order_by(counters.address, counters.last_at.desc())
+    figures = (
+        func.sum(counters.requests).label("requests"),
+        func.max(counters.last_at).label("last_at"),
+        func.array_agg(newest_first, type_=CTexts)[1].label("address"),
+    )
+    rows = select(*key, *figures).join_from(refused_requests, vendors, vendors.c.id == counters.vendor_id, isouter=True)
+    if vendor_id is not None:
+        rows = rows.where(counters.vendor_id == vendor_id)
+    if since is not None:
+        rows = rows.where(counters.day >= since)
+    return [
+        RefusedRow(
+            vendor=UNKNOWN if row.vendor_id == NOBODY else row.email or str(row.vendor_id),
+            caller=row.caller,
+            status=row.status,
+            cause=row.cause,
+            requests=int(row.requests),
+            last_at=row.last_at.isoformat(timespec="milliseconds"),
+            address=row.address,
+        )
+        for row in connection.execute(rows.group_by(*key).order_by(*key[1:]))
     ]
 
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import JSON, Connection, Engine, Text, bindparam, cast, column, func, select
+from sqlalchemy import JSON, Connection, Engine, Text, bindparam, case, cast, column, func, select, union_all
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
@@ -28,7 +28,7 @@ from roster_service.access.credentials.nonces import delete_old_nonces
 from roster_service.access.roster_state import read_database_id
 from roster_service.access.throttling.storage import delete_old_windows
 from roster_service.db.deadline import limit_time
-from roster_service.db.tables import audit, last_uses, usage
+from roster_service.db.tables import NOBODY, UNKNOWN, api_keys, audit, last_uses, oauth_clients, refused_requests, usage
 from roster_service.errors import Problem, RefusedRequestError, name_fault
 from roster_service.metrics import REFUSED_ROWS, WAITING
 from roster_service.outages import Outage
@@ -218,7 +218,18 @@ def move_rows_of_ended_workers(engine: Engine, folder: Path) -> str | None:
 
 
 def write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
-    """Adds the entries to the usage counters of their day, and stores the last use of each caller."""
+    """Adds the entries to the usage counters of their day, those of refused requests also by cause, and stores the last
+    use of each caller."""
+    admitted = [entry for entry in entries if entry.vendor_id is not None]
+    if admitted:
+        _count_usage(connection, admitted)
+        _store_last_uses(connection, admitted)
+    refused = [entry for entry in entries if entry.refused_for is not None]
+    if refused:
+        _count_refused(connection, refused)
+
+
+def _count_usage(connection: Connection, entries: Sequence[Entry]) -> None:
     counted: dict[tuple[Any, ...], list[int]] = {}
     for entry in entries:
         key = (entry.vendor_id, entry.at.date(), f"{entry.method} {entry.path}", f"{entry.status // 100}xx")
@@ -231,7 +242,45 @@ def write_entries(connection: Connection, entries: Sequence[Entry]) -> None:
     adding = upsert(usage).values(rows)
     sums_of = {name: usage.c[name] + adding.excluded[name] for name in names[4:]}
     connection.execute(adding.on_conflict_do_update(index_elements=names[:4], set_=sums_of))
-    _store_last_uses(connection, entries)
+
+
+def _count_refused(connection: Connection, entries: Sequence[Entry]) -> None:
+    named = {entry.caller for entry in entries if entry.vendor_id is None and entry.caller is not None}
+    vendor_of = _find_vendors(connection, sorted(named)) if named else {}
+    counted: dict[tuple[Any, ...], list[Entry]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.at):
+        vendor_id = vendor_of.get(entry.caller) if entry.vendor_id is None else entry.vendor_id
+        caller = (NOBODY, UNKNOWN) if vendor_id is None else (vendor_id, entry.caller)
+        cause = None if entry.refused_for is None else entry.refused_for.value
+        counted.setdefault((caller[0], entry.at.date(), caller[1], entry.status, cause), []).append(entry)
+    keys = ("vendor_id", "day", "caller", "status", "cause")
+    rows = [
+        {
+            **dict(zip(keys, key, strict=True)),
+            "requests": len(counted[key]),
+            "last_at": counted[key][-1].at,
+            "address": counted[key][-1].address,
+        }
+        for key in sorted(counted)
+    ]
+    adding = upsert(refused_requests).values(rows)
+    new, old = adding.excluded, refused_requests.c
+    # Another worker may have stored a later one.
+    changed = {
+        "requests": old.requests + new.requests,
+        "last_at": func.greatest(old.last_at, new.last_at),
+        "address": case((new.last_at >= old.last_at, new.address), else_=old.address),
+    }
+    connection.execute(adding.on_conflict_do_update(index_elements=keys, set_=changed))
+
+
+def _find_vendors(connection: Connection, callers: Sequence[str]) -> Mapping[str | None, int]:
+    """Returns the vendors of those of the client ids and prefixes of API keys that the service knows."""
+    known = union_all(
+        select(oauth_clients.c.client_id, oauth_clients.c.vendor_id).where(oauth_clients.c.client_id.in_(callers)),
+        select(api_keys.c.prefix, api_keys.c.vendor_id).where(api_keys.c.prefix.in_(callers)),
+    )
+    return {row.client_id: row.vendor_id for row in connection.execute(known)}
 
 
 def _store_last_uses(connection: Connection, entries: Sequence[Entry]) -> None:

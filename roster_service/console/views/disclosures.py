@@ -10,11 +10,13 @@ from datetime import UTC, date, datetime
 from roster_service.access.access_log.people import PersonHasher
 from roster_service.access.access_log.reports import (
     AccessLogFilter,
+    RefusedRow,
     Unsearchable,
     UsageRow,
     UsageSum,
     count_unsearchable,
     read_access_log,
+    read_refused,
     read_usage,
     sum_usage,
 )
@@ -61,11 +63,13 @@ class VendorUsage:
 @dataclass(frozen=True)
 class Usage:
     """The usage in a range of days. `vendor`: that is chosen, None for all; `chart`: its requests by class of status;
-    `vendors`: all of them; `rows`: each counter, for CSV alone."""
+    `vendors`: all of them; `refused`: its refused requests, for None also those of unknown callers; `rows`: each
+    counter, for CSV alone."""
 
     vendor: str | None
     chart: DayChart
     vendors: Sequence[VendorUsage]
+    refused: Sequence[RefusedRow]
     rows: Sequence[UsageRow]
 
 
@@ -124,6 +128,7 @@ def make_usage(visit: Visit, last: date) -> Usage:
         vendor,
         make_chart(days, last, ((it.day, it.status, it.requests) for it in chosen), is_sum=True),
         [_sum_vendor(days, last, name, [it for it in sums if it.vendor == name]) for name in names],
+        [it for it in read_refused(visit.connection, None, first) if vendor in (None, it.vendor)],
         read_usage(visit.connection, None, first) if visit.whole else (),
     )
 

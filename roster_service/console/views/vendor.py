@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 from roster_service.access import clients, vendor_rights, vendors
-from roster_service.access.access_log.reports import read_usage
+from roster_service.access.access_log.reports import RefusedRow, read_refused, read_usage
 from roster_service.access.clients import Client
 from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.org_list import count_schools
@@ -28,6 +28,8 @@ from roster_service.errors import CommandError
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
 
+# The days of the refused requests that a page shows.
+REFUSED_DAYS = 30
 # What the form of withheld fields sends for the default of the service.
 DEFAULT = "default"
 
@@ -46,7 +48,8 @@ class Limit:
 @dataclass(frozen=True)
 class VendorPage:
     """All about a vendor. `credentials`: by the name of an API key (its prefix) or a client id; `keys`: those of API
-    keys that have not ended; `today`: requests of today in UTC, by class of status; `withholdable`: the words of all
+    keys that have not ended; `today`: requests of today in UTC, by class of status; `refused`: those of
+    the last `refused_days`; `withholdable`: the words of all
     fields that can be withheld, `default_withheld`: those of the default; `parts`: the words for each part of people;
     `received`: those that it gets, and `nothing`: why it gets none."""
 
@@ -57,6 +60,8 @@ class VendorPage:
     clients: Sequence[Client]
     credentials: Mapping[str, ListedCredential]
     today: Mapping[str, int]
+    refused: Sequence[RefusedRow]
+    refused_days: int
     flags: Sequence[str]
     withholdable: Sequence[str]
     default_withheld: Sequence[str]
@@ -87,6 +92,8 @@ def read_vendor(visit: Visit) -> VendorPage:
         clients=own,
         credentials={item.name: item for item in credentials},
         today=today,
+        refused=read_refused(connection, vendor.id, _find_today() - timedelta(days=REFUSED_DAYS - 1)),
+        refused_days=REFUSED_DAYS,
         flags=[flag.value for flag in PermissionFlag],
         withholdable=[field.value for field in WithheldField],
         default_withheld=read_default(connection),

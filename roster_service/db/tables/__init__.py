@@ -1,6 +1,8 @@
 """Every table, in SQLAlchemy Core: `tables.users`, wherever it is declared."""
 
 from roster_service.db.tables.access import (
+    NOBODY,
+    UNKNOWN,
     WHOLE,
     Moment,
     api_keys,
@@ -9,6 +11,7 @@ from roster_service.db.tables.access import (
     oauth1_nonces,
     rate_hits,
     rate_windows,
+    refused_requests,
     usage,
     visible_feeds,
     visible_orgs,
@@ -41,8 +44,10 @@ from roster_service.db.tables.roster import (
 
 __all__ = [
     "LABELLED",
+    "NOBODY",
     "PART_TABLES",
     "ROSTER_TABLES",
+    "UNKNOWN",
     "WHOLE",
     "CText",
     "CTexts",
@@ -73,6 +78,7 @@ __all__ = [
     "quality_counts",
     "rate_hits",
     "rate_windows",
+    "refused_requests",
     "rendered_records",
     "renditions",
     "roster_state",

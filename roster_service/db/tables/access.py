@@ -1,4 +1,5 @@
-"""The tables of access: API keys, throttle counters, nonces, usage counters, last uses, access log, visible orgs.
+"""The tables of access: API keys, throttle counters, nonces, usage counters, refused requests, last uses, access log,
+visible orgs.
 
 The throttle counters are UNLOGGED, because they change with every request and may be lost in a crash.
 """
@@ -69,6 +70,26 @@ usage = Table(
     Column("records", BigInteger, nullable=False),
     Column("bytes", BigInteger, nullable=False),
 )
+
+# The usage counters of refused requests (4xx), by cause. They have no foreign key, as `usage`.
+refused_requests = Table(
+    "refused_requests",
+    metadata,
+    # NOBODY: the request names no caller that the service knows.
+    Column("vendor_id", Integer, primary_key=True),
+    Column("day", Date, primary_key=True),
+    # An OAuth client's id, or the prefix of an API key; UNKNOWN with NOBODY.
+    Column("caller", CText, primary_key=True),
+    Column("status", Integer, primary_key=True),
+    # The text of a `Problem`.
+    Column("cause", CText, primary_key=True),
+    Column("requests", BigInteger, nullable=False),
+    Column("last_at", Stamp, nullable=False),
+    # The network address that the last one came from.
+    Column("address", CText),
+)
+NOBODY = 0
+UNKNOWN = "unknown"
 
 # The last request with an API key, or by an OAuth client. It has no foreign key: a worker may store the last request of
 # a vendor that was just removed.
