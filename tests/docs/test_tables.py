@@ -37,10 +37,11 @@ from roster_service.web.metrics_page import list_database_metrics, list_standby_
 from roster_service.web.stop_notice import NOTICE_SECONDS
 from sync_scripts.engine.exit_codes import MEANINGS
 from sync_scripts.formats import tolerated
+from sync_scripts.formats.oneroster import VERSIONS as CSV_VERSIONS
 from sync_scripts.formats.tolerated import DEVIATIONS
 from sync_scripts.reading.registry import FAMILIES
 from tests.docs import reference_snapshot
-from tests.docs.pages import list_rows, read_page, read_section
+from tests.docs.pages import ALL, ROOT, list_rows, read_page, read_section
 from tests.docs.reference_snapshot import make_reference
 
 ARCHITECTURE, CONFORMANCE = "docs/architecture.md", "docs/conformance.md"
@@ -178,6 +179,19 @@ def test_formats_and_their_loaders() -> None:
     rows = list_rows(read_section(SYNC, "Formats"), "format")
     shown = [(list_codes(name)[0], list_codes(loader)[0]) for name, loader, _ in rows]
     assert shown == [(family, f"python -m sync_scripts.load_{family}") for family in FAMILIES]
+
+
+def test_every_page_and_picture_names_the_versions_of_oneroster_csv_that_are_read() -> None:
+    """A picture has its words in several elements."""
+    texts = {path: path.read_text() for path in (*ALL, *ROOT.glob("docs/pictures/*.svg"))}
+    one = r"1\.\d"
+    named = {
+        (path.name, tuple(re.findall(one, versions)))
+        for path, text in texts.items()
+        for versions in re.findall(rf"OneRoster CSV\s+({one}(?:(?:, | and | or ){one})*)", re.sub("<[^>]*>", "", text))
+    }
+    assert {name for name, _ in named} >= {"README.md", "sync.md", "CHANGELOG.md", "overview.svg"}
+    assert {versions for _, versions in named} == {tuple(CSV_VERSIONS)}
 
 
 def test_steps_of_a_run() -> None:
