@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from psycopg2.errors import DeadlockDetected, UniqueViolation
-from sqlalchemy import Connection, Engine, Table, func, select, text
+from sqlalchemy import Connection, Engine, Table, func, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db.actors import Actor, find_system_user
@@ -260,7 +260,7 @@ def _run_steps(
         if record is None
         else (record.feed_id, record.is_new)
     )
-    feed = connection.execute(select(feeds.c.strict, feeds.c.words, feeds.c.path).where(feeds.c.id == feed_id)).one()
+    feed = connection.execute(select(feeds).where(feeds.c.id == feed_id)).one()
     strict = options.strict or feed.strict
     # A strict run looks again at exports and lines of which a lenient one may have tolerated deviations.
     skips_known = not strict or (feed.strict and not any(_list_deviations(contents.notices)))
@@ -281,7 +281,8 @@ def _run_steps(
     is_plain = not (contents.deltas or form.converted or made)
     trusted = skips_known and is_plain and are_fingerprints_trusted(connection, feed_id)
     with watch.step("stage") as follow:
-        staged = stage_export(connection, run.feed_name, contents, form, LastLines(feed_id, trusted), follow, excluded)
+        last = LastLines(feed_id, trusted, frozenset(feed.day_first))
+        staged = stage_export(connection, run.feed_name, contents, form, last, follow, excluded)
     stage, files = staged.stage, staged.converted.files
     digest = make_digest(contents, form, stage.digests)
     if held is not None:
@@ -326,6 +327,8 @@ def _run_steps(
         _keep_changes(connection, run, record, differences, desired)
         return _preview(connection, report, differences, desired, options, feed_id), digest
     store_digest(connection, feed_id, None if report.findings else digest)
+    day_first = sorted(staged.normalized.day_first)
+    connection.execute(update(feeds).where(feeds.c.id == feed_id).values(day_first=day_first))
 
     def store_fingerprints() -> None:
         trusted = covers_feed(connection, files, form, feed_id, contents.deltas)

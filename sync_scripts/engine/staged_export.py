@@ -53,11 +53,13 @@ def stage_export(
     staging left out, it stages the export once more with these lines. `follow`: of the step."""
     attempt = connection.begin_nested()
     stage = stage_files(connection, contents, form, last, follow)
-    normalized = normalize(connection, stage.files, contents.deltas)
+    normalized = normalize(connection, stage.files, contents.deltas, last.day_first)
     left_out = 0 if form.converted else leave_out(connection, normalized.files, excluded)
     for name in contents.list_made(form):
         made, notice = make_courses(connection, last.feed_id, feed_name, form.find_file(name), normalized.files)
-        normalized = NormalizedFiles({**normalized.files, name: made}, (*normalized.notices, notice))
+        normalized = dataclasses.replace(
+            normalized, files={**normalized.files, name: made}, notices=(*normalized.notices, notice)
+        )
     absent = find_absent(connection, last.feed_id, stage.gone)
     # The order of their days follows from the whole column.
     whole = find_days_with_slashes(connection, stage.files) if last.trusted else ()

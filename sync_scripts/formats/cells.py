@@ -7,7 +7,7 @@ break or another control character. An empty cell is NULL; checks and conversion
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Date, and_, case, cast, func, literal, or_, select, type_coerce
@@ -26,11 +26,13 @@ from sync_scripts.formats.tolerated import (
     LIST_SPACES,
     MIDNIGHT,
     PLAIN_DAY,
+    SAME_DAY_FIRST,
     SCHOOL_YEAR,
     UNKNOWN_GRADE,
     US_DAY,
     WORD_CASE,
     WORD_SPELLING,
+    Deviation,
     SQLText,
     Tolerance,
 )
@@ -232,21 +234,42 @@ def _get_next_year(cell: SQLText) -> SQLText:
 
 AROUND = Tolerance(CELL_SPACES, _has_spaces_around, _trim, early=True)
 SPACED = (Tolerance(LIST_SPACES, _has_list_spaces),)
+
+
+def _shows_month_first(cell: SQLText) -> ColumnElement[bool]:
+    return _is_month_first(cell) & ~_is_day_first(cell)
+
+
+def _shows_day_first(cell: SQLText) -> ColumnElement[bool]:
+    return _is_day_first(cell) & ~_is_month_first(cell)
+
+
 # A column has one order. Where every cell may have both, it is the one of the US, whose SIS write slashes.
 SLASHES = (
-    Tolerance(
-        US_DAY, _is_month_first, _read_month_first, excluded_by=lambda it: _is_day_first(it) & ~_is_month_first(it)
-    ),
+    Tolerance(US_DAY, _is_month_first, _read_month_first, excluded_by=_shows_day_first),
     Tolerance(
         DAY_FIRST,
         _is_day_first,
         _read_day_first,
-        needs=lambda it: _is_day_first(it) & ~_is_month_first(it),
-        excluded_by=lambda it: _is_month_first(it) & ~_is_day_first(it),
+        needs=_shows_day_first,
+        excluded_by=_shows_month_first,
         clash="has days with the month first and days with the day first, so no day with slashes is read; "
         "write days as YYYY-MM-DD",
     ),
 )
+# A delta has a part of the column: where none of its cells shows the order, it is that of the days before.
+SLASHES_AFTER_DAY_FIRST = (
+    replace(SLASHES[0], needs=_shows_month_first),
+    SLASHES[1],
+    Tolerance(
+        SAME_DAY_FIRST,
+        _is_day_first,
+        _read_day_first,
+        excluded_by=lambda it: _shows_month_first(it) | _shows_day_first(it),
+    ),
+)
+# Whether a deviation is a day with the day first.
+ORDERS: Mapping[Deviation, bool] = {US_DAY: False, DAY_FIRST: True, SAME_DAY_FIRST: True}
 
 UNREAD = Kind("anything", None, lambda cell: cell)
 SECRET = Kind("anything", None, lambda cell: cell, secret=True)

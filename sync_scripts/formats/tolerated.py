@@ -109,6 +109,11 @@ DAY_FIRST = Deviation(
     ("13/05/2023", "2023-05-13"),
     "write days as YYYY-MM-DD",
 )
+SAME_DAY_FIRST = Deviation(
+    "a day of a delta, the day first as in this column before",
+    ("3/04/2023", "2023-04-03"),
+    "write days as YYYY-MM-DD",
+)
 PLAIN_DAY = Deviation("a day written YYYYMMDD or YYYY/MM/DD", ("20230105", "2023-01-05"), "write days as YYYY-MM-DD")
 MIDNIGHT = Deviation(
     "a day written as its midnight", ("2023-01-05T00:00:00.000Z", "2023-01-05"), "write days as YYYY-MM-DD"
@@ -216,6 +221,7 @@ DEVIATIONS: tuple[Deviation, ...] = (
     UNKNOWN_GRADE,
     US_DAY,
     DAY_FIRST,
+    SAME_DAY_FIRST,
     PLAIN_DAY,
     MIDNIGHT,
     SCHOOL_YEAR,

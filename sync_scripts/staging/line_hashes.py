@@ -114,11 +114,12 @@ class NewLines:
 @dataclass(frozen=True)
 class LastLines:
     """The lines of the last export of a feed. `trusted`: whether the fingerprints of the feed are the hashes of these
-    lines; if not, the run stages every line. `restaged`: by table, the hashes of unchanged lines that the run stages
-    nevertheless."""
+    lines; if not, the run stages every line. `day_first`: the columns of its days, as `NormalizedFiles` has them;
+    `restaged`: by table, the hashes of unchanged lines that the run stages nevertheless."""
 
     feed_id: int
     trusted: bool
+    day_first: frozenset[str] = frozenset()
     restaged: Mapping[Table, Collection[int]] = field(default_factory=dict)
 
     def find_table(self, file: CsvFile) -> Table | None:

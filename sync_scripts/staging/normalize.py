@@ -12,33 +12,47 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, case, exists, func, or_, select
 
-from sync_scripts.formats.cells import SLASHES, may_have_slashes
-from sync_scripts.formats.model import Cell, Staged, StagedFile
+from sync_scripts.formats.cells import ORDERS, SLASHES, SLASHES_AFTER_DAY_FIRST, may_have_slashes
+from sync_scripts.formats.model import Cell, CsvFile, Staged, StagedFile
 from sync_scripts.formats.tolerated import STATUS_IN_BULK, Notice, Tolerance, Tolerated
 from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary
 
 
 @dataclass(frozen=True)
 class NormalizedFiles:
-    """The staged files with corrected cells, and the notices about the tolerated deviations."""
+    """The staged files with corrected cells, and the notices about the tolerated deviations. `day_first`: the columns
+    whose days with slashes had the day first when they were read last, as `name_column` names them."""
 
     files: Staged
     notices: tuple[Notice, ...]
+    day_first: frozenset[str]
 
 
-def normalize(connection: Connection, staged: Staged, deltas: frozenset[str] = frozenset()) -> NormalizedFiles:
+def name_column(file: CsvFile, cell: Cell) -> str:
+    """The name of a column of a feed, as `feeds.day_first` has it."""
+    return f"{file.file_name} {cell.header}"
+
+
+def normalize(
+    connection: Connection, staged: Staged, deltas: frozenset[str], day_first: frozenset[str]
+) -> NormalizedFiles:
     """Counts and corrects the tolerated deviations of all cells. A status is a deviation in a bulk file; the rows of
-    `deltas` need theirs."""
+    `deltas` need theirs. `day_first`: of the exports before, as in the result."""
     files = {}
     notices: list[Notice] = []
     for name, file in staged.items():
-        files[name], found = _normalize_file(connection, file, in_bulk=name not in deltas)
-        notices += found
-    return NormalizedFiles(files, tuple(notices))
+        files[name], said, orders = _normalize_file(connection, file, None if name not in deltas else day_first)
+        notices += said
+        day_first = day_first - set(orders) | {column for column, is_day_first in orders.items() if is_day_first}
+    return NormalizedFiles(files, tuple(notices), day_first)
 
 
-def _normalize_file(connection: Connection, file: StagedFile, *, in_bulk: bool) -> tuple[StagedFile, list[Notice]]:
-    tolerances = list(_list_tolerances(file, in_bulk=in_bulk))
+def _normalize_file(
+    connection: Connection, file: StagedFile, day_first: frozenset[str] | None
+) -> tuple[StagedFile, list[Notice], dict[str, bool]]:
+    """(the file with corrected cells, the notices, whether a column has the day first, for those with slashes).
+    `day_first`: of a delta; None: the file is in bulk."""
+    tolerances = list(_list_tolerances(file, day_first))
     found, clashes = _find_tolerated(connection, file, tolerances)
     early = [it for it in found if it.tolerance.early]
     if early:
@@ -50,7 +64,12 @@ def _normalize_file(connection: Connection, file: StagedFile, *, in_bulk: bool) 
     name = file.file.file_name
     said = (it for it in (*early, *found) if not it.tolerance.usual)
     notices = [Tolerated(name, it.tolerance.deviation, it.cell.header, it.count) for it in said]
-    return file, [*notices, *(f"{name}, column {it.cell.header}: {it.tolerance.clash}" for it in clashes)]
+    orders = {
+        name_column(file.file, it.cell): ORDERS[it.tolerance.deviation]
+        for it in found
+        if it.tolerance.deviation in ORDERS
+    }
+    return file, [*notices, *(f"{name}, column {it.cell.header}: {it.tolerance.clash}" for it in clashes)], orders
 
 
 @dataclass(frozen=True)
@@ -88,11 +107,14 @@ def _find_tolerated(
     return found, [it for it in clashes if it.tolerance.clash]
 
 
-def _list_tolerances(file: StagedFile, *, in_bulk: bool) -> Iterator[tuple[Cell, Tolerance]]:
+def _list_tolerances(file: StagedFile, day_first: frozenset[str] | None) -> Iterator[tuple[Cell, Tolerance]]:
     for cell in file.file.cells:
-        if cell.header == "status" and in_bulk:
+        if cell.header == "status" and day_first is None:
             yield cell, Tolerance(STATUS_IN_BULK, lambda status: status.is_not(None))
-        yield from ((cell, tolerance) for tolerance in cell.kind.tolerates)
+        tolerates = cell.kind.tolerates
+        if day_first is not None and name_column(file.file, cell) in day_first:
+            tolerates = (*SLASHES_AFTER_DAY_FIRST, *(it for it in tolerates if it not in SLASHES))
+        yield from ((cell, tolerance) for tolerance in tolerates)
 
 
 def _rewrite(connection: Connection, file: StagedFile, found: list[_Found], name: str) -> StagedFile:

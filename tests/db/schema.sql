@@ -568,6 +568,7 @@ CREATE TABLE public.feeds (
     revision bigint DEFAULT 0 NOT NULL,
     as_of timestamp(3) with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
     deletions_since timestamp(3) with time zone DEFAULT '1970-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
+    day_first text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
     CONSTRAINT ck_feeds_state CHECK ((state = ANY (ARRAY['tried'::text, 'added'::text, 'removed'::text])))
 );
 

@@ -49,6 +49,8 @@ feeds = Table(
     Column("words", CText),
     # The digest of the export that was loaded last without a rejected row. The same export again changes nothing.
     Column("last_digest", LargeBinary),
+    # The columns whose days with slashes had the day first when a run read them last, each as its file and header.
+    Column("day_first", CTexts, nullable=False, server_default=text("'{}'")),
     # Whether the next run may trust the fingerprints of the feed: the last run read every record of the feed in full.
     Column("fingerprinted", Boolean, nullable=False, server_default=text("false")),
     # The state of its records: the last revision of the roster that changed one of them, their newest stamp, and the

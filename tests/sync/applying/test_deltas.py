@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from sqlalchemy import Engine, Table
 from roster_service.db import tables
 from sync_scripts.applying.changes import Counts
 from sync_scripts.engine.load import Options, load
+from sync_scripts.formats.tolerated import SAME_DAY_FIRST, US_DAY
 from tests.sync.conftest import PARTS, describe, snapshot, state
 from tests.sync.export_changes import Bend, both, cell_of, declared, read_csv, rows_of, with_row, without_file
 
@@ -131,6 +133,69 @@ def test_deltas(engine: Engine, springfield: Path, bend: Bend, wanted: dict[Tabl
             if (key if isinstance(key, str) else key[0]) not in changed:
                 assert after[table][key] == row
     assert load(engine, "feed", springfield).outcome == "unchanged"
+
+
+# The export in bulk of before, the days of a later delta, that of its second student, and the notice of the delta.
+ORDERS: dict[str, tuple[Bend, tuple[str, ...], str, str]] = {
+    "like the days with the day first of the export in bulk": (
+        cell_of("demographics", "spr-student-1", "birthDate", "16/5/2011"),
+        ("3/4/2011",), "2011-04-03", SAME_DAY_FIRST.taken
+    ),
+    "like the days with the month first of the export in bulk": (
+        cell_of("demographics", "spr-student-1", "birthDate", "5/16/2011"), ("3/4/2011",), "2011-03-04", US_DAY.taken
+    ),
+    "after days without slashes": (both(), ("3/4/2011",), "2011-03-04", US_DAY.taken),
+    "after days with the day first in another column": (
+        cell_of("enrollments", "spr-enr-01", "beginDate", "16/5/2011"), ("3/4/2011",), "2011-03-04", US_DAY.taken
+    ),
+    "as another day of the delta shows": (
+        cell_of("demographics", "spr-student-1", "birthDate", "16/5/2011"),
+        ("3/4/2011", "5/16/2011"), "2011-03-04", US_DAY.taken
+    ),
+}  # fmt: skip
+
+
+def only_days(*days: str) -> Bend:
+    """A delta with the birth dates of students, the first of them of the second student."""
+    students = [f"spr-student-{number}" for number, _ in enumerate(days, 2)]
+    cells = (cell_of("demographics", it, "birthDate", day) for it, day in zip(students, days, strict=True))
+    return alone(only("demographics", *students), *cells)
+
+
+@pytest.mark.parametrize(("bulk", "days", "wanted", "words"), ORDERS.values(), ids=ORDERS)
+def test_a_delta_whose_days_show_no_order_has_that_of_the_last_export(
+    engine: Engine, springfield: Path, bulk: Bend, days: tuple[str, ...], wanted: str, words: str
+) -> None:
+    bulk(springfield)
+    load(engine, "feed", springfield)
+    only_days(*days)(springfield)
+    report = load(engine, "feed", springfield)
+    assert str(snapshot(engine, tables.demographics)["spr-student-2"]["birth_date"]) == wanted
+    [said] = [it for it in report.notices if "birthDate" in it]
+    assert words in said
+
+
+def test_an_order_of_days_is_kept_until_another_one_is_read(engine: Engine, springfield: Path, tmp_path: Path) -> None:
+    """Each row: an export, and the birth date of the second student after it."""
+    born = cell_of("demographics", "spr-student-1", "birthDate", "16/5/2011")
+    exports: list[tuple[Bend, Options, str]] = [
+        (born, Options(), "2011-12-31"),
+        (alone(only("users", "spr-student-1")), Options(), "2011-12-31"),
+        (only_days("2011-01-02"), Options(), "2011-01-02"),
+        (only_days("7/8/2011", "8/16/2011"), Options(dry_run=True), "2011-01-02"),
+        (only_days("3/4/2011"), Options(), "2011-04-03"),
+        (only_days("3/5/2011"), Options(), "2011-05-03"),
+        # The days of a file in bulk are all of the column.
+        (cell_of("demographics", "spr-student-2", "birthDate", "3/5/2011"), Options(), "2011-03-05"),
+        (only_days("3/6/2011"), Options(), "2011-03-06"),
+    ]
+    for number, (bend, options, wanted) in enumerate(exports):
+        export = tmp_path / str(number)
+        shutil.copytree(springfield, export)
+        both(cell_of("demographics", "spr-student-2", "birthDate", "2011-12-31"), bend)(export)
+        load(engine, "feed", export, options=options)
+        stored = snapshot(engine, tables.demographics)["spr-student-2"]["birth_date"]
+        assert (number, str(stored)) == (number, wanted)
 
 
 def test_what_a_delta_says_of_the_gone(engine: Engine, springfield: Path) -> None:

@@ -50,6 +50,7 @@ from sync_scripts.formats.tolerated import (
     PLAIN_DAY,
     PROPERTY_CASE,
     QUOTED_NEWLINE,
+    SAME_DAY_FIRST,
     SCHOOL_YEAR,
     STATUS_IN_BULK,
     UNDECLARED_FILE,
@@ -381,7 +382,7 @@ def test_tolerated(engine: Engine, springfield: Path, bend: Bend, notices: tuple
 
 def test_every_tolerated_deviation_has_a_case() -> None:
     """Others have theirs below, or in a file of their own."""
-    others = {UNKNOWN_GRADE, NO_COURSES, MAPPED_WORD}
+    others = {UNKNOWN_GRADE, NO_COURSES, MAPPED_WORD, SAME_DAY_FIRST}
     assert {*QUIRKY, *others, *(it for it in DEVIATIONS if it.allowed)} == set(DEVIATIONS)
 
 
