@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "2026_11_day_first"
-down_revision = "2026_11_outcomes"
+down_revision = "2026_11_refused_requests"
 branch_labels = None
 depends_on = None
 
