@@ -16,7 +16,10 @@ BODY = """<h1>{title}</h1>
 <p><a href="/docs">Documentation of the interfaces</a></p>"""
 OPERATORS = """
 <p><a href="{}">The console, for the operators of this service</a></p>"""
-START = ("Roster Service", "This service gives roster data to programs, by OneRoster 1.1 and 1.2.")
+START = (
+    "Roster Service",
+    "This service gives roster data to programs, by OneRoster 1.1 and 1.2, and by a vendor interface.",
+)
 NOT_FOUND = ("Not found", "There is no such page.")
 ADDRESSES: Mapping[str, str] = {
     "documentation": "/docs",

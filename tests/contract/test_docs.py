@@ -286,6 +286,11 @@ def test_a_browser_gets_a_page_that_leads_to_the_documentation(client: RosterCli
     assert answer.headers["Cache-Control"] == "no-store"
 
 
+def test_the_page_for_browsers_names_every_interface(client: RosterClient) -> None:
+    page = client.fetch("/", headers={"Accept": BROWSER}).body
+    assert b"by OneRoster 1.1 and 1.2, and by a vendor interface" in page
+
+
 @pytest.mark.parametrize("path", ["/nothing", "/v2/students", "/oauth2/token", "/docs/nothing"])
 def test_a_program_at_an_address_that_is_none_learns_where_all_are(client: RosterClient, path: str) -> None:
     assert "/ lists the addresses" in client.fetch(path).json["error_description"]
