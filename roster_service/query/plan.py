@@ -17,7 +17,6 @@ from oneroster_filter import (
     FilterError,
     Kind,
     Operator,
-    UnknownFieldError,
     check,
     clauses,
     field_types,
@@ -32,8 +31,6 @@ from roster_service.query.path_filters import PathFilter
 from roster_service.schemas.kinds import RosterField, find_vocabulary, list_hidden, list_roster_fields
 from roster_service.schemas.records import Record
 
-# A `+` that a client forgot to encode arrives as a space.
-_BARE_OFFSET = re.compile(r"'[^']*\d \d\d:?\d\d'")
 # The operators that compare whole words.
 _WHOLE_WORDS = {Kind.TEXT: (Operator.EQUAL,), Kind.TEXTS: (Operator.EQUAL, Operator.CONTAINS)}
 
@@ -128,14 +125,12 @@ def _check_filter(text: str, view: ResourceView) -> TypedExpr:
     try:
         return check(parse(text), view.filter_types)
     except FilterError as error:
-        raise RefusedRequestError(Problem.FILTER, _describe(error, text)) from None
+        raise RefusedRequestError(Problem.FILTER, _describe(error)) from None
 
 
-def _describe(error: FilterError, text: str) -> str:
+def _describe(error: FilterError) -> str:
     position = "" if error.column is None else f" at column {error.column + 1} of the filter"
     hint = f"; {error.hint}" if error.hint else ""
-    if not isinstance(error, UnknownFieldError) and _BARE_OFFSET.search(text):
-        hint += "; a `+` in a URL must be written %2B"
     return f"{error.message}{position}{hint}"
 
 

@@ -169,18 +169,17 @@ def test_a_filter_is_refused_with_its_place(record: type[Record], text: str, sai
 
 
 @pytest.mark.parametrize(
-    ("text", "hinted"),
+    ("text", "hints"),
     [
-        pytest.param("dateLastModified>'2026-11-21T00:00:00 00:00'", True, id="a-plus-that-became-a-space"),
-        pytest.param("dateLastModified>'2026-11-21T00:00:00 0530'", True, id="without-a-colon"),
-        pytest.param("dateLastModified>'2026-11-21 00:00:00'", False, id="a-space-where-the-T-stands"),
-        pytest.param("dateLastMod>'2026-11-21T00:00:00 00:00'", False, id="an-unknown-field-is-the-first-fault"),
+        pytest.param("dateLastModified>'2026-11-21T00:00:00 00:00'", 1, id="a-plus-that-became-a-space"),
+        pytest.param("dateLastModified>'2026-11-21T00:00:00 0530'", 1, id="without-a-colon"),
+        pytest.param("dateLastMod>'2026-11-21T00:00:00 00:00'", 0, id="an-unknown-field-is-the-first-fault"),
     ],
 )
-def test_a_lost_plus_is_hinted_at(text: str, hinted: bool) -> None:
+def test_a_lost_plus_is_hinted_at_once(text: str, hints: int) -> None:
     with pytest.raises(RefusedRequestError) as caught:
         plan(v1p1.Org, filter=text)
-    assert ("a `+` in a URL must be written %2B" in caught.value.description) is hinted
+    assert caught.value.description.count("%2B") == hints
 
 
 def test_a_filter_keeps_its_shape() -> None:
