@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, case, delete, func, select, update
 
 from roster_service.db.actors import Actor
 from roster_service.db.changes import State, Subject, Verb, recorded
@@ -20,20 +21,29 @@ from roster_service.db.visible_orgs import refresh_visible_orgs
 
 @dataclass(frozen=True)
 class FeedGrant:
-    """A vendor's grants of a district, or of schools of it."""
+    """A vendor's grants of a district, or of schools of it. `deleted_at`: when the district was marked as deleted, or
+    would be now."""
 
     vendor_id: int
     email: str
     district_id: str
     district: str
+    deleted_at: datetime
 
-    def __str__(self) -> str:
-        return f"{self.email} may no longer see {self.district} ({self.district_id})"
+    def describe_end(self, retention_days: int | None) -> str:
+        """Returns what ends, and when. `retention_days`: after which the purge deletes the district; None: it goes at
+        once."""
+        words = f"{self.email} may no longer see {self.district} ({self.district_id})"
+        if retention_days is None:
+            return words
+        last = (self.deleted_at.astimezone(UTC) + timedelta(days=retention_days)).date()
+        return f"{words} once the purge deletes it, in the first night after {last}"
 
 
 def list_feed_grants(connection: Connection, feed_id: int) -> list[FeedGrant]:
     """Lists the grants of the districts of a feed, by the address of the vendor."""
-    columns = (vendors.c.id, vendors.c.email, orgs.c.sourced_id, orgs.c.name)
+    deleted_at = case((orgs.c.status == "tobedeleted", orgs.c.date_last_modified), else_=func.now())
+    columns = (vendors.c.id, vendors.c.email, orgs.c.sourced_id, orgs.c.name, deleted_at)
     found = (
         select(*columns)
         .join(vendor_grants, vendor_grants.c.vendor_id == vendors.c.id)

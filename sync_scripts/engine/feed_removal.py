@@ -53,6 +53,7 @@ def remove_feed(
     report has a preview. Raises CommandError for an unknown feed, and for a removed one unless `at_once`; LockedError
     while another run of the feed is under way, unless `wait`; DatabaseUnavailableError if the database fails.
     """
+    retention_days = None if at_once else settings.retention_days
     with translate_database_errors(), engine.connect() as connection, hold_lock(connection, name, wait=wait):
         with connection.begin():
             feed = find_listed_feed(connection, name)
@@ -61,7 +62,8 @@ def remove_feed(
         if dry_run:
             with connection.begin():
                 report, differences = _compare(connection, feed, at_once=at_once)
-                report = report.with_notices(*map(str, list_feed_grants(connection, feed.id) if at_once else ()))
+                grants = list_feed_grants(connection, feed.id)
+                report = report.with_notices(*(it.describe_end(retention_days) for it in grants))
                 preview = make_preview(connection, differences, NOTHING, feed.id)
                 return dataclasses.replace(report, dry_run=True, preview=preview)
         with engine.begin() as other:
@@ -72,11 +74,11 @@ def remove_feed(
                 connection, actor, Verb.FEED_REMOVE, subject, lambda: _read_state(connection, name, at_once=at_once)
             ):
                 report, differences = _compare(connection, feed, at_once=at_once)
-                grants = list_feed_grants(connection, feed.id) if at_once else []
-                report = report.with_notices(*map(str, grants))
+                grants = list_feed_grants(connection, feed.id)
+                report = report.with_notices(*(it.describe_end(retention_days) for it in grants))
                 if any(report.purged.values()) or any(it.counts.any for it in differences):
                     report = _write(connection, feed.id, number, report, differences, settings)
-                end_grants(connection, actor, grants)
+                end_grants(connection, actor, grants if at_once else ())
                 end_run(connection, number, NO_FINDINGS, **report.to_row())
                 kept = supersede(connection, feed.id, number)
                 connection.execute(update(sync_runs).where(sync_runs.c.feed_id == feed.id).values(kept_digest=None))

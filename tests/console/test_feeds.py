@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text
 
-from roster_service.access import export_previews, scripts
+from roster_service.access import export_previews, scripts, vendor_rights, vendors
 from roster_service.access.feeds import add_feed
 from roster_service.access.scripts import Bounds
 from roster_service.console.filters import from_segment, to_segment
@@ -290,12 +290,21 @@ def test_an_export_that_may_be_incomplete_waits(
 def test_a_feed_is_removed_after_its_name_is_typed_and_taken_back(
     console: Console, browser: Browser, in_process: None
 ) -> None:
+    with console.engine.begin() as connection:
+        vendors.add_vendor(connection, TESTER, "reading@vendor.example", "Reading")
+        vendor_rights.grant(connection, TESTER, "reading@vendor.example", "shv-district", ())
     shown = read(browser, "/feeds/shelbyville/removal")
     assert shown["last"]["records"]["users"] > 0
+    words = (
+        r"reading@vendor.example may no longer see .* \(shv-district\) once the purge deletes it, in the first night"
+    )
+    assert any(re.match(words, it) for it in shown["grants"])
+    assert shown["grants"][0] in browser.get("/feeds/shelbyville/removal").text
     refused = browser.send("/feeds/shelbyville/removal/remove", typed="shelby")
     assert (refused.status_code, read(browser, "/feeds/shelbyville")["feed"]["state"]) == (422, "added")
     assert browser.send("/feeds/shelbyville/removal/remove", typed="shelbyville").status_code == 303
     assert read(browser, "/feeds/shelbyville")["feed"]["state"] == "removed"
+    assert read(browser, "/feeds/shelbyville/removal")["grants"] == shown["grants"]
     assert "Take the feed back" in browser.get("/feeds/shelbyville").text
     assert browser.send("/feeds/shelbyville/take-back").status_code == 303
     assert read(browser, "/feeds/shelbyville")["feed"]["state"] == "added"

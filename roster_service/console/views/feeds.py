@@ -23,6 +23,7 @@ from roster_service.console.views.held import LIMITS, Limit, list_limits, read_l
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.actors import OperatorRole
 from roster_service.db.changes import Verb
+from roster_service.db.feed_grants import list_feed_grants
 from roster_service.db.feed_states import FeedState, find_listed_feed
 from roster_service.db.pauses import Pause, find_today
 from roster_service.db.run_history import FinishedRun, Run, list_latest_runs, list_run_page
@@ -63,12 +64,14 @@ class FeedPage:
 @dataclass(frozen=True)
 class RemovalPage:
     """What the removal of a feed deletes. `last`: its last good run, with the live records by type; `retention_days`:
-    after which the purge deletes them; `remains`: of a removed feed, what vendors still get of it."""
+    after which the purge deletes them; `remains`: of a removed feed, what vendors still get of it; `grants`: that end
+    with the records, in words."""
 
     feed: Feed
     last: FinishedRun | None
     retention_days: int
     remains: str | None
+    grants: Sequence[str]
 
 
 def read_feeds(visit: Visit) -> FeedList:
@@ -107,7 +110,10 @@ def read_removal(visit: Visit) -> RemovalPage:
     feed = _find_feed(visit.connection, visit.place)
     runs = list_latest_runs(visit.connection, SHOWN_RUNS).get(feed.name, ())
     good = [run for run in runs if run.is_good]
-    return RemovalPage(feed, good[-1] if good else None, visit.settings.retention_days, _describe_remains(visit, feed))
+    days = visit.settings.retention_days
+    number = find_listed_feed(visit.connection, feed.name).id
+    grants = [it.describe_end(days) for it in list_feed_grants(visit.connection, number)]
+    return RemovalPage(feed, good[-1] if good else None, days, _describe_remains(visit, feed), grants)
 
 
 def _describe_remains(visit: Visit, feed: Feed) -> str | None:
