@@ -27,10 +27,12 @@ class Colour(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """An outcome of a run. `meaning`, `remedy`: a sentence each, without its first capital and full stop; `is_loaded`:
-    whether the roster is that of the export; `is_announced`: whether the nightly sync announces it."""
+    """An outcome of a run. `state`: its word for vendors (schemas/roster_status.py); `meaning`, `remedy`: a sentence
+    each, without its first capital and full stop; `is_loaded`: whether the roster is that of the export;
+    `is_announced`: whether the nightly sync announces it."""
 
     word: str
+    state: str
     colour: Colour
     meaning: str
     remedy: str | None = None
@@ -50,10 +52,11 @@ _UNTOUCHED = "nothing was changed"
 OUTCOMES: Mapping[str, Outcome] = {
     it.word: it
     for it in (
-        Outcome(DONE, Colour.GOOD, "the roster is that of the export", is_loaded=True),
-        Outcome(UNCHANGED, Colour.GOOD, "the roster was already that of the export", is_loaded=True),
+        Outcome(DONE, "done", Colour.GOOD, "the roster is that of the export", is_loaded=True),
+        Outcome(UNCHANGED, "unchanged", Colour.GOOD, "the roster was already that of the export", is_loaded=True),
         Outcome(
             PARTIAL,
+            "done",
             Colour.WARN,
             "the roster is that of the export, but for the rejected rows",
             "correct these rows in the student information system",
@@ -62,6 +65,7 @@ OUTCOMES: Mapping[str, Outcome] = {
         ),
         Outcome(
             STALE,
+            "unchanged",
             Colour.BAD,
             "the export has been the same for days",
             "the roster stays as it is; look whether the student information system still delivers its export",
@@ -69,15 +73,17 @@ OUTCOMES: Mapping[str, Outcome] = {
         ),
         Outcome(
             HELD,
+            "held",
             Colour.BAD,
             "a person must decide",
             f"{_UNTOUCHED}; look at what the run would do, and approve or discard it",
             is_announced=True,
         ),
-        Outcome(APPROVED, Colour.GOOD, "it was held, and a later run applied it"),
-        Outcome(DISCARDED, Colour.QUIET, f"it was held, and {_UNTOUCHED}"),
+        Outcome(APPROVED, "done", Colour.GOOD, "it was held, and a later run applied it"),
+        Outcome(DISCARDED, "failed", Colour.QUIET, f"it was held, and {_UNTOUCHED}"),
         Outcome(
             REFUSED,
+            "failed",
             Colour.BAD,
             "the export cannot be loaded as it is",
             f"{_UNTOUCHED}; correct the export, or the settings of the feed, and load it again",
@@ -85,6 +91,7 @@ OUTCOMES: Mapping[str, Outcome] = {
         ),
         Outcome(
             MISSING,
+            "missing",
             Colour.BAD,
             "there is no export",
             f"{_UNTOUCHED}; look whether the student information system still delivers its export, and to this path",
@@ -92,6 +99,7 @@ OUTCOMES: Mapping[str, Outcome] = {
         ),
         Outcome(
             INCOMPLETE,
+            "incomplete",
             Colour.BAD,
             "the export is still being written",
             f"{_UNTOUCHED}; look whether the student information system ends its export before the sync begins",
@@ -99,13 +107,20 @@ OUTCOMES: Mapping[str, Outcome] = {
         ),
         Outcome(
             FAILED,
+            "failed",
             Colour.BAD,
             "the service could not finish the run",
             f"{_UNTOUCHED}; look at the log of the sync, and load the export again",
             is_announced=True,
         ),
-        Outcome(INTERRUPTED, Colour.BAD, "the process of the run ended; nothing was changed", "load the export again"),
-        Outcome(RUNNING, Colour.QUIET, "the run is under way"),
+        Outcome(
+            INTERRUPTED,
+            "failed",
+            Colour.BAD,
+            "the process of the run ended; nothing was changed",
+            "load the export again",
+        ),
+        Outcome(RUNNING, "running", Colour.QUIET, "the run is under way"),
     )
 }
 # After these the roster is that of the export.

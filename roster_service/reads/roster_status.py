@@ -12,19 +12,11 @@ from typing import Any
 from sqlalchemy import Engine, select
 
 from roster_service.access.roster_state import RosterState, format_instant
-from roster_service.db.held_runs import APPROVED, HELD
 from roster_service.db.pauses import find_today, make_pause
 from roster_service.db.round_trip import Call
-from roster_service.db.run_outcomes import LOADED_OUTCOMES, STALE, UNCHANGED
-from roster_service.db.sync_lock import RUNNING
+from roster_service.db.run_outcomes import OUTCOMES
 from roster_service.db.tables import WHOLE, feeds, sync_runs, visible_feeds
 
-# The states that are outcomes of runs, or stand for them; after any other outcome the roster is that of before.
-_OUTCOMES = {
-    **dict.fromkeys((*LOADED_OUTCOMES, APPROVED), "done"),
-    **{it: it for it in (UNCHANGED, RUNNING, HELD)},
-    STALE: UNCHANGED,
-}
 # A nightly run may begin some hours later than that of the night before.
 _MISSING = timedelta(hours=30)
 
@@ -69,4 +61,4 @@ def _find_state(row: Any) -> str:
         return "paused"
     if row.started_at is None or row.started_at < datetime.now(UTC) - _MISSING:
         return "missing"
-    return _OUTCOMES.get(row.outcome, "failed")
+    return OUTCOMES[row.outcome].state

@@ -13,7 +13,8 @@ FEED_STATES = {
     "running": "the run is under way",
     "held": "the run waits for the decision of an operator; the roster is the one of before",
     "failed": "the run loaded nothing; the roster is the one of before",
-    "missing": "no run has begun for 30 hours",
+    "missing": "the last run found no export, or no run has begun for 30 hours",
+    "incomplete": "the export was still being written",
     "paused": "the operator has paused the feed",
 }
 

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from roster_service.db.run_outcomes import OUTCOMES
+from roster_service.schemas.roster_status import FEED_STATES
 from tests.vendor.client import VendorClient, add_account
 
 from .client import VERSIONS, RosterClient
@@ -42,6 +44,10 @@ STATES: list[Any] = [
             "unchanged": "unchanged",
             "running": "running",
             "held": "held",
+            "partial": "done",
+            "stale": "unchanged",
+            "missing": "missing",
+            "incomplete": "incomplete",
             "failed": "failed",
             "refused": "failed",
             "interrupted": "failed",
@@ -52,6 +58,11 @@ STATES: list[Any] = [
     pytest.param(PAUSE, "paused", id="paused"),
     pytest.param("UPDATE feeds SET enabled = false", "paused", id="disabled"),
 ]
+
+
+def test_each_outcome_has_a_state() -> None:
+    assert {it.id for it in STATES} >= set(OUTCOMES)
+    assert {it.state for it in OUTCOMES.values()} <= set(FEED_STATES)
 
 
 @pytest.fixture(scope="module")
