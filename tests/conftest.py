@@ -138,6 +138,14 @@ def production_hasher() -> Iterator[PasswordHasher]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def current_folder() -> Iterator[None]:
+    """A test whose settings name no data folder must keep nothing: a held export would stay in the checkout."""
+    was_there = HOME.exists()
+    yield
+    assert was_there or not HOME.exists(), f"a test left the data folder {HOME.absolute()}"
+
+
+@pytest.fixture(scope="session", autouse=True)
 def access_log_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Each application whose settings name no data folder has a folder of its own for the access log: it would adopt
     the rows of another database."""
