@@ -308,15 +308,17 @@ class Settings:
         75, read_count(0, 100), "a sync that would change more percent of a type than this is held"
     )
     hold_rejected_percent: int = declare_setting(
-        5, read_count(0, 100), "a sync that would reject more percent of the rows of a type than this is held"
+        5, read_count(0, 100), "a sync that would reject more percent of the rows of a file than this is held"
     )
     hold_least_records: int = declare_setting(
-        50, read_count(1, 10**9), "a type with fewer records is held only if all its rows are rejected"
+        50,
+        read_count(1, 10**9),
+        "a type with fewer records or a file with fewer rows is held only if all rows of a bulk file are rejected",
     )
     rejected_percent: int = declare_setting(
         1,
         read_count(0, 100),
-        "a sync that rejects more percent of the rows of a type than this is announced, and a task on the first page",
+        "a sync that rejects more percent of the rows of a file than this is announced, and a task on the first page",
     )
     export_age_minutes: int = declare_setting(
         5, read_count(0, 1440), "minutes that nobody may have written to an export before it is loaded"

@@ -61,7 +61,7 @@ class Feed:
     latest_run: int | None
     last_outcome: str | None
     message: str | None
-    # The largest share of the rows of a type that it rejected.
+    # The largest share of the rows of a file that it rejected.
     rejected_percent: float
     # The end of the last run after which the roster was that of the export, and the seconds since.
     last_good_run: str | None
@@ -217,7 +217,7 @@ def list_feeds(connection: Connection, *, without_records: bool = False) -> list
         last.c.id.label("last_id"),
         last.c.outcome.label("last_outcome"),
         last.c.message,
-        last.c.counts,
+        last.c.files,
         good.label("last_good_run"),
         func.extract("epoch", func.now() - good).label("age"),
         held.c.id.label("held_run"),
@@ -250,7 +250,7 @@ def list_feeds(connection: Connection, *, without_records: bool = False) -> list
             row.last_id,
             INTERRUPTED if row.id in dead else row.last_outcome,
             INTERRUPTED_WORDS if row.id in dead else row.message,
-            find_rejected_percent(row.counts or {}),
+            find_rejected_percent(row.files or ()),
             row.last_good_run and row.last_good_run.isoformat(timespec="seconds"),
             None if row.age is None else int(row.age),
             row.held_run,

@@ -69,7 +69,7 @@ def feed_add(name: str, format_: str, path: Path | None, as_json: bool) -> None:
     "--hold-tombstones", type=Percent(), help="Hold its runs that would tombstone more percent of a type than this."
 )
 @click.option("--hold-changes", type=Percent(), help="Hold its runs that would change more percent of a type.")
-@click.option("--hold-rejected", type=Percent(), help="Hold its runs that would reject more percent of a type's rows.")
+@click.option("--hold-rejected", type=Percent(), help="Hold its runs that would reject more percent of a file's rows.")
 @click.option(
     "--marker",
     metavar="FILE|none",

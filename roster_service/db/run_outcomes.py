@@ -5,9 +5,10 @@ The console, the commands, the announcements and the metrics read this table, so
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from roster_service.db.held_runs import APPROVED, HELD
 from roster_service.db.sync_lock import INTERRUPTED, RUNNING
@@ -125,15 +126,8 @@ OUTCOMES: Mapping[str, Outcome] = {
 }
 # After these the roster is that of the export.
 LOADED_OUTCOMES = tuple(it.word for it in OUTCOMES.values() if it.is_loaded)
-# The counts of a type that are rows of the export.
-_DELIVERED = ("added", "changed", "revived", "unchanged", "refused")
 
 
-def find_rejected_percent(counts: Mapping[str, Mapping[str, int]]) -> float:
-    """Returns the largest share of the rows of a type that a run rejected, in percent. `counts`: of the run."""
-    shares = (
-        100 * count.get("refused", 0) / delivered
-        for count in counts.values()
-        if (delivered := sum(count.get(name, 0) for name in _DELIVERED))
-    )
-    return max(shares, default=0.0)
+def find_rejected_percent(files: Iterable[Mapping[str, Any]]) -> float:
+    """Returns the largest share of the rows of a file that a run rejected, in percent. `files`: of the run."""
+    return max((100 * (it["rejected"] or 0) / it["rows"] for it in files if it["rows"]), default=0.0)

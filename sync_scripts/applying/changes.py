@@ -58,11 +58,6 @@ class Counts:
         return bool(self.written or self.tombstoned)
 
     @property
-    def delivered(self) -> int:
-        """Rows of the export, also those that are rejected."""
-        return self.written + self.unchanged + self.refused
-
-    @property
     def rewritten(self) -> int:
         """Stored records that get new data."""
         return self.changed + self.revived

@@ -4,13 +4,14 @@ operator."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Connection, func, or_, select
 
 from roster_service.db.held_runs import HELD, OTHER_IDS
+from roster_service.db.run_history import ReadFile
 from roster_service.db.run_outcomes import DONE, LOADED_OUTCOMES, STALE
 from roster_service.db.tables import demographics, feeds, sync_runs, users
 from roster_service.errors import CommandError
@@ -18,6 +19,7 @@ from roster_service.settings import Settings
 from sync_scripts.applying.changes import Counts, Difference
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.runs import NOT_HELD
+from sync_scripts.reading.manifest import BULK
 
 # So many ids may be those of other people for another reason, such as two students who were taken for each other, and
 # this part of the ids that the export and the roster share, in percent.
@@ -29,8 +31,8 @@ OLDER = timedelta(hours=2)
 @dataclass(frozen=True)
 class Limits:
     """The limits of a run: the largest parts of a type's active records that it may mark as deleted and change, and the
-    largest part of the type's rows that it may reject, in percent. The limits apply to types with at least
-    `least_records` active records or rows."""
+    largest part of a file's rows that it may reject, in percent. The limits apply to types with at least
+    `least_records` active records, and to files with as many rows."""
 
     tombstones_percent: int
     changes_percent: int
@@ -100,18 +102,22 @@ def find_other_ids(connection: Connection, differences: Collection[Difference]) 
         )
 
 
-def find_excess(counts: Mapping[str, Counts], limits: Limits) -> Iterator[str]:
-    """One sentence for each limit that the counts of a type exceed. A type of which every row is rejected exceeds it,
-    however few they are."""
+def find_excess(counts: Mapping[str, Counts], files: Iterable[ReadFile], limits: Limits) -> Iterator[str]:
+    """One sentence for each limit that the counts of a type, or the rejected rows of a file, exceed. A bulk file of
+    which every row is rejected exceeds it, however few they are."""
     for name, count in counts.items():
-        least, is_whole = limits.least_records, count.refused == count.delivered
-        for number, of, percent, needed, words in (
-            (count.tombstoned, count.stored, limits.tombstones_percent, least, "would vanish"),
-            (count.changed, count.stored, limits.changes_percent, least, "would change"),
-            (count.refused, count.delivered, limits.rejected_percent, 1 if is_whole else least, "are rejected"),
+        for number, percent, words in (
+            (count.tombstoned, limits.tombstones_percent, "would vanish"),
+            (count.changed, limits.changes_percent, "would change"),
         ):
-            if of >= needed and number * 100 > percent * of:
-                yield f"{number:,} of {of:,} {name} {words}, more than {percent}%"
+            if count.stored >= limits.least_records and number * 100 > percent * count.stored:
+                yield f"{number:,} of {count.stored:,} {name} {words}, more than {percent}%"
+    # The rows and not the records of a type: a record whose row is rejected may be stored, and stays.
+    for file in files:
+        rows, rejected, percent = file.rows or 0, file.rejected or 0, limits.rejected_percent
+        is_whole = file.mode == BULK and rejected == rows
+        if rows >= (1 if is_whole else limits.least_records) and rejected * 100 > percent * rows:
+            yield f"{rejected:,} of {rows:,} rows of {file.file} are rejected, more than {percent}%"
 
 
 def find_older(connection: Connection, feed_id: int, report: Report, limits: Limits) -> str | None:
@@ -151,14 +157,14 @@ class HeldRun:
         """One sentence for each type of which the run would delete, change or reject more than its report showed."""
         for name, count in counts.items():
             shown = self.counts.get(name, {})
-            for number, of, key, words in (
-                (count.tombstoned, count.stored, "tombstoned", "would vanish"),
-                (count.changed, count.stored, "changed", "would change"),
-                (count.refused, count.delivered, "refused", "are rejected"),
+            for number, subject, key, words in (
+                (count.tombstoned, f"of {count.stored:,} {name}", "tombstoned", "would vanish"),
+                (count.changed, f"of {count.stored:,} {name}", "changed", "would change"),
+                (count.refused, f"rows of {name}", "refused", "are rejected"),
             ):
                 before = shown.get(key, 0)
                 if number > before:
-                    yield f"{number:,} of {of:,} {name} {words}, not {before:,} as the run {self.run} showed"
+                    yield f"{number:,} {subject} {words}, not {before:,} as the run {self.run} showed"
 
 
 def read_held_run(connection: Connection, feed_id: int, run: int) -> HeldRun:

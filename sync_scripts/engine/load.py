@@ -399,7 +399,7 @@ def _hold_excess(
     if run.options.allow_mass_delete:
         return report
     limits = read_limits(connection, feed_id, Limits.of(run.options.settings))
-    excess = list(find_excess(report.counts, limits) if held is None else held.find_excess(report.counts))
+    excess = list(find_excess(report.counts, report.files, limits) if held is None else held.find_excess(report.counts))
     if held is None and (older := find_older(connection, feed_id, report, limits)) is not None:
         excess.insert(0, older)
     if held is None or OTHER_IDS not in held.message:

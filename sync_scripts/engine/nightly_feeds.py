@@ -171,7 +171,7 @@ def _load_feed(sync: NightlySync, feed: Feed, *, is_last: bool) -> ExitCode:
     report = load(sync.engine, feed.name, feed.path, family=FAMILIES[feed.format], options=options)
     code, ended = choose_exit_code(report), report.to_json()
     sync.notify({**ended, "exit": code})
-    is_worse = not report.is_partial or find_rejected_percent(ended["counts"]) > sync.settings.rejected_percent
+    is_worse = not report.is_partial or find_rejected_percent(ended["files"]) > sync.settings.rejected_percent
     outcome = ended["outcome"] if is_worse else DONE
     _announce_change(sync, feed, outcome, ended["message"])
     return code

@@ -186,8 +186,8 @@ SITUATIONS: Mapping[str, Situation] = {
     "first-refused": Situation(
         refuse_first, "refused", "orgs.csv, line 1, column name: is missing in the header", lacks=FIRST[:1]
     ),
-    "first-held": Situation(hold_first, "held", "1 of 15 users are rejected, more than 5%", lacks=FIRST[:1]),
-    "by-hand": Situation(hold_first_by_hand, "held", "1 of 15 users are rejected", False, lacks=FIRST),
+    "first-held": Situation(hold_first, "held", "1 of 15 rows of users.csv are rejected", lacks=FIRST[:1]),
+    "by-hand": Situation(hold_first_by_hand, "held", "1 of 15 rows of users.csv are rejected", False, lacks=FIRST),
     "approved": Situation(
         approve_with_rejected_rows, "partial", "loaded but for 3 rows: users.csv, column enabledUser", False
     ),

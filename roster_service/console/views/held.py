@@ -21,7 +21,7 @@ from roster_service.settings import Settings
 LIMITS = {
     "hold_tombstones_percent": "records of a type that would vanish",
     "hold_changes_percent": "records of a type that would change",
-    "hold_rejected_percent": "rows of a type that are rejected",
+    "hold_rejected_percent": "rows of a file that are rejected",
 }
 
 

@@ -18,6 +18,7 @@ from sqlalchemy import Engine, text, update
 from roster_service.cli import main as roster
 from roster_service.db.change_history import find_changes
 from roster_service.db.held_runs import OTHER_IDS
+from roster_service.db.run_history import ReadFile
 from roster_service.db.tables import demographics, feeds, sync_changes, sync_runs, users
 from roster_service.errors import StorageError
 from roster_service.settings import Settings
@@ -27,6 +28,7 @@ from sync_scripts.engine.hold_policy import Limits, find_excess
 from sync_scripts.engine.load import Options, load
 from sync_scripts.engine.loader_command import make_command
 from sync_scripts.reading.completeness import IncompleteExportError
+from sync_scripts.reading.manifest import BULK, DELTA
 from sync_scripts.reading.registry import ONEROSTER
 from sync_scripts.retention import delete_expired
 from tests.extent import every_other
@@ -68,7 +70,36 @@ LIMITS = Limits(tombstones_percent=10, changes_percent=75, rejected_percent=5, l
     ],
 )
 def test_too_much(counts: Counts, excess: list[str]) -> None:
-    assert list(find_excess({"users": counts}, LIMITS)) == excess
+    assert list(find_excess({"users": counts}, [], LIMITS)) == excess
+
+
+SHARES = {
+    "5% are rejected": (ReadFile("users.csv", BULK, 100, 5), []),
+    "more are rejected": (
+        ReadFile("users.csv", BULK, 100, 6),
+        ["6 of 100 rows of users.csv are rejected, more than 5%"],
+    ),
+    "few rows": (ReadFile("users.csv", BULK, 40, 20), []),
+    "every row": (ReadFile("users.csv", BULK, 4, 4), ["4 of 4 rows of users.csv are rejected, more than 5%"]),
+    "every row of a delta": (ReadFile("users.csv", DELTA, 1, 1), []),
+    "a file that was not read": (ReadFile("users.csv", BULK, None, None), []),
+}
+
+
+@pytest.mark.parametrize(("file", "excess"), SHARES.values(), ids=SHARES)
+def test_too_many_rejected_rows(file: ReadFile, excess: list[str]) -> None:
+    assert list(find_excess({}, [file], LIMITS)) == excess
+
+
+def test_a_record_whose_row_is_rejected_is_not_a_row_more(engine: Engine, springfield: Path) -> None:
+    """The stored record stays, and counts as unchanged; the export has one row of it."""
+    load(engine, "springfield", springfield)
+    for number in range(1, 5):
+        cell_of("users", f"spr-student-{number}", "enabledUser", "maybe")(springfield)
+    options = Options(Settings(home=springfield.parent / "home", hold_least_records=15))
+    assert load(engine, "springfield", springfield, options=options).message == (
+        "4 of 15 rows of users.csv are rejected, more than 5%"
+    )
 
 
 @pytest.fixture

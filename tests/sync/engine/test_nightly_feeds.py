@@ -294,7 +294,7 @@ def test_rejected_rows_hold_a_run(
     runs.run()
     assert runs.outcomes == {"springfield": outcome}
     if outcome == "held":
-        assert "demographics are rejected, more than 5%" in runs.events[-2]["message"]
+        assert "rows of demographics.csv are rejected, more than 5%" in runs.events[-2]["message"]
 
 
 def test_a_feed_of_an_unknown_format_stops_no_other(runs: Runs, springfield: Path) -> None:
