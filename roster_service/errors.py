@@ -93,7 +93,7 @@ class TooManyTriesError(CommandError):
 
 
 class UnknownPersonError(CommandError):
-    """Nobody with an id or a name is or was in the roster."""
+    """Nobody who is known has an id or a name."""
 
     exit_code = 2
 

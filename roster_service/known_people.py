@@ -118,4 +118,7 @@ def _make_refusal(connection: Connection, typed: str, secret_key: str) -> Unknow
     left_out = count_unsearchable(connection, AccessLogFilter(), PersonHasher(secret_key).check)
     count = left_out.older + left_out.other_key
     unknown = f", as far as can be told: {count:,} rows of the access log do not tell whom they had" if count else ""
-    return UnknownPersonError(f"nobody with the id or name {typed[:MOST_CHARACTERS]} is or was in the roster{unknown}")
+    return UnknownPersonError(
+        f"nobody in the roster has the id or name {typed[:MOST_CHARACTERS]}; the sourcedId alone finds who was erased, "
+        f"hidden or purged{unknown}"
+    )

@@ -213,7 +213,7 @@ def test_a_search_for_a_person_says_which_rows_it_leaves_out(
 def test_a_person_whom_nobody_knows_is_no_answer(roster: Roster, person: str) -> None:
     done = roster("audit", "--person", person)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert f"nobody with the id or name {person} is or was in the roster" in done.stderr
+    assert f"nobody in the roster has the id or name {person}; the sourcedId alone finds who was erased" in done.stderr
 
 
 @pytest.mark.parametrize("is_hash", [False, True])

@@ -55,4 +55,6 @@ def test_an_erased_pupil_is_listed_by_a_hash_and_lifted(console: Console, browse
 def test_somebody_whom_nobody_knows_is_refused(browser: Browser, name: str) -> None:
     sent = browser.send(f"/people/{name}", person="spr-student-l", typed="spr-student-l")
     assert sent.status_code == 422
-    assert "Nobody with the id or name spr-student-l is or was in the roster" in read(sent.text)
+    assert "Nobody in the roster has the id or name spr-student-l; the sourcedId alone finds who was erased" in read(
+        sent.text
+    )

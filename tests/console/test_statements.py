@@ -105,11 +105,9 @@ def test_access_speaks_of_the_chosen_vendor_and_lists_the_others(
     [
         pytest.param("spr-student-1", "Answers that had records of Zoë O'Brien", id="an id"),
         pytest.param("O'Brien, Zoe Maeve", "Answers that had records of Zoë O'Brien", id="a name"),
-        pytest.param("zoe obrien", "Nobody with the id or name zoe obrien", id="a name that nobody has"),
+        pytest.param("zoe obrien", "Nobody in the roster has the id or name zoe obrien", id="a name that nobody has"),
         pytest.param("Zoë O'Brien", "Choose a person", id="two of a name"),
-        pytest.param(
-            "spr-student-l", "Nobody with the id or name spr-student-l is or was in the roster", id="mistyped"
-        ),
+        pytest.param("spr-student-l", "Nobody in the roster has the id or name spr-student-l", id="mistyped"),
         pytest.param("spr-student", "Choose a person", id="several"),
         pytest.param("spr-guardian-1", "No records of", id="somebody who was not shown"),
     ],
