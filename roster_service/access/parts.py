@@ -134,7 +134,7 @@ def list_received(connection: Connection) -> Mapping[str, Received]:
 
 
 def list_shown_parts(path: str, scope: str | None) -> tuple[str, ...]:
-    """Returns the parts of people that an answer could have had, less the fields that were withheld then. `path`,
+    """Returns the parts of people that the scopes of an answer opened, with the fields that were withheld then. `path`,
     `scope`: as the access log has them."""
     words = frozenset((scope or "").split())
     if path == STUDENTS_PATH:

@@ -72,7 +72,8 @@ def audit(
     as_json: bool,
 ) -> None:
     """Show the access log: each response with records, its time, vendor, path, scope, districts, number of records, and
-    the parts of people that it could have, less the fields that were withheld then.
+    the parts of people that its scopes or flags open. Fields that were withheld from the vendor then were in no
+    response, even if a part names them: `roster changes` has the lists, and `roster vendor show` those of now.
 
     A row is here about a second after its response.
     """
