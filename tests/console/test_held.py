@@ -90,6 +90,7 @@ def test_the_evidence_comes_before_the_decision(console: Console, held: int) -> 
         '<h2 id="decide">Decide</h2>',
         "<details",
         "<summary>Limits of the feed</summary>",
+        "for a type of at least 50 records, or a file of as many rows",
     )
     places = [page.index(text) for text in order]
     assert places == sorted(places)

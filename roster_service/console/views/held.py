@@ -28,12 +28,13 @@ LIMITS = {
 @dataclass(frozen=True)
 class Limit:
     """A limit beyond which runs of a feed are held, in percent. `own`: that of the feed, None for that of the service;
-    `default`: that of the service."""
+    `default`: that of the service; `least`: the records of a type or rows of a file from which on it counts."""
 
     name: str
     words: str
     own: int | None
     default: int
+    least: int
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,10 @@ def list_school_rows(page: HeldPage) -> Sequence[SchoolRow]:
 
 def list_limits(feed: Feed, settings: Settings) -> Sequence[Limit]:
     """Returns the limits of a feed."""
-    return [Limit(name, words, getattr(feed, name), getattr(settings, name)) for name, words in LIMITS.items()]
+    return [
+        Limit(name, words, getattr(feed, name), getattr(settings, name), settings.hold_least_records)
+        for name, words in LIMITS.items()
+    ]
 
 
 def read_limit(given: str | None) -> int | None:
