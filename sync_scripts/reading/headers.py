@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sync_scripts.formats.model import EXTRA_PREFIX, CsvFile, name_extra_column, name_metadata_column
@@ -27,6 +27,7 @@ from sync_scripts.reading.rejections import Findings, Rejection, cut_value
 # A table of PostgreSQL holds at most 1,600 columns; exports have far fewer.
 MOST_METADATA_COLUMNS = 200
 KEY_LENGTH = 100
+SEPARATED = "the columns are separated by {}; separate them by commas"
 SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "vertical bars"}
 # How much alike an unknown header and a missing one must be, from 0 to 1.
 LIKENESS = 0.75
@@ -61,9 +62,8 @@ def read_header(line: bytes, file: CsvFile) -> tuple[Header, Findings]:
     name = file.file_name
     if not line:
         return Header(), Findings.of([Rejection(name, "is empty; the first line names the columns", 1)])
-    if separator := _find_separator(line, file):
-        reason = f"the columns are separated by {separator}; separate them by commas"
-        return Header(), Findings.of([Rejection(name, reason, 1)])
+    if separator := find_separator(line, file.headers):
+        return Header(), Findings.of([Rejection(name, SEPARATED.format(separator), 1)])
     cells = split_line(line)
     faults = Findings.of(find_line_faults(line, name, 1, None))
     if cells is None or faults:
@@ -75,9 +75,9 @@ def read_header(line: bytes, file: CsvFile) -> tuple[Header, Findings]:
     return Header(written, tuple(_name_staged(columns, file)), keys, tuple(_list_deviations(columns, file))), findings
 
 
-def _find_separator(line: bytes, file: CsvFile) -> str | None:
-    """What stands between the columns in place of commas, in words."""
-    declared = {header.lower() for header in file.headers}
+def find_separator(line: bytes, headers: Iterable[str]) -> str | None:
+    """What stands between the columns of a file in place of commas, in words. `headers`: those of the file."""
+    declared = {header.lower() for header in headers}
     for mark, words in SEPARATORS.items():
         parts = {part.strip(b' "').decode(errors="replace").lower() for part in line.split(mark)}
         if len(parts & declared) > 1:

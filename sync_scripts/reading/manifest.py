@@ -25,6 +25,7 @@ from sync_scripts.formats.tolerated import (
     Tolerated,
 )
 from sync_scripts.reading.encodings import decode_cell, list_deviations
+from sync_scripts.reading.headers import SEPARATED, find_separator
 from sync_scripts.reading.lines import CleanLines
 from sync_scripts.reading.package import UNREADABLE, Package, leave_out_others, recognize_names
 from sync_scripts.reading.rejections import Findings, RefusedExportError, Rejection, refuse_if
@@ -134,7 +135,8 @@ def _read_rows(package: Package) -> tuple[list[tuple[int, str, str]], tuple[Devi
         raise refuse(f"is no CSV: {error}") from None
     header = lines[0][1] if lines else []
     if [name.strip().lower() for name in header] != [name.lower() for name in HEADER]:
-        raise refuse(f"the header must be {','.join(HEADER)}", 1)
+        separator = find_separator(",".join(header).encode(), HEADER)
+        raise refuse(SEPARATED.format(separator) if separator else f"the header must be {','.join(HEADER)}", 1)
     for line, row in lines[1:]:
         if len(row) < len(HEADER) or any(row[len(HEADER) :]):
             raise refuse(f"the row has {len(row)} cells, not {len(HEADER)}", line)

@@ -42,6 +42,10 @@ MANIFEST: dict[str, tuple[Bend, str]] = {
         "manifest.csv, line 2, column value: manifest.version must be 1.0 or 1 (found '2.0')",
     ),
     "header": (header("manifest", "value", "mode"), "manifest.csv, line 1: the header must be propertyName,value"),
+    "semicolons": (
+        replaced("manifest.csv", "propertyName,value", b"propertyName;value"),
+        "manifest.csv, line 1: the columns are separated by semicolons; separate them by commas",
+    ),
     "neither UTF-8 nor Windows-1252": (
         replaced("manifest.csv", "SIS", b"\x81"),
         "manifest.csv: is neither UTF-8 nor Windows-1252",
