@@ -1,27 +1,73 @@
-"""The first operator of the console, whom `roster run` adds beside the demo."""
+"""The first operator of the console, whom `roster run` adds with the embedded database."""
 
 from __future__ import annotations
 
-from sqlalchemy import Connection
+import sys
+from dataclasses import dataclass
+
+import click
+from sqlalchemy import Engine
 
 from roster_service.access import operators
 from roster_service.access.credentials.operator_link import LINK_PATH
+from roster_service.access.email_address import read_email
 from roster_service.db.actors import OperatorRole, find_system_user
+from roster_service.errors import CommandError
 from roster_service.settings import Settings
 
-EMAIL = "owner@example.org"
+
+@dataclass(frozen=True)
+class FirstOperator:
+    """The owner who is added first. `name`: for people."""
+
+    email: str
+    name: str
 
 
-def invite_first(connection: Connection, settings: Settings) -> str | None:
-    """Adds an owner if there are no operators. Returns the address with which the owner sets a password; None once an
-    operator has one, or if other operators are there."""
-    actor = find_system_user("the first operator")
-    found = operators.list_operators(connection)
-    key = settings.read_secret_key()
-    if not found:
-        token = operators.add_operator(connection, actor, EMAIL, "First owner", OperatorRole.OWNER, key)
-    elif [(it.email, it.has_password) for it in found] == [(EMAIL, False)]:
-        token = operators.reset_password(connection, actor, EMAIL, key)
-    else:
+@dataclass(frozen=True)
+class FirstInvitation:
+    """The e-mail of the first operator, and the address at which this operator sets a password."""
+
+    email: str
+    link: str
+
+
+def read_first(email: str | None, name: str | None, *, may_ask: bool) -> FirstOperator | None:
+    """Returns the first operator by the options of the command, else as a person at a terminal types it; None if there
+    is neither. Raises CommandError if the e-mail is not an address."""
+    if email is not None:
+        address = read_email(email)
+        return FirstOperator(address, name or address)
+    if not (may_ask and sys.stdin.isatty()):
         return None
-    return f"{settings.console_url}{LINK_PATH}?link={token}"
+    typed = click.prompt("E-mail address of the first operator of the console", value_proc=_read_typed)
+    return FirstOperator(typed, name or click.prompt("Name", default=typed))
+
+
+def _read_typed(typed: str) -> str:
+    try:
+        return read_email(typed)
+    except CommandError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def invite_first(
+    engine: Engine, settings: Settings, email: str | None, name: str | None, *, may_ask: bool
+) -> FirstInvitation | None:
+    """Adds an owner if there are no operators. `email`, `name`, `may_ask`: as for `read_first`. Returns the invitation
+    of the first operator; None if nobody is named, once an operator has a password, or if other operators are there."""
+    with engine.connect() as connection:
+        found = operators.list_operators(connection)
+    # No transaction waits for the person who types.
+    first = None if found else read_first(email, name, may_ask=may_ask)
+    actor, key = find_system_user("the first operator"), settings.read_secret_key()
+    with engine.begin() as connection:
+        if first is not None:
+            token = operators.add_operator(connection, actor, first.email, first.name, OperatorRole.OWNER, key)
+            invited = first.email
+        elif [(it.role, it.has_password) for it in found] == [(OperatorRole.OWNER, False)]:
+            invited = found[0].email
+            token = operators.reset_password(connection, actor, invited, key)
+        else:
+            return None
+    return FirstInvitation(invited, f"{settings.console_url}{LINK_PATH}?link={token}")

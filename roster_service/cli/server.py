@@ -15,9 +15,10 @@ from pathlib import Path
 import click
 
 from roster_service.access.credentials.signing_keys import ensure_signing_key
+from roster_service.access.operators import list_operators
 from roster_service.access.scopes import TOKEN_PATH
 from roster_service.cli.demo import DemoAccount, prepare_demo
-from roster_service.cli.first_operator import EMAIL, invite_first
+from roster_service.cli.first_operator import FirstInvitation, invite_first
 from roster_service.cli.run_signals import RunSignals, Terminated
 from roster_service.cli.terminal import announce_cluster, as_json, read_settings
 from roster_service.console.login import ROOT as CONSOLE_ROOT
@@ -34,6 +35,7 @@ from roster_service.web.request_facts import READY_PATH
 from roster_service.web.stop_notice import NOTICE_SECONDS
 
 START_SECONDS = 60
+FIRST = "`roster operator add EMAIL --name NAME --role owner`"
 WANTS_PROXY = (
     "roster: other machines can reach {}: put a proxy in front that terminates TLS and holds slow clients, and set "
     "ROSTER_TRUSTED_PROXIES; deploy/nginx.conf is one"
@@ -46,9 +48,12 @@ WANTS_PROXY = (
     default=None,
     help="Fill an empty database with a demo district. By default only the embedded one.",
 )
+@click.option("--operator", "email", help="The e-mail of the first operator of the console, if it has none yet.")
+@click.option("--operator-name", "name", help="The name of the first operator. By default the e-mail.")
 @as_json
-def run(demo: bool | None, as_json: bool) -> None:
-    """Serve until Ctrl-C. Without ROSTER_DATABASE_URL, use the embedded PostgreSQL, and migrate it."""
+def run(demo: bool | None, email: str | None, name: str | None, as_json: bool) -> None:
+    """Serve until Ctrl-C. Without ROSTER_DATABASE_URL, use the embedded PostgreSQL, migrate it, and ask for the first
+    operator of the console."""
     settings = read_settings()
     require_free_port(settings)
     if not settings.trusted_proxies and not is_loopback(settings.host):
@@ -59,7 +64,7 @@ def run(demo: bool | None, as_json: bool) -> None:
     signals.register()
     wants_demo = is_embedded if demo is None else demo
     with share_metrics(settings), open_database(settings, announce_cluster) as url:
-        account, invitation = None, None
+        account, invitation, lacks_operator = None, None, False
         # The service starts even if another database is not reachable.
         if is_embedded or wants_demo:
             engine = make_engine(url)
@@ -70,16 +75,19 @@ def run(demo: bool | None, as_json: bool) -> None:
             # Each worker checks this too. Here it fails with one sentence, before any worker starts.
             with engine.begin() as connection:
                 ensure_signing_key(connection, settings.read_secret_key())
-            account = prepare_demo(engine, url, settings) if wants_demo else None
             if is_embedded and settings.has_console:
-                with engine.begin() as connection:
-                    invitation = invite_first(connection, settings)
+                invitation = invite_first(engine, settings, email, name, may_ask=not as_json)
+                with engine.connect() as connection:
+                    lacks_operator = not list_operators(connection)
+            account = prepare_demo(engine, url, settings) if wants_demo else None
             engine.dispose()
         serve(
             settings,
             url,
             signals,
-            lambda is_ready: announce(settings, account, invitation, as_json=as_json, is_ready=is_ready),
+            lambda is_ready: announce(
+                settings, account, invitation, lacks_operator=lacks_operator, as_json=as_json, is_ready=is_ready
+            ),
             watch=(lambda: watch_embedded(settings.home, url)) if is_embedded else lambda: None,
         )
 
@@ -180,14 +188,22 @@ def wait_until_answering(settings: Settings, child: subprocess.Popen[bytes]) -> 
 
 
 def announce(
-    settings: Settings, account: DemoAccount | None, invitation: str | None, *, as_json: bool, is_ready: bool
+    settings: Settings,
+    account: DemoAccount | None,
+    invitation: FirstInvitation | None,
+    *,
+    lacks_operator: bool,
+    as_json: bool,
+    is_ready: bool,
 ) -> None:
-    """Prints the address of the service, and example calls if there is a demo account. `invitation`: the address at
-    which the first operator sets a password, None if there is none to set."""
+    """Prints the address of the service, and example calls if there is a demo account. `invitation`: of the first
+    operator, None if there is no password to set; `lacks_operator`: whether the console is known to have none."""
     root = settings.public_url or f"http://{settings.host_and_port}"
     if as_json:
         demo = None if account is None else dataclasses.asdict(account)
-        click.echo(json.dumps({"url": root, "demo": demo, "invitation": invitation}))
+        click.echo(
+            json.dumps({"url": root, "demo": demo, "invitation": None if invitation is None else invitation.link})
+        )
         return
     if not is_ready:
         click.echo(f"\nThe service runs at {root}, and answers 503 until it can use its database. Ctrl-C stops it.\n")
@@ -197,7 +213,13 @@ def announce(
         click.echo(make_example_calls(root, account))
         click.echo("The district is made up, and its vendor for trying; `roster demo remove` deletes both.\n")
     if invitation is not None:
-        click.echo(f"The console; this link sets the password of its first operator, {EMAIL}:\n{invitation}\n")
+        click.echo(
+            f"The console; this link sets the password of its first operator, {invitation.email}:\n{invitation.link}\n"
+        )
+    elif lacks_operator:
+        click.echo(
+            f"The console, {settings.console_url}{CONSOLE_ROOT}, has no operator; add the first one with {FIRST}\n"
+        )
     elif settings.has_console:
         click.echo(f"The console: {settings.console_url}{CONSOLE_ROOT}\n")
 

@@ -31,6 +31,7 @@ from tests.processes import end
 
 PROJECT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "from roster_service.cli import main; main()", "run"]
+FIRST = ("--operator", "owner@example.org", "--operator-name", "First owner")
 
 
 def has_ipv6() -> bool:
@@ -98,7 +99,7 @@ def answers_ready(port: int) -> bool:
 @long
 def test_the_embedded_service_starts_stops_and_starts_again_on_its_data(tmp_path: Path, free_port: int) -> None:
     environment = environment_of(home=str(tmp_path), port=str(free_port), workers="1")
-    with serving(environment) as (process, printed):
+    with serving(environment, *FIRST) as (process, printed):
         script = printed[printed.index("CLIENT=") :]
         pasted = subprocess.run(["sh", "-e"], input=script, capture_output=True, text=True, check=True)
         answers = [json.loads(line) for line in pasted.stdout.splitlines()]

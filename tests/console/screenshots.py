@@ -30,7 +30,7 @@ from roster_service.console.screens import SCREENS
 from roster_service.schemas.versions import V1P1
 from sync_scripts.engine.exit_codes import ExitCode
 from tests.cli.alone_check import find_free_port
-from tests.cli.test_serve import environment_of, serving
+from tests.cli.test_serve import FIRST, environment_of, serving
 from tests.console.states import make_broken, make_hostile, make_rejected, make_sample, make_shrunk
 
 TOOLS = Path(os.environ.get("OPENAPI_TOOLS", ".venv/openapi"))
@@ -108,7 +108,7 @@ def take(folder: Path, names: Sequence[str], state: str) -> int:
         # The sample is small and new, and its loads are made and held all the same.
         settings = {"home": home, "port": str(find_free_port()), "workers": "1"}
         environment = environment_of(**settings, hold_least_records=str(chosen.held_from), export_age_minutes="0")
-        with serving(environment, "--json", *chosen.options) as (_, printed):
+        with serving(environment, "--json", *FIRST, *chosen.options) as (_, printed):
             known = json.loads(printed.splitlines()[-1])
             if known["demo"] is not None:
                 call_as_vendor(known["url"], known["demo"])

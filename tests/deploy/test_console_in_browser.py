@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.alone_check import find_free_port
-from tests.cli.test_serve import environment_of, serving
+from tests.cli.test_serve import FIRST, environment_of, serving
 from tests.console.screenshots import PASSWORD, STATES, take
 from tests.console.states import make_sample, make_shrunk
 
@@ -36,7 +36,7 @@ def test_an_operator_does_each_task(tmp_path: Path) -> None:
     # The sample is small, and its loads are held all the same.
     settings = {"home": str(tmp_path / "home"), "port": str(find_free_port()), "workers": "1"}
     environment = environment_of(**settings, hold_least_records="1", export_age_minutes="0")
-    with serving(environment, "--json") as (_, printed):
+    with serving(environment, "--json", *FIRST) as (_, printed):
         known = json.loads(printed.splitlines()[-1])
         order = {
             "root": f"{known['url']}/console",
