@@ -22,6 +22,7 @@ from roster_service.cli.terminal import (
 )
 from roster_service.db.exclusions import Exclusion, ExclusionKind, list_exclusions
 from roster_service.db.roster_engine import open_roster_engine
+from roster_service.known_people import require_person
 from roster_service.people import describe_removal, end_exclusion, exclude_person, finish
 
 # Seconds beyond the longest request for which the command waits for requests that began before it.
@@ -43,7 +44,7 @@ def person_erase(sourced_id: str, yes: bool, dry_run: bool, as_json: bool) -> No
     """Erase the person SOURCEDID for good, as a court orders: from the roster, the texts and orderings made of it, the
     history of runs, and held exports, which are discarded. Later exports do not bring the person back. The files of the
     SIS, and backups, stay as they are."""
-    confirm("This erases the person for good.", sourced_id, is_confirmed=yes or dry_run)
+    _ask("this erases the person for good.", sourced_id, is_confirmed=yes or dry_run)
     _exclude(ExclusionKind.ERASED, sourced_id, dry_run=dry_run, as_json=as_json)
 
 
@@ -56,8 +57,17 @@ def person_erase(sourced_id: str, yes: bool, dry_run: bool, as_json: bool) -> No
 def person_hide(sourced_id: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Take the person SOURCEDID out of the roster until `roster person show`, for a family that opts out of directory
     data."""
-    confirm("This takes the person out of the roster.", sourced_id, is_confirmed=yes or dry_run)
+    _ask("this takes the person out of the roster.", sourced_id, is_confirmed=yes or dry_run)
     _exclude(ExclusionKind.HIDDEN, sourced_id, dry_run=dry_run, as_json=as_json)
+
+
+def _ask(effect: str, sourced_id: str, *, is_confirmed: bool) -> None:
+    """Names the person, for whom a mistyped id may stand, and asks to go on."""
+    if is_confirmed:
+        return
+    with open_connection() as connection:
+        known = require_person(connection, sourced_id, read_settings().read_secret_key())
+    confirm(f"{known}: {effect}", sourced_id, is_confirmed=False)
 
 
 def _exclude(kind: ExclusionKind, sourced_id: str, *, dry_run: bool, as_json: bool) -> None:

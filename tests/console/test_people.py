@@ -21,6 +21,7 @@ def is_served(console: Console, person: str) -> bool:
 def test_a_hidden_pupil_is_listed_says_so_and_is_shown_again(console: Console, browser: Browser) -> None:
     assert "Nobody is hidden or erased." in read(browser.get("/people").text)
     assert f"/people?person={PUPIL}" in browser.get(f"/records/{PUPIL}").text
+    assert f"Zoë O'Brien ({PUPIL}), in the roster" in read(browser.get(f"/people?person={PUPIL}").text)
     refused = browser.send("/people/hide", person=PUPIL, typed="spr-student-l")
     assert (refused.status_code, is_served(console, PUPIL)) == (422, True)
     assert browser.send("/people/hide", person=PUPIL, typed=PUPIL, reason="a family").status_code == 303

@@ -127,7 +127,7 @@ def test_a_rejected_row_of_another_format_names_no_erased_person(
         people = sorted(connection.scalars(wanted))
     column("students", "Last_name", "")(folder)
     exclude(engine, people[0])
-    report = load(engine, "feed", folder, family=CLEVER, options=OPTIONS)
+    report = load(engine, "feed", folder, family=CLEVER, options=Options(SETTINGS, allow_mass_delete=True))
     erased, *others = [person.rsplit(":", 1)[1] for person in people]
     rejected = {it.sourced_id for it in report.findings.first if it.file == "students.csv"}
     assert rejected == set(others)
@@ -336,7 +336,9 @@ def test_the_commands_ask_show_and_list(engine: Engine, database_url: str, tmp_p
         return run_roster(database_url, tmp_path, "person", *arguments)
 
     for command in ("erase", "hide"):
-        assert roster(command, ID).exit_code == 1
+        asked = roster(command, ID)
+        assert (asked.exit_code, f"Zoë O'Brien ({ID}), in the roster: this " in asked.stderr) == (1, True)
+        assert "Type" not in roster(command, f"{ID}-mistyped").stderr
         assert "would be" in roster(command, ID, "--dry-run").stdout
     assert find_names(engine) == before
     assert "hidden: " in roster("hide", ID, "--yes").stdout

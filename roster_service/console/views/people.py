@@ -14,6 +14,7 @@ from roster_service.db.actors import OperatorRole
 from roster_service.db.changes import Verb
 from roster_service.db.exclusions import ExclusionKind, list_exclusions
 from roster_service.errors import CommandError
+from roster_service.known_people import KnownPerson, find_person
 from roster_service.people import describe_removal, end_exclusion, exclude_person, finish
 
 # In seconds, for requests that began before a removal.
@@ -33,9 +34,11 @@ class ExcludedPerson:
 
 @dataclass(frozen=True)
 class ExcludedPeople:
-    """The excluded people, the oldest first, a page of them."""
+    """The excluded people, the oldest first, a page of them. `chosen`: the person whom a link names, None for nobody
+    or somebody unknown."""
 
     rows: Paged
+    chosen: KnownPerson | None
 
 
 def read_people(visit: Visit) -> ExcludedPeople:
@@ -44,7 +47,10 @@ def read_people(visit: Visit) -> ExcludedPeople:
         ExcludedPerson(it.reference, it.kind, it.sourced_id, format_instant(it.at))
         for it in list_exclusions(visit.connection)
     ]
-    return ExcludedPeople(cut_page(visit, rows))
+    person = visit.get("person")
+    key = visit.settings.read_secret_key()
+    chosen = None if person is None else find_person(visit.connection, person, key)
+    return ExcludedPeople(cut_page(visit, rows), chosen)
 
 
 def _exclude(kind: ExclusionKind) -> Callable[[Submission], Outcome]:
