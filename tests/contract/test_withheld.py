@@ -11,11 +11,12 @@ import pytest
 from sqlalchemy import text
 
 from roster_service.access import vendor_rights, vendors, withheld
+from roster_service.access.throttling.limits import ROSTERING_DEFAULTS
 from roster_service.db.withheld import WithheldField
 from roster_service.schemas.flags import PermissionFlag
 from tests.access_matrix.record_json import HIDDEN_OF_DEMOGRAPHICS, HIDDEN_OF_USERS, list_hidden
 from tests.actors import TESTER
-from tests.vendor.client import Account, VendorClient
+from tests.vendor.client import PLENTY, Account, VendorClient
 
 from .client import VERSIONS, Answer, RosterClient
 from .conftest import GRANTS, Roster, Served, add_vendor
@@ -81,6 +82,7 @@ def made(make_served: Callable[..., Served], roster: Roster) -> Planted:
         vendor_rights.grant(connection, TESTER, EMAIL, None, (), list(PermissionFlag))
         password = vendors.change_password(connection, TESTER, EMAIL, None)
         key = vendors.replace_key(connection, TESTER, EMAIL, timedelta(0))
+        vendors.change_allowance(connection, TESTER, EMAIL, PLENTY, ROSTERING_DEFAULTS)
         account = Account(vendors.find_vendor(connection, EMAIL).id, EMAIL, key.api_key, str(password))
 
     def make_client() -> RosterClient:

@@ -11,7 +11,6 @@ from flask import Flask
 from sqlalchemy import Engine, select, update
 
 from roster_service.access import clients, vendor_rights, vendors, withheld
-from roster_service.access.credentials.api_keys import Allowance
 from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.roster_state import advance_restored_state
 from roster_service.access.scopes import Scope, ScopeName
@@ -31,13 +30,13 @@ from sync_scripts.purge import purge
 from tests.actors import TESTER
 from tests.conftest import close_app
 from tests.sync.conftest import empty_roster
+from tests.vendor.client import PLENTY
 
 from .consumer import Rostering, Students
 from .districts import CHANGES, FEEDS, District, move_school
 
 SECRET_KEY = "a secret key of the tests, long enough to be one"
 VERSIONS = ("v1p1", "v1p2")
-PLENTY = Allowance(10**5, 10**6, 10**8)
 SCOPES = frozenset(ScopeName) - {ScopeName.CORE}
 OPEN = SCOPES - {ScopeName.GUARDIANS, ScopeName.GUARDIANS_METADATA}
 HIDDEN = frozenset({WithheldField.EMAIL, WithheldField.BIRTH_DATE, WithheldField.MIDDLE_NAME})

@@ -15,8 +15,7 @@ from roster_service.schemas.flags import PermissionFlag
 from tests.actors import TESTER
 from tests.contract.conftest import Served, client, make_served, roster, served
 from tests.contract.test_bearer import sign
-from tests.vendor.client import Account, VendorClient, add_account
-from tests.vendor.conftest import PLENTY
+from tests.vendor.client import PLENTY, Account, VendorClient, add_account
 
 __all__ = ["client", "make_served", "roster", "served", "sign"]
 

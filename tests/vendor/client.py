@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from sqlalchemy import Engine
 
 from roster_service.access import vendor_rights, vendors
+from roster_service.access.credentials.api_keys import Allowance
 from roster_service.schemas.flags import PermissionFlag
 from tests.actors import TESTER
 from tests.contract.document import FORMATS, read_json
@@ -20,6 +21,8 @@ RATE_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 # Refused before it is known whose key it is, or by the address alone.
 KEYLESS = {"Forbidden", "not-found", "method-not-allowed"}
 JSON = "application/json"
+# Tests ask faster than a vendor may.
+PLENTY = Allowance(10_000, 20_000, 1_000_000)
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,9 @@ from sync_scripts.engine.load import load
 from tests.actors import TESTER
 from tests.conftest import close_app
 from tests.contract.conftest import EXPORTS, FEEDS, SECRET_KEY, expected_faults, no_faults  # noqa: F401  (fixtures)
-from tests.vendor.client import Account, VendorClient, add_account
+from tests.vendor.client import PLENTY, Account, VendorClient, add_account
 
 NUMBERS = itertools.count(1)
-# Tests ask faster than a vendor may.
-PLENTY = Allowance(10_000, 20_000, 1_000_000)
 
 
 @dataclass(frozen=True)
