@@ -10,7 +10,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 MULTIPROCESS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
-# Seconds. A page of rendered records takes some milliseconds, a cold ordering some hundreds.
+# Seconds. A page takes some milliseconds, a cold ordering some hundreds.
 BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 REQUESTS = Counter(
@@ -24,9 +24,6 @@ PAGES = Counter(
     "roster_pages",
     "Pages by how they were found: in a stored ordering, in one that the request made, or without an ordering.",
     ["found"],
-)
-TEXTS = Counter(
-    "roster_texts", "Pages and records by the source of their texts: rendered records, or the tables.", ["source"]
 )
 READS = Counter(
     "roster_reads", "Pages and records by the server that they were read from: the standby, or the primary.", ["server"]

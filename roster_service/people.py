@@ -120,7 +120,7 @@ def exclude_person(
         store_exclusion(connection, hasher, kind, sourced_id)
         _delete_orderings(connection, ids)
         if records or departed:
-            publish(connection, feed_ids, settings.rendition_megabytes, as_of=stamp, deletions_since=stamp)
+            publish(connection, feed_ids, as_of=stamp, deletions_since=stamp)
     return Removal(kind, hasher.name_id(sourced_id), records, ids, tuple(held))
 
 

@@ -36,9 +36,10 @@ CONSOLE_PATH = "/console"
 # Former names and their new ones. This version reads a former name and logs a warning; the next version refuses it.
 RENAMED: Mapping[str, str] = {
     "WALK_MEGABYTES": "ORDERING_MEGABYTES",
-    "DOCUMENT_MEGABYTES": "RENDITION_MEGABYTES",
     "STATEMENT_SECONDS": "REQUEST_SECONDS",
 }
+# Settings of earlier versions. This version ignores them and logs a warning; the next version refuses them.
+GONE = frozenset({"RENDITION_MEGABYTES", "DOCUMENT_MEGABYTES"})
 
 WordT = TypeVar("WordT", bound=StrEnum)
 
@@ -291,11 +292,6 @@ class Settings:
         read_count(1, 10_080),
         "minutes that may pass between two pages of a pull, while syncs commit",
     )
-    rendition_megabytes: int = declare_setting(
-        4096,
-        read_count(0, 10**6),
-        "what rendered records may take in the database, in megabytes; 0: none are kept",
-    )
     warm_seconds: int = declare_setting(
         1800,
         read_count(0, 86_400),
@@ -530,6 +526,9 @@ def read_setting_texts(environ: Mapping[str, str]) -> Mapping[str, SettingText]:
         if given in IGNORED:
             continue
         called = given.removesuffix(FILE_SUFFIX)
+        if called in GONE:
+            _log.warning("%s is no setting any more and is ignored; the next version refuses it", variable)
+            continue
         name = RENAMED.get(called, called)
         if name not in names:
             near = difflib.get_close_matches(given, names, 1)

@@ -108,7 +108,7 @@ def _purge(engine: Engine, settings: Settings, notify: Notify, *, wait: bool) ->
     notify(
         {
             "step": "purge",
-            "purged": purge(engine, settings.retention_days, settings.rendition_megabytes, wait=wait),
+            "purged": purge(engine, settings.retention_days, wait=wait),
             "exit": ExitCode.LOADED,
         }
     )

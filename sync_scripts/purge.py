@@ -55,13 +55,7 @@ from sync_scripts.staging.temporary import analyze_temporary, create_temporary
 DEFAULTS = Settings()
 
 
-def purge(
-    engine: Engine,
-    retention_days: int,
-    rendered_megabytes: int = DEFAULTS.rendition_megabytes,
-    *,
-    wait: bool = False,
-) -> dict[str, int]:
+def purge(engine: Engine, retention_days: int, *, wait: bool = False) -> dict[str, int]:
     """Removes every tombstone older than `retention_days` that no remaining record refers to, and every departure of
     that age, feed by feed, each in one transaction.
 
@@ -77,7 +71,7 @@ def purge(
     for feed in found:
         try:
             with engine.connect() as connection, hold_lock(connection, feed.name, wait=wait), connection.begin():
-                removed = _purge_feed(connection, feed.id, cutoff, rendered_megabytes)
+                removed = _purge_feed(connection, feed.id, cutoff)
         except LockedError as error:
             locked = error
         else:
@@ -101,7 +95,7 @@ def _is_expired(table: Table, cutoff: datetime) -> ColumnElement[bool]:
     return and_(table.c.status == TO_BE_DELETED, table.c.date_last_modified < cutoff)
 
 
-def _purge_feed(connection: Connection, feed_id: int, cutoff: datetime, rendered_megabytes: int) -> dict[str, int]:
+def _purge_feed(connection: Connection, feed_id: int, cutoff: datetime) -> dict[str, int]:
     """Purges a feed, and returns the number of removed records by type."""
     grants = list_feed_grants(connection, feed_id)
     removed = {TYPES[step.table.name]: _purge_table(connection, step, feed_id, cutoff) for step in PURGE_ORDER}
@@ -111,7 +105,7 @@ def _purge_feed(connection: Connection, feed_id: int, cutoff: datetime, rendered
         record_purge(connection, feed_id, {name: count for name, count in removed.items() if count})
     if expired or any(removed.values()):
         delete_unused_labels(connection, feed_id)
-        publish(connection, [feed_id], rendered_megabytes, deletions_since=cutoff)
+        publish(connection, [feed_id], deletions_since=cutoff)
         left = set(connection.scalars(select(orgs.c.sourced_id).where(orgs.c.feed_id == feed_id)))
         gone = [grant for grant in grants if grant.district_id not in left]
         end_grants(connection, find_system_user("the purge deleted the district"), gone)
@@ -155,7 +149,7 @@ def main(as_json: bool, wait: bool) -> None:
         with open_roster_engine(settings) as engine:
             deleted = delete_expired(engine, settings)
             delete_old_orderings(engine)
-            purged = purge(engine, settings.retention_days, settings.rendition_megabytes, wait=wait)
+            purged = purge(engine, settings.retention_days, wait=wait)
         with survive_lost_output():
             if as_json:
                 click.echo(json.dumps({"outcome": "purged", "purged": purged, "deleted": deleted}))

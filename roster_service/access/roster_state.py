@@ -106,7 +106,7 @@ def _make_restore_step() -> int:
 def advance_restored_state(connection: Connection, actor: Actor) -> RosterState:
     """Gives a roster that was restored from a backup a revision that it never had, and returns the new state.
 
-    Entity tags, caches of workers, orderings and rendered records belong to a revision, so none of the time before the
+    Entity tags, caches of workers and orderings belong to a revision, so none of the time before the
     restore is used again. Consumers cannot continue their deltas, because the restored roster may lack, even as a
     tombstone, a record that was added after the backup: so `deletions_since` becomes the present. Raises CommandError
     while a sync is under way, because a sync gives stamps too.

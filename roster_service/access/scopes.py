@@ -81,9 +81,6 @@ _METADATA_SCOPES = {
     ScopeName.DEMOGRAPHIC_METADATA: MetadataOf.DEMOGRAPHICS,
 }
 
-# The scopes that open contents of records (content rights), not paths.
-CONTENT_SCOPES = frozenset({ScopeName.GUARDIANS, *_METADATA_SCOPES})
-
 # The paths of the token endpoint, its public keys, and its metadata.
 TOKEN_PATH = "/oauth/token"  # noqa: S105  (an address)
 JWKS_PATH = "/.well-known/jwks.json"

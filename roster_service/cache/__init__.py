@@ -1,1 +1,1 @@
-"""Derived data that the database stores to serve pages fast: orderings and rendered records."""
+"""Derived data that the database stores to serve pages fast: orderings, and the pulls that read them."""

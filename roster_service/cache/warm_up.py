@@ -1,6 +1,6 @@
-"""Warm-up: makes the orderings of whole collections for registered clients, and lists the resource views they can use.
+"""Warm-up: makes the orderings of whole collections for registered clients.
 
-The service thus has orderings and renditions ready before a client sends its first request after a sync.
+The service thus has them ready before a client sends its first request after a sync.
 """
 
 from __future__ import annotations
@@ -8,18 +8,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, combinations
 
 from sqlalchemy import Connection, Engine, exists, select
 
 from roster_service.access.credentials.access_token import AccessToken
-from roster_service.access.scopes import CONTENT_SCOPES, ScopeName, make_content_rights, read_scopes
+from roster_service.access.scopes import ScopeName, read_scopes
 from roster_service.cache.orderings import Made, Orderings, evict_orderings
 from roster_service.db.tables import WHOLE, oauth_clients, vendor_grants, vendors, visible_feeds
-from roster_service.db.withheld import WithheldField, read_list
+from roster_service.db.withheld import read_list
 from roster_service.query.params import Params
 from roster_service.query.path_filters import PathFilter
-from roster_service.query.plan import ResourceView, make_plan, make_resource_view
+from roster_service.query.plan import make_plan
 from roster_service.query.request import AuthorizedRequest
 from roster_service.schemas.flags import find_withheld
 from roster_service.schemas.records import Record
@@ -71,34 +70,6 @@ def make_orderings(
             break
         kept += 1
     return WarmUp(kept, len(wanted) - kept)
-
-
-def list_resource_views(connection: Connection, listings: Iterable[Listing]) -> list[ResourceView]:
-    """Returns all views that a token of a registered client can use, those with all scopes of a client first."""
-    # Many clients have the same rights.
-    rights = dict.fromkeys((token.version, token.scope_names, token.withheld) for token, _ in _list_tokens(connection))
-    full = [_list_token_views(*held, listings) for held in rights]
-    fewer = [
-        _list_token_views(version, narrower, withheld, listings)
-        for version, names, withheld in rights
-        for narrower in _list_narrower_scopes(names)
-    ]
-    return list(dict.fromkeys(chain(*full, *fewer)))
-
-
-def _list_narrower_scopes(names: frozenset[ScopeName]) -> Iterator[frozenset[ScopeName]]:
-    """Yields the sets of scopes without one or more of the content scopes, which decide the content rights."""
-    content = sorted(names & CONTENT_SCOPES)
-    for number in range(len(content), 0, -1):
-        for left_out in combinations(content, number):
-            yield names.difference(left_out)
-
-
-def _list_token_views(
-    version: str, names: frozenset[ScopeName], withheld: frozenset[WithheldField], listings: Iterable[Listing]
-) -> Iterator[ResourceView]:
-    for listing in _list_allowed(version, names, listings):
-        yield make_resource_view(listing.record, make_content_rights(names, withheld))
 
 
 def _list_allowed(version: str, names: frozenset[ScopeName], listings: Iterable[Listing]) -> Iterator[Listing]:

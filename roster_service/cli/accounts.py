@@ -29,7 +29,6 @@ from roster_service.cli.vendor_access import (
     read_password,
 )
 from roster_service.cli.withheld import COMMANDS as WITHHELD_COMMANDS
-from roster_service.cli.withheld import render_in_own_transaction
 from roster_service.schemas.flags import PermissionFlag
 
 district_option = click.option("--district", help="The district's sourcedId, identifier or unique name.")
@@ -104,8 +103,6 @@ def vendor_grant(
     with open_change() as (connection, actor):
         named = [PermissionFlag(flag) for flag in flags]
         changed = vendor_rights.grant(connection, actor, email, district, schools, named)
-    if flags:
-        render_in_own_transaction()
     show(changed, as_json, _describe_grants)
 
 
@@ -125,8 +122,6 @@ def vendor_revoke(email: str, district: str | None, flags: tuple[str, ...], as_j
     _require_something(district, flags)
     with open_change() as (connection, actor):
         changed = vendor_rights.revoke(connection, actor, email, district, [PermissionFlag(flag) for flag in flags])
-    if flags:
-        render_in_own_transaction()
     show(changed, as_json, _describe_grants)
 
 

@@ -29,7 +29,6 @@ from roster_service.cli.vendor_access import (
     expires_option,
 )
 from roster_service.db.credentials import list_credentials
-from roster_service.publication import render_for_clients
 from roster_service.schemas.versions import V1P2, VERSIONS
 
 scope_option = click.option(
@@ -103,15 +102,13 @@ def client_add(
     expires_at: datetime | None,
     as_json: bool,
 ) -> None:
-    """Add an OAuth client. Its secret is shown this once. The command renders the records that the client may read,
-    which takes a while for a large roster and scopes that no client had."""
+    """Add an OAuth client. Its secret is shown this once."""
     registered = read_scope_options(scopes, preset, version)
     with open_change() as (connection, actor):
         secret_key = _read_secret_key(connection) if oauth1 else None
         made = clients.add_client(
             connection, actor, email, name, registered, secret_key=secret_key, expires_at=expires_at
         )
-        render_records(connection)
     if oauth1 and not read_settings().oauth1:
         click.echo("signed requests are refused until ROSTER_OAUTH1 is true for the service", err=True)
     show(made, as_json, _describe_credentials)
@@ -123,12 +120,6 @@ def _read_secret_key(connection: Connection) -> str:
     secret_key = read_settings().read_secret_key()
     ensure_signing_key(connection, secret_key)
     return secret_key
-
-
-def render_records(connection: Connection) -> None:
-    """Renders the records of all content rights that clients have, unless a sync is under way, and says so then."""
-    if not render_for_clients(connection, read_settings()):
-        click.echo("a sync is under way; the next one renders the records for the clients", err=True)
 
 
 def _describe_credentials(made: Credentials) -> str:
@@ -222,14 +213,12 @@ def client_enable(client_id: str, yes: bool, dry_run: bool, as_json: bool) -> No
 def client_set_scopes(
     client_id: str, scopes: tuple[str, ...], preset: str | None, version: str, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Replace the scopes of CLIENT_ID, and end its tokens. Renders records as `roster client add` does."""
+    """Replace the scopes of CLIENT_ID, and end its tokens."""
     registered = read_scope_options(scopes, preset, version)
     confirm(f"This replaces the scopes of {client_id}.", client_id, is_confirmed=yes or dry_run)
     with open_change(dry_run=dry_run) as (connection, actor):
         clients.change_scopes(connection, actor, client_id, registered)
         changed = clients.find_listed_client(connection, client_id)
-        if not dry_run:
-            render_records(connection)
     words = f"{'would have' if dry_run else 'has'} the scopes {' '.join(changed.scopes)}"
     _show_client(changed, words, dry_run=dry_run, as_json=as_json)
 

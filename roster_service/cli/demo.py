@@ -22,7 +22,6 @@ from roster_service.db.actors import Actor, find_system_user
 from roster_service.db.feed_states import REMOVAL
 from roster_service.db.tables import feeds, orgs, sync_runs
 from roster_service.errors import CommandError
-from roster_service.publication import render_for_clients
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
@@ -63,7 +62,6 @@ def prepare_demo(engine: Engine, url: str, settings: Settings) -> DemoAccount | 
         load_demo(url)
         with engine.begin() as connection:
             account = add_demo_account(connection, find_system_user("the demo"))
-            render_for_clients(connection, settings)
         settings.home.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
         path.write_text(json.dumps(dataclasses.asdict(account)))

@@ -7,7 +7,6 @@ from dataclasses import asdict
 import click
 
 from roster_service.access import vendors, withheld
-from roster_service.cli.clients import render_records
 from roster_service.cli.terminal import as_json, confirm, dry_run_option, open_change, reason_option, show, yes_option
 from roster_service.cli.vendor_access import describe_withheld
 from roster_service.db.withheld import WithheldField
@@ -34,7 +33,7 @@ def vendor_set_withheld(
 ) -> None:
     """Replace the list of fields that are withheld from the vendor EMAIL, and end its tokens.
 
-    Without the flag `contacts`, `phone` and `sms` are withheld too. Renders records as `roster client add` does.
+    Without the flag `contacts`, `phone` and `sms` are withheld too.
     """
     if [bool(fields), is_none, is_default].count(True) != 1:
         raise click.UsageError("name the FIELDs, or --none, or --default")
@@ -42,8 +41,6 @@ def vendor_set_withheld(
     listed = None if is_default else list(map(WithheldField, fields))
     with open_change(dry_run=dry_run) as (connection, actor):
         changed = withheld.change_withheld(connection, actor, email, listed)
-    if not dry_run:
-        render_in_own_transaction()
     words = f"from {changed.email} {'would be' if dry_run else 'are'} withheld: {describe_withheld(changed)}"
     show({**asdict(changed), "dry_run": dry_run}, as_json, lambda _: words)
 
@@ -59,7 +56,7 @@ def vendor_set_withheld_default(
     fields: tuple[str, ...], is_none: bool, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
     """Replace the list of fields that are withheld from the vendors without a list of their own, and end their
-    tokens. Renders records as `roster client add` does."""
+    tokens."""
     if bool(fields) == is_none:
         raise click.UsageError("name the FIELDs, or --none")
     confirm("This replaces what is withheld from every vendor without a list.", "default", is_confirmed=yes or dry_run)
@@ -67,17 +64,9 @@ def vendor_set_withheld_default(
         withheld.change_default(connection, actor, list(map(WithheldField, fields)))
         listed = withheld.read_default(connection)
         following = [item.email for item in vendors.list_vendors(connection) if item.own_withheld is None]
-    if not dry_run:
-        render_in_own_transaction()
     shown = {"withheld": listed, "vendors": following, "dry_run": dry_run}
     words = f"{'would withhold' if dry_run else 'withholds'} by default: {', '.join(listed) or 'nothing'}"
     show(shown, as_json, lambda _: f"{words}; vendors: {', '.join(following) or 'none'}")
-
-
-def render_in_own_transaction() -> None:
-    """Renders as `render_records`. The change that makes it necessary has been committed, and so counts already."""
-    with open_change() as (connection, _):
-        render_records(connection)
 
 
 COMMANDS = (vendor_set_withheld, vendor_set_withheld_default)

@@ -45,7 +45,7 @@ _PLANNING = {
     # PostgreSQL reads every role of the roster to see which of a few users are visible.
     "random_page_cost": "1.1",
     # Prepared statements find their rows by key, so one plan is good for all values. By default PostgreSQL would plan a
-    # page of rendered records again each time, which takes much longer than reading it.
+    # page again each time, which takes longer than reading it.
     "plan_cache_mode": "force_generic_plan",
 }
 # A page, its count and the revision in its headers come from one snapshot, even while a sync commits.

@@ -1,4 +1,4 @@
-"""Figures of the roster for monitoring: the health of each feed, and what orderings and rendered records take."""
+"""Figures of the roster for monitoring: the health of each feed, and what orderings take."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Table, func, literal, select
 
 from roster_service.db.feed_states import FeedState
 from roster_service.db.run_outcomes import LOADED_OUTCOMES
-from roster_service.db.tables import feeds, ordering_chunks, orderings, rendered_records, roster_state, sync_runs
+from roster_service.db.tables import feeds, ordering_chunks, orderings, roster_state, sync_runs
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,6 @@ class Figures:
 
     feeds: Sequence[FeedHealth]
     ordering_bytes: int
-    rendition_bytes: int
 
 
 def read_figures(connection: Connection) -> Figures:
@@ -48,12 +47,12 @@ def read_figures(connection: Connection) -> Figures:
         .order_by(feeds.c.name)
     )
     health = [FeedHealth(row.name, None if row.age is None else float(row.age), row.rejected, row.held) for row in rows]
-    return Figures(health, *read_cache_sizes(connection))
+    return Figures(health, read_ordering_size(connection))
 
 
-def read_cache_sizes(connection: Connection) -> tuple[int, int]:
-    """Returns the bytes that orderings take, and those that rendered records take, with indexes."""
-    return _read_size(connection, orderings, ordering_chunks), _read_size(connection, rendered_records)
+def read_ordering_size(connection: Connection) -> int:
+    """Returns the bytes that orderings take, with indexes."""
+    return _read_size(connection, orderings, ordering_chunks)
 
 
 def read_sync_channels(connection: Connection) -> Sequence[str] | None:

@@ -17,7 +17,7 @@ from sqlalchemy import URL, Connection, Engine, Table, TextClause, make_url, sel
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db import tables
-from roster_service.db.tables import ordering_chunks, orderings, pulls, rendered_records
+from roster_service.db.tables import ordering_chunks, orderings, pulls
 from roster_service.errors import SchemaError
 
 # The longest name in PostgreSQL, in bytes.
@@ -37,7 +37,7 @@ class Role(Enum):
 
 # The tables that the serving role reads through row-level security.
 READABLE = (
-    *(*tables.ROSTER_TABLES, *tables.PART_TABLES, rendered_records, tables.visible_orgs, tables.visible_feeds),
+    *(*tables.ROSTER_TABLES, *tables.PART_TABLES, tables.visible_orgs, tables.visible_feeds),
     *(tables.visibility_labels, tables.departures),
 )
 WRITABLE = (orderings, ordering_chunks, pulls)

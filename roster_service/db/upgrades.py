@@ -29,7 +29,7 @@ from roster_service.errors import DatabaseUnavailableError, SchemaError
 MIGRATION_LOCK = 0x526F7374
 # This version can serve the tables of a newer version if they are of this generation. If an older version cannot serve
 # the tables of a migration, the migration adds one to `roster_state.generation`, and its version adds one here.
-GENERATION = 4
+GENERATION = 5
 # The revisions of databases that were made before the first release. They cannot be upgraded.
 UNRELEASED = frozenset(f"{number:04}" for number in range(1, 21))
 LOCK_SECONDS = 2

@@ -9,8 +9,7 @@ The table `visible_orgs` has a row for each org that a vendor's grants open; eve
 - a role of a user, if its org is granted, and guardians' roles only with the right to see guardians;
 - a user, if one of their roles is visible; their demographics likewise;
 - an enrollment, if its school is granted, and its class and its user are visible;
-- an academic session, if its feed brings a visible org: calendars have no org of their own in OneRoster;
-- a rendered record, if all orgs that it requires are granted (roster_service/cache/required_orgs.py).
+- an academic session, if its feed brings a visible org: calendars have no org of their own in OneRoster.
 
 A vendor without rows in `visible_orgs` sees nothing. Every statement has these conditions, whatever its filter and
 sort.
@@ -47,7 +46,7 @@ from sqlalchemy import (
 )
 
 from roster_service.db import tables
-from roster_service.db.tables import CText, CTexts, Stamp, rendered_records, visible_feeds, visible_orgs
+from roster_service.db.tables import CText, CTexts, Stamp, visible_feeds, visible_orgs
 from roster_service.db.vocabulary import GUARDIAN_ROLES
 from roster_service.db.withheld import WithheldField
 
@@ -89,10 +88,6 @@ def of_each_row(condition: ColumnElement[bool]) -> ColumnElement[bool]:
     """
     return case((condition, 1), else_=0) != 0
 
-
-# The vendor id with which the sync renders records for all vendors: its rows in `visible_orgs` open every org. No
-# vendor has this id, and no admission sets its key.
-RENDERER = 0
 
 VENDOR: BindParameter[int] = bindparam("vendor_id", type_=Integer)
 
@@ -219,18 +214,6 @@ def session_id_is_visible(session_id: ColumnElement[str], rights: ContentRights)
     """Returns the condition that the academic session with this id is visible."""
     session = tables.academic_sessions.alias()
     return session_id.in_(select(session.c.sourced_id).where(row_is_visible(tables.academic_sessions, session, rights)))
-
-
-def rendered_record_is_visible(rights: ContentRights) -> ColumnElement[bool]:
-    """Returns the condition that a rendered record is the text that the caller would get of its record."""
-    granted = or_(
-        # For most callers this one comparison decides, and PostgreSQL does not compare the list.
-        rendered_records.c.district_id.in_(select_whole_districts()),
-        rendered_records.c.required_orgs.contained_by(
-            func.array(select_granted_orgs().scalar_subquery(), type_=CTexts)
-        ),
-    )
-    return granted if rights.guardians else granted & ~rendered_records.c.requires_guardians
 
 
 _VISIBLE: Mapping[Table, Callable[[FromClause, ContentRights], ColumnElement[bool]]] = {

@@ -7,24 +7,6 @@ from collections.abc import Collection
 from sqlalchemy import Connection, func, literal, or_, select, text
 
 from roster_service.db.tables import CTexts, orgs, vendor_grants, vendors, visible_orgs
-from roster_service.db.visibility import RENDERER
-
-# Rows of one feed never wait for a load of another feed.
-_FORGET_OF_RENDERER = text("""
-    DELETE FROM visible_orgs known WHERE known.vendor_id = :renderer AND known.feed_id = ANY (:feed_ids)
-        AND NOT EXISTS (SELECT FROM orgs org WHERE org.sourced_id = known.org_id AND org.feed_id = known.feed_id)
-""")
-# No admission has this key. It is one for all rows: with a key for each, PostgreSQL would take the average number of
-# rows with a key for that of every vendor, and plan for one visible org where a vendor sees thousands.
-_OPEN_TO_RENDERER = text("""
-    INSERT INTO visible_orgs AS known (vendor_id, org_id, feed_id, granted, whole_district, key)
-    SELECT :renderer, org.sourced_id, org.feed_id, true, org.type = 'district', (
-        SELECT coalesce((SELECT key FROM visible_orgs WHERE vendor_id = :renderer LIMIT 1), gen_random_uuid())
-    )
-    FROM orgs org WHERE org.feed_id = ANY (:feed_ids)
-    ON CONFLICT (vendor_id, org_id) DO UPDATE SET feed_id = excluded.feed_id, whole_district = excluded.whole_district
-    WHERE (known.feed_id, known.whole_district) IS DISTINCT FROM (excluded.feed_id, excluded.whole_district)
-""")
 
 
 def refresh_visible_orgs(connection: Connection, *vendor_ids: int, new_orgs: Collection[str] = ()) -> None:
@@ -36,14 +18,6 @@ def refresh_visible_orgs(connection: Connection, *vendor_ids: int, new_orgs: Col
     """
     for vendor_id in sorted(vendor_ids):
         connection.execute(select(func.refresh_visible_orgs(vendor_id, literal([*new_orgs], CTexts))))
-    _analyze(connection)
-
-
-def refresh_renderer(connection: Connection, feed_ids: Collection[int]) -> None:
-    """Updates the rows of vendor 0, with which records are rendered: they open every org of these feeds."""
-    values = {"renderer": RENDERER, "feed_ids": list(feed_ids)}
-    connection.execute(_FORGET_OF_RENDERER, values)
-    connection.execute(_OPEN_TO_RENDERER, values)
     _analyze(connection)
 
 

@@ -31,7 +31,6 @@ from sqlalchemy import (
 
 from roster_service.cache.ordering_statements import LIMIT, join_orderings, select_page_ids
 from roster_service.cache.pulls import list_pull_columns, make_pull_cte, select_asked_parts
-from roster_service.cache.rendered_records import TextSource, get_person, select_rendered_text, select_texts
 from roster_service.db import tables
 from roster_service.db.tables import WHOLE, Stamp, orderings, visible_feeds
 from roster_service.db.visibility import (
@@ -52,8 +51,8 @@ from roster_service.query.statements import (
     get_key_column,
     make_collection_condition,
     make_record_json,
-    select_ids,
 )
+from roster_service.query.texts import get_person, select_texts
 
 
 def _make_state_cte() -> CTE:
@@ -80,7 +79,7 @@ def make_collection_state_statement() -> Select[*tuple[Any, ...]]:
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
-def make_ordered_page_statement(shape: QueryShape, source: TextSource) -> Select[*tuple[Any, ...]]:
+def make_ordered_page_statement(shape: QueryShape) -> Select[*tuple[Any, ...]]:
     """Returns the statement that reads a page from the orderings whose hash is bound as `query`.
 
     Columns: the state (4), the pull (4), total, whether the caller sees whole districts, JSON text, number of records
@@ -106,11 +105,11 @@ def make_ordered_page_statement(shape: QueryShape, source: TextSource) -> Select
     sees_districts = case((collection.c.total.is_(None), exists(select_whole_districts())))
     head = (*state.c, *list_pull_columns(pull), collection.c.total, sees_districts)
     listed = shape.path_filter.without_condition if isinstance(shape.path_filter, ListFilter) else everything
-    texts = select_texts(dataclasses.replace(shape, path_filter=listed), ids, source, backwards=shape.descending)
+    texts = select_texts(dataclasses.replace(shape, path_filter=listed), ids, backwards=shape.descending)
     return _put_beside(head, state.outerjoin(pull, true()).join(collection, true()), texts)
 
 
-def make_found_page_statement(shape: QueryShape, found: CTE, source: TextSource) -> Select[*tuple[Any, ...]]:
+def make_found_page_statement(shape: QueryShape, found: CTE) -> Select[*tuple[Any, ...]]:
     """Returns the statement that reads the page whose ids and total are in `found`.
 
     Columns: the state (4), total, JSON text, number of records in it, people whose records they are. There is one row
@@ -118,7 +117,7 @@ def make_found_page_statement(shape: QueryShape, found: CTE, source: TextSource)
     """
     state = _make_state_cte()
     ids = select(found.c.ids).scalar_subquery()
-    texts = select_texts(shape, ids, source, backwards=False)
+    texts = select_texts(shape, ids, backwards=False)
     return _put_beside((*state.c, found.c.total), state.join(found, true()), texts)
 
 
@@ -136,29 +135,21 @@ def _put_beside(
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)
-def make_record_statement(shape: QueryShape, source: TextSource) -> Select[*tuple[Any, ...]]:
+def make_record_statement(shape: QueryShape) -> Select[*tuple[Any, ...]]:
     """Returns the statement that reads the record whose sourcedId is bound as `path_sourcedId`.
 
     It gives one row: the state (4), the JSON text or NULL, and the person whose record it is or NULL.
     """
     state = _make_state_cte()
     table = shape.view.record.table
-    if source is TextSource.LIVE:
-        record = select(make_record_json(shape).label("body"), get_person(shape.view, source).label("person"))
-        record = record.select_from(table).where(
-            get_key_column(shape) == RECORD, make_collection_condition(shape, Driver.FILTER)
-        )
-        if has_departures(shape):
-            departed = select_departures(shape, tables.departures.c.sourced_id == RECORD).subquery("departed")
-            left = select(make_departure_json(shape, departed).label("body"), departed.c.person_id.label("person"))
-            # In 1.1, the list may have a record of which a role has ended.
-            record = select(*union_all(left, record).subquery("either").c).limit(1)
-    else:
-        record = select_rendered_text(shape.view, RECORD)
-        if shape.path_filter is not everything:
-            # Rendered records do not have the columns that the path filter needs.
-            is_selected = shape.path_filter(shape.view.rights, shape.view.record.wording)
-            selected = select_ids(shape, get_key_column(shape) == RECORD, is_selected)
-            record = record.where(exists(selected))
+    record = select(make_record_json(shape).label("body"), get_person(shape.view).label("person"))
+    record = record.select_from(table).where(
+        get_key_column(shape) == RECORD, make_collection_condition(shape, Driver.FILTER)
+    )
+    if has_departures(shape):
+        departed = select_departures(shape, tables.departures.c.sourced_id == RECORD).subquery("departed")
+        left = select(make_departure_json(shape, departed).label("body"), departed.c.person_id.label("person"))
+        # In 1.1, the list may have a record of which a role has ended.
+        record = select(*union_all(left, record).subquery("either").c).limit(1)
     found = record.subquery("record")
     return select(*state.c, found.c.body, found.c.person).select_from(state.outerjoin(found, true()))

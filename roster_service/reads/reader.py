@@ -21,11 +21,10 @@ from roster_service.cache.pulls import (
     read_pull,
     refuse_ended,
 )
-from roster_service.cache.rendered_records import list_text_sources
 from roster_service.db.round_trip import Call, RoundTrips
 from roster_service.db.visibility import NO_GRANT, NO_SLOT
 from roster_service.errors import Problem, RefusedRequestError, make_slot_refusal
-from roster_service.metrics import PAGES, TEXTS
+from roster_service.metrics import PAGES
 from roster_service.query.plan import Plan, QueryShape
 from roster_service.query.request import AuthorizedRequest
 from roster_service.query.statements import is_narrow
@@ -118,12 +117,7 @@ class Reader:
 
     def read_record(self, request: AuthorizedRequest) -> ReadRecord:
         """Reads the record that the path of the request names. Raises as `admit`."""
-        shape = request.plan.shape
-        for source in list_text_sources(shape):
-            (row,) = self._fetch(request, Call(make_record_statement(shape, source), request.values))
-            if row[4] is not None:
-                break
-        TEXTS.labels(source.name).inc()
+        (row,) = self._fetch(request, Call(make_record_statement(request.plan.shape), request.values))
         return ReadRecord(_read_state(row), row[4], row[5], row[0])
 
     def read_collection_state(self, request: AuthorizedRequest) -> CollectionState:
@@ -197,23 +191,16 @@ class Reader:
         """Reads the page from its ordering. Raises RefusedRequestError (PULL_ENDED) where that is not stored any more,
         or has records that the caller does not see any more, and the roster is of a later revision."""
         plan = request.plan
-        for source in list_text_sources(plan.shape):
-            statement = make_ordered_page_statement(_remove_sort(plan.shape), source)
-            rows = self._fetch(request, Call(statement, request.values))
-            state = self._read_collection_state(request, rows[0])
-            total, sees_districts = rows[0][8:10]
-            if total is None:
-                if state.shown.later_revision is not None:
-                    raise refuse_ended(ORDER_IS_GONE)
-                return _StoredCollection(state, None, sees_districts)
-            expected = _count_expected(plan, total)
+        rows = self._fetch(request, Call(make_ordered_page_statement(_remove_sort(plan.shape)), request.values))
+        state = self._read_collection_state(request, rows[0])
+        total, sees_districts = rows[0][8:10]
+        if total is not None:
             page = _join(rows, 10, total)
-            if page.records == expected:
-                TEXTS.labels(source.name).inc()
+            if page.records == _count_expected(plan, total):
                 return _StoredCollection(state, page, sees_districts=False)
         if state.shown.later_revision is not None:
-            raise refuse_ended(RECORD_IS_GONE)
-        return _StoredCollection(state, None, sees_districts=False)
+            raise refuse_ended(ORDER_IS_GONE if total is None else RECORD_IS_GONE)
+        return _StoredCollection(state, None, bool(sees_districts))
 
     def _read_collection_state(self, request: AuthorizedRequest, row: tuple[Any, ...]) -> CollectionState:
         present = _read_state(row)
@@ -224,21 +211,14 @@ class Reader:
         """Reads the page without an ordering."""
         plan = request.plan
         first = make_first_page_query(plan, by_feed=request.by_feed, sees_districts=sees_districts)
-        values = {**request.values, **first.values}
-        for source in list_text_sources(plan.shape):
-            if first.is_shared:
-                statement = make_shared_page_statement(_remove_sort(plan.shape), first.found, source)
-                rows = self._fetch(request, Call(statement, values))
-            else:
-                statement = make_found_page_statement(_remove_sort(plan.shape), first.found, source)
-                rows = self._round_trips.fetch_once(request.admission, statement, values)
-            state = _read_state(rows[0])
-            page = _join(rows, 5, rows[0][4])
-            if page.records == _count_expected(plan, page.total):
-                break
+        values, shape = {**request.values, **first.values}, _remove_sort(plan.shape)
+        if first.is_shared:
+            rows = self._fetch(request, Call(make_shared_page_statement(shape, first.found), values))
+        else:
+            statement = make_found_page_statement(shape, first.found)
+            rows = self._round_trips.fetch_once(request.admission, statement, values)
         PAGES.labels("no ordering").inc()
-        TEXTS.labels(source.name).inc()
-        return ReadPage(state, page, rows[0][0])
+        return ReadPage(_read_state(rows[0]), _join(rows, 5, rows[0][4]), rows[0][0])
 
     def _fetch(self, request: AuthorizedRequest, call: Call) -> Sequence[tuple[Any, ...]]:
         return self._round_trips.fetch_last(request.admission, call)

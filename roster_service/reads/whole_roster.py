@@ -17,7 +17,7 @@ from sqlalchemy import CTE, ColumnElement, Connection, Select, any_, bindparam, 
 
 from roster_service.db import tables
 from roster_service.db.tables import CTexts, feeds
-from roster_service.db.visibility import RENDERER, ContentRights, MetadataOf
+from roster_service.db.visibility import ContentRights, MetadataOf
 from roster_service.query.params import COLLECTION_PARAMETERS, Limits, read_params
 from roster_service.query.path_filters import everything
 from roster_service.query.plan import Notice, Plan, QueryShape, ResourceView, make_plan, make_resource_view
@@ -37,7 +37,8 @@ from roster_service.schemas.student_stamps import make_student_record
 from roster_service.schemas.students import PLAIN_FIELDS
 from roster_service.schemas.versions import Resource, Version
 
-# An operator may read all there is.
+# The vendor id with which operators read, which no vendor has. An operator may read all there is.
+OPERATOR = 0
 RIGHTS = ContentRights(guardians=True, metadata=frozenset(MetadataOf), withheld=frozenset())
 # Beyond so many records nobody counts: the number is "more than".
 MOST_COUNTED = 1000
@@ -105,7 +106,7 @@ def find_records(connection: Connection, wanted: Wanted, limits: Limits) -> Foun
     # of them; so it finds all of them by the indexes.
     matching = matching.cte("matching").prefix_with("MATERIALIZED") if wanted.search else matching.subquery("matching")
     own_id, order = _order(matching, wanted.descending)
-    bound = {"vendor_id": RENDERER, "base_url": HREF_ROOT}
+    bound = {"vendor_id": OPERATOR, "base_url": HREF_ROOT}
     some = connection.scalars(with_all_orgs(select(own_id).limit(MOST_COUNTED + 1)), bound).all()
     is_more = len(some) > MOST_COUNTED
     if not is_more:
@@ -143,7 +144,7 @@ def _count_facets(connection: Connection, table: Any, ids: Sequence[str]) -> Map
 
 def read_records(connection: Connection, view: ResourceView, ids: Sequence[str]) -> list[FoundRecord]:
     """Reads records in the order of their ids, without those that the roster does not have. Hrefs have no host."""
-    rows = connection.execute(_select_bodies(view), {"ids": list(ids), "vendor_id": RENDERER, "base_url": HREF_ROOT})
+    rows = connection.execute(_select_bodies(view), {"ids": list(ids), "vendor_id": OPERATOR, "base_url": HREF_ROOT})
     found = {row.sourced_id: FoundRecord(row.sourced_id, row.feed, json.loads(put_root(row.body, ""))) for row in rows}
     return [found[key] for key in ids if key in found]
 
@@ -151,7 +152,7 @@ def read_records(connection: Connection, view: ResourceView, ids: Sequence[str])
 def read_body(connection: Connection, record: type[Record], sourced_id: str, base_url: str) -> Any:
     """Returns the JSON of a record of a version with all its fields; None if the roster does not have it."""
     view = make_resource_view(record, RIGHTS)
-    values = {"ids": [sourced_id], "vendor_id": RENDERER, "base_url": HREF_ROOT}
+    values = {"ids": [sourced_id], "vendor_id": OPERATOR, "base_url": HREF_ROOT}
     row = connection.execute(_select_bodies(view), values).one_or_none()
     return None if row is None else json.loads(put_root(row.body, base_url))
 
@@ -178,7 +179,7 @@ def read_student(connection: Connection, sourced_id: str) -> Any:
     if found is None:
         return None
     body = select(make_record_json(shape)).where(tables.users.c.sourced_id == bindparam("student"))
-    values = {"student": sourced_id, "requested_lea": found[0], "vendor_id": RENDERER, "base_url": HREF_ROOT}
+    values = {"student": sourced_id, "requested_lea": found[0], "vendor_id": OPERATOR, "base_url": HREF_ROOT}
     text = connection.scalar(with_all_orgs(body), values)
     return None if text is None else json.loads(text)
 
@@ -195,8 +196,7 @@ def _select_bodies(view: ResourceView) -> Select[Any]:
 def with_all_orgs(rows: Select[Any]) -> Select[Any]:
     """Returns a SELECT in which every org is visible to vendor 0, for whom it must be bound.
 
-    In this SELECT the name `visible_orgs` means these rows, and not the table. (The rows of vendor 0 in the table are
-    those that the sync renders with: there are none before a client is registered.)
+    In this SELECT the name `visible_orgs` means these rows, and not the table, which has none of vendor 0.
     """
     return rows.add_cte(_make_all_orgs())
 
@@ -205,7 +205,7 @@ def with_all_orgs(rows: Select[Any]) -> Select[Any]:
 def _make_all_orgs() -> CTE:
     org = tables.orgs
     columns = (
-        literal(RENDERER).label("vendor_id"),
+        literal(OPERATOR).label("vendor_id"),
         org.c.sourced_id.label("org_id"),
         org.c.feed_id,
         literal(True).label("granted"),

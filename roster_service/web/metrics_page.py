@@ -124,7 +124,6 @@ def list_database_metrics(figures: Figures) -> Iterator[Metric]:
     """Yields the figures of a database that answers, as metrics."""
     yield GaugeMetricFamily("roster_database_up", "Whether the database answers.", 1)
     yield GaugeMetricFamily("roster_ordering_bytes", "What orderings take.", figures.ordering_bytes)
-    yield GaugeMetricFamily("roster_rendition_bytes", "What rendered records take.", figures.rendition_bytes)
     age = GaugeMetricFamily("roster_feed_age_seconds", "Seconds since the last good run of a feed.", labels=["feed"])
     rejected = GaugeMetricFamily("roster_feed_rejected_rows", "Rejected rows of the last run.", labels=["feed"])
     held = GaugeMetricFamily("roster_feed_held", "Whether a run waits for a decision.", labels=["feed"])

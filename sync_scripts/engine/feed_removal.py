@@ -139,6 +139,5 @@ def _write(
         if settings.change_days:
             record_changes(connection, number, differences, NOTHING)
         write_differences(connection, differences, NOTHING, feed_id, stamp)
-    megabytes = settings.rendition_megabytes
-    revision = publish(connection, [feed_id], megabytes, as_of=stamp, deletions_since=deletions_since)
+    revision = publish(connection, [feed_id], as_of=stamp, deletions_since=deletions_since)
     return dataclasses.replace(report, stamp=stamp, revision=revision)

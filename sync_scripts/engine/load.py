@@ -356,7 +356,7 @@ def _run_steps(
         _analyze(connection, follow(_list_written(_find_outdated(connection, differences), form)))
     with watch.step("publish"):
         new_orgs = _list_new_orgs(connection, differences)
-        revision = publish(connection, [feed_id], options.settings.rendition_megabytes, new_orgs=new_orgs, as_of=stamp)
+        revision = publish(connection, [feed_id], new_orgs=new_orgs, as_of=stamp)
     return dataclasses.replace(report, stamp=stamp, revision=revision), digest
 
 

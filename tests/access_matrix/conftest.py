@@ -12,38 +12,30 @@ from joserfc.jwk import RSAKey
 from sqlalchemy import Engine, insert, select
 
 from roster_service.access.credentials.signing_keys import KeyRing
-from roster_service.access.scopes import ScopeName, make_content_rights
 from roster_service.app import create_app
-from roster_service.cache.rendered_records import has_rendition, make_rendition_id
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.labels import label_unlabelled
-from roster_service.db.withheld import WithheldField
-from roster_service.query.plan import make_resource_view
-from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
 from tests.conftest import close_app
 from tests.contract.client import FULL, RosterClient
 from tests.contract.conftest import SECRET_KEY, add_vendor
 from tests.contract.test_tokens import read_part
-from tests.renditions import render_all
 
 from .cells import SCOPE_SETS, WITHHELD_SETS, Caller
 from .departed import list_label_rows, list_rows
-from .layers import Keys, Layers, forget_statements, take_away
+from .layers import Layers, forget_statements, take_away
 from .roster import FEEDS, ROSTER
 from .visible_records import GRANTS, by_id
 
 
 @dataclass(frozen=True)
 class World:
-    """The database, the credentials of a client for each shape of grants, and the keys of the renditions of all
-    views."""
+    """The database, and the credentials of a client for each shape of grants."""
 
     url: str
     engine: Engine
     credentials: Mapping[str, tuple[str, str]]
-    keys: Keys
 
 
 @pytest.fixture(scope="session")
@@ -72,20 +64,7 @@ def world(make_database: Callable[[], str]) -> Iterator[World]:
         vendors = tables.vendors.c
         vendor = select(vendors.id).where(vendors.email == "nothing@vendors.example").scalar_subquery()
         connection.execute(insert(tables.vendor_grants).values(vendor_id=vendor, district_id="gone"))
-    every_rights = {
-        make_content_rights(frozenset(map(ScopeName, names)), frozenset(map(WithheldField, words)))
-        for names in SCOPE_SETS.values()
-        for words in WITHHELD_SETS.values()
-    }
-    records = {record for version in VERSIONS for record in version.records.values()}
-    views = [
-        view
-        for record in records
-        for rights in every_rights
-        if has_rendition(view := make_resource_view(record, rights))
-    ]
-    render_all(engine, views)
-    yield World(url, engine, credentials, {(view.record, view.rights): make_rendition_id(view) for view in views})
+    yield World(url, engine, credentials)
     engine.dispose()
 
 
@@ -122,10 +101,8 @@ def make_questioner(world: World) -> Iterator[Callable[[Layers], Questioner]]:
     def make(layers: Layers) -> Questioner:
         patch.undo()
         forget_statements()
-        take_away(patch, layers, world.keys)
-        made.append(
-            create_app(Settings(secret_key=SECRET_KEY, rendition_megabytes=0, ordering_seconds=3600), world.url)
-        )
+        take_away(patch, layers)
+        made.append(create_app(Settings(secret_key=SECRET_KEY, ordering_seconds=3600), world.url))
         return Questioner(made[-1], world)
 
     yield make

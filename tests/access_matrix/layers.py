@@ -15,16 +15,10 @@ import pytest
 from sqlalchemy import ColumnElement, Engine, select, text, true
 
 from roster_service import app
-from roster_service.cache import rendered_records
 from roster_service.db import tables, visibility
 from roster_service.db.roles import Role
 from roster_service.db.tables import visible_orgs
-from roster_service.db.visibility import ContentRights
-from roster_service.schemas.records import Record
 from roster_service.settings import Settings
-
-# The keys of renditions, by what their views are of.
-Keys = Mapping[tuple[type[Record], ContentRights], str]
 
 
 class Layers(enum.Enum):
@@ -53,13 +47,8 @@ def has_row_level_security(engine: Engine) -> bool:
         return bool(connection.scalar(query, {"names": [table.name for table in tables.ROSTER_TABLES]}))
 
 
-def take_away(patch: pytest.MonkeyPatch, layers: Layers, keys: Keys) -> None:
-    """Takes away the layers that are not on, from the next application and the next statement.
-
-    Renditions are found by their `keys`, the same as with both layers: what is taken away would be part of another one,
-    and no rendered record would be read.
-    """
-    patch.setattr(rendered_records, "make_rendition_id", lambda view: keys[view.record, view.rights])
+def take_away(patch: pytest.MonkeyPatch, layers: Layers) -> None:
+    """Takes away the layers that are not on, from the next application and the next statement."""
     if not layers.has_query_filter:
         open_query_filter(patch)
     if not layers.has_policies:
@@ -81,7 +70,6 @@ def open_query_filter(patch: pytest.MonkeyPatch) -> None:
         "org_id_is_visible": is_anyones,
         "org_id_is_granted": is_anyones,
         "role_is_visible": lambda _role, _rights: true(),
-        "rendered_record_is_visible": lambda _rights: true(),
         "select_granted_orgs": lambda: every_org,
         "_select_visible": lambda _condition: every_org,
         "departure_is_shown": lambda _departure: true(),

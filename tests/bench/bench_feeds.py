@@ -1,8 +1,7 @@
 """`python -m tests.bench.bench_feeds`: loads of many feeds, one feed at a time and two feeds at a time.
 
-FEEDS (200) and STUDENTS (1,000, of each feed) set the size. A vendor is granted every district, and its client has the
-core scopes of OneRoster 1.2, so each load renders records too. Prints, for each number of jobs, the seconds of the
-first load, of an unchanged night and of a night with one row in a hundred changed.
+FEEDS (200) and STUDENTS (1,000, of each feed) set the size. A vendor is granted every district. Prints, for each number
+of jobs, the seconds of the first load, of an unchanged night and of a night with one row in a hundred changed.
 """
 
 from __future__ import annotations

@@ -57,8 +57,7 @@ def main() -> None:
         folder.chmod(0o755)
         url = stack.enter_context(open_embedded(folder))
         credentials = fill(url, folder)
-        # Of rendered records, row-level security costs next to nothing: what is made of the records is measured.
-        settings = Settings(secret_key="a secret key of the benchmark, long enough", home=folder, rendition_megabytes=0)
+        settings = Settings(secret_key="a secret key of the benchmark, long enough", home=folder)
         with_policies = make_questioner(create_app(settings, url).test_client(), credentials)
 
         def make_owner_engine(_url: str, _settings: Settings) -> Engine:

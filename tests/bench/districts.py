@@ -2,8 +2,8 @@
 of all; and the warm-up for few and many clients. In this process, in one run.
 
 DISTRICTS (200) and USERS (of each, 5,000) set the size; BENCH_HOME names a folder in which the roster is kept for the
-next run. The roster is written by SQL: districts with ten schools each, and users with a role at one of them, without
-rendered records. Each line is a ratio of two medians that were measured in turn. The warm-up is measured in processor
+next run. The roster is written by SQL: districts with ten schools each, and users with a role at one of them.
+Each line is a ratio of two medians that were measured in turn. The warm-up is measured in processor
 time, so other work on the machine does not count (Linux alone).
 """
 
@@ -84,7 +84,7 @@ def fill(engine: Engine) -> None:
 
 def sync(connection: Connection, feed_ids: Sequence[int]) -> None:
     """As a sync does that changes some records of these feeds: it announces a revision."""
-    publish(connection, feed_ids, 0, as_of=connection.scalar(select(func.now())))
+    publish(connection, feed_ids, as_of=connection.scalar(select(func.now())))
 
 
 class Bench:
@@ -114,7 +114,7 @@ class Bench:
                 self._tokens[name] = add_vendor(connection, name, districts, SCOPES)
 
     def make_request(self, name: str, offset: int, sort: str | None = None) -> AuthorizedRequest:
-        """A page of the ids of 100 users for a vendor: there are no rendered records."""
+        """A page of the ids of 100 users for a vendor."""
         question = Question(path="/users", districts=(), schools=(), school="", sort=sort)
         return make_request(self._tokens[name], question, 100, offset)
 

@@ -22,10 +22,8 @@ from roster_service.access.credentials.signing_keys import KeyRing
 from roster_service.cli.demo import DemoAccount, add_demo_account
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine, make_reading_engine
-from roster_service.db.feed_states import list_feed_ids
 from roster_service.db.roles import Role, find_role, make_role_url
 from roster_service.db.upgrades import upgrade
-from roster_service.publication import publish
 from roster_service.schemas.versions import V1P1
 from roster_service.server.gunicorn_process import make_options, start, stop
 from roster_service.settings import Settings
@@ -147,9 +145,6 @@ def open_place(students: int, home: Path | None) -> Iterator[Place]:
         if not kept.exists():
             kept.write_text(json.dumps(dataclasses.asdict(fill(engine, home / "export", students))))
         account = DemoAccount(**json.loads(kept.read_text()))
-        with engine.begin() as connection:
-            # An older version of the service may have rendered the kept records otherwise.
-            publish(connection, list_feed_ids(connection), Settings().rendition_megabytes)
         settings = Settings(secret_key="a secret key of the benchmark, long enough", home=home)
         servers = {
             name: stack.enter_context(serve(dataclasses.replace(settings, port=find_port()), application, url))

@@ -126,7 +126,6 @@ def test_a_page_of_a_kept_ordering_is_one_round_trip(questioner: Questioner, of_
     for offset in (0, 20):
         questioner.ask(question, 20, offset)
     questioner.round_trips.sent.clear()
-    # Of some fields only: no rendered records are asked for.
     with statements(questioner.ordering) as written:
         for offset in (0, 20, 40):
             ids, _ = questioner.ask(question, 20, offset)

@@ -83,7 +83,6 @@ def read_on(questioner: Questioner, seed: int, ended: threading.Event, whole: li
         last = ended.is_set()
         question = dice.choice(questions)
         limit = dice.randint(1, 6)
-        # Some fields are made live; whole records are read rendered.
         fields = dice.choice([None, ONLY_IDS])
         with questioner.owner.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
             revision = read_state(connection).revision

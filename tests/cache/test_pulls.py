@@ -92,7 +92,6 @@ class Consumers:
         """(ids, state) of a page; the count must not change within a pull."""
         self.asked += 1
         worker = self.questioner.workers[self.asked % 2]
-        # Whole records are read rendered, some of their fields live.
         fields = None if self.asked % 3 else ("sourcedId",)
         read = worker.read_page(self.questioner.request(question, limit, offset, fields, revision))
         return ids_of(read.page), read.state

@@ -8,18 +8,14 @@ import pytest
 from sqlalchemy import Engine, Table, insert, update
 
 from roster_service.access.credentials.access_token import AccessToken
-from roster_service.access.scopes import CONTENT_SCOPES, Scope, ScopeName, make_content_rights
+from roster_service.access.scopes import Scope, ScopeName
 from roster_service.cache import warm_up as warming
-from roster_service.cache.rendered_records import has_rendition, make_rendition_id
-from roster_service.cache.warm_up import WarmUp, list_resource_views, make_orderings
+from roster_service.cache.warm_up import WarmUp, make_orderings
 from roster_service.db import tables
 from roster_service.db.tables import ordering_chunks, orderings
-from roster_service.query.plan import make_resource_view
 from roster_service.rostering.endpoints import list_listings
-from roster_service.schemas.versions import USERS, V1P2
-from tests.renditions import every_view
 
-from .conftest import Questioner, add_vendor, find_orgs, ids_of, list_scopes, make_request
+from .conftest import Questioner, add_vendor, find_orgs, ids_of, make_request
 from .plain_pages import Question, plain_page
 
 LISTINGS = list(list_listings())
@@ -95,7 +91,6 @@ def test_nothing_is_made_for_who_is_disabled(
     add_client(writing, [district], "a", CORE)
     with writing.begin() as connection:
         connection.execute(update(table).values(enabled=False))
-        assert list_resource_views(connection, LISTINGS) == []
     assert warm_up(questioner) == WarmUp(kept=0, left=0)
 
 
@@ -112,51 +107,3 @@ def test_orderings_of_older_rosters_go_first(questioner: Questioner, writing: En
         connection.execute(insert(ordering_chunks).values(ordering_id=ordering_id, number=0, ids=["x"]))
     warm_up(questioner)
     assert [questioner.count_rows(table) for table in (orderings, ordering_chunks)] == [0, 0]
-
-
-# --- how records look to clients --------------------------------------------------------------------------------------
-
-
-def list_keys(writing: Engine) -> list[str]:
-    """The keys of the renditions that registered clients can ask for, in their order."""
-    with writing.connect() as connection:
-        return list(
-            dict.fromkeys(
-                make_rendition_id(view) for view in list_resource_views(connection, LISTINGS) if has_rendition(view)
-            )
-        )
-
-
-@pytest.mark.parametrize(
-    ("scopes", "renditions"),
-    [
-        pytest.param([CORE], 3, id="core"),
-        pytest.param([CORE, DEMOGRAPHICS], 4, id="demographics"),
-        pytest.param([GUARDIANS], 0, id="nothing-to-ask-for"),
-        pytest.param([CORE, Scope("v1p1", ScopeName.FULL)], 6, id="each-version-has-its-own"),
-        pytest.param([CORE, GUARDIANS], 4, id="users-with-guardians-and-without"),
-    ],
-)
-def test_the_views_of_a_client_are_listed_once(
-    questioner: Questioner, writing: Engine, district: str, scopes: list[Scope], renditions: int
-) -> None:
-    for name in ("a", "b"):
-        add_client(writing, [district], name, *scopes)
-    assert len(list_keys(writing)) == renditions
-
-
-def test_all_scopes_together_make_every_view(questioner: Questioner, writing: Engine, district: str) -> None:
-    add_client(writing, [district], "a", *list_scopes("v1p1"), *list_scopes("v1p2"))
-    assert set(list_keys(writing)) == set(every_view())
-
-
-def test_what_a_token_with_all_scopes_sees_comes_first(questioner: Questioner, writing: Engine, district: str) -> None:
-    """A token can be asked for with fewer scopes; where room is short, that is what is left out."""
-    names = {ScopeName.CORE, *CONTENT_SCOPES}
-    add_client(writing, [district], "a", *(Scope("v1p2", name) for name in sorted(names)))
-    user = V1P2.records[USERS]
-    with writing.connect() as connection:
-        views = [view for view in list_resource_views(connection, LISTINGS) if view.record is user]
-    assert views[0] is make_resource_view(user, make_content_rights(frozenset(names), frozenset()))
-    assert make_resource_view(user, make_content_rights(frozenset({ScopeName.CORE}), frozenset())) in views
-    assert len(views) == 2 ** len(CONTENT_SCOPES)

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, func, select, text
+from sqlalchemy import Engine
 
 from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.scopes import Scope, ScopeName
-from roster_service.db.tables import rendered_records
 from roster_service.schemas.flags import PermissionFlag
 from sync_scripts.engine.load import load
 from tests.actors import TESTER
@@ -109,18 +108,3 @@ def test_a_default_is_changed_neither_in_a_dry_run_nor_without_a_confirmation(an
     assert "would" in roster("vendor", *command, "--dry-run").stdout
     assert roster("vendor", *command).exit_code == 1
     assert (answer("vendor", "list"), answer("changes")) == before
-
-
-def test_the_records_of_the_new_rights_are_rendered(answer: Answer, engine: Engine) -> None:
-    """So the next request of the vendor finds them, and no text with a value of a withheld field."""
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE users SET email = 'planted'"))
-    answer("vendor", "set-withheld", PLAIN, "email", "--yes")
-    with engine.connect() as connection:
-        number = func.count(rendered_records.c.rendition_id.distinct())
-        of_users = rendered_records.c.sourced_id == "spr-student-1"
-        assert connection.scalar(select(number).where(of_users, ~rendered_records.c.body.contains("planted"))) == 1
-    answer("vendor", "grant", PLAIN, "--flag", "contacts")
-    with engine.connect() as connection:
-        phones = rendered_records.c.body.contains('"phone"')
-        assert connection.scalar(select(number).where(of_users, ~rendered_records.c.body.contains("planted"), phones))

@@ -43,7 +43,6 @@ SETTINGS = {
     "token_address_per_minute": 10**6,
     "ordering_seconds": 3600,
     # Tests change records without a sync; those that are about documents make them.
-    "rendition_megabytes": 0,
 }
 
 # Who may see what: whole districts (no schools named), or single schools of one.

@@ -20,7 +20,6 @@ from roster_service.db.round_trip import Call
 from roster_service.errors import SettingError
 from tests.access_matrix.layers import open_row_level_security
 from tests.extent import long
-from tests.renditions import render_all
 
 from .client import GUARDIANS, ROOTS, SCOPES, VERSIONS
 from .conftest import SECRET_KEY, Served
@@ -61,12 +60,6 @@ PARENTS = {
     "teacherId": tables.users,
     "userId": tables.users,
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def renditions(served: Served) -> None:
-    """Rendered records have a policy of their own."""
-    render_all(served.engine)
 
 
 @pytest.fixture(scope="module")
@@ -252,7 +245,7 @@ def test_a_raw_session_reads_and_writes_what_its_role_is_for(raw: tuple[Role, Co
 
 
 def test_no_role_may_write_a_record(raw: tuple[Role, Connection]) -> None:
-    """Neither of the roster, nor a rendered one, nor which orgs a vendor sees: not a column of them."""
+    """Neither of the roster, nor which orgs a vendor sees: not a column of them."""
     _, connection = raw
     writes = text(
         "SELECT has_table_privilege(:name, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')"

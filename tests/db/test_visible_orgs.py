@@ -12,15 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine, delete, event, func, insert, select, text, update
 
-from roster_service import publication
-from roster_service.access import clients, vendor_rights, vendors
-from roster_service.access.scopes import Scope, ScopeName
+from roster_service.access import vendor_rights, vendors
 from roster_service.db import tables
 from roster_service.db.engine import make_engine
 from roster_service.db.feed_states import list_feed_ids
 from roster_service.db.tables import visible_orgs
-from roster_service.db.visibility import RENDERER
-from roster_service.db.visible_orgs import refresh_renderer
 from roster_service.publication import publish
 from tests.actors import TESTER
 from tests.conditions import is_blocked, wait_for
@@ -141,7 +137,7 @@ def sync(connection: Connection, model: Model, org: str, new: Org | None) -> Non
     else:
         model.orgs[org] = new
     write_orgs(connection, model.orgs)
-    publish(connection, list_feed_ids(connection), 0)
+    publish(connection, list_feed_ids(connection))
 
 
 STEPS = st.one_of(
@@ -253,18 +249,6 @@ def test_the_hash_of_visible_orgs_is_salted(orgs: Engine) -> None:
     assert one != other
 
 
-def test_records_are_rendered_with_every_org(orgs: Engine) -> None:
-    with orgs.begin() as connection:
-        for change in (None, delete(tables.orgs).where(tables.orgs.c.sourced_id == "d2")):
-            if change is not None:
-                connection.execute(change)
-            refresh_renderer(connection, connection.scalars(select(tables.orgs.c.feed_id)).all())
-            own = select(visible_orgs.c.org_id, visible_orgs.c.granted, visible_orgs.c.whole_district)
-            found = connection.execute(own.where(visible_orgs.c.vendor_id == RENDERER)).all()
-            known = connection.execute(select(tables.orgs.c.sourced_id, tables.orgs.c.type)).all()
-            assert {tuple(row) for row in found} == {(name, True, kind == "district") for name, kind in known}
-
-
 # --- a sync and a change of grants at once ---------------------------------------------------------------------------
 
 
@@ -298,7 +282,7 @@ class Beside:
 def add_school(connection: Connection) -> None:
     """As a sync does: a school comes to each district, so the vendors see other orgs."""
     write_orgs(connection, {**BASE, "d1-new": ("school", "d1"), "d2-new": ("school", "d2")})
-    publish(connection, list_feed_ids(connection), 0)
+    publish(connection, list_feed_ids(connection))
 
 
 WITH_NEW = Model(orgs={**BASE, "d1-new": ("school", "d1"), "d2-new": ("school", "d2")})
@@ -379,34 +363,6 @@ def test_a_sync_in_the_middle_of_a_change_of_grants_stops_neither(
     event.listen(granted, "before_cursor_execute", begin_sync)
     with granted.begin() as connection:
         change(connection)
-    begun[0].join()
-    assert_rows(granted, grants)
-
-
-@pytest.mark.parametrize(("change", "grants"), CHANGES)
-def test_a_change_of_grants_while_a_sync_renders_stops_neither(
-    granted: Engine,
-    others: Engine,
-    change: Callable[[Connection], object],
-    grants: set[tuple[str, str | None]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A sync has written the rows of the renderer, and the rows of vendors not yet."""
-    with granted.begin() as connection:
-        clients.add_client(connection, TESTER, email_of("one"), "tests", [Scope("v1p2", ScopeName.CORE)])
-    render = publication.refresh_renditions
-
-    def render_beside(*given: Any) -> None:
-        changing = Beside(others, change)
-        wait_for(lambda: is_blocked(granted) or not changing.is_alive())
-        render(*given)
-        begun.append(changing)
-
-    begun: list[Beside] = []
-    monkeypatch.setattr(publication, "refresh_renditions", render_beside)
-    with granted.begin() as connection:
-        write_orgs(connection, WITH_NEW.orgs)
-        publish(connection, list_feed_ids(connection), 1)
     begun[0].join()
     assert_rows(granted, grants)
 

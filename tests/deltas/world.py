@@ -77,13 +77,11 @@ class World:
     def __init__(self, engine: Engine, folder: Path, number: int = 0) -> None:
         empty_roster(engine)
         self.engine, self.folder, self.exports = engine, folder, 0
-        # Every other world stores rendered records.
         self.settings = Settings(
             secret_key=SECRET_KEY,
             home=folder / "home",
             token_client_per_minute=10**6,
             token_address_per_minute=10**6,
-            rendition_megabytes=100 * (number % 2),
         )
         self.districts = {feed: District(feed, Random(f"{feed}{number}")) for feed in FEEDS}
         self.present, self.hidden = set(FEEDS), dict[str, str]()
@@ -208,7 +206,7 @@ class World:
 
     def purge(self) -> None:
         """Removes every tombstone, and with it the grants of orgs that are gone."""
-        purge(self.engine, 0, self.settings.rendition_megabytes)
+        purge(self.engine, 0)
         with self.engine.connect() as connection:
             known = set(connection.scalars(select(tables.orgs.c.sourced_id)))
         for vendor in self.vendors.values():

@@ -126,7 +126,7 @@ def client(machines: Machines, owner: Engine) -> RosterClient:
         load(owner, feed, EXPORTS / folder)
     with owner.begin() as connection:
         credentials = {name: add_vendor(connection, name, grants) for name, grants in GRANTS.items()}
-        publish(connection, list_feed_ids(connection), 100)
+        publish(connection, list_feed_ids(connection))
     return RosterClient(HttpClient(machines.proxy), credentials)  # type: ignore[arg-type]
 
 

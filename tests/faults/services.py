@@ -39,7 +39,7 @@ from tests.vendor.client import Account, add_account
 PROJECT = Path(__file__).parents[2]
 DISTRICT, LEA, STUDENTS = "spr-district", "17-0042", 6
 # Of records that are kept as texts, an answer would take no look at the tables.
-SETTINGS = {"secret_key": SECRET_KEY, "workers": 2, "token_client_per_minute": 10**6, "rendition_megabytes": 0}
+SETTINGS = {"secret_key": SECRET_KEY, "workers": 2, "token_client_per_minute": 10**6}
 # What each interface says when the database is not to be had.
 BUSY: Mapping[str, Callable[[Any], bool]] = {
     "token": lambda body: bool(body["error"] == "temporarily_unavailable"),

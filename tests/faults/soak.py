@@ -232,7 +232,7 @@ def run(folder: Path) -> int:
     found, ended = Found(), threading.Event()
     home = folder / "home"
     home.mkdir()
-    with serving(url, callers[0][0], home, rendition_megabytes=200) as service:
+    with serving(url, callers[0][0], home) as service:
         called = [service.call_as(credentials) for credentials, _ in callers]
         threads = [Vendor(number, each, ended, found) for number, each in enumerate(called)]
         for thread in threads:

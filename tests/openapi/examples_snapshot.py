@@ -274,7 +274,7 @@ def ask_examples(url: str) -> dict[str, Any]:
             connection.execute(text(f"UPDATE {table} SET date_last_modified = :stamp"), {"stamp": STAMP})
         account = demo.add_demo_account(connection, TESTER)
         limited = add_limited_vendor(connection)
-    settings = Settings(secret_key="of a database that is thrown away", public_url=EXAMPLE_ROOT, rendition_megabytes=0)
+    settings = Settings(secret_key="of a database that is thrown away", public_url=EXAMPLE_ROOT)
     with tempfile.TemporaryDirectory(prefix="roster-examples-") as home:
         app = create_app(dataclasses.replace(settings, home=Path(home)), url)
         try:

@@ -20,7 +20,6 @@ from roster_service.access.credentials.signing_keys import ensure_signing_key
 from roster_service.access.export_previews import drop_previews_with
 from roster_service.access.scopes import Scope, ScopeName
 from roster_service.app import create_app
-from roster_service.publication import render_for_clients
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
@@ -142,7 +141,6 @@ def service(engine: Engine, database_url: str, tmp_path: Path, copy_export: Call
     assert made.load() == "done"
     with engine.begin() as connection:
         vendor_rights.grant(connection, TESTER, VENDOR, "17-0042", (), tuple(PermissionFlag))
-        assert render_for_clients(connection, settings)
     # What runs keep: changed fields, rejected rows, and the export of a held run.
     cell_of("users", ID, "middleName", "Plantedmiddle")(export)
     with_row("enrollments", sourcedId="planted-enr", classSourcedId="nowhere", schoolSourcedId="spr-high",
@@ -183,7 +181,7 @@ PATHS = (
 )
 PLACES = {
     *("users", "user_roles", "user_agents", "enrollments", "demographics"),
-    *("ordering_chunks", "rendered_records", "sync_refusals", "sync_changes", "sync_runs", "changes"),
+    *("ordering_chunks", "sync_refusals", "sync_changes", "sync_runs", "changes"),
 }
 
 

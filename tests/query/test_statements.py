@@ -12,7 +12,6 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql import ClauseElement
 
 from roster_service.cache.ordering_statements import make_ordering_statement, select_positions
-from roster_service.cache.rendered_records import TextSource, list_text_sources, make_rendition_id
 from roster_service.db.visibility import ContentRights, MetadataOf
 from roster_service.query.params import Params
 from roster_service.query.path_filters import everything
@@ -78,10 +77,10 @@ def matching_of(made: Plan) -> ClauseElement:
 
 
 def page_of(made: Plan, *, sees_districts: bool = True) -> ClauseElement:
-    """A page of live texts, found in one pass."""
+    """A page that is found in one pass."""
     unsorted = dataclasses.replace(made.shape, sort=None)
     return make_found_page_statement(
-        unsorted, make_first_page_query(made, by_feed=False, sees_districts=sees_districts).found, TextSource.LIVE
+        unsorted, make_first_page_query(made, by_feed=False, sees_districts=sees_districts).found
     )
 
 
@@ -155,37 +154,10 @@ def test_every_path_is_limited_to_the_vendor(endpoint: Endpoint, version: Versio
         ordering = [select_positions(made, None, sees_districts=sees) for sees in (False, True)]
         for statement in (matching_of(made), *ordering):
             assert_limited(statement, record, 1)
-        for source in list_text_sources(shape):
-            is_live = source is TextSource.LIVE
-            for found in finding:
-                assert_limited(make_found_page_statement(shape, found, source), record, 1 + is_live)
-            assert_limited(make_ordered_page_statement(shape, source), record, int(is_live))
-            is_asked = is_live or endpoint.path_filter is not everything
-            assert_limited(make_record_statement(shape, source), record, int(is_asked))
-
-
-@RECORDS
-def test_a_rendered_record_is_limited_to_the_vendor_by_what_it_requires(record: type[Record]) -> None:
-    for rights in (NOTHING, ALL):
-        shape = plan(record, rights).shape
-        if TextSource.RENDERED not in list_text_sources(shape):
-            continue
-        for statement in (make_record_statement, make_ordered_page_statement):
-            sql, _ = compile_sql(statement(shape, TextSource.RENDERED))
-            assert "rendered_records.required_orgs <@ array((SELECT visible_orgs" in sql
-            assert sql.count(f"rendered_records.rendition_id = {make_rendition_id(shape.view)}") == 1
-            assert ("AND NOT rendered_records.requires_guardians" in sql) is (rights is NOTHING)
-
-
-def test_rendered_records_have_all_fields_of_the_resources_that_are_many() -> None:
-    many = {
-        record.table.name
-        for version in VERSIONS
-        for record in version.records.values()
-        if TextSource.RENDERED in list_text_sources(plan(record).shape)
-    }
-    assert many == {"users", "classes", "enrollments", "demographics"}
-    assert list_text_sources(plan(v1p2.User, fields=("email",)).shape) == (TextSource.LIVE,)
+        for found in finding:
+            assert_limited(make_found_page_statement(shape, found), record, 2)
+        assert_limited(make_ordered_page_statement(shape), record, 1)
+        assert_limited(make_record_statement(shape), record, 1)
 
 
 @RECORDS
@@ -209,8 +181,8 @@ def test_plans_that_differ_in_values_share_the_statement_of_their_first_page(rec
     assert make_first_page_query(other, by_feed=False, sees_districts=False).found is first.found
     assert first.is_shared
     assert dict(first.values) == {"filter_0": "planted", "filter_1": "planted"}
-    statement = make_shared_page_statement(one.shape, first.found, TextSource.LIVE)
-    assert make_shared_page_statement(other.shape, first.found, TextSource.LIVE) is statement
+    statement = make_shared_page_statement(one.shape, first.found)
+    assert make_shared_page_statement(other.shape, first.found) is statement
     sql, bound = compile_sql(statement)
     assert "planted" not in f"{sql}{bound}"
     assert {"filter_0", "filter_1"} <= set(bound)
@@ -344,10 +316,9 @@ def test_who_only_counts_has_no_order_made() -> None:
 
 def test_a_single_record_is_looked_for_by_its_id() -> None:
     shape = plan(v1p1.User).shape
-    for source, key in ((TextSource.LIVE, "users.sourced_id"), (TextSource.RENDERED, "rendered_records.sourced_id")):
-        sql, bound = compile_sql(make_record_statement(shape, source))
-        assert f"{key} = %(path_sourcedId)s" in sql
-        assert "path_sourcedId" in bound
+    sql, bound = compile_sql(make_record_statement(shape))
+    assert "users.sourced_id = %(path_sourcedId)s" in sql
+    assert "path_sourcedId" in bound
 
 
 def test_only_the_chosen_fields_are_made() -> None:
@@ -367,14 +338,13 @@ def test_guardians_and_metadata_are_in_the_statement_where_content_rights_show_t
     assert ('"metadata":' in sql) is (MetadataOf.STUDENTS in rights.metadata)
 
 
-@pytest.mark.parametrize("source", TextSource)
-def test_a_statement_without_a_filter_is_made_once(source: TextSource) -> None:
+def test_a_statement_without_a_filter_is_made_once() -> None:
     made = plan(v1p1.User).shape
     for statement in (make_ordered_page_statement, make_record_statement):
-        assert statement(made, source) is statement(plan(v1p1.User, limit=3, offset=7).shape, source)
-        assert statement(made, source) is not statement(plan(v1p1.User, ALL).shape, source)
+        assert statement(made) is statement(plan(v1p1.User, limit=3, offset=7).shape)
+        assert statement(made) is not statement(plan(v1p1.User, ALL).shape)
     backwards = plan(v1p1.User, descending=True).shape
-    assert make_ordered_page_statement(made, source) is not make_ordered_page_statement(backwards, source)
+    assert make_ordered_page_statement(made) is not make_ordered_page_statement(backwards)
 
 
 @RECORDS

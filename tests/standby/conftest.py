@@ -28,7 +28,6 @@ from tests.postgres.pair import Pair, open_pair
 from tests.postgres.server import TEMPLATE
 from tests.vendor.client import Account, VendorClient, add_account
 
-MEGABYTES = 100
 NUMBERS = itertools.count()
 
 
@@ -81,7 +80,7 @@ def roster(pair: Pair) -> tuple[str, dict[str, tuple[str, str]], Account]:
     with engine.begin() as connection:
         credentials = {name: add_vendor(connection, name, grants) for name, grants in GRANTS.items()}
         ensure_signing_key(connection, SECRET_KEY)
-        publish(connection, list_feed_ids(connection), MEGABYTES)
+        publish(connection, list_feed_ids(connection))
     account = add_account(engine, "students", {"spr-district": ()})
     engine.dispose()
     return "standby_roster", credentials, account
@@ -94,9 +93,8 @@ def serve_copy(pair: Pair, roster: tuple[str, dict[str, tuple[str, str]], Accoun
     name = f"{template}_{next(NUMBERS)}"
     url = copy_database(pair.primary.make_url(), template, name)
     pair.wait()
-    settings = {**SETTINGS, "rendition_megabytes": MEGABYTES}
-    app = create_app(Settings(**settings, read_database_url=pair.standby.make_url(name)), url)
-    plain = create_app(Settings(**settings), url)
+    app = create_app(Settings(**SETTINGS, read_database_url=pair.standby.make_url(name)), url)
+    plain = create_app(Settings(**SETTINGS), url)
     engine = make_engine(url)
     client = RosterClient(app, credentials)
     try:

@@ -36,7 +36,6 @@ RETIRED: Mapping[str, str] = {
     "quirk": "tolerated deviation",
     "recall": "fast read",
     "settle": "normalize",
-    "shelf": "rendition",
     "sift": "changed rows",
     "sight": "content rights",
     "standing": "retained",

@@ -14,7 +14,7 @@ from roster_service.console.screen import Form, Screen
 from roster_service.console.visit import Moved, Outcome, Submission, Visit
 from roster_service.db.actors import OperatorRole
 from roster_service.db.changes import Subject, Verb, recorded
-from roster_service.db.figures import read_cache_sizes, read_server, read_sync_channels
+from roster_service.db.figures import read_ordering_size, read_server, read_sync_channels
 from roster_service.db.withheld import WithheldField
 from roster_service.errors import CommandError
 from roster_service.listed_settings import ListedSetting, list_settings
@@ -48,7 +48,7 @@ def read_system(visit: Visit) -> System:
     connection, settings = visit.connection, visit.settings
     state = read_state(connection)
     server, size = read_server(connection)
-    orderings, renditions = read_cache_sizes(connection)
+    orderings = read_ordering_size(connection)
     return System(
         facts=[
             Fact("Version", __version__, None),
@@ -58,11 +58,6 @@ def read_system(visit: Visit) -> System:
                 "Orderings",
                 f"{_to_megabytes(orderings)} of {settings.ordering_megabytes:,} MB",
                 "lists of ids that vendors are paging through; the service removes the oldest",
-            ),
-            Fact(
-                "Rendered records",
-                f"{_to_megabytes(renditions)} of {settings.rendition_megabytes:,} MB",
-                "records as JSON, ready to be sent; the service makes them again when it must",
             ),
             Fact("Revision of the roster", f"{state.revision:,}", "grows with each sync that changes the roster"),
             Fact("Roster as of", format_instant(state.as_of), "the last change that vendors see"),

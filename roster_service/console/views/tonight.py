@@ -14,7 +14,7 @@ from roster_service.console.screen import Screen
 from roster_service.console.visit import Visit
 from roster_service.db.actors import OperatorRole
 from roster_service.db.feed_states import FeedState
-from roster_service.db.figures import read_cache_sizes
+from roster_service.db.figures import read_ordering_size
 from roster_service.db.held_runs import HELD
 from roster_service.db.run_history import FinishedRun, list_latest_runs
 from roster_service.db.run_outcomes import Colour
@@ -60,20 +60,20 @@ class ActiveVendor:
 @dataclass(frozen=True)
 class Tonight:
     """The content of the page. `is_whole`: whether all that the exports have is loaded; `removed`: the number of feeds
-    that were removed, which have no card; `cache_bytes`: that all caches take on disk; `is_live`: whether the page
-    changes by itself."""
+    that were removed, which have no card; `ordering_bytes`: that the orderings take on disk; `is_live`: whether the
+    page changes by itself."""
 
     tasks: Sequence[Task]
     cards: Sequence[FeedCard]
     is_whole: bool
     removed: int
     vendors: Sequence[ActiveVendor]
-    cache_bytes: int
+    ordering_bytes: int
     is_live: bool
 
 
 def read_tonight(visit: Visit) -> Tonight:
-    """Reads the health of every feed, the vendors of today, and the disk that the caches take."""
+    """Reads the health of every feed, the vendors of today, and the disk that the orderings take."""
     connection = visit.connection
     listed = list_feeds(connection)
     runs = list_latest_runs(connection, CHARTED_RUNS)
@@ -89,7 +89,7 @@ def read_tonight(visit: Visit) -> Tonight:
         is_whole=all(it.colour == Colour.GOOD for it in said),
         removed=len(listed) - len(cards),
         vendors=list(_sum_vendors(read_usage(connection, None, datetime.now(UTC).date()))),
-        cache_bytes=sum(read_cache_sizes(connection)),
+        ordering_bytes=read_ordering_size(connection),
         # A held run without a task is one whose approval is under way.
         is_live=any(card.feed.is_running or (card.feed.held_run and not card.tasks) for card in cards),
     )

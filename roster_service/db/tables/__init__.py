@@ -23,7 +23,6 @@ from roster_service.db.tables.feeds import feeds, quality_counts, sync_changes, 
 from roster_service.db.tables.labels import departures, visibility_labels
 from roster_service.db.tables.operators import changes, operator_sessions, operators
 from roster_service.db.tables.orderings import ordering_chunks, orderings, pulls
-from roster_service.db.tables.renditions import rendered_records, renditions
 from roster_service.db.tables.roster import (
     LABELLED,
     PART_TABLES,
@@ -79,8 +78,6 @@ __all__ = [
     "rate_hits",
     "rate_windows",
     "refused_requests",
-    "rendered_records",
-    "renditions",
     "roster_state",
     "signing_keys",
     "sync_changes",

@@ -138,8 +138,7 @@ audit = Table(
 )
 
 # The visible orgs of each vendor. `refresh_visible_orgs` writes the rows when grants change, and in every sync that
-# changes orgs. Both layers of visibility read them. The rows of vendor 0, with which records are rendered, open every
-# org; `refresh_renderer` writes them.
+# changes orgs. Both layers of visibility read them.
 visible_orgs = Table(
     "visible_orgs",
     metadata,
@@ -157,7 +156,7 @@ visible_orgs = Table(
     Column("key", UUID, nullable=False),
     Index(None, "key", "org_id"),
     Index(None, "key", "feed_id"),
-    # The condition of every rendered record reads these few rows. Without this index it reads all orgs of the vendor.
+    # Whether a vendor sees whole districts is asked with each page that has no ordering yet.
     Index("ix_visible_orgs_whole_district", "key", "org_id", postgresql_where=text("whole_district")),
 )
 

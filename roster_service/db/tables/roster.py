@@ -47,7 +47,7 @@ def _roster_table(name: str, *items: SchemaItem) -> Table:
         CheckConstraint("status IN ('active', 'tobedeleted')", name="status"),
         # Deltas: filter=dateLastModified>'...'
         Index(None, "date_last_modified"),
-        # A load reads the records of its feed, and renders those that changed.
+        # A load reads the records of its feed.
         Index(None, "feed_id", "date_last_modified"),
     )
 

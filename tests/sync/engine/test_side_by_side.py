@@ -18,9 +18,9 @@ from sqlalchemy import Connection, Engine, func, insert, select, text, update
 from roster_service.access import vendor_rights, vendors
 from roster_service.access.feeds import list_feeds
 from roster_service.db import tables
-from roster_service.db.sync_lock import INTERRUPTED, RUNNING
+from roster_service.db.sync_lock import INTERRUPTED, RUNNING, try_sync_lock
 from roster_service.db.tables import WHOLE, orgs, sync_runs, users, visible_feeds, visible_orgs
-from roster_service.publication import publish, render_for_clients
+from roster_service.publication import publish
 from roster_service.settings import Settings
 from sync_scripts.applying.indexes import TABLES, make_missing_indexes
 from sync_scripts.engine.feed_removal import remove_feed
@@ -96,9 +96,9 @@ def test_a_load_goes_on_while_another_feed_is_loaded(
 
 
 def test_a_load_says_which_command_needs_the_roster(loaded: Engine, springfield: Path) -> None:
-    words = r"another command \(roster: renders records for clients, process \d+, since .*\) is under way"
+    words = r"another command \(roster: notes a restored database, process \d+, since .*\) is under way"
     with loaded.begin() as connection:
-        assert render_for_clients(connection, Settings())
+        assert try_sync_lock(connection, "notes a restored database")
         with pytest.raises(LockedError, match=words):
             load(loaded, "springfield", springfield)
 
@@ -237,7 +237,7 @@ def test_a_grant_that_opens_no_org_yet_counts_as_one_of_every_feed(
     with loaded.begin() as connection:
         opened = update(tables.vendor_grants).where(tables.vendor_grants.c.district_id == DISTRICTS["springfield"])
         connection.execute(opened.values(district_id="spr-second"))
-        publish(connection, [1, 2], 0)
+        publish(connection, [1, 2])
     row = {"sourcedId": "spr-second", "name": "Second", "type": "district"}
     with_row("orgs", **row)(springfield)
     rename(shelbyville, "shelbyville", "Changed")
@@ -282,7 +282,7 @@ class Writer:
             own = update(orgs).where(orgs.c.sourced_id == self.name)
             self.connection.execute(own.values(name=str(number), date_last_modified=self.stamp))
         else:
-            publish(self.connection, [self.feed_id], 0, as_of=self.stamp)
+            publish(self.connection, [self.feed_id], as_of=self.stamp)
             end_run(self.connection, self.run, NO_FINDINGS, outcome="done", stamp=self.stamp)
             self.connection.commit()
             self._leave()
