@@ -42,7 +42,7 @@ from roster_service.db.tables import (
     vendors,
     visible_orgs,
 )
-from roster_service.db.visibility import VENDOR, row_is_visible, user_is_visible
+from roster_service.db.visibility import VENDOR, Opened, label_is_open, row_is_visible
 from roster_service.db.vocabulary import GUARDIAN_ROLES
 from roster_service.errors import CommandError
 from roster_service.query.path_filters import everything
@@ -212,7 +212,7 @@ def _select_vendors(table: Table, sourced_id: str) -> Select[Any]:
     with_guardians, without = (
         make_content_rights(frozenset(names), frozenset()) for names in ((ScopeName.GUARDIANS,), ())
     )
-    student = user_is_visible(key, without, "student") if table is users else false()
+    student = label_is_open(users.c.label_id, without, Opened.STUDENT) if table is users else false()
     opened = _select_places(table, sourced_id)
     granted = select(visible_orgs.c.org_id).where(
         visible_orgs.c.vendor_id == vendors.c.id, visible_orgs.c.granted, visible_orgs.c.org_id.in_(opened)

@@ -38,7 +38,7 @@ class Role(Enum):
 # The tables that the serving role reads through row-level security.
 READABLE = (
     *(*tables.ROSTER_TABLES, *tables.PART_TABLES, tables.visible_orgs, tables.visible_feeds),
-    *(tables.visibility_labels, tables.departures),
+    *(tables.visible_labels, tables.visibility_labels, tables.departures),
 )
 WRITABLE = (orderings, ordering_chunks, pulls)
 

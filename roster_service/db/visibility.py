@@ -1,26 +1,24 @@
 """The query filter: the first of the two layers that decide which rows a vendor sees.
 
-The table `visible_orgs` has a row for each org that a vendor's grants open; every statement binds its vendor as
-`vendor_id`. The visibility of a row follows from orgs:
+The table `visible_orgs` has a row for each org that a vendor's grants open, and `visible_labels` one for each
+visibility label that these orgs open; every statement binds its vendor as `vendor_id`. A row is visible as follows:
 
 - an org, if it lies in a granted district, is a granted school, or is the district of a granted school;
-- a course, if its org is visible, or one of its active classes is;
 - a class, if its school is granted;
+- a course, a user, demographics and an enrollment, if their label is open; it is the sync that knows what a label
+  follows from (roster_service/db/labels.py);
 - a role of a user, if its org is granted, and guardians' roles only with the right to see guardians;
-- a user, if one of their roles is visible; their demographics likewise;
-- an enrollment, if its school is granted, and its class and its user are visible;
 - an academic session, if its feed brings a visible org: calendars have no org of their own in OneRoster.
 
-A vendor without rows in `visible_orgs` sees nothing. Every statement has these conditions, whatever its filter and
-sort.
+A vendor without rows in these tables sees nothing. Every statement has these conditions, whatever its filter and sort.
 
 The second layer is row-level security, written independently (roster_service/db/sql/policies): it compares the key that
-the admission of a request has set for the transaction, not `vendor_id`.
+the admission of a request has set for the transaction, not `vendor_id`, and it asks the orgs and never a label.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -32,7 +30,7 @@ from sqlalchemy import (
     Integer,
     Select,
     Table,
-    and_,
+    any_,
     bindparam,
     case,
     cast,
@@ -41,12 +39,12 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
-    true,
     type_coerce,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from roster_service.db import tables
-from roster_service.db.tables import CText, CTexts, Stamp, visible_feeds, visible_orgs
+from roster_service.db.tables import CText, Stamp, visible_feeds, visible_labels, visible_orgs
 from roster_service.db.vocabulary import GUARDIAN_ROLES
 from roster_service.db.withheld import WithheldField
 
@@ -169,7 +167,7 @@ def role_is_visible(role: FromClause, rights: ContentRights) -> ColumnElement[bo
 
 def user_is_visible(user_id: ColumnElement[str], rights: ContentRights, *roles: str) -> ColumnElement[bool]:
     """Returns the condition that the user with this id is visible; with `roles`, that one of these roles makes it
-    visible."""
+    visible. It is for parts of records, which the policy of the roles guards; of a row of users, the label tells."""
     role = tables.user_roles.alias()
     conditions = [role.c.user_id == user_id, role_is_visible(role, rights)]
     if roles:
@@ -177,32 +175,34 @@ def user_is_visible(user_id: ColumnElement[str], rights: ContentRights, *roles: 
     return has_row(role, *conditions)
 
 
-def _course_is_visible(course: FromClause, rights: ContentRights) -> ColumnElement[bool]:
-    taught = tables.classes.alias()
-    return or_(
-        org_id_is_visible(course.c.org_id),
-        has_row(
-            taught,
-            taught.c.course_id == course.c.sourced_id,
-            # A deleted class opens no course: its purge would close it without a departure.
-            taught.c.status == "active",
-            _class_is_visible(taught, rights),
-        ),
-    )
+class Opened(Enum):
+    """What a label opens of a user: a role that makes the user visible."""
+
+    STUDENT = "student"
+    TEACHER = "teacher"
 
 
-def _class_is_visible(taught: FromClause, _rights: ContentRights) -> ColumnElement[bool]:
-    return org_id_is_granted(taught.c.school_id)
+def label_is_open(
+    label_id: ColumnElement[int], rights: ContentRights, opened: Opened | None = None
+) -> ColumnElement[bool]:
+    """Returns the condition that the label with this number opens its records; with `opened`, that it opens users with
+    this role."""
+    seen = visible_labels.alias()
+    return has_row(seen, seen.c.label_id == label_id, *_is_open(seen, rights, opened))
 
 
-def _enrollment_is_visible(enrollment: FromClause, rights: ContentRights) -> ColumnElement[bool]:
-    taught = tables.classes.alias()
-    # The condition on the school selects the rows; the others are checked for each of them. For a plan with three
-    # joins, PostgreSQL estimates far too few rows, and pairs every class with every org.
-    return org_id_is_granted(enrollment.c.school_id) & of_each_row(
-        has_row(taught, taught.c.sourced_id == enrollment.c.class_id, _class_is_visible(taught, rights))
-        & user_is_visible(enrollment.c.user_id, rights)
-    )
+def select_open_labels(rights: ContentRights) -> Select[int]:
+    """Returns a query for the numbers of the labels that open their records."""
+    seen = visible_labels.alias()
+    return select(seen.c.label_id).where(*_is_open(seen, rights, None))
+
+
+def _is_open(seen: FromClause, rights: ContentRights, opened: Opened | None) -> Iterator[ColumnElement[bool]]:
+    yield seen.c.vendor_id == VENDOR
+    if not rights.guardians:
+        yield seen.c.without_guardians
+    if opened is not None:
+        yield seen.c[f"opens_{opened.value}s"]
 
 
 def _session_is_visible(session: FromClause, _rights: ContentRights) -> ColumnElement[bool]:
@@ -216,14 +216,13 @@ def session_id_is_visible(session_id: ColumnElement[str], rights: ContentRights)
     return session_id.in_(select(session.c.sourced_id).where(row_is_visible(tables.academic_sessions, session, rights)))
 
 
+# The tables whose rows are visible by their label.
+_BY_LABEL = frozenset({tables.courses, tables.users, tables.demographics, tables.enrollments})
 _VISIBLE: Mapping[Table, Callable[[FromClause, ContentRights], ColumnElement[bool]]] = {
     tables.orgs: lambda org, _rights: org_is_visible(org),
     tables.academic_sessions: _session_is_visible,
-    tables.courses: _course_is_visible,
-    tables.classes: _class_is_visible,
-    tables.users: lambda user, rights: user_is_visible(user.c.sourced_id, rights),
-    tables.enrollments: _enrollment_is_visible,
-    tables.demographics: lambda record, rights: user_is_visible(record.c.sourced_id, rights),
+    tables.classes: lambda taught, _rights: org_id_is_granted(taught.c.school_id),
+    **dict.fromkeys(_BY_LABEL, lambda row, rights: label_is_open(row.c.label_id, rights)),
 }
 
 
@@ -233,14 +232,13 @@ def row_is_visible(table: Table, row: FromClause, rights: ContentRights) -> Colu
     return _VISIBLE[table](row, rights)
 
 
-def label_is_open(label: FromClause, rights: ContentRights) -> ColumnElement[bool]:
-    """Returns the condition that a row of visibility_labels opens the records that have it."""
-    granted = func.array(select_granted_orgs().scalar_subquery(), type_=CTexts)
-    visible = func.array(_select_visible(lambda _visible: true()).scalar_subquery(), type_=CTexts)
-    opens = [label.c.any_orgs.overlap(granted), label.c.listed_orgs.overlap(visible)]
-    if rights.guardians:
-        opens.append(label.c.guardian_orgs.overlap(granted))
-    return and_(label.c.all_orgs.contained_by(granted), or_(*opens))
+def find_visible_rows(table: Table, rights: ContentRights) -> ColumnElement[bool]:
+    """Returns the same condition on a table in the form with which PostgreSQL begins: it reads the rows of each open
+    label by the index. (Of a join with the labels, it expects too many rows, and reads the whole table.)"""
+    if table not in _BY_LABEL:
+        return row_is_visible(table, table, rights)
+    opened = func.array(select_open_labels(rights).scalar_subquery(), type_=ARRAY(Integer))
+    return table.c.label_id == any_(opened)
 
 
 def departure_is_shown(departure: FromClause) -> ColumnElement[bool]:

@@ -1,4 +1,5 @@
-"""Updates the tables `visible_orgs` and `visible_feeds`: after every change of grants, and in every sync."""
+"""Updates the tables `visible_orgs`, `visible_labels` and `visible_feeds`: after every change of grants, and in every
+sync."""
 
 from __future__ import annotations
 
@@ -39,4 +40,4 @@ def _analyze(connection: Connection) -> None:
     # Without statistics, PostgreSQL does not know how few orgs a vendor sees, and plans that need few rows begin with
     # all visible ones. SKIP_LOCKED, because another transaction that has analyzed the table keeps its lock until it
     # ends, and may wait for a vendor of this transaction.
-    connection.execute(text("ANALYZE (SKIP_LOCKED) visible_orgs"))
+    connection.execute(text("ANALYZE (SKIP_LOCKED) visible_orgs, visible_labels"))

@@ -42,15 +42,8 @@ def select_departures(shape: QueryShape, *conditions: sa.ColumnElement[bool]) ->
     listed, table, rights = shape.path_filter, shape.view.record.table, shape.view.rights
     if not isinstance(listed, ListFilter):
         raise TypeError("the list shows no departures")
-    left, former = tables.departures, tables.visibility_labels.alias("former")
-    record, present = table.alias("present_record"), tables.visibility_labels.alias("present")
-    both = record.join(present, present.c.id == record.c.label_id)
-    is_there = (
-        sa.exists(sa.literal_column("1"))
-        .select_from(both)
-        .where(record.c.sourced_id == left.c.sourced_id, listed.opens(present, rights))
-        .correlate_except(record, present)
-    )
+    left, record = tables.departures, table.alias("present_record")
+    is_there = has_row(record, record.c.sourced_id == left.c.sourced_id, listed.opens(record.c.label_id, rights))
     since = () if listed.since is None else (left.c.departed_at >= listed.since,)
     return (
         sa.select(
@@ -61,7 +54,7 @@ def select_departures(shape: QueryShape, *conditions: sa.ColumnElement[bool]) ->
         )
         .where(
             left.c.type == table.name,
-            has_row(former, former.c.id == left.c.label_id, listed.opens(former, rights)),
+            listed.opens(left.c.label_id, rights),
             departure_is_shown(left),
             ~is_there,
             *since,

@@ -12,19 +12,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, FromClause, Text, bindparam, func, or_, select, true, union
+from sqlalchemy import BindParameter, ColumnElement, FromClause, Text, bindparam, or_, select, true, union
 
 from roster_service.db import tables
 from roster_service.db.visibility import (
     ContentRights,
+    Opened,
     has_row,
     label_is_open,
     of_each_row,
     org_is_visible,
     role_is_visible,
     row_is_visible,
-    select_granted_orgs,
-    user_is_visible,
 )
 from roster_service.db.vocabulary import TERM_TYPES
 from roster_service.schemas.version_words import Wording
@@ -32,8 +31,8 @@ from roster_service.schemas.version_words import Wording
 # Given the caller's content rights and the words of the version, the condition that selects the records of a path.
 # Statements join it by AND with the conditions of visibility and with the caller's own filter.
 PathFilter = Callable[[ContentRights, Wording], ColumnElement[bool]]
-# Given a row of visibility_labels, the condition that it opens records in a list.
-LabelCondition = Callable[[FromClause, ContentRights], ColumnElement[bool]]
+# Given the number of a label, the condition that it opens records in a list.
+LabelCondition = Callable[[ColumnElement[int], ContentRights], ColumnElement[bool]]
 
 
 @dataclass(frozen=True)
@@ -103,11 +102,13 @@ def grading_periods(_rights: ContentRights, _wording: Wording) -> ColumnElement[
 
 def users_with_role(role: str) -> ListFilter:
     """Users with this role, `student` or `teacher`, at an org that the caller may see, if the version shows it."""
+    opened = Opened(role)
+
+    def has_role(label_id: ColumnElement[int], rights: ContentRights) -> ColumnElement[bool]:
+        return label_is_open(label_id, rights, opened)
+
     return ListFilter(
-        lambda rights, wording: user_is_visible(_users.sourced_id, rights, role) & wording.shows_role(role, rights),
-        lambda label, _rights: label.c[f"{role}_orgs"].overlap(
-            func.array(select_granted_orgs().scalar_subquery(), type_=tables.CTexts)
-        ),
+        lambda rights, wording: has_role(_users.label_id, rights) & wording.shows_role(role, rights), has_role
     )
 
 

@@ -16,7 +16,7 @@ from oneroster_filter.typing import TypedClause, TypedExpr
 from sqlalchemy import ColumnElement, Select, Table, and_, func, select, true
 
 from roster_service.db import json_text
-from roster_service.db.visibility import ContentRights, of_each_row, row_is_visible
+from roster_service.db.visibility import ContentRights, find_visible_rows, of_each_row, row_is_visible
 from roster_service.query.path_filters import PathFilter, bind_path_id
 from roster_service.query.plan import Plan, QueryShape, ResourceView
 from roster_service.schemas.kinds import Source
@@ -130,7 +130,7 @@ def _make_collection_condition(
     selected = path_filter(rights, record.wording)
     match driver:
         case Driver.VISIBILITY:
-            return and_(visible, selected)
+            return and_(find_visible_rows(record.table, rights), selected)
         case Driver.PATH:
             return and_(selected, of_each_row(visible))
         case Driver.FILTER:

@@ -18,7 +18,6 @@ from sqlalchemy import (
     Engine,
     FromClause,
     Select,
-    and_,
     any_,
     bindparam,
     cast,
@@ -252,11 +251,12 @@ def _is_requested_student(rights: ContentRights, _wording: Wording) -> ColumnEle
     )
 
 
-def _opens_requested_students(label: FromClause, _rights: ContentRights) -> ColumnElement[bool]:
+def _opens_requested_students(label_id: ColumnElement[int], _rights: ContentRights) -> ColumnElement[bool]:
     """The condition that a label opens students at a requested org."""
-    requested = _select_requested_orgs()
+    label, requested = tables.visibility_labels.alias(), _select_requested_orgs()
     granted = requested.where(requested.selected_columns[0].in_(select_granted_orgs()))
-    return and_(label.c.student_orgs.overlap(func.array(granted.scalar_subquery(), type_=CTexts)))
+    is_open = label.c.student_orgs.overlap(func.array(granted.scalar_subquery(), type_=CTexts))
+    return has_row(label, label.c.id == label_id, is_open)
 
 
 _EVERY_STUDENT = ListFilter(_is_requested_student, _opens_requested_students)

@@ -194,11 +194,12 @@ def _select_bodies(view: ResourceView) -> Select[Any]:
 
 
 def with_all_orgs(rows: Select[Any]) -> Select[Any]:
-    """Returns a SELECT in which every org is visible to vendor 0, for whom it must be bound.
+    """Returns a SELECT in which every org and label is visible to vendor 0, for whom it must be bound.
 
-    In this SELECT the name `visible_orgs` means these rows, and not the table, which has none of vendor 0.
+    In this SELECT the names `visible_orgs` and `visible_labels` mean these rows, and not the tables, which have none of
+    vendor 0.
     """
-    return rows.add_cte(_make_all_orgs())
+    return rows.add_cte(_make_all_orgs(), _make_all_labels())
 
 
 @functools.cache
@@ -212,3 +213,16 @@ def _make_all_orgs() -> CTE:
         (org.c.type == "district").label("whole_district"),
     )
     return select(*columns).cte(tables.visible_orgs.name).prefix_with("NOT MATERIALIZED")
+
+
+@functools.cache
+def _make_all_labels() -> CTE:
+    label = tables.visibility_labels
+    columns = (
+        literal(OPERATOR).label("vendor_id"),
+        label.c.id.label("label_id"),
+        literal(True).label("without_guardians"),
+        (func.cardinality(label.c.student_orgs) > 0).label("opens_students"),
+        (func.cardinality(label.c.teacher_orgs) > 0).label("opens_teachers"),
+    )
+    return select(*columns).cte(tables.visible_labels.name).prefix_with("NOT MATERIALIZED")

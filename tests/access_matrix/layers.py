@@ -6,6 +6,7 @@ security for the role that serves requests.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import sys
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,8 @@ from sqlalchemy import ColumnElement, Engine, select, text, true
 from roster_service import app
 from roster_service.db import tables, visibility
 from roster_service.db.roles import Role
-from roster_service.db.tables import visible_orgs
+from roster_service.db.tables import visible_labels, visible_orgs
+from roster_service.db.visibility import ContentRights, Opened
 from roster_service.settings import Settings
 
 
@@ -56,13 +58,20 @@ def take_away(patch: pytest.MonkeyPatch, layers: Layers) -> None:
 
 
 def open_query_filter(patch: pytest.MonkeyPatch) -> None:
-    """The rows of visible orgs count whosever they are, and the conditions on records hold. What a path means, and
-    which columns a scope shows, stays."""
+    """The rows of visible orgs and labels count whosever they are, and the conditions on records hold. What a path
+    means, and which columns a scope shows, stays."""
     every_org = select(tables.orgs.alias().c.sourced_id)
 
     def is_anyones(org_id: ColumnElement[str]) -> ColumnElement[bool]:
         seen = visible_orgs.alias()
         return visibility.has_row(seen, seen.c.org_id == org_id)
+
+    def has_label(
+        label_id: ColumnElement[int], rights: ContentRights, opened: Opened | None = None
+    ) -> ColumnElement[bool]:
+        seen = visible_labels.alias()
+        _is_the_vendors, *roles = visibility._is_open(seen, dataclasses.replace(rights, guardians=True), opened)
+        return visibility.has_row(seen, seen.c.label_id == label_id, *roles)
 
     always = {
         "row_is_visible": lambda _table, _row, _rights: true(),
@@ -72,6 +81,8 @@ def open_query_filter(patch: pytest.MonkeyPatch) -> None:
         "role_is_visible": lambda _role, _rights: true(),
         "select_granted_orgs": lambda: every_org,
         "_select_visible": lambda _condition: every_org,
+        "label_is_open": has_label,
+        "find_visible_rows": lambda _table, _rights: true(),
         "departure_is_shown": lambda _departure: true(),
         "select_whole_districts": lambda: every_org,
     }

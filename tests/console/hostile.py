@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Engine, insert, select
 
+from roster_service.db.labels import label_unlabelled
 from roster_service.db.tables import feeds, user_roles, users
 
 SCRIPT = "<script>alert('x')</script>"
@@ -51,4 +52,5 @@ def add_people(engine: Engine, names: list[tuple[str, str]], prefix: str = "host
                     origin="export",
                 )
             )
+        label_unlabelled(connection)
     return made

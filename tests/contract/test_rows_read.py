@@ -40,10 +40,10 @@ from .test_bearer import ISSUER
 # 6,000 users, 22,000 enrollments, 950 classes.
 STUDENTS = 3000
 # What a record may cost, over all statements of a request and both layers of visibility; and what a request may read
-# that finds nothing. Orgs and academic sessions are few in every district.
+# that finds nothing. Orgs, academic sessions and labels are few in every district.
 ROWS_A_RECORD = 40
 ROWS_A_REQUEST = 100
-SMALL_TABLES = {"orgs", "visible_orgs", "visible_feeds", "academic_sessions"}
+SMALL_TABLES = {"orgs", "visible_orgs", "visible_labels", "visible_feeds", "academic_sessions"}
 
 # A class with students, its school, and people of it: what both vendors may see.
 SAMPLE = text("""

@@ -262,6 +262,41 @@ BEGIN
         current_floor := next_stamp();
         UPDATE vendors SET floor = current_floor WHERE id = vendor;
     END IF;
+    -- A label opens its records if all of `all_orgs` are granted, and besides one of the other lists opens them.
+    WITH parts AS (
+        SELECT label.id AS label_id, part.list, coalesce(seen.granted, false) AS granted,
+            seen.org_id IS NOT NULL AS visible
+        FROM visibility_labels label CROSS JOIN LATERAL (
+            SELECT 'all' AS list, unnest(label.all_orgs) AS org_id
+            UNION ALL SELECT 'any', unnest(label.any_orgs)
+            UNION ALL SELECT 'guardian', unnest(label.guardian_orgs)
+            UNION ALL SELECT 'listed', unnest(label.listed_orgs)
+            UNION ALL SELECT 'student', unnest(label.student_orgs)
+            UNION ALL SELECT 'teacher', unnest(label.teacher_orgs)
+        ) part LEFT JOIN visible_orgs seen ON seen.vendor_id = vendor AND seen.org_id = part.org_id
+    ), wanted AS (
+        SELECT parts.label_id,
+            bool_or((parts.list = 'any' AND parts.granted) OR (parts.list = 'listed' AND parts.visible))
+                AS without_guardians,
+            bool_or(parts.list = 'student' AND parts.granted) AS opens_students,
+            bool_or(parts.list = 'teacher' AND parts.granted) AS opens_teachers
+        FROM parts GROUP BY parts.label_id
+        HAVING bool_and(parts.list <> 'all' OR parts.granted) AND bool_or(
+            (parts.list IN ('any', 'guardian') AND parts.granted) OR (parts.list = 'listed' AND parts.visible)
+        )
+    ), gone AS (
+        DELETE FROM visible_labels known
+        WHERE known.vendor_id = vendor AND NOT EXISTS (SELECT FROM wanted WHERE wanted.label_id = known.label_id)
+    )
+    INSERT INTO visible_labels AS known
+        (vendor_id, label_id, without_guardians, opens_students, opens_teachers, key)
+    SELECT vendor, wanted.label_id, wanted.without_guardians, wanted.opens_students, wanted.opens_teachers, current_key
+    FROM wanted
+    ON CONFLICT (vendor_id, label_id) DO UPDATE
+    SET without_guardians = excluded.without_guardians, opens_students = excluded.opens_students,
+        opens_teachers = excluded.opens_teachers, key = excluded.key
+    WHERE (known.without_guardians, known.opens_students, known.opens_teachers, known.key)
+        IS DISTINCT FROM (excluded.without_guardians, excluded.opens_students, excluded.opens_teachers, excluded.key);
     -- Consumers go on from `as_of`, so it stays before the stamps that runs of these feeds have not announced yet. A run
     -- may add the org of a grant that opens none so far, whatever its feed.
     SELECT min(going.stamp) - interval '1 millisecond' INTO cap
@@ -741,26 +776,6 @@ CREATE TABLE public.refused_requests (
     address text COLLATE pg_catalog."C"
 );
 
-CREATE TABLE public.rendered_records (
-    rendition_id bigint NOT NULL,
-    sourced_id text NOT NULL COLLATE pg_catalog."C",
-    feed_id integer NOT NULL,
-    required_orgs text[] NOT NULL COLLATE pg_catalog."C",
-    district_id text COLLATE pg_catalog."C",
-    requires_guardians boolean NOT NULL,
-    body text NOT NULL COLLATE pg_catalog."C",
-    person_id text COLLATE pg_catalog."C"
-);
-
-CREATE TABLE public.renditions (
-    id bigint NOT NULL,
-    feed_id integer NOT NULL,
-    as_of timestamp(3) with time zone NOT NULL,
-    dependency_hash text NOT NULL COLLATE pg_catalog."C",
-    is_kept boolean NOT NULL,
-    bytes bigint NOT NULL
-);
-
 CREATE TABLE public.roster_state (
     singleton boolean DEFAULT true NOT NULL,
     revision bigint NOT NULL,
@@ -995,6 +1010,15 @@ CREATE TABLE public.visible_feeds (
     first_departure timestamp(3) with time zone
 );
 
+CREATE TABLE public.visible_labels (
+    vendor_id integer NOT NULL,
+    label_id integer NOT NULL,
+    without_guardians boolean NOT NULL,
+    opens_students boolean NOT NULL,
+    opens_teachers boolean NOT NULL,
+    key uuid NOT NULL
+);
+
 CREATE TABLE public.visible_orgs (
     vendor_id integer NOT NULL,
     org_id text NOT NULL COLLATE pg_catalog."C",
@@ -1062,12 +1086,6 @@ ALTER TABLE ONLY public.rate_windows
 ALTER TABLE ONLY public.refused_requests
     ADD CONSTRAINT pk_refused_requests PRIMARY KEY (vendor_id, day, caller, status, cause);
 
-ALTER TABLE ONLY public.rendered_records
-    ADD CONSTRAINT pk_rendered_records PRIMARY KEY (rendition_id, sourced_id);
-
-ALTER TABLE ONLY public.renditions
-    ADD CONSTRAINT pk_renditions PRIMARY KEY (id, feed_id);
-
 ALTER TABLE ONLY public.roster_state
     ADD CONSTRAINT pk_roster_state PRIMARY KEY (singleton);
 
@@ -1097,6 +1115,9 @@ ALTER TABLE ONLY public.visibility_labels
 
 ALTER TABLE ONLY public.visible_feeds
     ADD CONSTRAINT pk_visible_feeds PRIMARY KEY (vendor_id, feed_id);
+
+ALTER TABLE ONLY public.visible_labels
+    ADD CONSTRAINT pk_visible_labels PRIMARY KEY (vendor_id, label_id);
 
 ALTER TABLE ONLY public.visible_orgs
     ADD CONSTRAINT pk_visible_orgs PRIMARY KEY (vendor_id, org_id);
@@ -1140,8 +1161,6 @@ CREATE INDEX ix_departures_person_id ON public.departures USING btree (person_id
 CREATE INDEX ix_oauth_clients_vendor_id ON public.oauth_clients USING btree (vendor_id);
 
 CREATE INDEX ix_operator_sessions_operator_id ON public.operator_sessions USING btree (operator_id);
-
-CREATE INDEX ix_rendered_records_feed_id_rendition_id ON public.rendered_records USING btree (feed_id, rendition_id);
 
 CREATE INDEX ix_sync_changes_run_id ON public.sync_changes USING btree (run_id);
 
@@ -1188,6 +1207,9 @@ ALTER TABLE ONLY public.vendor_grants
 ALTER TABLE ONLY public.visible_feeds
     ADD CONSTRAINT fk_visible_feeds_vendor_id_vendors FOREIGN KEY (vendor_id) REFERENCES public.vendors(id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY public.visible_labels
+    ADD CONSTRAINT fk_visible_labels_vendor_id_vendors FOREIGN KEY (vendor_id) REFERENCES public.vendors(id) ON DELETE CASCADE;
+
 ALTER TABLE public.academic_sessions ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.class_terms ENABLE ROW LEVEL SECURITY;
@@ -1209,8 +1231,6 @@ ALTER TABLE public.orderings ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.orgs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.pulls ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.rendered_records ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.user_agents ENABLE ROW LEVEL SECURITY;
 
@@ -1308,16 +1328,6 @@ END <> 0));
 CREATE POLICY visible ON public.pulls USING ((EXISTS ( SELECT
    FROM public.visible_orgs)));
 
-CREATE POLICY visible ON public.rendered_records FOR SELECT USING ((
-CASE
-    WHEN (((district_id IN ( SELECT seen.org_id
-       FROM public.visible_orgs seen
-      WHERE seen.whole_district)) OR (required_orgs <@ ARRAY( SELECT seen.org_id
-       FROM public.visible_orgs seen
-      WHERE seen.granted))) AND ((NOT requires_guardians) OR ( SELECT (NULLIF(current_setting('roster.guardians'::text, true), ''::text))::boolean AS "nullif"))) THEN 1
-    ELSE 0
-END <> 0));
-
 CREATE POLICY visible ON public.user_agents FOR SELECT USING ((
 CASE
     WHEN ((EXISTS ( SELECT
@@ -1362,9 +1372,13 @@ CREATE POLICY visible ON public.visibility_labels FOR SELECT USING (((NOT (EXIST
 
 CREATE POLICY visible ON public.visible_feeds FOR SELECT USING ((key = ( SELECT (NULLIF(current_setting('roster.visibility_key'::text, true), ''::text))::uuid AS "nullif")));
 
+CREATE POLICY visible ON public.visible_labels FOR SELECT USING ((key = ( SELECT (NULLIF(current_setting('roster.visibility_key'::text, true), ''::text))::uuid AS "nullif")));
+
 CREATE POLICY visible ON public.visible_orgs FOR SELECT USING ((key = ( SELECT (NULLIF(current_setting('roster.visibility_key'::text, true), ''::text))::uuid AS "nullif")));
 
 ALTER TABLE public.visible_feeds ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.visible_labels ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.visible_orgs ENABLE ROW LEVEL SECURITY;
 
@@ -1445,8 +1459,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.rate_windows TO counters_role;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.refused_requests TO counters_role;
 
-GRANT SELECT ON TABLE public.rendered_records TO serving_role;
-
 GRANT SELECT ON TABLE public.signing_keys TO accounts_role;
 
 GRANT SELECT(id) ON TABLE public.sync_runs TO counters_role;
@@ -1482,5 +1494,7 @@ GRANT SELECT ON TABLE public.vendors TO accounts_role;
 GRANT SELECT ON TABLE public.visibility_labels TO serving_role;
 
 GRANT SELECT ON TABLE public.visible_feeds TO serving_role;
+
+GRANT SELECT ON TABLE public.visible_labels TO serving_role;
 
 GRANT SELECT ON TABLE public.visible_orgs TO serving_role;

@@ -60,7 +60,7 @@ def test_the_reference_is_generated_from_the_code() -> None:
 
 
 def test_metrics() -> None:
-    figures = Figures([FeedHealth("a feed", 1, 0, False)], 0, 0)
+    figures = Figures([FeedHealth("a feed", 1, 0, False)], 0)
     families = [*REGISTRY.collect(), *list_database_metrics(figures), *list_standby_metrics(0)]
     metrics = {family.name: family for family in families if family.name.startswith("roster_")}
     names = {f"{name}_total" if family.type == "counter" else name for name, family in metrics.items()}

@@ -227,7 +227,7 @@ def assert_limited(statement: ClauseElement, record: type[Record], bare: int) ->
     """
     sql, bound = compile_sql(statement)
     assert "vendor_id" in bound
-    assert "visible_orgs" in sql
+    assert "FROM visible_orgs" in sql or "FROM visible_labels" in sql
     assert not re.findall(r"FROM ((?:\w+(?: AS \w+)?, )+\w+)", sql)
     assert len(re.findall(rf"(?:FROM|JOIN) {record.table.name}(?! AS)\b", sql)) == bare
 

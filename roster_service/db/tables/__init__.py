@@ -14,6 +14,7 @@ from roster_service.db.tables.access import (
     refused_requests,
     usage,
     visible_feeds,
+    visible_labels,
     visible_orgs,
 )
 from roster_service.db.tables.accounts import oauth_clients, signing_keys, vendor_defaults, vendor_grants, vendors
@@ -93,5 +94,6 @@ __all__ = [
     "vendors",
     "visibility_labels",
     "visible_feeds",
+    "visible_labels",
     "visible_orgs",
 ]

@@ -160,6 +160,22 @@ visible_orgs = Table(
     Index("ix_visible_orgs_whole_district", "key", "org_id", postgresql_where=text("whole_district")),
 )
 
+# The visibility labels that the visible orgs of each vendor open. `refresh_visible_orgs` writes these rows too; the
+# query filter reads them.
+visible_labels = Table(
+    "visible_labels",
+    metadata,
+    Column("vendor_id", ForeignKey("vendors.id", ondelete="CASCADE"), primary_key=True),
+    Column("label_id", Integer, primary_key=True, autoincrement=False),
+    # Whether it opens its records also to a caller who does not see guardians.
+    Column("without_guardians", Boolean, nullable=False),
+    # Whether users are visible as students, and as teachers.
+    Column("opens_students", Boolean, nullable=False),
+    Column("opens_teachers", Boolean, nullable=False),
+    # As in visible_orgs.
+    Column("key", UUID, nullable=False),
+)
+
 # The feeds of a vendor's visible orgs, each with its state; and, as the row of feed WHOLE, all of them together, with
 # the state of the roster as the vendor sees it. `refresh_visible_orgs` writes these rows too.
 WHOLE = 0

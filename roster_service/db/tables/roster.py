@@ -57,6 +57,11 @@ def _label() -> Column[Any]:
     return Column("label_id", Integer)
 
 
+def _label_index() -> Index:
+    """Declares the index by which the records are found that a vendor sees."""
+    return Index(None, "label_id", "sourced_id")
+
+
 def _metadata() -> Column[Any]:
     """Declares the further columns of the export. Only types whose `metadata` an interface shows have it: a change of
     what nobody is shown must not stamp a record."""
@@ -95,6 +100,7 @@ courses = _roster_table(
     Column("subjects", CTexts),
     Column("subject_codes", CTexts),
     Index(None, "org_id", "sourced_id"),
+    _label_index(),
 )
 
 classes = _roster_table(
@@ -149,6 +155,7 @@ users = _roster_table(
     Column("grades", CTexts),
     # When an enrollment or the demographics last left what the vendor interface shows of a student.
     Column("parts_changed", Stamp),
+    _label_index(),
     Index(None, "family_name", "sourced_id"),
     Index(None, "username"),
     Index("ix_users_parts_changed", "parts_changed", postgresql_where=text("parts_changed IS NOT NULL")),
@@ -221,6 +228,7 @@ enrollments = _roster_table(
     Index(None, "class_id"),
     Index(None, "user_id"),
     Index(None, "school_id", "sourced_id"),
+    _label_index(),
 )
 
 demographics = _roster_table(
@@ -240,6 +248,7 @@ demographics = _roster_table(
     Column("state_of_birth_abbreviation", CText),
     Column("city_of_birth", CText),
     Column("public_school_residence_status", CText),
+    _label_index(),
 )
 
 # A table of one row: the state of the whole roster. `revision` grows when a sync changes a record; `as_of` is the

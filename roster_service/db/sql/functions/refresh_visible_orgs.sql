@@ -1,4 +1,4 @@
--- Updates the visible orgs of a vendor, and from them its visible feeds: the orgs of its granted districts, its granted
+-- Updates the visible orgs of a vendor, and from them its visible labels and its visible feeds: the orgs of its granted districts, its granted
 -- schools, and the districts of those. If two transactions update one vendor, the second waits for the first and reads
 -- the rows that it has committed: otherwise a sync could write a row for a grant that was revoked meanwhile. They wait
 -- for the lock of the vendor's row, which a change of grants already has: with another lock beside it, two transactions
@@ -71,6 +71,41 @@ BEGIN
         current_floor := next_stamp();
         UPDATE vendors SET floor = current_floor WHERE id = vendor;
     END IF;
+    -- A label opens its records if all of `all_orgs` are granted, and besides one of the other lists opens them.
+    WITH parts AS (
+        SELECT label.id AS label_id, part.list, coalesce(seen.granted, false) AS granted,
+            seen.org_id IS NOT NULL AS visible
+        FROM visibility_labels label CROSS JOIN LATERAL (
+            SELECT 'all' AS list, unnest(label.all_orgs) AS org_id
+            UNION ALL SELECT 'any', unnest(label.any_orgs)
+            UNION ALL SELECT 'guardian', unnest(label.guardian_orgs)
+            UNION ALL SELECT 'listed', unnest(label.listed_orgs)
+            UNION ALL SELECT 'student', unnest(label.student_orgs)
+            UNION ALL SELECT 'teacher', unnest(label.teacher_orgs)
+        ) part LEFT JOIN visible_orgs seen ON seen.vendor_id = vendor AND seen.org_id = part.org_id
+    ), wanted AS (
+        SELECT parts.label_id,
+            bool_or((parts.list = 'any' AND parts.granted) OR (parts.list = 'listed' AND parts.visible))
+                AS without_guardians,
+            bool_or(parts.list = 'student' AND parts.granted) AS opens_students,
+            bool_or(parts.list = 'teacher' AND parts.granted) AS opens_teachers
+        FROM parts GROUP BY parts.label_id
+        HAVING bool_and(parts.list <> 'all' OR parts.granted) AND bool_or(
+            (parts.list IN ('any', 'guardian') AND parts.granted) OR (parts.list = 'listed' AND parts.visible)
+        )
+    ), gone AS (
+        DELETE FROM visible_labels known
+        WHERE known.vendor_id = vendor AND NOT EXISTS (SELECT FROM wanted WHERE wanted.label_id = known.label_id)
+    )
+    INSERT INTO visible_labels AS known
+        (vendor_id, label_id, without_guardians, opens_students, opens_teachers, key)
+    SELECT vendor, wanted.label_id, wanted.without_guardians, wanted.opens_students, wanted.opens_teachers, current_key
+    FROM wanted
+    ON CONFLICT (vendor_id, label_id) DO UPDATE
+    SET without_guardians = excluded.without_guardians, opens_students = excluded.opens_students,
+        opens_teachers = excluded.opens_teachers, key = excluded.key
+    WHERE (known.without_guardians, known.opens_students, known.opens_teachers, known.key)
+        IS DISTINCT FROM (excluded.without_guardians, excluded.opens_students, excluded.opens_teachers, excluded.key);
     -- Consumers go on from `as_of`, so it stays before the stamps that runs of these feeds have not announced yet. A run
     -- may add the org of a grant that opens none so far, whatever its feed.
     SELECT min(going.stamp) - interval '1 millisecond' INTO cap
