@@ -57,7 +57,7 @@ def _list_needs(form: Format, table: Table, retention: Retention) -> Iterator[tu
     for file in form.all_files:
         if file.table is table:
             for cell in file.cells:
-                if cell.refers is not None and cell.required and not cell.many and cell.column is not None:
+                if cell.is_needed and cell.refers is not None and cell.column is not None:
                     target = form.find_file(cell.refers.file)
                     if target.name in retention.staged or cast(Table, target.table) in retention.orphans:
                         yield cell.column, target

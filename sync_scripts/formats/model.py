@@ -86,6 +86,11 @@ class Cell:
         """The roster column that holds the cell's value, or the items of its list; None where no column does."""
         return self.items if self.many else self.column
 
+    @property
+    def is_needed(self) -> bool:
+        """Whether the record of the row ends with the record that the cell names."""
+        return self.refers is not None and self.required and not self.many and self.column is not None
+
 
 @dataclass(frozen=True)
 class Subject:

@@ -1,8 +1,9 @@
 """Row fingerprints: which records a run has to look at, given the lines of an export that are gone or new.
 
 A record has the hash of its line as its fingerprint. A line with the same hash has passed the checks of its cells and
-describes the stored record. The run looks at it again only if the export has lost a record that it refers to, or if
-another line has its id. A rejected row leaves no fingerprint, so the next runs check and reject it again.
+describes the stored record. The run looks at it again only if another line has its id, or if a record that it refers to
+is no longer in the export or needs a record that is not. A rejected row leaves no fingerprint, so the next runs check
+and reject it again.
 
 Fingerprints are valid only if each export describes every record of the feed. After a run with an absent file or a
 delta, the sync does not trust the fingerprints of the feed, and the next run looks at every line.
@@ -10,7 +11,7 @@ delta, the sync does not trust the fingerprints of the feed, and the next run lo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from sqlalchemy import (
     ColumnElement,
@@ -25,13 +26,14 @@ from sqlalchemy import (
     literal,
     select,
     true,
+    union,
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.types import BigInteger
 
-from roster_service.db.tables import CText, feeds
-from sync_scripts.formats.model import Format, Staged, StagedFile
+from roster_service.db.tables import ROSTER_TABLES, CText, feeds
+from sync_scripts.formats.model import Cell, Format, Staged, StagedFile
 from sync_scripts.staging.retained import Absent, Retention, is_active
 from sync_scripts.staging.temporary import store_ids
 
@@ -74,48 +76,56 @@ def find_lines_to_restage(
     connection: Connection, staged: Staged, absent: Absent, feed_id: int, whole: Collection[str]
 ) -> dict[Table, set[int]]:
     """Per table, the hashes of lines that staging left out and that the run has to stage: lines whose id is also in a
-    staged line, lines that refer to a record that the export has lost or gives another type, and all lines of the
-    `whole` files."""
-    lost = dict(_find_lost(connection, staged, absent, feed_id))
+    staged line, lines that refer to one of the records of `_find_lost`, and all lines of the `whole` files."""
+    lost = _find_lost(connection, staged, absent, feed_id)
     found: dict[Table, set[int]] = {}
     for file in staged.values():
         table = file.file.table
         if table is None or table not in absent:
             continue
         left_out = and_(is_active(table, feed_id), ~exists().where(absent[table].c.sourced_id == table.c.sourced_id))
-        chosen = [
-            table.c.sourced_id.in_(ids) for ids in (select(file["sourcedId"]), *_list_referring(file, table, lost))
-        ]
+        looked_at = (select(file["sourcedId"]), *_list_referring(file.file.cells, table, lost))
+        chosen = [table.c.sourced_id.in_(ids) for ids in looked_at]
         for condition in [true()] if file.file.name in whole else chosen:
             hashes = select(table.c.fingerprint).where(left_out, condition)
             found.setdefault(table, set()).update(connection.scalars(hashes))
     return {table: hashes for table, hashes in found.items() if hashes}
 
 
-def _find_lost(connection: Connection, staged: Staged, absent: Absent, feed_id: int) -> Iterator[tuple[str, Table]]:
-    """(name of a file, temporary table of the ids of records that its lines no longer describe, or describe with
-    another type), for the files that the left-out lines may refer to."""
+def _find_lost(connection: Connection, staged: Staged, absent: Absent, feed_id: int) -> dict[str, Table]:
+    """For the files that the left-out lines may refer to, by name: a temporary table of the ids of records that the run
+    may mark as deleted or give another type. The lines of the file no longer describe them, or describe them with
+    another type, or they need such a record of another file."""
     sources = [file for file in staged.values() if file.file.table in absent]
-    for target in {cell.refers.file for file in sources for cell in file.file.cells if cell.refers is not None}:
-        file, table = staged[target].alias(), staged[target].file.table
-        if table is None:
-            raise TypeError("lines are left out only of files that refer to records")
-        described = [file["sourcedId"] == table.c.sourced_id, file.live]
-        is_old: ColumnElement[bool] = is_active(table, feed_id)
-        if table in absent:
-            is_old = table.c.sourced_id.in_(select(absent[table].c.sourced_id))
-        elif "type" in table.c:
-            described.append(file["type"] == table.c.type)
-        lost = store_ids(
-            connection, f"lost_{target}", select(table.c.sourced_id).where(is_old, ~exists().where(*described))
-        )
-        if connection.scalar(select(exists().select_from(lost))):
-            yield target, lost
+    names = {cell.refers.file for file in sources for cell in file.file.cells if cell.refers is not None}
+    targets = {staged[name].file.table: staged[name] for name in names}
+    lost: dict[str, Table] = {}
+    # A record may need one that needs a lost one: the tables come in the order of their references.
+    for table in ROSTER_TABLES:
+        if (file := targets.get(table)) is None:
+            continue
+        needed = [cell for cell in file.file.cells if cell.is_needed]
+        ids = union(_select_old(file.alias(), table, absent, feed_id), *_list_referring(needed, table, lost))
+        found = store_ids(connection, f"lost_{file.file.name}", ids)
+        if connection.scalar(select(exists().select_from(found))):
+            lost[file.file.name] = found
+    return lost
 
 
-def _list_referring(file: StagedFile, table: Table, lost: Mapping[str, Table]) -> Iterator[Select[tuple[str]]]:
-    """The ids of the records of a file that refer to lost ones."""
-    for cell in file.file.cells:
+def _select_old(file: StagedFile, table: Table, absent: Absent, feed_id: int) -> Select[tuple[str]]:
+    """The ids of the stored records that no line of a file describes any longer, or one with another type."""
+    described = [file["sourcedId"] == table.c.sourced_id, file.live]
+    is_old: ColumnElement[bool] = is_active(table, feed_id)
+    if table in absent:
+        is_old = table.c.sourced_id.in_(select(absent[table].c.sourced_id))
+    elif "type" in table.c:
+        described.append(file["type"] == table.c.type)
+    return select(table.c.sourced_id).where(is_old, ~exists().where(*described))
+
+
+def _list_referring(cells: Iterable[Cell], table: Table, lost: Mapping[str, Table]) -> Iterator[Select[tuple[str]]]:
+    """The ids of the records of a table that refer to lost ones with these cells of their file."""
+    for cell in cells:
         if cell.refers is None or cell.refers.file not in lost:
             continue
         stored = cell.stored_in

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, Table, select
 from roster_service.db import tables
 from sync_scripts.engine.load import load
 from sync_scripts.purge import purge
-from tests.sync.conftest import describe, snapshot, state
+from tests.sync.conftest import describe, empty_roster, snapshot, state
 from tests.sync.export_changes import Bend, both, cell_of, declared, with_row, without_file, without_rows
 
 
@@ -174,6 +174,20 @@ def test_the_classes_of_a_closed_school_end_with_it(engine: Engine, springfield:
     assert list_deleted(engine, tables.classes) == classes
     assert list_deleted(engine, tables.enrollments) >= enrollments
     assert load(engine, "feed", springfield).outcome == "unchanged"
+
+
+def test_the_enrollments_of_a_class_without_its_course_are_rejected_with_it(engine: Engine, springfield: Path) -> None:
+    """Their lines and that of the class did not change, and the report is that of a first load of the export."""
+    load(engine, "feed", springfield)
+    enrollments = ids_of_class(springfield, "spr-class/stats@1")
+    without_rows("courses", "spr-course-stats")(springfield)
+    report = load(engine, "feed", springfield)
+    refused = {name: count.refused for name, count in report.counts.items() if count.refused}
+    assert refused == {"classes": 1, "enrollments": len(enrollments)}
+    assert [(it.file, it.consequences) for it in report.findings.causes] == [("classes.csv", len(enrollments))]
+    assert list_deleted(engine, tables.enrollments) == enrollments
+    empty_roster(engine)
+    assert load(engine, "feed", springfield).findings == report.findings
 
 
 def test_a_space_before_an_id_is_no_part_of_it(engine: Engine, springfield: Path) -> None:
