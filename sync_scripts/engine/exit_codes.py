@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import click
 
 from roster_service.db.held_runs import HELD
-from roster_service.db.run_outcomes import STALE
+from roster_service.db.run_outcomes import MISSING, STALE
 from roster_service.errors import (
     CommandError,
     DatabaseUnavailableError,
@@ -24,7 +24,7 @@ from sync_scripts.engine.output import survive_lost_output
 from sync_scripts.engine.report import Report
 from sync_scripts.engine.run_record import describe_cause
 from sync_scripts.engine.runs import LockedError
-from sync_scripts.reading.completeness import IncompleteExportError
+from sync_scripts.reading.completeness import IncompleteExportError, MissingExportError
 from sync_scripts.reading.rejections import SHOWN, RefusedExportError
 
 
@@ -45,7 +45,10 @@ class ExitCode(enum.IntEnum):
 # From the best to the worst. Code: (its name in JSON, its meaning).
 MEANINGS = {
     ExitCode.LOADED: ("loaded", "loaded, nothing to change, or a feed that is paused"),
-    ExitCode.STALE: ("stale", "an export has been the same for too many days, or is missing; the roster stays"),
+    ExitCode.STALE: (
+        "stale",
+        "an export has been the same for too many days, or there is none (`missing`); the roster stays",
+    ),
     ExitCode.PARTIAL: ("partial", "loaded, but for single rows that are rejected; their records stay as they were"),
     ExitCode.INCOMPLETE: ("incomplete", "an export may still be incomplete; nothing was changed, try again later"),
     ExitCode.REFUSED: ("refused", "the export (or the command line) is refused; nothing was changed"),
@@ -57,7 +60,9 @@ MEANINGS = {
     ExitCode.UNAVAILABLE: ("unavailable", "a setting is wrong, or the database cannot be used"),
     ExitCode.FAILED: ("failed", "a run broke off: a disk is full, or the program is at fault; it changed nothing"),
 }
+# The first that fits counts.
 CODES: dict[type[RosterServiceError], ExitCode] = {
+    MissingExportError: ExitCode.STALE,
     RefusedExportError: ExitCode.REFUSED,
     CommandError: ExitCode.REFUSED,
     IncompleteExportError: ExitCode.INCOMPLETE,
@@ -92,9 +97,14 @@ def choose_error_code(error: BaseException) -> ExitCode:
     return next((code for kind, code in CODES.items() if isinstance(error, kind)), ExitCode.FAILED)
 
 
+def name_error(error: BaseException) -> str:
+    """The outcome in JSON of a run that an error ends: the name of its exit code, which a missing export shares."""
+    return MISSING if isinstance(error, MissingExportError) else MEANINGS[choose_error_code(error)][0]
+
+
 def describe_error(error: BaseException) -> dict[str, object]:
     """An error as one object for json.dumps. It quotes no value of an export."""
-    described = {"outcome": MEANINGS[choose_error_code(error)][0], "message": describe_cause(error)}
+    described = {"outcome": name_error(error), "message": describe_cause(error)}
     if isinstance(error, RefusedExportError):
         refusals = [rejection.to_json() for rejection in error.findings.first[:SHOWN]]
         return {**described, "total": error.findings.total, "refusals": refusals}
@@ -128,7 +138,7 @@ def exit_on_error(*, as_json: bool) -> Iterator[None]:
 
 
 def _to_text(error: BaseException) -> str:
-    if isinstance(error, RefusedExportError):
+    if choose_error_code(error) == ExitCode.REFUSED and isinstance(error, RefusedExportError):
         total = error.findings.total
         return f"refused for {total} {'reason' if total == 1 else 'reasons'}; nothing was changed\n{error}"
     message = describe_cause(error)

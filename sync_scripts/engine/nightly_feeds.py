@@ -17,7 +17,7 @@ from sqlalchemy import Engine, and_, func, select, update
 from roster_service.db.actors import find_system_user
 from roster_service.db.feed_states import FeedState
 from roster_service.db.pauses import Pause, find_today, make_pause
-from roster_service.db.run_outcomes import DONE, MISSING, OUTCOMES, find_rejected_percent
+from roster_service.db.run_outcomes import DONE, OUTCOMES, find_rejected_percent
 from roster_service.db.sync_lock import try_sync_lock
 from roster_service.db.tables import feeds, sync_runs
 from roster_service.errors import CommandError
@@ -178,17 +178,13 @@ def _load_feed(sync: NightlySync, feed: Feed, *, is_last: bool) -> ExitCode:
 
 
 def _report_error(sync: NightlySync, feed: Feed, error: Exception) -> ExitCode:
-    """Passes an error to `sync.notify`, announces it, and returns its exit code. A missing export is no refused one: it
-    has the code of a stale one."""
-    outcome = name_error_outcome(error)
-    code = ExitCode.STALE if outcome == MISSING else choose_error_code(error)
-    named = {"outcome": outcome} if outcome == MISSING else {}
-    described = {**describe_error(error), **named}
+    """Passes an error to `sync.notify`, announces it, and returns its exit code."""
+    code, described = choose_error_code(error), describe_error(error)
     sync.notify({"feed": feed.name, **described, "exit": code})
     print_fault(error)
     # Another run of the feed is under way, which says nothing of its export.
     if not isinstance(error, LockedError):
-        _announce_change(sync, feed, outcome, str(described["message"]))
+        _announce_change(sync, feed, name_error_outcome(error), str(described["message"]))
     return code
 
 

@@ -20,9 +20,9 @@ from sync_scripts.engine.exit_codes import (
     GOOD_CODES,
     MEANINGS,
     ExitCode,
-    choose_error_code,
     choose_exit_code,
     describe_error,
+    name_error,
 )
 from sync_scripts.engine.report import Report
 from sync_scripts.reading.manifest import ABSENT
@@ -42,10 +42,11 @@ class PackageLog:
         """The log as one object for json.dumps. `error`: which ended the run, or None."""
         report = self.report
         code = ExitCode.FAILED if report is None else choose_exit_code(report)
+        outcome = MEANINGS[code][0]
         message = None if report is None else report.message
         findings = NO_FINDINGS if report is None else report.findings
         if error is not None:
-            code = choose_error_code(error)
+            outcome = name_error(error)
             findings = error.findings if isinstance(error, RefusedExportError) else NO_FINDINGS
             message = None if findings else str(describe_error(error)["message"])
         is_loaded = report is not None and not report.dry_run and code in GOOD_CODES
@@ -57,7 +58,7 @@ class PackageLog:
             "format": None if report is None else report.format,
             "run": None if report is None else report.run,
             "dry_run": report is not None and report.dry_run,
-            "outcome": MEANINGS[code][0],
+            "outcome": outcome,
             "message": message,
             "imported": imported,
             "rejected": [

@@ -76,6 +76,18 @@ def test_refused(springfield: Path) -> None:
 
 
 @pytest.mark.usefixtures("settings")
+def test_a_missing_export_is_no_refused_one(engine: Engine, tmp_path: Path) -> None:
+    """The loader says what the nightly sync says of it."""
+    words = f"there is no export at {tmp_path / 'nothing'}"
+    result = run("--feed", "springfield", tmp_path / "nothing")
+    assert (result.exit_code, result.stdout, result.stderr) == (ExitCode.STALE, "", f"{words}\n")
+    reported = json.loads(run("--feed", "springfield", "--json", tmp_path / "nothing").stdout)
+    assert (reported["outcome"], reported["message"]) == ("missing", words)
+    stored = snapshot(engine, sync_runs).values()
+    assert {(row["outcome"], row["message"]) for row in stored} == {("missing", words)}
+
+
+@pytest.mark.usefixtures("settings")
 def test_some_rows_are_rejected(
     engine: Engine, springfield: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,6 +65,11 @@ def test_a_refused_package_imports_no_file(springfield: Path) -> None:
     assert [reason["rows"] for reason in rejected["reasons"]] == [0, 0]
 
 
+def test_a_missing_package_is_no_refused_one(tmp_path: Path) -> None:
+    code, log = load_with_log(tmp_path / "nothing")
+    assert (code, log["outcome"], log["imported"]) == (ExitCode.STALE, "missing", [])
+
+
 def test_a_dry_run_imports_no_file(springfield: Path) -> None:
     _, log = load_with_log(springfield, "--dry-run")
     assert (log["dry_run"], log["imported"]) == (True, [])
