@@ -8,6 +8,7 @@ default in place.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import logging
@@ -456,12 +457,11 @@ class Settings:
         return self.home / "console_url"
 
     def find_console_url(self) -> str:
-        """Returns the address of the console that serves this data folder, which may have been given another port;
-        without one, `console_url`."""
-        try:
-            return self.served_path.read_text(encoding="utf-8")
-        except OSError:
-            return self.console_url
+        """Returns the address of the console that serves this data folder, without a path: `public_url`, or that of a
+        server that may have been given another port; without both, `console_url`."""
+        with contextlib.suppress(OSError):
+            return self.public_url or self.served_path.read_text(encoding="utf-8")
+        return self.console_url
 
     @property
     def secret_key_path(self) -> Path:

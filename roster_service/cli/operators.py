@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from urllib.parse import urlsplit
 
 import click
 
 from roster_service.access import operators
 from roster_service.access.credentials.operator_link import LINK_PATH, LINK_SECONDS
+from roster_service.access.credentials.transport import is_loopback
 from roster_service.access.operators import Operator
 from roster_service.cli.terminal import (
     as_json,
@@ -21,6 +23,12 @@ from roster_service.cli.terminal import (
 from roster_service.db.actors import OperatorRole
 from roster_service.settings import Settings
 
+# The addresses to listen on that are those of no machine.
+ANY_HOST = ("0.0.0.0", "::")  # noqa: S104  (nothing listens here)
+OWN_ADDRESS = (
+    "{} is the machine of the service itself. If people reach the console at another address, set ROSTER_PUBLIC_URL to "
+    "it; `roster operator reset {}` then prints a link with it."
+)
 ROLES = click.Choice([role.value for role in OperatorRole])
 
 
@@ -58,7 +66,11 @@ def _invite(settings: Settings, added: Operator, token: str) -> Invitation:
 
 
 def _describe_invitation(made: Invitation) -> str:
-    return f"{made.link}\nWith this link {made.email} sets a password, once, within {made.hours} hours."
+    host = urlsplit(made.link).hostname or ""
+    lines = [made.link, f"With this link {made.email} sets a password, once, within {made.hours} hours."]
+    if host in ANY_HOST or is_loopback(host):
+        lines.append(OWN_ADDRESS.format(host, made.email))
+    return "\n".join(lines)
 
 
 @operator.command("list")
