@@ -42,7 +42,7 @@ from roster_service.db.feed_states import list_feed_ids
 from roster_service.db.held_runs import HELD, close_held, drop_export, has_text
 from roster_service.db.run_history import delete_person_values
 from roster_service.db.stamps import make_next_stamp
-from roster_service.db.sync_lock import SYNC_LOCK, name_task
+from roster_service.db.sync_lock import Say, say_later, take_sync_lock
 from roster_service.db.tables import (
     CTexts,
     changes,
@@ -71,6 +71,10 @@ LEAST_NAMING = 5
 _PAUSE = 0.1
 
 
+def _say_nothing(_words: str) -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class Removal:
     """A person who was taken out of the roster. `reference`: the keyed hash by which the change log names the person;
@@ -85,10 +89,15 @@ class Removal:
 
 
 def exclude_person(
-    connection: Connection, actor: Actor, kind: ExclusionKind, sourced_id: str, settings: Settings
+    connection: Connection,
+    actor: Actor,
+    kind: ExclusionKind,
+    sourced_id: str,
+    settings: Settings,
+    say: Say = _say_nothing,
 ) -> Removal:
     """Takes a person out of the roster, and out of every later export. A person whom the roster does not have any more
-    is only kept out. It waits for the end of a sync that is under way.
+    is only kept out. It waits for the end of a sync that is under way, and says so.
 
     Consumers of deltas have to read the whole roster, because they see no tombstone. After the commit, the caller calls
     `finish`. Raises UnknownPersonError if nobody has the id, and CommandError if the reason of the actor names the
@@ -96,8 +105,7 @@ def exclude_person(
     """
     hasher = IdHasher(settings.read_secret_key())
     with _recorded(connection, actor, _VERBS[kind], hasher.name_id(sourced_id)):
-        name_task(connection, "takes a person out")
-        connection.execute(text("SELECT pg_advisory_xact_lock(:class, :object)"), SYNC_LOCK)
+        take_sync_lock(connection, "takes a person out", say)
         require_person(connection, sourced_id, settings.read_secret_key())
         person = connection.execute(select(users).where(users.c.sourced_id == sourced_id)).one_or_none()
         naming = _list_names(sourced_id, person)
@@ -124,14 +132,16 @@ def exclude_person(
     return Removal(kind, hasher.name_id(sourced_id), records, ids, tuple(held))
 
 
-def finish(engine: Engine, home: Path, removal: Removal, seconds: float) -> bool:
+def finish(engine: Engine, home: Path, removal: Removal, seconds: float, say: Say = _say_nothing) -> bool:
     """Does what follows the commit of a removal: deletes the exports that have an erased person from the data folder,
-    and sweeps. `seconds`: to wait at most. Returns whether the requests that began before the removal have ended."""
+    and sweeps. `seconds`: to wait at most; it says so. Returns whether the requests that began before the removal have
+    ended."""
     for export in removal.held_exports:
         drop_export(export)
     if removal.kind is ExclusionKind.ERASED:
         drop_previews_with(home, lambda folder: export_has(folder, removal.ids[0]))
-    return sweep(engine, removal, seconds)
+    with say_later(say, f"waiting at most {seconds:.0f} seconds for the end of requests that began before"):
+        return sweep(engine, removal, seconds)
 
 
 def describe_removal(removal: Removal, *, has_ended: bool, dry_run: bool) -> str:

@@ -70,14 +70,18 @@ def _ask(effect: str, sourced_id: str, *, is_confirmed: bool) -> None:
     confirm(f"{known}: {effect}", sourced_id, is_confirmed=False)
 
 
+def _say(words: str) -> None:
+    click.echo(words, err=True)
+
+
 def _exclude(kind: ExclusionKind, sourced_id: str, *, dry_run: bool, as_json: bool) -> None:
     settings = read_settings()
     with open_change(dry_run=dry_run) as (connection, actor):
-        removal = exclude_person(connection, actor, kind, sourced_id, settings)
+        removal = exclude_person(connection, actor, kind, sourced_id, settings, _say)
     has_ended = True
     if not dry_run:
         with open_roster_engine(settings) as engine:
-            has_ended = finish(engine, settings.home, removal, settings.request_seconds + MARGIN_SECONDS)
+            has_ended = finish(engine, settings.home, removal, settings.request_seconds + MARGIN_SECONDS, _say)
     shown = {
         "reference": removal.reference,
         "kind": kind,

@@ -9,6 +9,9 @@ if a row has the outcome `running` and no session holds the lock of its feed, th
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, select, text
@@ -24,6 +27,10 @@ SESSION_NAME = "roster sync: "
 TASK_NAME = "roster: "
 # The message of an interrupted run.
 INTERRUPTED_WORDS = "its process ended before the run; nothing was changed"
+# Takes a sentence for the person who waits for a command.
+Say = Callable[[str], None]
+# Seconds of waiting before the command says what it waits for.
+PATIENCE_SECONDS = 1.0
 
 _HOLDER = (
     "SELECT a.application_name, a.pid, to_char(coalesce(a.xact_start, a.state_change), 'HH24:MI:SS') AS since "
@@ -66,6 +73,26 @@ def try_sync_lock(connection: Connection, task: str) -> bool:
     return bool(connection.scalar(taken, SYNC_LOCK))
 
 
+def take_sync_lock(connection: Connection, task: str, say: Say) -> None:
+    """Takes the lock of the roster until the end of the transaction, and waits for the runs that are under way. `task`:
+    as for `try_sync_lock`."""
+    if not try_sync_lock(connection, task):
+        holder = name_holder(connection.execute(_HOLDER_OF_ROSTER, SYNC_LOCK).first())
+        with say_later(say, f"waiting for the end of {holder}"):
+            connection.execute(text("SELECT pg_advisory_xact_lock(:class, :object)"), SYNC_LOCK)
+
+
+@contextlib.contextmanager
+def say_later(say: Say, words: str) -> Iterator[None]:
+    """Says what the block waits for, if it takes longer than `PATIENCE_SECONDS`."""
+    timer = threading.Timer(PATIENCE_SECONDS, say, (words,))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def name_task(connection: Connection, task: str) -> None:
     """Gives the session the name of a task until the end of the transaction."""
     connection.execute(select(func.set_config("application_name", TASK_NAME + task, True)))
@@ -93,6 +120,14 @@ def find_lock_holder(connection: Connection, feed_name: str) -> Row[Any] | None:
     locks, or None."""
     found = connection.execute(_HOLDER_OF_FEED, {"class": FEED_CLASS, "name": feed_name}).first()
     return found or connection.execute(_HOLDER_OF_ROSTER, SYNC_LOCK).first()
+
+
+def name_holder(holder: Row[Any] | None) -> str:
+    """Returns the words for the session of `find_lock_holder`."""
+    if holder is None:
+        return "another sync"
+    kind = "another command" if holder.application_name.startswith(TASK_NAME) else "another sync"
+    return f"{kind} ({holder.application_name}, process {holder.pid}, since {holder.since} UTC)"
 
 
 def find_interrupted(connection: Connection) -> frozenset[int]:

@@ -22,8 +22,8 @@ from roster_service.db.sync_lock import (
     INTERRUPTED,
     INTERRUPTED_WORDS,
     RUNNING,
-    TASK_NAME,
     find_lock_holder,
+    name_holder,
     name_session,
     release_feed_lock,
     try_feed_lock,
@@ -89,19 +89,9 @@ def _try_lock(connection: Connection, feed_name: str, *, alone: bool, wait: bool
         if try_feed_lock(connection, feed_name, alone=alone):
             return True
         if not wait:
-            raise LockedError(_name_holder(connection, feed_name))
+            holder = name_holder(find_lock_holder(connection, feed_name))
+            raise LockedError(f"{holder} is under way; try again when it is done, or wait for it with --wait")
     return False
-
-
-def _name_holder(connection: Connection, feed_name: str) -> str:
-    holder = find_lock_holder(connection, feed_name)
-    if holder is None:
-        name = "another sync"
-    else:
-        is_task = holder.application_name.startswith(TASK_NAME)
-        kind = "another command" if is_task else "another sync"
-        name = f"{kind} ({holder.application_name}, process {holder.pid}, since {holder.since} UTC)"
-    return f"{name} is under way; try again when it is done, or wait for it with --wait"
 
 
 def _release_lock(connection: Connection) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,8 @@ from sync_scripts.engine.runs import hold_lock
 from sync_scripts.reading.registry import CLEVER, ONEROSTER, SDS
 from tests.actors import TESTER
 from tests.cli.conftest import run_roster
+from tests.cli.test_serve import environment_of
+from tests.conditions import wait_for
 from tests.sync.conftest import SHELBYVILLE, SPRINGFIELD, snapshot
 from tests.sync.export_changes import (
     Bend,
@@ -309,6 +314,52 @@ def test_an_erasure_waits_for_a_run_that_is_under_way(engine: Engine, springfiel
             assert without(find_names(engine), ID) != find_names(engine)
         assert erasure.result()["users"] == 1
     assert without(find_names(engine), ID) == find_names(engine)
+
+
+@contextmanager
+def hold_a_request(engine: Engine) -> Iterator[None]:
+    """A transaction that began before."""
+    with engine.connect() as connection:
+        connection.execute(text("SELECT 1"))
+        yield
+
+
+@contextmanager
+def hold_a_run(engine: Engine) -> Iterator[None]:
+    """A run that is under way."""
+    with engine.connect() as connection, hold_lock(connection, "feed"):
+        yield
+
+
+WAITS: dict[str, tuple[Callable[[Engine], AbstractContextManager[None]], str]] = {
+    "for a run": (hold_a_run, "waiting for the end of another sync (roster sync: feed, process "),
+    "for a request": (hold_a_request, "waiting at most 35 seconds for the end of requests that began before"),
+}
+
+
+@pytest.mark.parametrize(("hold", "words"), WAITS.values(), ids=WAITS)
+def test_an_erasure_says_what_it_waits_for(
+    engine: Engine,
+    database_url: str,
+    tmp_path: Path,
+    springfield: Path,
+    hold: Callable[[Engine], AbstractContextManager[None]],
+    words: str,
+) -> None:
+    load(engine, "feed", springfield, options=OPTIONS)
+    command = [sys.executable, "-c", "from roster_service.cli import main; main()", "person", "erase", ID, "--yes"]
+    environment, said = environment_of(database_url=database_url, home=str(tmp_path)), tmp_path / "said"
+    with said.open("w") as err, ExitStack() as started:
+        with hold(engine):
+            process = started.enter_context(
+                subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=err, text=True)
+            )
+            # It ends only after the block.
+            wait_for(lambda: "\n" in said.read_text())
+        out, _ = process.communicate()
+    assert (process.returncode, out.partition(":")[0]) == (0, "erased")
+    [line] = said.read_text().splitlines()
+    assert line.startswith(words)
 
 
 def test_the_sweep_waits_for_requests_from_before_and_deletes_what_they_store(
