@@ -173,7 +173,7 @@ REVISION = Parameter(
 
 # As PHP, Ruby and others write a list in a query.
 LISTED_FIELDS = f"{FIELDS.name}[]"
-# Libraries send these with every request. On the path of a single record they mean nothing, and are ignored.
+# Libraries send these with every request. Where there are no pages they mean nothing, and are ignored.
 PAGING = (LIMIT.name, OFFSET.name)
 
 COLLECTION_PARAMETERS = (LIMIT, OFFSET, FILTER, SORT, ORDER_BY, FIELDS, REVISION)
@@ -214,7 +214,8 @@ def read_params(pairs: Sequence[tuple[str, str]], parameters: Sequence[Parameter
 
 def _refuse_unknown(name: str, known: Sequence[str]) -> RefusedRequestError:
     near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean `{near[0]}`?" if near else f"this path takes {', '.join(f'`{item}`' for item in known)}"
+    taken = ", ".join(f"`{item}`" for item in known) or "none"
+    hint = f"did you mean `{near[0]}`?" if near else f"this path takes {taken}"
     return RefusedRequestError(Problem.PARAMETER, f"there is no parameter `{name[:80]}`; {hint}")
 
 

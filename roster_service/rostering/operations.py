@@ -179,6 +179,12 @@ def list_parameters(endpoint: Endpoint) -> tuple[Parameter, ...]:
     return COLLECTION_PARAMETERS if endpoint.cardinality is Cardinality.COLLECTION else SINGLE_PARAMETERS
 
 
+def require_no_parameter(address: Address, limits: Limits) -> None:
+    """Raises RefusedRequestError for any parameter but those that libraries send with every request; for a path that
+    takes none."""
+    read_params(_read_query(address.query), (), limits)
+
+
 def show_page(planned: PlannedRequest, page: Page, revision: int) -> AnswerBody:
     """Returns the body and headers for a page of a collection. `revision`: of the roster that the page is of."""
     plan = planned.plan

@@ -20,8 +20,7 @@ def read_body(schema: Schema) -> dict[str, Any]:
     """
     if request.mimetype != "application/json":
         raise make_refusal("the `Content-Type` must be application/json")
-    if request.query_string:
-        raise make_refusal("this path takes no query parameters; put them into the body")
+    require_no_parameter("; put them into the body")
     try:
         body = json.loads(request.get_data().decode(), object_pairs_hook=_read_members, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
@@ -35,8 +34,14 @@ def read_body(schema: Schema) -> dict[str, Any]:
     return loaded
 
 
+def require_no_parameter(hint: str = "") -> None:
+    """Raises RefusedRequestError (PARAMETER) if the current request has query parameters. `hint`: what to do."""
+    if request.query_string:
+        raise make_refusal(f"this path takes no query parameters{hint}")
+
+
 def make_refusal(description: str) -> RefusedRequestError:
-    """Returns the error that refuses a body."""
+    """Returns the error that refuses a body or a parameter."""
     return RefusedRequestError(Problem.PARAMETER, description)
 
 

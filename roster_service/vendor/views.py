@@ -33,7 +33,7 @@ from roster_service.reads.roster_status import RosterStatusReader
 from roster_service.reads.students import StudentsParams, find_students, list_districts
 from roster_service.schemas.students import NAMING_FLAGS, list_named_people
 from roster_service.schemas.vendor_bodies import LoginRequest, StudentsRequest
-from roster_service.vendor.bodies import read_body
+from roster_service.vendor.bodies import read_body, require_no_parameter
 from roster_service.vendor.responses import make_response
 from roster_service.web.disclosures import Disclosures
 from roster_service.web.request_facts import RequestingVendor, require_rate, set_requesting_vendor, set_shape
@@ -106,8 +106,10 @@ def answer_students(services: VendorServices, holder: KeyHolder) -> Response:
 
 
 def answer_status(services: VendorServices, holder: KeyHolder) -> Response:
-    """Answers a request for the states of the feeds. Raises RefusedRequestError for the permission token."""
+    """Answers a request for the states of the feeds. Raises RefusedRequestError for the permission token, and for a
+    query parameter."""
     require_permission_token(_read_bearer(), holder, services.keys, issuer=services.issuer)
+    require_no_parameter()
     body = services.status.read(holder.admit(guardians=False), holder.vendor_id, holder.state)
     response = make_response(json.dumps(body, ensure_ascii=False))
     response.headers.update(make_state_headers(holder.state))

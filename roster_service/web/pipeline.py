@@ -25,6 +25,7 @@ from roster_service.rostering.operations import (
     PlannedRequest,
     describe_request,
     read_bearer,
+    require_no_parameter,
     require_version,
     show_page,
     show_record,
@@ -91,12 +92,13 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
 
 def answer_status(version: Version, services: Services) -> Response:
     """Answers Flask's current request for the states of the feeds. Raises RefusedRequestError as `answer`, for the
-    token (401), the rate (429), the version (400), and a vendor without a grant (403)."""
+    token (401), the rate (429), the version (400), a parameter (400), and a vendor without a grant (403)."""
     token = authenticate(version, services)
     set_requesting_vendor(RequestingVendor(token.vendor_id, token.client_id))
     require_rate(services.throttle.count(token.vendor_id))
     with _refuse_token_first(services, token):
         require_version(token, version)
+        require_no_parameter(read_address(services), services.limits)
     state = services.reader.admit(token.admission, token.vendor_id)
     response = make_json(services.status.read(token.admission, token.vendor_id, state), 200)
     response.headers.update(make_state_headers(state))

@@ -100,3 +100,22 @@ def test_the_status_needs_a_token_of_the_version(client: RosterClient, version: 
     assert client.call(version, "/status", bearer=client.token(other)).status == 400
     assert client.call(version, "/status", vendor="nobody").status == 403
     assert client.call(version, "/status", method="POST").status == 400
+
+
+@each_version
+def test_a_parameter_is_refused_by_its_name(client: RosterClient, version: str) -> None:
+    """Not those that libraries send with every request; and before the grants, as on every path."""
+    for vendor in ("both", "nobody"):
+        answer = client.call(version, "/status", "since=2026-11-22", vendor=vendor)
+        assert (answer.status, "there is no parameter `since`; this path takes none" in answer.description) == (
+            400,
+            True,
+        )
+    assert client.call(version, "/status", "limit=1&offset=2").status == 200
+
+
+def test_a_parameter_is_refused_on_the_vendor_interface(own: Served) -> None:
+    vendor, account = VendorClient(own.app), add_account(own.engine, "status-parameter", {"spr-district": ()})
+    headers = {"x-api-key": account.api_key, "Authorization": f"Bearer {vendor.token(account)}"}
+    answer = vendor.send("/v1/status?since=2026-11-22", method="GET", headers=headers)
+    assert (answer.outcome, answer.message) == ((400, "bad-request"), "this path takes no query parameters")
