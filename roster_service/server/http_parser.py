@@ -6,9 +6,10 @@ import re
 import time
 from typing import Any
 
-from waitress.parser import HTTPRequestParser, ParsingError
+from waitress.parser import HTTPRequestParser, ParsingError, TransferEncodingNotImplemented
 
 from roster_service.web.body_bounds import RequestHead
+from roster_service.web.request_facts import REQUEST_ID
 
 # The bound of the request line. The longest filter takes 49 kB, if each of its letters takes 12 bytes.
 LINE_BYTES = 65_536
@@ -17,6 +18,8 @@ LINE_BYTES = 65_536
 HEAD_BYTES = LINE_BYTES + 131_072
 # waitress joins headers of one name, and copies all of them for each one more.
 HEADERS = 100
+# waitress's name of the header.
+REQUEST_ID_KEY = REQUEST_ID.upper().replace("-", "_")
 
 LONG_LINE = f"the request line has more than {LINE_BYTES} bytes"
 LONG_HEAD = (
@@ -38,6 +41,7 @@ MISTAKES = (
 # A header that goes on in the next line; and white space for which waitress's pattern of a header takes a time that
 # grows with the square of its length.
 SUSPECT = re.compile(rb"\r\n[ \t]|[ \t]{100}")
+GIVEN_ID = re.compile(rb"\r\n%b:([^\r\n]*)" % REQUEST_ID.encode(), re.IGNORECASE)
 
 
 class BoundedParser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no types
@@ -62,6 +66,15 @@ class BoundedParser(HTTPRequestParser):  # type: ignore[misc]  # waitress has no
 
     def parse_header(self, header_plus: bytes) -> None:
         """Parses the head. Raises ParsingError if it is too long or malformed."""
+        try:
+            self._parse_header(header_plus)
+        except (ParsingError, TransferEncodingNotImplemented):
+            # The refusal has the id of the request, which may not be parsed by then.
+            if (found := GIVEN_ID.search(header_plus)) is not None:
+                self.headers.setdefault(REQUEST_ID_KEY, found[1].strip().decode("latin-1"))
+            raise
+
+    def _parse_header(self, header_plus: bytes) -> None:
         line, _, fields = header_plus.partition(b"\r\n")
         if len(line) > LINE_BYTES:
             self._refuse(LONG_LINE)

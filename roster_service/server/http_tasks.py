@@ -11,8 +11,11 @@ from waitress.task import ErrorTask, Task, WSGITask
 from waitress.utilities import build_http_date
 
 from roster_service.errors import FAULT_DESCRIPTION, ErrorProfile, Problem, describe_fault
+from roster_service.logs import facts
 from roster_service.rostering.status_info import STATUS_INFO, make_failure
+from roster_service.server.http_parser import REQUEST_ID_KEY
 from roster_service.web.body_bounds import BODY_REFUSED
+from roster_service.web.request_facts import REQUEST_ID, choose_request_id
 from roster_service.web.time_limit import ARRIVED_AT
 
 REFUSAL_HEADERS = (
@@ -72,12 +75,14 @@ class ApplicationTask(OwnHead, WSGITask):  # type: ignore[misc]
         except ClientDisconnected:
             self.close_on_finish = True
         except (Exception, SystemExit) as error:  # noqa: BLE001  (waitress would log the address of the request)
-            log.error("a request from %s was not answered: %s", name_peer(self), describe_fault(error))
+            request_id = find_request_id(self)
+            words = "a request from %s was not answered: %s"
+            log.error(words, name_peer(self), describe_fault(error), extra=facts(request_id=request_id))
             if self.wrote_header:
                 self.close_on_finish = True
             else:
                 request = f"{self.request.command} {self.request.path}"[:500]
-                write_refusal(self, Problem.INTERNAL, FAULT_DESCRIPTION, request)
+                write_refusal(self, Problem.INTERNAL, FAULT_DESCRIPTION, request, request_id)
 
 
 class RefusalTask(OwnHead, ErrorTask):  # type: ignore[misc]
@@ -85,22 +90,28 @@ class RefusalTask(OwnHead, ErrorTask):  # type: ignore[misc]
 
     def service(self) -> None:
         """Writes the response, and a line of the log."""
-        log.warning("a request from %s cannot be read: %s", name_peer(self), self.request.reason)
+        request_id, reason = find_request_id(self), self.request.reason
+        log.warning("a request from %s cannot be read: %s", name_peer(self), reason, extra=facts(request_id=request_id))
         self.start()
-        write_refusal(self, Problem.PARAMETER, self.request.reason, "a request that was not read")
+        write_refusal(self, Problem.PARAMETER, reason, "a request that was not read", request_id)
 
 
-def write_refusal(task: Task, problem: Problem, description: str, request: str) -> None:
+def write_refusal(task: Task, problem: Problem, description: str, request: str, request_id: str) -> None:
     """Writes a whole response, and ends the connection. `request`: method and address of the refused request."""
     body = make_failure(problem, description, request, ErrorProfile.SPECIFICATION).encode()
     status = HTTPStatus(STATUS_INFO[problem][0])
     task.status = f"{status} {status.phrase}"
-    task.response_headers = list(REFUSAL_HEADERS)
+    task.response_headers = [*REFUSAL_HEADERS, (REQUEST_ID, request_id)]
     task.content_length, task.complete = len(body), True
     task.channel.is_refused = True
     task.close_on_finish = True
     with contextlib.suppress(ClientDisconnected):
         task.write(body)
+
+
+def find_request_id(task: Task) -> str:
+    """Returns the id of a request that the application does not answer."""
+    return choose_request_id(task.request.headers.get(REQUEST_ID_KEY, ""))
 
 
 def name_peer(task: Task) -> str:

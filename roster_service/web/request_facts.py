@@ -40,9 +40,13 @@ def get_request_id() -> str:
     """Returns the id of the request: the one in its `X-Request-Id`, if that is well formed, else one that the first
     call makes."""
     if "request_id" not in g:
-        given = request.headers.get(REQUEST_ID, "")
-        g.request_id = given if _WELL_FORMED_ID.fullmatch(given) else secrets.token_hex(8)
+        g.request_id = choose_request_id(request.headers.get(REQUEST_ID, ""))
     return str(g.request_id)
+
+
+def choose_request_id(given: str) -> str:
+    """Returns the id that a request brings, if it is well formed, else a new one."""
+    return given if _WELL_FORMED_ID.fullmatch(given) else secrets.token_hex(8)
 
 
 def get_documented_path() -> str:

@@ -117,12 +117,29 @@ def send(run: Run, head: str) -> bytes:
 @pytest.mark.parametrize(("head", "reason"), HEADS)
 def test_a_request_that_cannot_be_read_is_one_line_of_the_log(run: Run, head: str, reason: str) -> None:
     answer, body = send(run, head).split(b"\r\n\r\n", 1)
-    assert answer.splitlines()[0] == b"HTTP/1.1 400 Bad Request"
+    status, *headers = answer.splitlines()
+    assert status == b"HTTP/1.1 400 Bad Request"
     assert reason in json.loads(body)["statusInfoSet"]["imsx_description"]
     log = run.wait_for(reason)
-    [line] = log.splitlines()
-    assert json.loads(line)["message"] == f"a request from 127.0.0.1 cannot be read: {reason}"
+    [line] = map(json.loads, log.splitlines())
+    assert line["message"] == f"a request from 127.0.0.1 cannot be read: {reason}"
+    assert f"X-Request-Id: {line['request_id']}".encode() in headers
     assert_silent(log)
+
+
+@pytest.mark.parametrize(("given", "is_taken"), [("of-the-proxy.1", True), ("short", False), ("no letters ", False)])
+@pytest.mark.parametrize(
+    ("line", "more"),
+    [("GET /? HTTP/1.1", ": x"), ("GET /?a b HTTP/1.1", "X: y"), ("GET /? HTTP/1.1", "Transfer-Encoding: x")],
+)
+def test_a_request_that_cannot_be_read_keeps_its_well_formed_id(
+    run: Run, line: str, more: str, given: str, is_taken: bool
+) -> None:
+    """Whether the line is at fault or a header."""
+    answer = send(run, f"{line}\r\nx-request-id: {given}\r\n{more}\r\n\r\n")
+    [found] = [it.partition(b": ")[2].decode() for it in answer.splitlines() if it.startswith(b"X-Request-Id")]
+    assert (found == given) is is_taken
+    assert found
 
 
 @pytest.mark.parametrize("head", GONE)
