@@ -359,8 +359,12 @@ def test_a_guide_has_the_text_of_the_documentation_and_the_address_of_the_instal
         assert re.search(f"<h[123](?: id=[^>]*)?>{heading}</h", page)
     assert "http://roster.district.example" in page
     assert "127.0.0.1" not in page
-    # No vendor has these.
-    assert not re.search("roster (vendor|client|run) |[.]venv|member[(]", page)
+
+
+@pytest.mark.parametrize("path", ["/docs/guide", "/docs/conformance"])
+def test_a_guide_names_no_command_that_vendors_do_not_have(client: RosterClient, path: str) -> None:
+    page = client.fetch(path).body.decode()
+    assert not re.search("roster (vendor|client|run) |[.]venv|member[(]|pytest|<code>make (test|conformance)", page)
 
 
 INSTALLED = {
