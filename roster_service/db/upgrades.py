@@ -64,11 +64,21 @@ def read_revisions(connection: Connection) -> tuple[str | None, str]:
     return current, head
 
 
+def _is_newer(current: str | None) -> bool:
+    """Whether a revision is of a newer version than this one."""
+    known = {script.revision for script in ScriptDirectory.from_config(make_config()).walk_revisions()}
+    return current is not None and current not in known
+
+
+def _refuse_newer(current: str | None) -> SchemaError:
+    return SchemaError(f"the database is at revision {current}, of a newer version; install the newer version")
+
+
 def upgrade(engine: Engine, role_password: str | None = None) -> tuple[str | None, str]:
     """Migrates to the newest revision, and makes the roles of the workers, in one transaction.
 
-    `role_password`: as for `find_password`. Returns (revision before, revision after). Raises DatabaseUnavailableError
-    if other sessions lock a table too long.
+    `role_password`: as for `find_password`. Returns (revision before, revision after). Raises SchemaError for the
+    database of a newer version, and DatabaseUnavailableError if other sessions lock a table too long.
     """
     for attempt in range(ATTEMPTS):
         if attempt:
@@ -90,6 +100,8 @@ def _upgrade(engine: Engine, role_password: str | None) -> tuple[str | None, str
         connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
         before, head = read_revisions(connection)
         if before != head:
+            if _is_newer(before):
+                raise _refuse_newer(before)
             config = make_config()
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
@@ -105,12 +117,9 @@ def require_servable(engine: Engine) -> None:
     can serve. The latter allows machines to be upgraded one after the other, after the database."""
     with engine.connect() as connection:
         current, _ = read_revisions(connection)
-        known = {script.revision for script in ScriptDirectory.from_config(make_config()).walk_revisions()}
-        is_newer = current is not None and current not in known
+        is_newer = _is_newer(current)
         if is_newer and connection.scalar(select(roster_state.c.generation)) != GENERATION:
-            raise SchemaError(
-                f"the database is at revision {current}, which this version cannot serve; install the newer version"
-            )
+            raise _refuse_newer(current)
     if not is_newer:
         require_current(engine)
 
@@ -120,5 +129,7 @@ def require_current(engine: Engine) -> None:
     with engine.connect() as connection:
         current, head = read_revisions(connection)
     if current != head:
+        if _is_newer(current):
+            raise _refuse_newer(current)
         state = "has no tables yet" if current is None else f"is at revision {current}, not {head}"
         raise SchemaError(f"the database {state}; run `roster db upgrade`")

@@ -141,16 +141,23 @@ def test_upgrading_twice_changes_nothing(answer: Answer) -> None:
     assert upgraded["before"] == upgraded["after"]
 
 
+OF_OTHER_VERSIONS = {
+    "0020": "of before the first release, which cannot be upgraded; run `roster db upgrade` on a new database, or with "
+    "a new ROSTER_HOME, and load the exports there",
+    "to_come": "of a newer version; install the newer version",
+}
+
+
+@pytest.mark.parametrize("revision", OF_OTHER_VERSIONS)
 @pytest.mark.parametrize("command", [["db", "upgrade"], ["vendor", "list"]], ids=" ".join)
-def test_a_database_of_before_the_first_release_is_refused(roster: Roster, engine: Engine, command: list[str]) -> None:
+def test_a_database_of_another_version_is_refused(
+    roster: Roster, engine: Engine, command: list[str], revision: str
+) -> None:
     with engine.begin() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = '0020'"))
+        connection.execute(text("UPDATE alembic_version SET version_num = :to"), {"to": revision})
     done = roster(*command)
-    assert done.exit_code == 1
-    assert done.stderr == (
-        "roster: the database is at revision 0020, of before the first release, which cannot be upgraded; run "
-        "`roster db upgrade` on a new database, or with a new ROSTER_HOME, and load the exports there\n"
-    )
+    reason = f"roster: the database is at revision {revision}, {OF_OTHER_VERSIONS[revision]}\n"
+    assert (done.exit_code, done.stderr) == (1, reason)
 
 
 def test_an_installation_without_migrations_refuses_to_upgrade(server_url: str, tmp_path: Path) -> None:

