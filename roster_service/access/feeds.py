@@ -183,7 +183,7 @@ def describe_remains(connection: Connection, name: str, retention_days: int) -> 
     both = union_all(*parts).subquery()
     count, at = connection.execute(select(func.sum(both.c.count), func.max(both.c.at))).one()
     if not count:
-        return "its records are deleted, and no vendor gets anything of it"
+        return "it has no records, and no vendor gets anything of it"
     last = (at.astimezone(UTC) + timedelta(days=retention_days)).date()
     records = "its 1 record" if count == 1 else f"its {count:,} records"
     return (

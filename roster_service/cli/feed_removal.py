@@ -20,6 +20,9 @@ from roster_service.cli.terminal import (
     yes_option,
 )
 
+# What a removal does with records, by the key of their count in its report. One that deletes them marks none.
+_ENDS = {"purged": "deleted", "tombstoned": "marked as deleted"}
+
 
 @click.command("remove")
 @click.argument("name")
@@ -45,7 +48,11 @@ def _describe(report: Any, remains: str) -> str:
     if report["dry_run"]:
         return describe_report(report)
     counts = report["counts"].values()
-    purged, marked = (sum(count[key] for count in counts) for key in ("purged", "tombstoned"))
-    words = f"{purged:,} records are deleted" if purged else f"{marked:,} records are marked as deleted"
-    summary = f"removed the feed {report['feed']}: {words} (run {report['run']}); {remains}"
+    sums = {words: sum(count[key] for count in counts) for key, words in _ENDS.items()}
+    done = next((f": {_count(number)} {words}" for words, number in sums.items() if number), "")
+    summary = f"removed the feed {report['feed']}{done} (run {report['run']}); {remains}"
     return "\n".join([summary, *report["notices"]])
+
+
+def _count(records: int) -> str:
+    return "1 record is" if records == 1 else f"{records:,} records are"

@@ -46,6 +46,14 @@ def test_a_removed_feed_is_listed_and_can_be_taken_back(answer: Answer, roster: 
     assert answer("feed", "add", "springfield", "--format", "oneroster")["state"] == "added"
 
 
+def test_a_removed_feed_without_records_has_none(answer: Answer, roster: Roster) -> None:
+    """Neither marked nor deleted ones."""
+    words = "it has no records, and no vendor gets anything of it"
+    answer("feed", "add", "empty", "--format", "oneroster")
+    assert roster("feed", "remove", "empty", "--yes").stdout == f"removed the feed empty (run 1); {words}\n"
+    assert roster("feed", "remove", "empty", "--now", "--yes").stdout == f"removed the feed empty (run 2); {words}\n"
+
+
 @pytest.mark.parametrize(
     ("typed", "options", "is_removed"),
     [
@@ -70,7 +78,7 @@ def test_a_feed_is_removed_only_after_a_confirmation(
     arguments = ["feed", "remove", "springfield", *now, *options]
     done = CliRunner().invoke(main, arguments, env=environment, input=typed)
     assert done.exit_code == (0 if is_removed else 1)
-    assert ("its records are deleted, and no vendor gets anything of it" in done.stdout) == (is_removed and bool(now))
+    assert ("it has no records, and no vendor gets anything of it" in done.stdout) == (is_removed and bool(now))
     listed = CliRunner().invoke(main, ["feed", "list", "--json"], env=environment)
     # A removed feed without records is history: `roster sync list` has its runs.
     left = [] if now else ["removed"]

@@ -153,7 +153,7 @@ def test_a_removed_feed_says_what_vendors_still_get_and_how_to_end_it(
         assert statuses == ([] if now else ["tobedeleted"] * got)
         said = "as `tobedeleted`, with all fields that they got before, until the purge of the first night after"
         assert all((said in page) == bool(statuses) for page in pages)
-        assert all(("Its records are deleted, and no vendor gets anything of it." in page) == now for page in pages)
+        assert all(("It has no records, and no vendor gets anything of it." in page) == now for page in pages)
         assert ("Delete its records now" in pages[0]) == bool(statuses)
         # Some vendors had grants of this feed alone.
         assert (count_grantless() > before) == now
