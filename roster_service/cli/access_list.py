@@ -10,7 +10,8 @@ import click
 from roster_service.access.access_list import Access, list_access
 from roster_service.access.org_list import SCHOOL, find_org
 from roster_service.access.parts import PARTS
-from roster_service.cli.terminal import as_json, csv_option, make_table, open_connection, show
+from roster_service.cli.terminal import as_json, csv_option, make_table, open_connection, read_settings, show
+from roster_service.known_people import choose_person
 from roster_service.private_files import write_private_csv
 from roster_service.record_access import explain_unseen
 
@@ -19,7 +20,7 @@ COLUMNS = tuple(field.name for field in dataclasses.fields(Access))
 
 @click.command()
 @click.option("--school", metavar="ID", help="Only this school: its sourcedId, identifier or unique name.")
-@click.option("--person", metavar="SOURCEDID", help="The roles by which vendors see this user.")
+@click.option("--person", metavar="SOURCEDID|NAME", help="The roles by which vendors see this person.")
 @click.option("--vendor", metavar="EMAIL", help="Only this vendor.")
 @click.option("--part", type=click.Choice(list(PARTS)), help="Only vendors that get this part of people, and by what.")
 @csv_option
@@ -34,7 +35,11 @@ def access(
 ) -> None:
     """Show who sees what: for each vendor its schools, the grant that opens each, and which parts of people it gets and
     does not get. JSON and CSV have its scopes, keys and flags too."""
+    known = None
     with open_connection() as connection:
+        if person is not None:
+            known = choose_person(connection, person, read_settings().read_secret_key())
+            person = known.sourcedId
         found = list_access(connection, vendor=vendor, school=school, person=person, part=part)
         others = None
         if not found and vendor is not None and (school or person) and csv_file is None and not as_json:
@@ -47,7 +52,9 @@ def access(
     if others is not None:
         click.echo(f"{vendor} does not see it: {why}; of the other vendors:")
         found = others
-    show(found, as_json, lambda _: make_table([_to_row(item) for item in found], "no vendor sees it"))
+    show(found, as_json, lambda _: make_table([_to_row(item) for item in found], f"no vendor sees {known or 'it'}"))
+    if known is not None and found and not as_json:
+        click.echo(f"these vendors see {known}")
 
 
 def _to_cells(item: Access) -> dict[str, Any]:

@@ -91,8 +91,25 @@ def test_the_list_is_csv_and_text_too(answer: Answer, roster: Roster) -> None:
     rows = list(csv.DictReader(io.StringIO(roster("access", "--csv").stdout)))
     assert [row["sourcedId"] for row in rows] == [row["sourcedId"] for row in answer("access")]
     assert f"{CLOSED} (disabled)" in roster("access").stdout
-    assert "there is no person nobody" in roster("access", "--person", "nobody").stderr
     assert {row["vendor"] for row in answer("access", "--part", "birthDate")} == {WIDE}
+
+
+@pytest.mark.usefixtures("credentials")
+def test_a_person_is_named_as_in_other_commands(answer: Answer, roster: Roster, engine: Engine) -> None:
+    """One who is found, several to choose from, or nobody."""
+    of_id = answer("access", "--person", "spr-student-2")
+    assert answer("access", "--person", "conor") == answer("access", "--person", "Conor O'Brien") == of_id != []
+    person = "Conor O'Brien (spr-student-2), in the roster"
+    assert f"these vendors see {person}\n" in roster("access", "--person", "conor").stdout
+    several = roster("access", "--person", "O'Brien")
+    assert (several.exit_code, "people fit O'Brien; give the sourcedId of one:\n" in several.stderr) == (2, True)
+    assert person in several.stderr
+    unknown = roster("access", "--person", "nobody")
+    assert (unknown.exit_code, "nobody in the roster has the id or name nobody;" in unknown.stderr) == (2, True)
+    with engine.begin() as connection:
+        connection.execute(tables.vendor_grants.delete())
+        connection.execute(tables.visible_orgs.delete())
+    assert roster("access", "--person", "conor").stdout == f"no vendor sees {person}\n"
 
 
 @pytest.mark.usefixtures("credentials")
