@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine
 from roster_service.access.roster_state import advance_state
 from roster_service.cache.warm_up import WarmUp, make_orderings
 from roster_service.db.engine import make_ordering_engine
+from roster_service.db.label_check import require_right_labels
 from roster_service.db.roles import Role, make_role_urls
 from roster_service.db.visible_orgs import refresh_vendors_of
 from roster_service.rostering.endpoints import list_listings
@@ -31,13 +32,18 @@ def publish(
     deletions_since: datetime | None = None,
 ) -> int:
     """Publishes the records of these feeds, as this transaction has changed them, as the next revision, and returns
-    that revision: updates the visible orgs and the state of the vendors that see the feeds.
+    that revision: checks the labels of what has changed, and updates the visible orgs and labels and the state of the
+    vendors that see the feeds.
 
     `new_orgs`: the ids of the orgs that the transaction has added: those that were there before move the floor of a
     vendor that sees other ones of them now. `as_of`, `deletions_since`: as for `advance_state`.
 
-    Call it as the last step of the transaction, because other announcements and changes of grants wait for its end.
+    Raises WrongLabelsError. Call it as the last step of the transaction, because other announcements and changes of
+    grants wait for its end.
     """
+    if as_of is not None:
+        for feed_id in feed_ids:
+            require_right_labels(connection, feed_id, as_of)
     revision = advance_state(connection, feed_ids, as_of, deletions_since)
     refresh_vendors_of(connection, feed_ids, new_orgs)
     return revision

@@ -21,6 +21,7 @@ from rich.console import Console
 from sqlalchemy import Engine, update
 
 from roster_service.db.data_quality import store_counts
+from roster_service.db.label_check import WrongLabelsError, find_wrong_labels
 from roster_service.db.roster_engine import open_roster_engine
 from roster_service.db.tables import roster_state
 from roster_service.publication import warm_up
@@ -45,8 +46,8 @@ from sync_scripts.retention import delete_expired, delete_old_orderings
 
 def run_nightly(engine: Engine, settings: Settings, notify: Notify, *, wait: bool = False) -> ExitCode:
     """Loads every feed, announces credentials that end soon, deletes the rows of logs and runs whose days are over,
-    purges, makes the orderings of the new roster, and counts the findings of data quality. Returns the worst exit
-    code.
+    purges, checks the visibility labels of all records, makes the orderings of the new roster, and counts the findings
+    of data quality. Returns the worst exit code.
 
     Passes to `notify` one event per step of a load, and one per feed with its outcome. `wait`: as in `load.Options`.
     """
@@ -56,6 +57,7 @@ def run_nightly(engine: Engine, settings: Settings, notify: Notify, *, wait: boo
     codes.append(_guard(partial(_note_channels, engine, settings), {"step": "channels"}, notify))
     codes.append(_guard(partial(_delete_expired, engine, settings, notify), {"step": "retention"}, notify))
     codes.append(_guard(partial(_purge, engine, settings, notify, wait=wait), {"step": "purge"}, notify))
+    codes.append(_guard(partial(_check_labels, engine, notify), {"step": "labels"}, notify))
     # A failure here does not change the exit code: the roster is complete without these orderings and counts.
     _guard(partial(_warm_up, engine, settings, notify), {"step": "warm"}, notify)
     _guard(partial(_store_counts, engine, notify), {"step": "quality"}, notify)
@@ -72,6 +74,15 @@ def _note_channels(engine: Engine, settings: Settings) -> ExitCode:
     names = [name for name, _ in list_channels(settings)]
     with engine.begin() as connection:
         connection.execute(update(roster_state).values(sync_channels=names))
+    return ExitCode.LOADED
+
+
+def _check_labels(engine: Engine, notify: Notify) -> ExitCode:
+    with engine.connect() as connection:
+        wrong = find_wrong_labels(connection)
+    if wrong:
+        raise WrongLabelsError(wrong)
+    notify({"step": "labels", "exit": ExitCode.LOADED})
     return ExitCode.LOADED
 
 

@@ -1,12 +1,18 @@
-"""Checks the visibility labels of all records: for each table, a statement finds the records whose label is not what
-follows from the tables. It is written apart from the statements that make the labels (roster_service/db/labels.py).
+"""Checks visibility labels: for each table, a statement finds the records whose label is not what follows from the
+tables. It is written apart from the statements that make the labels (roster_service/db/labels.py).
+
+The labels of what a run has changed, and of what hangs on it, are checked before the run commits; those of all records
+each night, and by `roster db check`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from sqlalchemy import Connection, text
+
+from roster_service.errors import RosterServiceError
 
 _ROLES = "SELECT DISTINCT held.org_id FROM user_roles held WHERE held.user_id = {user} AND held.role {roles} ORDER BY 1"
 _GUARDIANS = "('guardian', 'parent', 'relative')"
@@ -64,14 +70,51 @@ _IS_RIGHT: Mapping[str, str] = {
 }
 
 
+# The records whose labels a run with a stamp may have changed, or should have. Courses are few.
+_STAMPED = "SELECT sourced_id FROM {} WHERE feed_id = :feed_id AND date_last_modified = :stamp"
+_MAY_CHANGE: Mapping[str, str] = {
+    "classes": _STAMPED.format("classes"),
+    "courses": "SELECT sourced_id FROM courses WHERE feed_id = :feed_id",
+    "users": _STAMPED.format("users"),
+    "enrollments": f"""
+        {_STAMPED.format("enrollments")}
+        UNION SELECT sourced_id FROM enrollments WHERE user_id IN ({_STAMPED.format("users")})
+        UNION SELECT sourced_id FROM enrollments WHERE class_id IN ({_STAMPED.format("classes")})
+    """,  # noqa: S608  (texts of our own)
+    "demographics": f"{_STAMPED.format('demographics')} UNION {_STAMPED.format('users')}",
+}
+
+
+class WrongLabelsError(RosterServiceError):
+    """The labels of records are not what follows from the tables: a fault of this program. The message names no
+    record."""
+
+    def __init__(self, wrong: Mapping[str, list[str]]) -> None:
+        counts = ", ".join(f"{len(ids):,} {table}" for table, ids in wrong.items())
+        super().__init__(f"the visibility labels of {counts} are not what follows from the roster")
+
+
 def find_wrong_labels(connection: Connection) -> dict[str, list[str]]:
     """Returns the ids of the records whose label is not the right one, by table, without tables that have none."""
+    found = {table: list(connection.scalars(text(_select_wrong(table)))) for table in _IS_RIGHT}
+    return {table: wrong for table, wrong in found.items() if wrong}
+
+
+def require_right_labels(connection: Connection, feed_id: int, stamp: datetime) -> None:
+    """Raises WrongLabelsError if the label of a record that the run with this stamp has changed, or of one that hangs
+    on it, is not the right one."""
     found = {}
-    for table, is_right in _IS_RIGHT.items():
-        statement = f"""
-            SELECT r.sourced_id FROM {table} r LEFT JOIN visibility_labels l ON l.id = r.label_id
-            WHERE l.feed_id IS DISTINCT FROM r.feed_id OR NOT coalesce({is_right}, false) ORDER BY 1
-        """  # noqa: S608  (texts of our own)
-        if wrong := list(connection.scalars(text(statement))):
-            found[table] = wrong
-    return found
+    for table, ids in _MAY_CHANGE.items():
+        values = {"feed_id": feed_id, "stamp": stamp}
+        found[table] = list(connection.scalars(text(_select_wrong(table, ids)), values))
+    if wrong := {table: ids for table, ids in found.items() if ids}:
+        raise WrongLabelsError(wrong)
+
+
+def _select_wrong(table: str, ids: str | None = None) -> str:
+    """Selects the ids of the records with a wrong label. `ids`: a SELECT of those that are looked at; None: all."""
+    among = "true" if ids is None else f"r.sourced_id IN ({ids})"
+    return f"""
+        SELECT r.sourced_id FROM {table} r LEFT JOIN visibility_labels l ON l.id = r.label_id
+        WHERE (l.feed_id IS DISTINCT FROM r.feed_id OR NOT coalesce({_IS_RIGHT[table]}, false)) AND {among}
+    """  # noqa: S608  (texts of our own)

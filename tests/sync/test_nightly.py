@@ -61,7 +61,7 @@ def test_every_enabled_feed_is_loaded(engine: Engine, folders: dict[str, Path], 
     assert code == ExitCode.LOADED
     reported = [(line.get("feed"), line.get("step"), line.get("outcome")) for line in lines]
     steps = [[*((feed, step, None) for step in STEPS), (feed, None, "done")] for feed in sorted(folders)]
-    nightly = [(None, step, None) for step in ("retention", "purge", "warm", "quality")]
+    nightly = [(None, step, None) for step in ("retention", "purge", "labels", "warm", "quality")]
     assert reported == [*steps[0], *steps[1], *nightly]
     assert len(snapshot(engine, tables.users)) == 15 + 11
     code, lines = load_run()
@@ -87,7 +87,7 @@ def test_one_failure_does_not_stop_the_others(
         "springfield": ExitCode.LOADED,
     }
     assert "spr-student-1" in snapshot(engine, tables.users)
-    assert [line["step"] for line in lines[-3:]] == ["purge", "warm", "quality"]
+    assert [line["step"] for line in lines[-4:]] == ["purge", "labels", "warm", "quality"]
 
 
 @pytest.mark.usefixtures("folders")

@@ -1,0 +1,66 @@
+"""The check of labels before a run commits, and each night. Its statements are compared with the labels of random
+rosters by `tests/deltas/test_labels.py`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import Engine, text
+
+from roster_service.db.label_check import WrongLabelsError, find_wrong_labels
+from sync_scripts.applying.labels import RunLabels
+from sync_scripts.engine.exit_codes import ExitCode
+from sync_scripts.engine.load import load
+from sync_scripts.nightly import main
+from tests.sync.conftest import lend_engine, state
+from tests.sync.export_changes import Bend, cell_of
+
+# The step of a run that is left out, a change that needs it, and the labels that stay as they were.
+LEFT_OUT: dict[str, tuple[str, Bend, str]] = {
+    "of a user who moves": ("renew", cell_of("users", "spr-student-1", "orgSourcedIds", "spr-high"), "1 users"),
+    "of what hangs on a user who moves": (
+        "renew_others",
+        cell_of("users", "spr-student-3", "orgSourcedIds", "spr-elementary"),
+        "1 demographics",
+    ),
+    "of the enrollments of a class that moves": (
+        "renew_others",
+        cell_of("classes", "spr-class-math3-a", "schoolSourcedId", "spr-high"),
+        "4 enrollments",
+    ),
+}
+
+
+@pytest.mark.parametrize(("step", "bend", "wrong"), LEFT_OUT.values(), ids=LEFT_OUT)
+def test_a_run_that_leaves_a_label_as_it_was_fails_and_changes_nothing(
+    engine: Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch, step: str, bend: Bend, wrong: str
+) -> None:
+    load(engine, "springfield", springfield)
+    before = state(engine)
+    bend(springfield)
+    with monkeypatch.context() as patch:
+        patch.setattr(RunLabels, step, lambda *_: None)
+        with pytest.raises(WrongLabelsError, match=wrong) as failed:
+            load(engine, "springfield", springfield)
+    assert "spr-" not in str(failed.value)
+    assert state(engine) == before
+    assert load(engine, "springfield", springfield).outcome == "done"
+    with engine.connect() as connection:
+        assert find_wrong_labels(connection) == {}
+
+
+def test_the_nightly_sync_finds_a_wrong_label(
+    engine: Engine, springfield: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lend_engine(monkeypatch, engine)
+    load(engine, "springfield", springfield)
+    assert CliRunner().invoke(main).exit_code == ExitCode.LOADED
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE users SET label_id = label_id + 1 WHERE sourced_id = 'spr-student-1'"))
+    done = CliRunner().invoke(main)
+    assert done.exit_code == ExitCode.FAILED
+    said = next(line for line in map(json.loads, done.stdout.splitlines()) if line.get("step") == "labels")
+    assert said["message"] == "the visibility labels of 1 users, 1 demographics are not what follows from the roster"
