@@ -52,17 +52,16 @@ from roster_service.rostering.paths import EncodedIds, IdConverter
 from roster_service.settings import Settings
 from roster_service.vendor.blueprint import register_vendor
 from roster_service.vendor.views import VendorServices
-from roster_service.web.access_log_hook import register_access_log
 from roster_service.web.compression import register_compression
 from roster_service.web.disclosures import Disclosures
 from roster_service.web.docs_page import register_docs
 from roster_service.web.error_handlers import register_error_handlers
 from roster_service.web.health import Check, Need, find_first_unmet, register_health
 from roster_service.web.host_header import register_host_check
-from roster_service.web.metrics_page import register_metrics_page, register_request_metrics
+from roster_service.web.metrics_page import register_metrics_page
 from roster_service.web.page_assets import register_assets
 from roster_service.web.pipeline import Services
-from roster_service.web.request_log import register_request_log
+from roster_service.web.request_end import register_request_end
 from roster_service.web.start_page import register_start_page
 from roster_service.web.time_limit import TimeLimit
 
@@ -92,7 +91,13 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     keys = KeyRing(accounts, settings.read_secret_key())
     issuer = settings.public_url or f"http://{settings.host_and_port}"
 
-    app = begin_app(settings)
+    access_log = AccessLog(
+        make_engine(urls[Role.COUNTERS]),
+        open_spool(settings, database_url),
+        is_required=settings.access_log_required,
+    )
+    app = begin_app(settings, access_log)
+    app.extensions["roster_access_log"] = access_log
     app.extensions["roster_engine"] = engine
     app.extensions["roster_accounts_engine"] = accounts
     ordering = make_ordering_engine(urls[Role.SERVING], statement_seconds=settings.request_seconds)
@@ -112,12 +117,6 @@ def create_app(settings: Settings, database_url: str) -> Flask:
         if standby is None
         else StandbyReader(round_trips, orderings, settings.pull_minutes, standby)
     )
-    access_log = AccessLog(
-        make_engine(urls[Role.COUNTERS]),
-        open_spool(settings, database_url),
-        is_required=settings.access_log_required,
-    )
-    app.extensions["roster_access_log"] = access_log
     disclosures = Disclosures(access_log, GrantedDistricts(accounts), PersonHasher(settings.read_secret_key()))
     status = RosterStatusReader(engine, counting)
     signed = SignedRequests(accounts, counting, settings.read_secret_key()) if settings.oauth1 else None
@@ -159,16 +158,15 @@ def create_app(settings: Settings, database_url: str) -> Flask:
     roles = {engine: Role.SERVING, ordering: Role.SERVING, accounts: Role.ACCOUNTS, counting: Role.COUNTERS}
     for opened, role in roles.items():
         count_connections(opened, role)
-    register_access_log(app, access_log)
     return finish_app(app, settings)
 
 
-def begin_app(settings: Settings) -> Flask:
-    """Returns an application without routes: with the request log, the metrics, the check of the host, the longest
-    body, the way in which paths are read, and the form of errors."""
+def begin_app(settings: Settings, access_log: AccessLog | None = None) -> Flask:
+    """Returns an application without routes: with the first and the last step of each request, the check of the host,
+    the longest body, the way in which paths are read, and the form of errors. `access_log`: None if it has no
+    vendors."""
     app = Flask("roster_service", static_folder=None)
-    register_request_log(app, settings.slow_milliseconds)
-    register_request_metrics(app)
+    register_request_end(app, settings.slow_milliseconds, access_log)
     register_host_check(app)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.url_map.converters["id"] = IdConverter

@@ -35,7 +35,7 @@ from roster_service.db.changes import Verb
 from roster_service.errors import CommandError, TooManyTriesError
 from roster_service.settings import Settings
 from roster_service.web.body_bounds import BODY_BYTES, BODY_REFUSED, RequestHead
-from roster_service.web.request_facts import get_request_id
+from roster_service.web.request_facts import get_request_facts
 
 # An export that is uploaded. The worker reads the form while nobody else is answered, so a larger one comes by a path.
 MAX_UPLOAD_BYTES = 512 * 2**20
@@ -231,7 +231,7 @@ def show_failure(response: Response) -> Response:
     if response.status_code == 500:
         text = (
             "The service failed. If you sent a form, look whether it was taken before you send it again. The log of "
-            f"the service has the reason, under the number {get_request_id()}."
+            f"the service has the reason, under the number {get_request_facts().id}."
         )
     again = request.full_path.rstrip("?") if request.method == "GET" else None
     page = make_page("refusal", response.status_code, title="This did not work", text=text, again=again)

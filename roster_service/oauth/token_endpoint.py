@@ -32,7 +32,7 @@ from roster_service.access.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, S
 from roster_service.access.throttling.token_throttle import TokenThrottle
 from roster_service.errors import Problem
 from roster_service.schemas.versions import VERSIONS
-from roster_service.web.request_facts import set_named_caller, set_refusal
+from roster_service.web.request_facts import get_request_facts
 
 GRANT_TYPE = "client_credentials"
 NO_GRANT_TYPE = (
@@ -162,7 +162,8 @@ class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no 
 
     def handle_error_response(self, token_request: Any, error: Any) -> Response:
         """Returns the response to a refused request."""
-        set_refusal(error.problem if isinstance(error, RefusedClientError) else find_problem(error.error))
+        refusal = error.problem if isinstance(error, RefusedClientError) else find_problem(error.error)
+        get_request_facts().refusal = refusal
         response: Response = super().handle_error_response(token_request, error)
         return response
 
@@ -281,7 +282,7 @@ def register_oauth(
         if not is_secure(server.find_address(), request.remote_addr):
             raise BadRequest(INSECURE)
         require_no_wait(throttle.count_address(request.remote_addr or ""), "too many requests from your address")
-        set_named_caller(request.form.get("client_id"))
+        get_request_facts().named_caller = request.form.get("client_id")
         sent = [*request.form.lists(), *((name, request.values.getlist(name)) for name in QUERY_PARAMETERS)]
         repeated = [name for name, values in sent if len(values) > 1]
         if repeated:

@@ -15,7 +15,7 @@ from roster_service.rostering.operations import Operation
 from roster_service.rostering.status_info import STATUS_INFO, make_failure
 from roster_service.schemas.versions import V1P2, VERSIONS, Version
 from roster_service.web.pipeline import Services, answer, answer_status, describe_this_request
-from roster_service.web.request_facts import add_rate_headers, set_refusal
+from roster_service.web.request_facts import add_rate_headers, get_request_facts
 
 # The paths at which clients of OneRoster 1.2 look for the OpenAPI document of a provider.
 DISCOVERY_PATHS = {
@@ -126,7 +126,7 @@ def to_problem(error: HTTPException) -> RefusedRequestError:
 
 def answer_refusal(error: RefusedRequestError) -> Response:
     """Makes the response for a refusal; all refusals of this interface pass through here."""
-    set_refusal(error.problem)
+    get_request_facts().refusal = error.problem
     response = Response(
         make_failure(error.problem, error.description, describe_this_request(), find_error_profile(request.path)),
         status=STATUS_INFO[error.problem][0],

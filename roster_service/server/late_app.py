@@ -27,9 +27,8 @@ from roster_service.web.body_bounds import RequestHead, find_body_bytes
 from roster_service.web.error_handlers import register_error_handlers
 from roster_service.web.health import Need, register_health
 from roster_service.web.host_header import register_host_check
-from roster_service.web.metrics_page import register_request_metrics
+from roster_service.web.request_end import register_request_end
 from roster_service.web.request_facts import LIVE_PATH, READY_PATH
-from roster_service.web.request_log import register_request_log
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -116,8 +115,7 @@ def make_refusing_app(find_unmet: Callable[[], Need], v1p2_errors: ErrorProfile)
     """Makes an application that answers every request but `/livez` 503, in the format of its interface. `find_unmet`:
     returns the need for which the service cannot answer."""
     app = Flask("roster_service", static_folder=None)
-    register_request_log(app, Settings().slow_milliseconds)
-    register_request_metrics(app)
+    register_request_end(app, Settings().slow_milliseconds)
     set_error_profile(app, v1p2_errors)
     register_error_handlers(app)
     register_host_check(app)

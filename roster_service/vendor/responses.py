@@ -9,7 +9,7 @@ from flask import Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from roster_service.errors import BUSY_RETRY_SECONDS, Problem, RefusedRequestError, ThrottledRequestError
-from roster_service.web.request_facts import get_request_id, set_refusal
+from roster_service.web.request_facts import get_request_facts
 
 ROOT = "/v1"
 
@@ -49,9 +49,10 @@ def make_response(body: str, status: int = 200) -> Response:
 
 def answer_refusal(error: RefusedRequestError) -> Response:
     """Returns the response to a refused request; all refusals of this interface pass through here."""
-    set_refusal(error.problem)
+    facts = get_request_facts()
+    facts.refusal = error.problem
     status, code = FAILURES[error.problem]
-    body: dict[str, Any] = {"code": code, "message": error.description, "requestId": get_request_id()}
+    body: dict[str, Any] = {"code": code, "message": error.description, "requestId": facts.id}
     response = make_response(json.dumps(body, ensure_ascii=False), status)
     if error.problem in CHALLENGES:
         response.headers["WWW-Authenticate"] = CHALLENGES[error.problem]

@@ -36,7 +36,7 @@ from roster_service.schemas.vendor_bodies import LoginRequest, StudentsRequest
 from roster_service.vendor.bodies import read_body, require_no_parameter
 from roster_service.vendor.responses import make_response
 from roster_service.web.disclosures import Disclosures
-from roster_service.web.request_facts import RequestingVendor, require_rate, set_requesting_vendor, set_shape
+from roster_service.web.request_facts import RequestingVendor, get_request_facts, require_rate
 
 LOGIN_BODY = LoginRequest()
 STUDENTS_BODY = StudentsRequest()
@@ -72,7 +72,7 @@ def make_vendor_view(services: VendorServices, handler: RequestHandler) -> Calla
             holder = find_key_holder(connection, request.headers.get("x-api-key", ""))
         if holder is None:
             raise RefusedRequestError(Problem.API_KEY, "the `x-api-key` header is missing, or its key is not valid")
-        set_requesting_vendor(_name_vendor(holder))
+        get_request_facts().vendor = _name_vendor(holder)
         require_rate(services.throttle.count(holder.vendor_id, holder.allowance))
         return handler(services, holder)
 
@@ -85,7 +85,7 @@ def answer_students(services: VendorServices, holder: KeyHolder) -> Response:
     require_permission_token(_read_bearer(), holder, services.keys, issuer=services.issuer)
     body = read_body(STUDENTS_BODY)
     params = StudentsParams(**body)
-    set_shape(partial(_mask_body, body))
+    get_request_facts().describe_shape = partial(_mask_body, body)
     read = find_students(services.reader, services.engine, holder, params)
     page = read.page
     members = {"total": page.total, "limit": params.limit, "offset": params.offset}

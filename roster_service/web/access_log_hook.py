@@ -7,18 +7,12 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from flask import Flask, Response, request
+from flask import request
 from werkzeug.datastructures import Headers
 
 from roster_service.access.access_log.entries import Entry
 from roster_service.access.access_log.writer import AccessLog
-from roster_service.web.request_facts import (
-    get_disclosed_records,
-    get_documented_path,
-    get_named_caller,
-    get_refusal,
-    get_requesting_vendor,
-)
+from roster_service.web.request_facts import RequestFacts
 
 _KEY_PREFIX = re.compile(r"key-[0-9a-f]{8}(?=-)")
 _CLIENT_ID = re.compile(r"[\w-]{1,64}", re.ASCII)
@@ -26,32 +20,26 @@ _CONSUMER = re.compile(r'\boauth_consumer_key="([^"]*)"')
 _CLIENT_CLAIM = re.compile(r'"client_id"\s*:\s*"([^"]*)"')
 
 
-def register_access_log(app: Flask, access_log: AccessLog) -> None:
-    """Registers the hooks that start `access_log` and add responses to it."""
-
-    def add_entry(response: Response) -> Response:
-        vendor = get_requesting_vendor()
-        refusal = get_refusal() if 400 <= response.status_code < 500 else None
-        if vendor is not None or refusal is not None:
-            named = None if vendor is not None else find_named_caller(request.headers, get_named_caller())
-            access_log.add(
-                Entry(
-                    at=datetime.now(UTC),
-                    vendor_id=None if vendor is None else vendor.vendor_id,
-                    caller=named if vendor is None else vendor.caller,
-                    address=request.remote_addr,
-                    method=request.method,
-                    path=get_documented_path(),
-                    status=response.status_code,
-                    bytes=response.calculate_content_length() or 0,
-                    records=(get_disclosed_records() or 0) if response.status_code == 200 else 0,
-                    refused_for=refusal,
-                )
+def add_entry(access_log: AccessLog, facts: RequestFacts, status: int, size: int) -> None:
+    """Adds a response to an authenticated vendor or a refusal to the usage counters. `size`: of the body, in bytes."""
+    vendor = facts.vendor
+    refusal = facts.refusal if 400 <= status < 500 else None
+    if vendor is not None or refusal is not None:
+        named = None if vendor is not None else find_named_caller(request.headers, facts.named_caller)
+        access_log.add(
+            Entry(
+                at=datetime.now(UTC),
+                vendor_id=None if vendor is None else vendor.vendor_id,
+                caller=named if vendor is None else vendor.caller,
+                address=facts.address,
+                method=facts.method,
+                path=facts.path,
+                status=status,
+                bytes=size,
+                records=(facts.records or 0) if status == 200 else 0,
+                refused_for=refusal,
             )
-        return response
-
-    app.before_request(access_log.start)
-    app.after_request(add_entry)
+        )
 
 
 def find_named_caller(headers: Headers, in_body: str | None) -> str | None:

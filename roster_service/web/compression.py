@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from flask import Flask, Response, request
 from werkzeug.datastructures import Accept
 
-from roster_service.web.request_facts import get_disclosed_records
+from roster_service.web.request_facts import get_request_facts
 
 
 def find_codings() -> Mapping[str, Callable[[bytes], bytes]]:
@@ -45,7 +45,7 @@ def register_compression(app: Flask, least_bytes: int) -> None:
 
     def compress(response: Response) -> Response:
         # Only responses with records: the compressed length of a response with a secret could reveal the secret.
-        if response.status_code != 200 or get_disclosed_records() is None:
+        if response.status_code != 200 or get_request_facts().records is None:
             return response
         coding = choose_coding(request.accept_encodings)
         if coding is not None and (response.content_length or 0) >= least_bytes:

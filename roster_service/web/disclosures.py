@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from flask import request
-
 from roster_service.access.access_log.districts import GrantedDistricts
 from roster_service.access.access_log.entries import Disclosure
 from roster_service.access.access_log.people import PersonHasher
 from roster_service.access.access_log.writer import AccessLog
-from roster_service.web.request_facts import (
-    RequestingVendor,
-    get_documented_path,
-    get_request_id,
-    set_disclosed_records,
-)
+from roster_service.web.request_facts import RequestingVendor, get_request_facts
 
 
 class Disclosures:
@@ -44,20 +37,21 @@ class Disclosures:
         Raises RefusedRequestError (BUSY) if the disclosure cannot be recorded, and SQLAlchemyError if the database
         fails.
         """
+        facts = get_request_facts()
         self._access_log.record(
             Disclosure(
                 at=datetime.now(UTC),
                 vendor_id=vendor.vendor_id,
                 caller=vendor.caller,
-                address=request.remote_addr,
-                method=request.method,
-                path=get_documented_path(),
+                address=facts.address,
+                method=facts.method,
+                path=facts.path,
                 scope=scope,
                 districts=self._districts.find(vendor.vendor_id, grant_version),
                 filter=masked_filter,
                 records=records,
                 people=self._hasher.hash_people(people),
-                request_id=get_request_id(),
+                request_id=facts.id,
             )
         )
-        set_disclosed_records(records)
+        facts.records = records

@@ -24,7 +24,7 @@ from roster_service.outages import Outage
 from roster_service.rostering import blueprints as rostering
 from roster_service.vendor import responses as vendor
 from roster_service.web.json_responses import make_json
-from roster_service.web.request_facts import get_requesting_vendor, set_failure, set_refusal
+from roster_service.web.request_facts import get_request_facts
 from roster_service.web.start_page import NOT_FOUND, prefers_html, show_text
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ def register_error_handlers(app: Flask) -> None:
 def note_success(response: Response) -> Response:
     """Ends an outage of the database with the first response that needed it: one to a vendor whose credentials are
     valid."""
-    if response.status_code < 500 and get_requesting_vendor() is not None:
+    if response.status_code < 500 and get_request_facts().vendor is not None:
         DATABASE.end()
     return response
 
@@ -74,7 +74,7 @@ def handle_http_error(error: HTTPException) -> Response | HTTPException:
     # RFC 6749 defines the code for a malformed request only; the other codes are the names of the statuses.
     word = "invalid_request" if error.code == 400 else error.name.lower().replace(" ", "_")
     if request.path == TOKEN_PATH:
-        set_refusal(find_problem(word))
+        get_request_facts().refusal = find_problem(word)
     response = make_json({"error": word, "error_description": _describe(error)}, error.code)
     # `Allow`, `Retry-After` and the like.
     response.headers.update({name: value for name, value in error.get_headers() if name != "Content-Type"})
@@ -95,7 +95,7 @@ def handle_database_error(error: DBAPIError) -> Response:
     message can quote the values of a statement."""
     kind = f"{type(error.orig).__name__}, SQLSTATE {getattr(error.orig, 'pgcode', None)}"
     if isinstance(error.orig, QueryCanceled):
-        set_failure(kind)
+        get_request_facts().failure = kind
         return answer_failure(Problem.BUSY, OVERDUE, 503)
     # A connection that was lost on the way can fail in other ways, when it is given back for example.
     if isinstance(error, OperationalError) or error.connection_invalidated:
@@ -112,13 +112,13 @@ def handle_unavailable(_error: DatabaseUnavailableError) -> Response:
 
 def handle_full_pool(_error: PoolTimeoutError) -> Response:
     """Returns the response for a request that got no database connection in time."""
-    set_failure("every connection is in use")
+    get_request_facts().failure = "every connection is in use"
     return answer_failure(Problem.BUSY, "the service is busy; try again", 503)
 
 
 def handle_overdue(_error: OverdueError) -> Response:
     """Returns the response for a request that has used up its database time (`limit_time`)."""
-    set_failure("its time is up")
+    get_request_facts().failure = "its time is up"
     return answer_failure(Problem.BUSY, OVERDUE, 503)
 
 

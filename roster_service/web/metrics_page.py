@@ -23,25 +23,18 @@ from werkzeug.exceptions import Unauthorized
 from roster_service.db.figures import Figures, read_figures
 from roster_service.metrics import MULTIPROCESS_FOLDER, REQUESTS, SECONDS, VENDOR_REQUESTS
 from roster_service.reads.standby import Standby
-from roster_service.web.request_facts import METRICS_PATH, get_documented_path, get_requesting_vendor, read_clock
+from roster_service.web.request_facts import METRICS_PATH, RequestFacts
 
 # Any client may send any method; a label has only those that the service knows.
 METHODS = frozenset({"GET", "HEAD", "POST", "OPTIONS"})
 
 
-def register_request_metrics(app: Flask) -> None:
-    """Registers the hook that counts responses."""
-
-    def count_response(response: Response) -> Response:
-        path, status = get_documented_path(), response.status_code
-        REQUESTS.labels(request.method if request.method in METHODS else "other", path, status).inc()
-        SECONDS.labels(path).observe(read_clock())
-        vendor = get_requesting_vendor()
-        if vendor is not None:
-            VENDOR_REQUESTS.labels(vendor.vendor_id, f"{status // 100}xx").inc()
-        return response
-
-    app.after_request(count_response)
+def count_request(facts: RequestFacts, status: int, seconds: float) -> None:
+    """Counts a request that has its response. `seconds`: that it took."""
+    REQUESTS.labels(facts.method if facts.method in METHODS else "other", facts.path, status).inc()
+    SECONDS.labels(facts.path).observe(seconds)
+    if facts.vendor is not None:
+        VENDOR_REQUESTS.labels(facts.vendor.vendor_id, f"{status // 100}xx").inc()
 
 
 def register_metrics_page(app: Flask, token: str, engine: Engine, standby: Standby | None) -> None:

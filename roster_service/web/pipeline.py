@@ -34,7 +34,7 @@ from roster_service.rostering.paths import read_raw_path, read_sent_path
 from roster_service.schemas.versions import Version
 from roster_service.web.disclosures import Disclosures
 from roster_service.web.json_responses import make_json
-from roster_service.web.request_facts import RequestingVendor, require_rate, set_requesting_vendor, set_shape
+from roster_service.web.request_facts import RequestingVendor, get_request_facts, require_rate
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,13 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
     token that has ended reads nothing.
     """
     token = authenticate(operation.version, services)
-    vendor = RequestingVendor(token.vendor_id, token.client_id)
-    set_requesting_vendor(vendor)
+    facts = get_request_facts()
+    facts.vendor = vendor = RequestingVendor(token.vendor_id, token.client_id)
     require_rate(services.throttle.count(token.vendor_id))
     admission = token.admit(services.throttle.find_slots(token.vendor_id))
     with _refuse_token_first(services, token):
         planned = operation.plan(token, admission, read_address(services), path_ids)
-    set_shape(planned.describe_shape)
+    facts.describe_shape = planned.describe_shape
     if _has_tag():
         state = _read_state(services, planned)
         total = None if state is None else planned.find_known_total(state, _list_tags())
@@ -94,7 +94,7 @@ def answer_status(version: Version, services: Services) -> Response:
     """Answers Flask's current request for the states of the feeds. Raises RefusedRequestError as `answer`, for the
     token (401), the rate (429), the version (400), a parameter (400), and a vendor without a grant (403)."""
     token = authenticate(version, services)
-    set_requesting_vendor(RequestingVendor(token.vendor_id, token.client_id))
+    get_request_facts().vendor = RequestingVendor(token.vendor_id, token.client_id)
     require_rate(services.throttle.count(token.vendor_id))
     with _refuse_token_first(services, token):
         require_version(token, version)

@@ -1,8 +1,4 @@
-"""Facts of the current request that several modules need: its id, its documented path, its vendor, the vendor's rate
-limit, and the records that it discloses.
-
-Flask's `g` keeps them until the request ends.
-"""
+"""The facts of the current request that several modules need. Flask's `g` keeps them until the request ends."""
 
 from __future__ import annotations
 
@@ -36,12 +32,41 @@ class RequestingVendor:
     caller: str
 
 
-def get_request_id() -> str:
-    """Returns the id of the request: the one in its `X-Request-Id`, if that is well formed, else one that the first
-    call makes."""
-    if "request_id" not in g:
-        g.request_id = choose_request_id(request.headers.get(REQUEST_ID, ""))
-    return str(g.request_id)
+@dataclass
+class RequestFacts:
+    """The facts of a request. `id`: the one in its `X-Request-Id`, if that is well formed, else a new one. `path`: as
+    the documentation writes it, `/users/{sourcedId}`: no log has a path as it was sent, because that can hold the id of
+    a student. `address`: the network address that it came from. `began`: the instant of its beginning, in seconds of
+    `time.perf_counter`.
+
+    The service learns the others on the way. `vendor`: once its credentials are verified. `named_caller`: the client id
+    that its body names, before anything is verified. `rate`: the state of the vendor's rate limit. `refusal`: why an
+    interface refuses it. `failure`: why the service cannot answer it. `records`: how many its response discloses.
+    `describe_shape`: its parameters, with every value of a filter masked; it is called only if the request is slow.
+    """
+
+    id: str
+    method: str
+    path: str
+    address: str | None
+    began: float
+    vendor: RequestingVendor | None = None
+    named_caller: str | None = None
+    rate: RateState | None = None
+    refusal: Problem | None = None
+    failure: str | None = None
+    records: int | None = None
+    describe_shape: Callable[[], str] | None = None
+
+
+def get_request_facts() -> RequestFacts:
+    """Returns the facts of the current request. The first call, which begins its clock, makes them."""
+    found: RequestFacts | None = g.get("facts")
+    if found is None:
+        now, own_id = time.perf_counter(), choose_request_id(request.headers.get(REQUEST_ID, ""))
+        path = UNKNOWN_PATH if request.url_rule is None else _make_documented_path(request.url_rule.rule)
+        found = g.facts = RequestFacts(own_id, request.method, path, request.remote_addr, now)
+    return found
 
 
 def choose_request_id(given: str) -> str:
@@ -49,104 +74,22 @@ def choose_request_id(given: str) -> str:
     return given if _WELL_FORMED_ID.fullmatch(given) else secrets.token_hex(8)
 
 
-def get_documented_path() -> str:
-    """Returns the path of the request as the documentation writes it, `/users/{sourcedId}`. No log has a path as it was
-    sent, because that can hold the id of a student."""
-    return UNKNOWN_PATH if request.url_rule is None else _make_documented_path(request.url_rule.rule)
-
-
 @functools.cache
 def _make_documented_path(rule: str) -> str:
     return _PARAMETER.sub(r"{\1}", rule)
 
 
-def set_requesting_vendor(vendor: RequestingVendor) -> None:
-    """Sets the vendor of the request, once its credentials are verified."""
-    g.vendor = vendor
-
-
-def set_named_caller(caller: str | None) -> None:
-    """Sets the client id that the body of the request names, before anything is verified."""
-    g.named_caller = caller
-
-
-def get_named_caller() -> str | None:
-    """Returns the client id that the body of the request names; None if it names none."""
-    found: str | None = g.get("named_caller")
-    return found
-
-
-def set_refusal(problem: Problem) -> None:
-    """Sets the reason for which the request is refused."""
-    g.refusal = problem
-
-
-def get_refusal() -> Problem | None:
-    """Returns the reason for which the request is refused; None if no interface has refused it."""
-    found: Problem | None = g.get("refusal")
-    return found
-
-
-def set_disclosed_records(number: int) -> None:
-    """Sets the number of records that the response discloses."""
-    g.disclosed_records = number
-
-
-def start_clock() -> None:
-    """Starts the clock of the request."""
-    g.started = time.perf_counter()
-
-
-def read_clock() -> float:
-    """Returns the seconds since the request began."""
-    return time.perf_counter() - float(g.started)
-
-
-def set_failure(kind: str) -> None:
-    """Sets the reason for which the service cannot answer this request, for its log line."""
-    g.failure = kind
-
-
-def get_failure() -> str | None:
-    """Returns the reason for which the service could not answer the request, if it set one."""
-    found: str | None = g.get("failure")
-    return found
-
-
-def set_shape(make_text: Callable[[], str]) -> None:
-    """Sets the shape of the request: its parameters, with every value of a filter masked. `make_text`: called only if
-    the request turns out to be slow."""
-    g.shape = make_text
-
-
-def get_shape() -> str | None:
-    """Returns the shape of the request; None as long as its parameters are not checked."""
-    return g.shape() if "shape" in g else None
-
-
-def get_requesting_vendor() -> RequestingVendor | None:
-    """Returns the vendor of the request; None as long as its credentials are not verified."""
-    found: RequestingVendor | None = g.get("vendor")
-    return found
-
-
-def get_disclosed_records() -> int | None:
-    """Returns the number of records that the response discloses; None if it is no response with records."""
-    found: int | None = g.get("disclosed_records")
-    return found
-
-
 def require_rate(state: RateState | None) -> None:
     """Sets the state of the vendor's rate limit; None if it is not known. Raises ThrottledRequestError if the request
     exceeds it."""
-    g.rate = state
+    get_request_facts().rate = state
     if state is not None and not state.admitted:
         raise ThrottledRequestError("too many requests; `Retry-After` says when to go on", max(1, state.wait))
 
 
 def add_rate_headers(response: Response) -> Response:
     """Adds the `RateLimit` headers to a response, if the state of the limit is known. A hook of Flask."""
-    state: RateState | None = g.get("rate")
+    state = get_request_facts().rate
     if state is not None:
         response.headers.update(state.make_headers())
     return response
