@@ -84,13 +84,14 @@ class PlannedRequest:
         """Returns the authorized request that the reader takes."""
         return AuthorizedRequest(self.plan, self.token.vendor_id, self.token.client_id, self.admission, {})
 
-    def find_known_total(self, state: RosterState, tags: Iterable[str]) -> int | None:
-        """Returns the number of records that the response for a roster in this state has on all pages, if one of the
-        tags is that of this response; else None."""
+    def find_known_headers(self, state: RosterState, tags: Iterable[str]) -> Mapping[str, str] | None:
+        """Returns the headers of the response for a roster in this state, if one of the tags is that of this response;
+        else None."""
         for tag in tags:
             total = read_total(tag)
-            if total is not None and tag == make_etag(self.token, state, self.address.tagged, total):
-                return total
+            headers = {} if total is None else self.make_headers(state, total)
+            if headers.get("ETag") == f'"{tag}"':
+                return headers
         return None
 
     def make_headers(self, state: RosterState, total: int) -> dict[str, str]:

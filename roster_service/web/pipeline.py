@@ -73,9 +73,9 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
     facts.describe_shape = planned.describe_shape
     if _has_tag():
         state = _read_state(services, planned)
-        total = None if state is None else planned.find_known_total(state, _list_tags())
-        if state is not None and total is not None:
-            return _respond_unchanged(planned, state, total)
+        known = None if state is None else planned.find_known_headers(state, _list_tags())
+        if known is not None:
+            return Response(status=304, headers=known)
     state, records = _read(services, planned)
     response = _respond(planned, state, records)
     if response.status_code == 200:
@@ -181,17 +181,11 @@ def _read(services: Services, planned: PlannedRequest) -> tuple[RosterState, Ans
 
 
 def _respond(planned: PlannedRequest, state: RosterState, records: AnswerBody) -> Response:
-    if request.if_none_match.star_tag or planned.find_known_total(state, _list_tags()) == records.total:
-        return _respond_unchanged(planned, state, records.total)
-    response = Response(records.body, mimetype="application/json")
-    response.headers.update({**records.headers, **planned.make_headers(state, records.total)})
-    return response
-
-
-def _respond_unchanged(planned: PlannedRequest, state: RosterState, total: int) -> Response:
-    response = Response(status=304)
-    response.headers.update(planned.make_headers(state, total))
-    return response
+    headers = planned.make_headers(state, records.total)
+    # `*` matches any record.
+    if request.if_none_match.contains_weak(headers["ETag"].strip('"')):
+        return Response(status=304, headers=headers)
+    return Response(records.body, headers={"Content-Type": "application/json", **records.headers, **headers})
 
 
 def describe_this_request() -> str:

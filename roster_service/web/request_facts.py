@@ -91,5 +91,5 @@ def add_rate_headers(response: Response) -> Response:
     """Adds the `RateLimit` headers to a response, if the state of the limit is known. A hook of Flask."""
     state = get_request_facts().rate
     if state is not None:
-        response.headers.update(state.make_headers())
+        response.headers.extend(state.make_headers())
     return response
