@@ -22,10 +22,8 @@ def make_etag(token: AccessToken, state: RosterState, address: str, total: int) 
     The response depends on the address, the state of the roster, and the caller's rights. A database restored from a
     backup gives no revision twice (`advance_state`), except for the one of the backup, with the same records.
     """
-    scopes = ",".join(sorted(token.scope_names))
-    caller_facts = (str(token.vendor_id), str(token.grant_version), scopes, ",".join(sorted(token.withheld)))
     # Another version of the service may represent the same record differently.
-    facts = (__version__, *make_state_headers(state).values(), str(state.later_revision), *caller_facts, address)
+    facts = (__version__, *make_state_headers(state).values(), str(state.later_revision), token.tag_facts, address)
     digest = hashlib.sha256("\n".join((*facts, str(total))).encode()).hexdigest()[:32]
     return f"{digest}-{total}"
 

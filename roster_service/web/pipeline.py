@@ -83,7 +83,7 @@ def answer(operation: Operation, services: Services, path_ids: Mapping[str, str]
             vendor,
             records=records.number,
             people=records.people,
-            scope=" ".join(scope.short for scope in token.scopes),
+            scope=token.short_scopes,
             grant_version=token.grant_version,
             masked_filter=mask_filter(planned.filter),
         )

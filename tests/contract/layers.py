@@ -18,7 +18,7 @@ def query_filter_open() -> Iterator[None]:
     is told the caller's own grants and rights, as ever."""
     with pytest.MonkeyPatch.context() as patch:
         open_query_filter(patch)
-        rights, admission = AccessToken.rights.fget, AccessToken.admission.func  # type: ignore[attr-defined]
+        rights, admission = AccessToken.rights.func, AccessToken.admission.func  # type: ignore[attr-defined]
 
         def admit_with_own_rights(token: AccessToken) -> object:
             call = admission(token)

@@ -53,7 +53,18 @@ class AccessToken:
         """The scopes without their version."""
         return frozenset(scope.name for scope in self.scopes)
 
-    @property
+    @cached_property
+    def short_scopes(self) -> str:
+        """The scopes in their short spelling, separated by spaces."""
+        return " ".join(scope.short for scope in self.scopes)
+
+    @cached_property
+    def tag_facts(self) -> str:
+        """The facts of the caller that an entity tag depends on, one a line."""
+        facts = (str(self.vendor_id), str(self.grant_version), ",".join(sorted(self.scope_names)))
+        return "\n".join((*facts, ",".join(sorted(self.withheld))))
+
+    @cached_property
     def rights(self) -> ContentRights:
         """The content rights of these scopes, less the withheld fields."""
         return make_content_rights(self.scope_names, self.withheld)
