@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 from collections.abc import Mapping
@@ -88,9 +87,9 @@ class AuthorizedRequest:
 
 def make_ordering_shape(plan: Plan) -> QueryShape:
     """Returns the query shape of a plan's ordering: without direction and fields, which do not change the ordering."""
-    shape = dataclasses.replace(plan.shape, descending=False, fields=())
+    shape = plan.shape
     # A request with limit 0 only counts, so the sort does not matter.
-    return shape if plan.limit else dataclasses.replace(shape, sort=None)
+    return QueryShape(shape.view, shape.path_filter, shape.sort if plan.limit else None, descending=False, fields=())
 
 
 @functools.lru_cache(STATEMENT_CACHE_SIZE)

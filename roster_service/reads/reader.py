@@ -6,7 +6,6 @@ stored. A first page that shows a whole narrow collection needs none; nor does a
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -239,7 +238,7 @@ class _StoredCollection:
 
 
 def _remove_sort(shape: QueryShape) -> QueryShape:
-    return dataclasses.replace(shape, sort=None)
+    return QueryShape(shape.view, shape.path_filter, None, shape.descending, shape.fields)
 
 
 def _count_expected(plan: Plan, total: int) -> int:

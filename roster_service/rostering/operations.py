@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from urllib.parse import parse_qsl
 
 from roster_service.access.access_log.entries import mask_filter
@@ -79,7 +80,7 @@ class PlannedRequest:
         """Returns the root of the hrefs in the response."""
         return self.address.root_url + self.operation.version.root
 
-    @property
+    @cached_property
     def authorized_request(self) -> AuthorizedRequest:
         """Returns the authorized request that the reader takes."""
         return AuthorizedRequest(self.plan, self.token.vendor_id, self.token.client_id, self.admission, {})
