@@ -25,14 +25,12 @@ class Page:
     def encode(self, head: str, tail: str, base_url: str) -> bytes:
         """Returns the records, joined by commas, between `head` and `tail`, with hrefs below `base_url`, as UTF-8.
 
-        A page can have many megabytes. The replacement and the encoding work on one piece at a time, which fits into
-        the processor's cache, and the whole body is joined once.
+        A page can have many megabytes. The encoding and the replacement work on one piece at a time, which fits into
+        the processor's cache; the encoding comes first, because the text is longer with the roots in it.
         """
-        root = _escape(base_url)
-        made = [piece.replace(HREF_ROOT, root).encode() for piece in self.pieces] or [b""]
-        made[0] = head.encode() + made[0]
-        made[-1] += tail.encode()
-        return b",".join(made)
+        placeholder, root = HREF_ROOT.encode(), _escape(base_url).encode()
+        records = b",".join([piece.encode().replace(placeholder, root) for piece in self.pieces])
+        return b"".join((head.encode(), records, tail.encode()))
 
 
 def put_root(text: str, base_url: str) -> str:
