@@ -32,6 +32,7 @@ from roster_service.access.scopes import JWKS_PATH, METADATA_PATH, TOKEN_PATH, S
 from roster_service.access.throttling.token_throttle import TokenThrottle
 from roster_service.errors import Problem
 from roster_service.schemas.versions import VERSIONS
+from roster_service.web.host_header import find_root_url
 from roster_service.web.request_facts import get_request_facts
 
 GRANT_TYPE = "client_credentials"
@@ -144,7 +145,7 @@ class TokenServer(AuthorizationServer):  # type: ignore[misc]  # Authlib has no 
 
     def find_root(self) -> str:
         """Returns the root of the addresses that the client uses."""
-        return self.public_url or request.host_url.rstrip("/")
+        return find_root_url(self.public_url)
 
     def create_oauth2_request(self, _request: object) -> TokenRequest:
         """Returns Flask's current request as Authlib's."""

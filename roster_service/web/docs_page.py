@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from html import escape
 
-from flask import Flask, Response, abort, request
+from flask import Flask, Response, abort
 
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
 from roster_service.web.guides import GUIDES, WRITTEN_ROOT, put_values, render_guide
+from roster_service.web.host_header import find_root_url
 from roster_service.web.page_assets import register_assets
 from roster_service.web.pages import make_page
 
@@ -29,7 +30,7 @@ def register_docs(app: Flask, settings: Settings) -> None:
     def show_guide(name: str) -> Response:
         if name not in GUIDES:
             abort(404)
-        root = settings.public_url or request.host_url.rstrip("/")
+        root = find_root_url(settings.public_url)
         guide = put_values(render_guide(name), settings).replace(WRITTEN_ROOT, escape(root))
         return make_page(GUIDES[name].title, guide)
 

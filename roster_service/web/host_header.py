@@ -8,6 +8,12 @@ from werkzeug.exceptions import BadRequest
 INVALID = "the Host header is missing or is no host name with an optional port"
 
 
+def find_root_url(public_url: str | None) -> str:
+    """Returns the scheme and host that the client uses: those of `public_url`, if there is one."""
+    # Werkzeug's `host_url` decodes punycode, and no header can have the result.
+    return public_url or f"{request.scheme}://{request.host}".lower()
+
+
 def register_host_check(app: Flask) -> None:
     """Registers the refusal of an invalid `Host`; it must come before all other functions that see a request first."""
     app.before_request(refuse_invalid_host)

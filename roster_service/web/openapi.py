@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Flask, Response, request
+from flask import Flask, Response
 from flask_smorest import Api, Blueprint
 from flask_smorest.spec.plugins import FlaskPlugin
 from marshmallow import fields
 
 from roster_service.schemas.examples import EXAMPLE_ROOT, FieldExamples
+from roster_service.web.host_header import find_root_url
 
 OPENAPI_VERSION = "3.0.3"
 LICENSE = {"name": "MIT", "url": "https://opensource.org/license/mit"}
@@ -92,7 +93,7 @@ class DocumentApi(Api):  # type: ignore[misc]
 
     def show_document(self) -> Response:
         """Returns the document, with the address that the client uses."""
-        root = self._public_url or request.host_url.rstrip("/")
+        root = find_root_url(self._public_url)
         text = json.dumps(self.spec.to_dict(), ensure_ascii=False, indent=1)
         return Response(text.replace(EXAMPLE_ROOT, json.dumps(root)[1:-1]), mimetype="application/json")
 

@@ -33,6 +33,7 @@ from roster_service.rostering.operations import (
 from roster_service.rostering.paths import read_raw_path, read_sent_path
 from roster_service.schemas.versions import Version
 from roster_service.web.disclosures import Disclosures
+from roster_service.web.host_header import find_root_url
 from roster_service.web.json_responses import make_json
 from roster_service.web.request_facts import RequestingVendor, get_request_facts, require_rate
 
@@ -113,7 +114,7 @@ def authenticate(version: Version, services: Services) -> AccessToken:
     """
     authorization = request.headers.get("Authorization", "")
     if services.signed_requests is not None and version.allows_signatures:
-        root, path = find_root_url(services), read_sent_path(request.environ)
+        root, path = find_root_url(services.public_url), read_sent_path(request.environ)
         sent = SentRequest(request.method, root, path, read_query_string(), authorization, request.remote_addr)
         if sent.is_signed:
             return services.signed_requests.read(sent, version.prefix)
@@ -137,12 +138,7 @@ def _refuse_token_first(services: Services, token: AccessToken) -> Iterator[None
 
 def read_address(services: Services) -> Address:
     """Returns the address of the request, on the public URL if there is one, else on the URL of the request."""
-    return Address(find_root_url(services), read_raw_path(request.environ), read_query_string())
-
-
-def find_root_url(services: Services) -> str:
-    """Returns the scheme and host that the client uses."""
-    return services.public_url or request.host_url.rstrip("/")
+    return Address(find_root_url(services.public_url), read_raw_path(request.environ), read_query_string())
 
 
 def read_query_string() -> str:

@@ -90,7 +90,10 @@ def test_an_invalid_host_is_refused_while_the_database_is_away(path: str) -> Non
         assert answer.status_code == 400
 
 
-@pytest.mark.parametrize("host", ["roster.example.org", "ROSTER.example:8443", "127.0.0.1", "[::1]:8000", "localhost"])
+VALID = ["roster.example.org", "ROSTER.example:8443", "xn--n3h.example", "127.0.0.1", "[::1]:8000", "localhost"]
+
+
+@pytest.mark.parametrize("host", VALID)
 def test_a_valid_host_is_what_addresses_are_built_on(client: RosterClient, host: str) -> None:
     answer = client.call("v1p1", "/classes", {"limit": "1"}, headers={"Host": host})
     assert answer.status == 200
@@ -112,6 +115,7 @@ HEADS = {
     "two in one": ("HTTP/1.1", "Host: a.example, b.example\r\n", 400),
     "a tab": ("HTTP/1.1", "Host: a\tb\r\n", 400),
     "one": ("HTTP/1.1", "Host: a.example\r\n", 200),
+    "one in punycode": ("HTTP/1.1", "Host: xn--n3h.example\r\n", 200),
 }
 
 
