@@ -93,29 +93,29 @@ COMMANDS = sorted(
 )
 
 
-@pytest.mark.parametrize(("page", "path"), PATHS)
-def test_path(page: str, path: str) -> None:
-    assert exists(path), page
+def test_every_path_is_there() -> None:
+    missing = [(page, path) for page, path in PATHS if not exists(path)]
+    assert not missing, missing
 
 
-@pytest.mark.parametrize(("page", "name"), TESTS)
-def test_test(page: str, name: str) -> None:
-    assert has_test(name), page
+def test_every_test_is_there() -> None:
+    missing = [(page, name) for page, name in TESTS if not has_test(name)]
+    assert not missing, missing
 
 
-@pytest.mark.parametrize(("page", "name"), MODULES)
-def test_module(page: str, name: str) -> None:
-    assert has_module(name), page
+def test_every_module_is_there() -> None:
+    missing = [(page, name) for page, name in MODULES if not has_module(name)]
+    assert not missing, missing
 
 
-@pytest.mark.parametrize(("page", "name"), TARGETS)
-def test_make_target(page: str, name: str) -> None:
-    assert has_target(name), page
+def test_every_make_target_is_there() -> None:
+    missing = [(page, name) for page, name in TARGETS if not has_target(name)]
+    assert not missing, missing
 
 
-@pytest.mark.parametrize(("page", "words"), COMMANDS)
-def test_roster_command(page: str, words: str) -> None:
-    assert has_command(words.split()), page
+def test_every_roster_command_is_there() -> None:
+    missing = [(page, words) for page, words in COMMANDS if not has_command(words.split())]
+    assert not missing, missing
 
 
 def test_enough_is_found() -> None:
@@ -165,9 +165,9 @@ def test_a_command_that_is_gone_is_found(words: str, is_there: bool) -> None:
 
 
 def test_a_test_a_module_and_a_target_that_are_gone_are_found() -> None:
-    assert has_test("tests/docs/test_names.py::test_path")
+    assert has_test("tests/docs/test_names.py::test_every_path_is_there")
     assert not has_test("tests/docs/test_names.py::test_nothing")
-    assert not has_test("tests/docs/test_nothing.py::test_path")
+    assert not has_test("tests/docs/test_nothing.py::test_every_path_is_there")
     assert has_module("sync_scripts.load_oneroster")
     assert not has_module("sync_scripts.load_nothing")
     assert has_target("bench-sync")
