@@ -18,19 +18,20 @@ TARGETS = sorted(set(re.findall(r"\bmake ([a-z-]+)", "\n".join([*CODE, *re.finda
 RECIPES = re.findall(r"(?m)^### (.+)\n\n((?:.+\n)+)", PAGE)
 
 
-@pytest.mark.parametrize("path", [*PATHS, *TESTS])
-def test_every_named_path_exists(path: str) -> None:
-    assert (ROOT / path).exists()
+def test_every_named_path_exists() -> None:
+    missing = [path for path in (*PATHS, *TESTS) if not (ROOT / path).exists()]
+    assert not missing, missing
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_every_named_module_exists(name: str) -> None:
-    assert (ROOT / f"{name.replace('.', '/')}.py").exists()
+def test_every_named_module_exists() -> None:
+    missing = [name for name in MODULES if not (ROOT / f"{name.replace('.', '/')}.py").exists()]
+    assert not missing, missing
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_every_named_make_target_exists(target: str) -> None:
-    assert re.search(rf"(?m)^{target}:", (ROOT / "Makefile").read_text())
+def test_every_named_make_target_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    missing = [target for target in TARGETS if not re.search(rf"(?m)^{target}:", makefile)]
+    assert not missing, missing
 
 
 @pytest.mark.parametrize(("title", "steps"), RECIPES, ids=[title for title, _ in RECIPES])
