@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateNumbers, generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from sqlalchemy import Engine, func, select
 
-from roster_service.access.credentials.signing_keys import KeyRing, add_signing_key, ensure_signing_key
+from roster_service.access.credentials.signing_keys import (
+    KEY_BITS,
+    KeyRing,
+    add_signing_key,
+    ensure_signing_key,
+    make_seal,
+)
 from roster_service.db.tables import signing_keys
 from roster_service.errors import SettingError
 
@@ -38,6 +46,22 @@ def test_another_secret_key_does_not_open_it(engine: Engine) -> None:
         add_signing_key(connection, SECRET)
     with pytest.raises(SettingError, match="ROSTER_SECRET_KEY"):
         KeyRing(engine, SECRET + "x").read_private()
+
+
+def test_the_seal_alone_vouches_for_a_key(engine: Engine) -> None:
+    """The checks of a key of others, which this one would not pass, take most of the time of a token."""
+    numbers = generate_private_key(65537, KEY_BITS).private_numbers()
+    odd = RSAPrivateNumbers(
+        numbers.p, numbers.q, numbers.d + 2, numbers.dmp1, numbers.dmq1, numbers.iqmp, numbers.public_numbers
+    ).private_key(unsafe_skip_rsa_key_validation=True)
+    pem = odd.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    with pytest.raises(ValueError, match="private key"):
+        load_pem_private_key(pem, None)
+    with engine.begin() as connection:
+        add_signing_key(connection, SECRET)
+        connection.execute(signing_keys.update().values(private_sealed=make_seal(SECRET).encrypt(pem)))
+    (private,) = KeyRing(engine, SECRET).read_private().keys
+    assert private.as_pem(private=True) == pem
 
 
 def test_a_new_key_signs_and_the_old_one_still_verifies(engine: Engine) -> None:
