@@ -70,8 +70,9 @@ def _drop(connection: sa.Connection, *names: str) -> None:
 def _store(connection: sa.Connection, name: str, rows: sa.Select[Any]) -> None:
     """Stores rows in a temporary table of this name."""
     columns = [sa.Column(column.name, column.type) for column in rows.selected_columns]
-    made = sa.Table(name, sa.MetaData(), *columns, prefixes=["TEMPORARY"], postgresql_on_commit="DROP")
-    made.create(connection)
+    sa.Table(name, sa.MetaData(), *columns, prefixes=["TEMPORARY"], postgresql_on_commit="DROP").create(connection)
+    # By its names: SQLAlchemy compiles a statement on another Table object anew, and keeps it too.
+    made = sa.table(name, *(sa.column(column.name) for column in columns))
     connection.execute(made.insert().from_select([column.name for column in columns], rows))
 
 
