@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import os
@@ -22,6 +23,7 @@ from roster_service.settings import Settings
 from tests.extent import EXTENT, Extent
 from tests.postgres.databases import administer, copy_database, drop_databases
 from tests.postgres.server import TEMPLATE, make_template, open_server
+from tests.postgres.statements import CAPACITY, SharedStatements, make_sharing_engine
 
 # A slow machine is no bug. In CI the same inputs every time: a find there would be nobody's change.
 settings.register_profile("here", deadline=None)
@@ -135,6 +137,18 @@ def production_hasher() -> Iterator[PasswordHasher]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(passwords, "_HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
         yield hasher
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_statements() -> Iterator[None]:
+    """Every engine of the service finds what another one has compiled: compiling takes most of the time of a load, and
+    tests open thousands of engines."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "roster_service.db.engine.create_engine",
+            functools.partial(make_sharing_engine, SharedStatements(CAPACITY)),
+        )
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -82,8 +82,7 @@ def engine(reused_engine: Engine) -> Engine:
 
 
 def lend_engine(patch: pytest.MonkeyPatch, engine: Engine) -> None:
-    """Lets the commands that a test calls in its own process use the engine of the test: with a new engine, each call
-    compiles every statement anew."""
+    """Lets the commands that a test calls in its own process use the engine of the test, and its connections."""
     patch.setenv("ROSTER_DATABASE_URL", engine.url.render_as_string(hide_password=False))
     patch.setattr(roster_engine, "make_engine", lambda _url, **_options: engine)
 
