@@ -54,7 +54,8 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the tests marked `long` out of a run of the sample."""
+    """Leaves the tests marked `long` out of a run of the sample, and puts those marked `first` before all others."""
+    items.sort(key=lambda item: item.get_closest_marker("first") is None)
     if EXTENT is Extent.SAMPLE:
         left_out = [item for item in items if item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=left_out)

@@ -105,6 +105,7 @@ def counts(tally: Tally) -> Iterator[Counter[str]]:
     tally(f"deltas: {found['copies']} copies, {found['whole']} whole pulls; floors that moved, by step: {moved}")
 
 
+@pytest.mark.first
 @pytest.mark.parametrize("number", range(RUNS))
 def test_a_copy_equals_a_whole_pull_after_each_step(
     make_database: Callable[[], str], tmp_path: Path, number: int, counts: Counter[str]

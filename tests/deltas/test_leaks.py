@@ -87,6 +87,7 @@ class Watch:
         return found
 
 
+@pytest.mark.first
 def test_a_departure_says_nothing_and_only_where_the_record_was(
     make_database: Callable[[], str], tmp_path: Path
 ) -> None:
