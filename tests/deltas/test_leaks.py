@@ -47,6 +47,8 @@ class Watch:
     def __init__(self, world: World) -> None:
         self.world = world
         self.shown: dict[str, dict[tuple[str, str], set[str]]] = defaultdict(lambda: defaultdict(set))
+        # They keep their tokens, as consumers do, and need a new one only after a change of their rights.
+        self.consumers = {(it, face): make_consumer(world, it, face) for it in world.vendors for face in INTERFACES}
         self.orgs: dict[str, set[str]] = {}
         self.known_orgs: set[str] = set()
 
@@ -55,7 +57,7 @@ class Watch:
         for vendor in self.world.vendors:
             tombstones = self.read_tombstones(vendor)
             for interface in INTERFACES:
-                consumer = make_consumer(self.world, vendor, interface)
+                consumer = self.consumers[vendor, interface]
                 for path in consumer.collections:
                     answer = consumer.read(path, None)
                     for record in answer[0] if answer else ():
