@@ -161,7 +161,8 @@ def org_id_is_granted(org_id: ColumnElement[str]) -> ColumnElement[bool]:
 
 def role_is_visible(role: FromClause, rights: ContentRights) -> ColumnElement[bool]:
     """Returns the condition that a row of user_roles is visible."""
-    granted = org_id_is_granted(role.c.org_id)
+    # A user has few roles. For a join, PostgreSQL would hash the visible orgs anew for each user of a page.
+    granted = of_each_row(org_id_is_granted(role.c.org_id))
     return granted if rights.guardians else granted & role.c.role.not_in(GUARDIAN_ROLES)
 
 

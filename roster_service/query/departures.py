@@ -18,7 +18,7 @@ from oneroster_filter.typing import TypedClause
 from roster_service.db import json_text, tables
 from roster_service.db.tables import LABELLED, CText, Stamp
 from roster_service.db.visibility import departure_is_shown, has_row
-from roster_service.query.path_filters import ListFilter
+from roster_service.query.path_filters import ListFilter, everything
 from roster_service.query.plan import Plan, QueryShape
 
 _STATUS = sa.cast(sa.literal_column("'tobedeleted'"), CText)
@@ -124,3 +124,9 @@ def join_departures(
         for key, value in zip(named, found, strict=True)
     ]
     return records.union_all(sa.select(*shown, departed.c.feed_id).where(on_departures))
+
+
+def may_show_departure_of_visible(shape: QueryShape) -> bool:
+    """Whether the list may show a departure of a record that the caller sees elsewhere: `/students`, of a teacher."""
+    listed = shape.path_filter
+    return isinstance(listed, ListFilter) and listed.opens is not everything.opens

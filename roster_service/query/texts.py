@@ -27,7 +27,12 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from roster_service.db import json_text, tables
 from roster_service.db.tables import CText, CTexts
-from roster_service.query.departures import has_departures, make_departure_json, select_departures
+from roster_service.query.departures import (
+    has_departures,
+    make_departure_json,
+    may_show_departure_of_visible,
+    select_departures,
+)
 from roster_service.query.plan import QueryShape, ResourceView
 from roster_service.query.statements import Driver, get_key_column, make_collection_condition, make_record_json
 
@@ -65,7 +70,10 @@ def select_texts(
     shown: FromClause = page.join(found, is_found)
     is_shown: ColumnElement[bool] = true()
     if has_departures(shape):
-        departed = select_departures(shape, tables.departures.c.sourced_id == page.c.id).lateral("departed")
+        # Of a record that is seen, PostgreSQL then looks for no departure.
+        may_have_left = true() if may_show_departure_of_visible(shape) else found.c.sourced_id.is_(None)
+        of_page = (tables.departures.c.sourced_id == page.c.id, may_have_left)
+        departed = select_departures(shape, *of_page).lateral("departed")
         has_left = departed.c.sourced_id.is_not(None)
         body = case((has_left, make_departure_json(shape, departed)), else_=body)
         person = case((has_left, departed.c.person_id), else_=person)
