@@ -15,7 +15,7 @@ from tests.extent import examples
 from tests.sync.export_changes import both, column, without_rows
 
 from .client import VERSIONS, RosterClient
-from .conftest import EXPORTS, FEEDS, Served
+from .conftest import EXPORTS, FEEDS, Roster, Served, open_interfaces
 
 PULLS = examples(2, 6, 200)
 QUERY = {"limit": "5", "filter": "status='active'"}
@@ -29,9 +29,11 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def own(make_served: Callable[..., Served]) -> Served:
-    """An application whose roster changes. All repetitions together take longer than a token of an hour."""
-    return make_served(token_seconds=86_400)
+def own(server_url: str, roster: Roster, served: Served) -> Iterator[Served]:
+    """An application whose roster changes, closed after its test: the connections of all would be too many. All
+    repetitions together take longer than a token of an hour."""
+    with open_interfaces(server_url, roster) as make:
+        yield make(documents=served.client.documents, token_seconds=86_400)
 
 
 @pytest.fixture
