@@ -37,16 +37,16 @@ class Forwarded:
         self.got.append(number)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
-    """Gives the signals of this process their handlers back."""
+    """Gives the signals of this process their handlers back. Below nohup, the tests ignore no SIGHUP either."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
 
 
-@pytest.mark.usefixtures("handlers")
 def test_a_hangup_is_forwarded_once_gunicorn_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_signals.os, "isatty", lambda _: True)
     signals, server = RunSignals(), Forwarded()
@@ -57,7 +57,6 @@ def test_a_hangup_is_forwarded_once_gunicorn_runs(monkeypatch: pytest.MonkeyPatc
     assert server.got == [signal.SIGHUP]
 
 
-@pytest.mark.usefixtures("handlers")
 def test_a_hangup_that_is_ignored_stays_so() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     RunSignals().register()
