@@ -23,14 +23,14 @@ $(VENV)/.service: setup.cfg pyproject.toml grammar/pyproject.toml $(LOCKS)/embed
 	  echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another: make run PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV) ..."
-	@$(PIP) install --require-hashes -r $(LOCKS)/embedded.txt
+	@$(PIP) install --no-deps --require-hashes -r $(LOCKS)/embedded.txt
 	@# setuptools warns of every editable installation.
 	@PYTHONWARNINGS=ignore $(PIP) install --no-deps --no-build-isolation -e ./grammar -e .
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.service $(LOCKS)/test.txt
 	@echo "Installing the test tools ..."
-	@$(PIP) install --require-hashes -r $(LOCKS)/test.txt
+	@$(PIP) install --no-deps --require-hashes -r $(LOCKS)/test.txt
 	@touch $@
 
 run: $(VENV)/.service ## Serve on 127.0.0.1:$PORT (8000); an empty database gets a demo district
