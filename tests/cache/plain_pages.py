@@ -14,6 +14,11 @@ SHOWN = (
 )
 PEOPLE = f"(SELECT r.user_id FROM user_roles r WHERE r.org_id IN {GRANTED})"
 STUDENTS = f"(SELECT r.user_id FROM user_roles r WHERE r.role = 'student' AND r.org_id IN {GRANTED})"
+# Who left the list of students, and is still seen elsewhere.
+DEPARTED = (
+    "(SELECT d.sourced_id FROM departures d JOIN visibility_labels l ON l.id = d.label_id "
+    f"WHERE d.type = 'users' AND l.student_orgs && ARRAY{GRANTED})"
+)
 CLASSES = f"(SELECT c.sourced_id FROM classes c WHERE c.school_id IN {GRANTED})"
 ENROLLED = f"t.school_id IN {GRANTED} AND t.class_id IN {CLASSES} AND t.user_id IN {PEOPLE}"
 
@@ -69,7 +74,12 @@ SHAPES = {
     "/orgs": Shape("orgs", f"t.sourced_id IN {SHOWN}", ORG_FILTERS, ORG_SORTS),
     "/classes": Shape("classes", f"t.school_id IN {GRANTED}", BASE_FILTERS, {**BASE_SORTS, "title": "t.title"}),
     "/users": Shape("users", f"t.sourced_id IN {PEOPLE}", USER_FILTERS, USER_SORTS),
-    "/students": Shape("users", f"t.sourced_id IN {PEOPLE} AND t.sourced_id IN {STUDENTS}", USER_FILTERS, USER_SORTS),
+    "/students": Shape(
+        "users",
+        f"t.sourced_id IN {PEOPLE} AND (t.sourced_id IN {STUDENTS} OR t.sourced_id IN {DEPARTED})",
+        USER_FILTERS,
+        USER_SORTS,
+    ),
     "/enrollments": Shape("enrollments", ENROLLED, ENROLLMENT_FILTERS, ENROLLMENT_SORTS),
     "/demographics": Shape(
         "demographics", f"t.sourced_id IN {PEOPLE}", BASE_FILTERS, {**BASE_SORTS, "birthDate": "t.birth_date"}
