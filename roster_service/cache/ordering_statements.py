@@ -153,20 +153,35 @@ def select_page_ids(parts: FromClause, total: ColumnElement[int], *, descending:
     first = func.least(OFFSET, total)
     last = first + func.least(LIMIT, total - first)
     begin, end = (total - last, total - first) if descending else (first, last)
-    # The bounds of the page inside an ordering, and inside a chunk of it.
+    # The bounds of the page inside an ordering.
     part_begin = func.greatest(begin - parts.c.start, 0)
     part_end = func.least(end - parts.c.start, parts.c.total)
+    # OFFSET 0 makes PostgreSQL compute the numbers first. Row-level security lets it look up chunks by a number, and
+    # not by an expression, which might show something of the rows: then it would read all chunks of the ordering.
+    bounds = (
+        select(
+            parts.c.id,
+            parts.c.start,
+            cast(part_begin, BigInteger).label("begin"),
+            cast(part_end, BigInteger).label("end"),
+            cast(func.div(part_begin, CHUNK_SIZE), Integer).label("first_chunk"),
+            cast(func.div(part_end - 1, CHUNK_SIZE), Integer).label("last_chunk"),
+        )
+        .where(part_begin < part_end)
+        .offset(0)
+        .subquery("bounds")
+    )
     before = ordering_chunks.c.number * CHUNK_SIZE
     shown = ordering_chunks.c.ids[
-        cast(func.greatest(part_begin - before, 0) + 1, Integer) : cast(part_end - before, Integer)
+        cast(func.greatest(bounds.c.begin - before, 0) + 1, Integer) : cast(bounds.c.end - before, Integer)
     ]
-    inside = ordering_chunks.c.number.between(
-        cast(func.div(part_begin, CHUNK_SIZE), Integer), cast(func.div(part_end - 1, CHUNK_SIZE), Integer)
+    is_inside = and_(
+        ordering_chunks.c.ordering_id == bounds.c.id,
+        ordering_chunks.c.number.between(bounds.c.first_chunk, bounds.c.last_chunk),
     )
     ids = (
         select(func.unnest(shown, type_=CText))
-        .select_from(parts.join(ordering_chunks, (ordering_chunks.c.ordering_id == parts.c.id) & inside))
-        .where(part_begin < part_end)
-        .order_by(parts.c.start, ordering_chunks.c.number)
+        .select_from(bounds.join(ordering_chunks, is_inside))
+        .order_by(bounds.c.start, ordering_chunks.c.number)
     )
     return func.array(ids.scalar_subquery(), type_=CTexts)

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, event, func, select, text
 from roster_service.access.credentials.signing_keys import KeyRing, ensure_signing_key
 from roster_service.access.credentials.token_cache import TokenReader
 from roster_service.app import create_app
-from roster_service.cache.ordering_statements import select_positions
+from roster_service.cache.ordering_statements import CHUNK_SIZE, select_positions
 from roster_service.cache.warm_up import Listing
 from roster_service.db.engine import make_engine
 from roster_service.db.round_trip import Call, RoundTrips
@@ -31,14 +31,15 @@ from roster_service.settings import Settings
 from sync_scripts.engine.load import load
 from sync_scripts.generate_district import generate
 from tests.conftest import close_app
+from tests.extent import examples
 
 from .client import RosterClient
 from .conftest import SECRET_KEY, SETTINGS, add_vendor
 from .paths import NESTED_KEYS
 from .test_bearer import ISSUER
 
-# 6,000 users, 22,000 enrollments, 950 classes.
-STUDENTS = 3000
+# Of 3,000, there are 6,000 users, 22,000 enrollments, 950 classes. The plans of a large district may be others.
+STUDENTS = examples(3000, 3000, 40_000)
 # What a record may cost, over all statements of a request and both layers of visibility; and what a request may read
 # that finds nothing. Orgs, academic sessions and labels are few in every district.
 ROWS_A_RECORD = 40
@@ -88,6 +89,7 @@ class Observed:
     client: RosterClient
     sample: Mapping[str, str]
     rows: float = 0
+    chunks: float = 0
     plans: int = 0
 
 
@@ -115,6 +117,7 @@ def observed(make_database: Callable[[], str], tmp_path_factory: pytest.TempPath
     def note(explained: Any) -> None:
         (plan,) = explained
         made.rows += count_rows(plan["Plan"])
+        made.chunks += count_rows(plan["Plan"], "ordering_chunks")
         made.plans += 1
 
     @event.listens_for(app.extensions["roster_engine"], "before_cursor_execute")
@@ -149,13 +152,13 @@ def _find_district(connection: Connection, school: str) -> str:
     return str(found)
 
 
-def count_rows(node: Mapping[str, Any]) -> float:
-    """The rows of tables that are not small which a plan has read, those that it left aside included."""
-    read = 0.0
-    if node.get("Relation Name") not in {None, *SMALL_TABLES}:
+def count_rows(node: Mapping[str, Any], table: str | None = None) -> float:
+    """The rows which a plan has read, those that it left aside included: of one table, or of all that are not small."""
+    read, name = 0.0, node.get("Relation Name")
+    if name == table if table else name not in {None, *SMALL_TABLES}:
         dropped = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
         read = (node["Actual Rows"] + dropped) * node["Actual Loops"]
-    return read + sum(count_rows(below) for below in node.get("Plans", ()))
+    return read + sum(count_rows(below, table) for below in node.get("Plans", ()))
 
 
 @pytest.mark.parametrize("vendor", ["district", "school"])
@@ -207,3 +210,16 @@ def test_an_ordering_reads_the_rows_of_its_table(
         found = len(connection.execute(statement, request.values).all())
     assert found > 0
     assert observed.rows <= ROWS_A_REQUEST + ROWS_A_RECORD * every
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+def test_a_page_reads_the_chunks_that_its_ids_are_in(observed: Observed, order: str) -> None:
+    query = {"filter": "role='student'", "sort": "sourcedId", "orderBy": order, "limit": "4"}
+    total = observed.client.call("v1p2", "/enrollments", query, vendor="district").total
+    assert total > 10 * CHUNK_SIZE
+    observed.chunks = 0
+    # Descending pages count from the end.
+    before = 3 * CHUNK_SIZE - 2 if order == "asc" else total - 3 * CHUNK_SIZE - 2
+    answer = observed.client.call("v1p2", "/enrollments", {**query, "offset": str(before)}, vendor="district")
+    assert len(answer.json["enrollments"]) == 4
+    assert observed.chunks == 2
