@@ -74,12 +74,13 @@ COURSE = bind_path_id("courseId")
 CLASS = bind_path_id("classId")
 
 
-def _no_condition(_rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
+def no_condition(_rights: ContentRights, _wording: Wording) -> ColumnElement[bool]:
+    """All rows: for ids that a path has selected already."""
     return true()
 
 
 # All records of the resource.
-everything = ListFilter(_no_condition, label_is_open)
+everything = ListFilter(no_condition, label_is_open)
 
 
 # --- by kind -----------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ from roster_service.db.visibility import (
     select_whole_districts,
 )
 from roster_service.query.departures import has_departures, make_departure_json, select_departures
-from roster_service.query.path_filters import ListFilter, everything
+from roster_service.query.path_filters import ListFilter, PathFilter, everything, no_condition
 from roster_service.query.plan import QueryShape
 from roster_service.query.statements import (
     RECORD,
@@ -104,9 +104,15 @@ def make_ordered_page_statement(shape: QueryShape) -> Select[*tuple[Any, ...]]:
     ids = select_page_ids(parts, total, descending=shape.descending)
     sees_districts = case((collection.c.total.is_(None), exists(select_whole_districts())))
     head = (*state.c, *list_pull_columns(pull), collection.c.total, sees_districts)
-    listed = shape.path_filter.without_condition if isinstance(shape.path_filter, ListFilter) else everything
-    texts = select_texts(dataclasses.replace(shape, path_filter=listed), ids, backwards=shape.descending)
+    texts = select_texts(_remove_path(shape, everything), ids, backwards=shape.descending)
     return _put_beside(head, state.outerjoin(pull, true()).join(collection, true()), texts)
+
+
+def _remove_path(shape: QueryShape, nested: PathFilter) -> QueryShape:
+    """Returns a shape without the condition of its path, which has selected the ids already. `nested`: the path filter
+    in place of one that is no list."""
+    listed = shape.path_filter.without_condition if isinstance(shape.path_filter, ListFilter) else nested
+    return dataclasses.replace(shape, path_filter=listed)
 
 
 def make_found_page_statement(shape: QueryShape, found: CTE) -> Select[*tuple[Any, ...]]:
@@ -117,7 +123,7 @@ def make_found_page_statement(shape: QueryShape, found: CTE) -> Select[*tuple[An
     """
     state = _make_state_cte()
     ids = select(found.c.ids).scalar_subquery()
-    texts = select_texts(shape, ids, backwards=False)
+    texts = select_texts(_remove_path(shape, no_condition), ids, backwards=False)
     return _put_beside((*state.c, found.c.total), state.join(found, true()), texts)
 
 
