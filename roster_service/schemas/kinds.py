@@ -215,7 +215,8 @@ class Metadata(fields.Dict, RosterField):
         condition = self.visible(rights)
         if condition is None:
             raise LookupError("these content rights hide the metadata")
-        return json_text.only_if(condition, value)
+        # Of a record without metadata, PostgreSQL then asks nothing more.
+        return json_text.only_if(self.column.is_not(None) & condition, value)
 
     def json(self, rights: ContentRights) -> ColumnElement[str]:
         return self._shown(rights, cast(self.column, SqlText))
