@@ -1,7 +1,8 @@
 """The query filter: the first of the two layers that decide which rows a vendor sees.
 
-The table `visible_orgs` has a row for each org that a vendor's grants open, and `visible_labels` one for each
-visibility label that these orgs open; every statement binds its vendor as `vendor_id`. A row is visible as follows:
+The table `visible_orgs` has a row for each org that a vendor's grants open, `visible_labels` one for each visibility
+label that these orgs open, and `visible_feeds` one for each feed of these; every statement binds its vendor as
+`vendor_id`. A row is visible as follows:
 
 - an org, if it lies in a granted district, is a granted school, or is the district of a granted school;
 - a class, if its school is granted;
@@ -207,8 +208,10 @@ def _is_open(seen: FromClause, rights: ContentRights, opened: Opened | None) -> 
 
 
 def _session_is_visible(session: FromClause, _rights: ContentRights) -> ColumnElement[bool]:
-    visible = visible_orgs.alias()
-    return has_row(visible, visible.c.vendor_id == VENDOR, visible.c.feed_id == session.c.feed_id)
+    # An array, which PostgreSQL makes once a statement: a class shows several sessions.
+    seen = visible_feeds.alias()
+    feeds = select(seen.c.feed_id).where(seen.c.vendor_id == VENDOR)
+    return session.c.feed_id == any_(func.array(feeds.scalar_subquery(), type_=ARRAY(Integer)))
 
 
 def session_id_is_visible(session_id: ColumnElement[str], rights: ContentRights) -> ColumnElement[bool]:
