@@ -22,7 +22,8 @@ def _list_roles(user: str, roles: str) -> str:
     return f"ARRAY({_ROLES.format(user=user, roles=roles)})"
 
 
-# For each table, a condition on a record `r` and its label `l`: that the label is the right one.
+# For each table, a condition on a record `r` and its label `l`: that the label is the right one, and of an enrollment
+# also `school_opens`.
 _IS_RIGHT: Mapping[str, str] = {
     "classes": """
         (l.any_orgs, l.all_orgs, l.guardian_orgs, l.listed_orgs, l.student_orgs, l.teacher_orgs)
@@ -50,7 +51,14 @@ _IS_RIGHT: Mapping[str, str] = {
     # A class that the roster does not have opens nothing. What opens the user counts where no other role than a
     # guardian's is at the two schools.
     "enrollments": f"""
-        (l.listed_orgs, l.student_orgs, l.teacher_orgs) = ('{{}}', '{{}}', '{{}}')
+        r.school_opens = (
+            EXISTS (SELECT FROM classes taught WHERE taught.sourced_id = r.class_id AND taught.school_id = r.school_id)
+            AND EXISTS (
+                SELECT FROM user_roles held WHERE held.user_id = r.user_id AND held.org_id = r.school_id
+                    AND held.role NOT IN {_GUARDIANS}
+            )
+        )
+        AND (l.listed_orgs, l.student_orgs, l.teacher_orgs) = ('{{}}', '{{}}', '{{}}')
         AND CASE (SELECT count(*) FROM classes taught WHERE taught.sourced_id = r.class_id)
             WHEN 0 THEN (l.any_orgs, l.guardian_orgs) = ('{{}}', '{{}}')
             ELSE l.all_orgs = ARRAY(

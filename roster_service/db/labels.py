@@ -38,9 +38,11 @@ _PERSONS: Mapping[sa.Table, str] = {
 
 def find_labels(connection: sa.Connection, table: sa.Table, rows: sa.FromClause, feed_id: int) -> sa.TableClause:
     """Returns a temporary table of (sourced_id, label_id) for rows of a feed: of the table, or about to be written into
-    it. All that their labels follow from is written already, with its own labels. Adds the labels that are new."""
+    it; of enrollments also `school_opens`. All that their labels follow from is written already, with its own labels.
+    Adds the labels that are new."""
     keyed = _KEYS[table](rows)
-    found = sa.table(f"labels_of_{table.name}", sa.column("sourced_id", CText), sa.column("label_id", sa.Integer))
+    columns = [sa.column(name, table.c[name].type) for name in ("sourced_id", *list_label_columns(table))]
+    found = sa.table(f"labels_of_{table.name}", *columns)
     _drop(connection, found.name, f"keyed_{table.name}", f"keys_{table.name}")
     if table is tables.demographics:
         _store(connection, found.name, keyed)
@@ -55,11 +57,18 @@ def find_labels(connection: sa.Connection, table: sa.Table, rows: sa.FromClause,
             "lists": ", ".join(f"{_LISTS[table].get(name, _NONE)} AS {name}" for name in LISTS),
             "user": "k.user_label_id" if table is tables.enrollments else "0",
             "all": ", ".join(LISTS),
+            "opens": f", {_SCHOOL_OPENS} AS school_opens" if table is tables.enrollments else "",
+            "columns": "".join(f", k.{name}" for name in list_label_columns(table)[1:]),
         }
         for statement in (_MAKE_KEYS, _ADD_LABELS, _MAKE_FOUND):
             connection.execute(sa.text(statement.format(**parts)), {"feed_id": feed_id})
     connection.exec_driver_sql(f"ANALYZE pg_temp.{found.name}")
     return found
+
+
+def list_label_columns(table: sa.Table) -> tuple[str, ...]:
+    """Returns the columns of a table that follow from what its labels follow from."""
+    return ("label_id", "school_opens") if table is tables.enrollments else ("label_id",)
 
 
 def _drop(connection: sa.Connection, *names: str) -> None:
@@ -90,7 +99,13 @@ def relabel(
     found = find_labels(connection, table, rows, feed_id)
     moved = sa.table(f"moved_{table.name}", sa.column("sourced_id", CText))
     _drop(connection, moved.name)
-    parts = {"table": table.name, "person": _PERSONS.get(table, "NULL"), "found": found.name, "moved": moved.name}
+    parts = {
+        "table": table.name,
+        "person": _PERSONS.get(table, "NULL"),
+        "found": found.name,
+        "moved": moved.name,
+        "columns": ", ".join(f"{name} = n.{name}" for name in list_label_columns(table)),
+    }
     if stamp is not None:
         connection.execute(_with_stamp(_DEPART.format(**parts)), {"type": table.name, "stamp": stamp})
     connection.exec_driver_sql(f'CREATE TEMPORARY TABLE {moved.name} (sourced_id text COLLATE "C") ON COMMIT DROP')
@@ -185,6 +200,7 @@ _KEYS = {
 _NONE = "CAST('{}' AS text[])"
 _SCHOOLS = "ARRAY(SELECT DISTINCT s FROM unnest(ARRAY[k.school_id, k.class_school_id]) AS s ORDER BY s)"
 _HAS_ROLE = f"u.any_orgs && {_SCHOOLS}"
+_SCHOOL_OPENS = "k.school_id = k.class_school_id AND coalesce(u.any_orgs @> ARRAY[k.school_id], false)"
 # For each table, the lists of the label of a key; the others are empty.
 _LISTS: Mapping[sa.Table, Mapping[str, str]] = {
     tables.classes: {"any_orgs": "ARRAY[k.school_id]"},
@@ -209,7 +225,7 @@ _MAKE_KEYS = """
     CREATE TEMPORARY TABLE keys_{table} ON COMMIT DROP AS
     SELECT made.*, sha256(convert_to(jsonb_build_array({all})::text, 'UTF8')) AS digest
     FROM (
-        SELECT {keys}, {lists}
+        SELECT {keys}, {lists}{opens}
         FROM (SELECT DISTINCT {names} FROM keyed_{table}) k LEFT JOIN visibility_labels u ON u.id = {user}
     ) made
 """
@@ -220,7 +236,7 @@ _ADD_LABELS = """
 """
 _MAKE_FOUND = """
     CREATE TEMPORARY TABLE labels_of_{table} ON COMMIT DROP AS
-    SELECT r.sourced_id, label.id AS label_id
+    SELECT r.sourced_id, label.id AS label_id{columns}
     FROM keyed_{table} r JOIN keys_{table} k ON {joined}
     JOIN visibility_labels label ON label.feed_id = :feed_id AND label.digest = k.digest
 """
@@ -234,7 +250,7 @@ _DEPART = """
 """
 _MOVE = """
     WITH moved AS (
-        UPDATE {table} t SET label_id = n.label_id, date_last_modified = CASE
+        UPDATE {table} t SET {columns}, date_last_modified = CASE
             WHEN t.status = 'active' AND t.label_id IS NOT NULL THEN coalesce(:stamp, t.date_last_modified)
             ELSE t.date_last_modified
         END

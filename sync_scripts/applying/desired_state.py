@@ -40,7 +40,9 @@ from sync_scripts.staging.retained import Retention
 from sync_scripts.staging.temporary import analyze_temporary, copy_columns, create_temporary, insert_rows, store_ids
 
 # The columns that the write step sets by itself.
-OWN_COLUMNS = frozenset({"feed_id", "status", "date_last_modified", "label_id", "parts_changed", "teachers_changed"})
+OWN_COLUMNS = frozenset(
+    {"feed_id", "status", "date_last_modified", "label_id", "school_opens", "parts_changed", "teachers_changed"}
+)
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def _write_records(
         source: FromClause = rows
         first = labels.find_first(difference)
         if first is not None:
-            values["label_id"] = first.c.label_id
+            values |= {column.name: column for column in first.c if column.name != KEY}
             source = rows.outerjoin(first, first.c.sourced_id == rows.c.sourced_id)
         chosen = select(*values.values()).select_from(source).where(rows.c.change == ADDED)
         added = _order(connection, table, chosen, [rows.c.sourced_id])

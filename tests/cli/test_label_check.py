@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, Table, func, select, update
+from sqlalchemy import Engine, Table, func, select, text, update
 
 from roster_service.db import tables
 from sync_scripts.engine.load import load
@@ -26,3 +26,14 @@ def test_a_record_with_the_label_of_another_is_found(roster: Roster, engine: Eng
     done = roster("db", "check")
     assert done.exit_code == 1
     assert f"of {table.name}, such as {chosen}" in done.stderr
+
+
+@pytest.mark.parametrize("wrong", ["NOT school_opens", "NULL"])
+def test_an_enrollment_that_its_school_opens_by_mistake_is_found(roster: Roster, engine: Engine, wrong: str) -> None:
+    load(engine, "springfield", EXPORT)
+    with engine.begin() as connection:
+        statement = f"UPDATE enrollments SET school_opens = {wrong} WHERE sourced_id = 'spr-enr-01'"
+        connection.execute(text(statement))
+    done = roster("db", "check")
+    assert done.exit_code == 1
+    assert "of enrollments, such as spr-enr-01" in done.stderr

@@ -566,6 +566,7 @@ CREATE TABLE public.enrollments (
     end_date date,
     fingerprint bigint,
     label_id integer,
+    school_opens boolean,
     CONSTRAINT ck_enrollments_status CHECK ((status = ANY (ARRAY['active'::text, 'tobedeleted'::text])))
 );
 ALTER TABLE ONLY public.enrollments ALTER COLUMN user_id SET (n_distinct=-0.1);
@@ -1294,11 +1295,11 @@ CREATE POLICY visible ON public.enrollments FOR SELECT USING ((
 CASE
     WHEN ((EXISTS ( SELECT
        FROM public.visible_orgs seen
-      WHERE ((seen.org_id = enrollments.school_id) AND seen.granted))) AND (EXISTS ( SELECT
+      WHERE ((seen.org_id = enrollments.school_id) AND seen.granted))) AND (school_opens OR ((EXISTS ( SELECT
        FROM public.classes taught
       WHERE (taught.sourced_id = enrollments.class_id))) AND (EXISTS ( SELECT
        FROM public.user_roles held
-      WHERE (held.user_id = enrollments.user_id)))) THEN 1
+      WHERE (held.user_id = enrollments.user_id)))))) THEN 1
     ELSE 0
 END <> 0));
 

@@ -221,6 +221,9 @@ enrollments = _roster_table(
     Column("user_id", CText, nullable=False),
     Column("class_id", CText, nullable=False),
     Column("school_id", CText, nullable=False),
+    # Whether its school alone opens it: its class is of the school, and its user has a role there, other than a
+    # guardian's. The policy asks the class and the roles of the user of all other enrollments.
+    Column("school_opens", Boolean),
     Column("role", CText, nullable=False),
     Column("primary", Boolean),
     Column("begin_date", Date),
