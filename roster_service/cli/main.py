@@ -32,6 +32,7 @@ from roster_service.cli.sync import sync
 from roster_service.cli.terminal import (
     announce_cluster,
     as_json,
+    make_bar,
     open_change,
     open_connection,
     read_settings,
@@ -77,7 +78,7 @@ def db_upgrade(as_json: bool) -> None:
     with open_database(read_settings(), announce_cluster) as url:
         engine = make_engine(url)
         require_reachable(engine)
-        before, after = upgrade(engine, read_settings().role_password)
+        before, after = upgrade(engine, read_settings().role_password, make_bar("visibility labels"))
         engine.dispose()
     state = "already at" if before == after else "now at"
     show({"before": before, "after": after}, as_json, lambda _: f"the database is {state} revision {after}")

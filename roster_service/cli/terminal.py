@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 from sqlalchemy import Connection, text
@@ -34,6 +36,7 @@ csv_option = click.option(
     help="Write all as CSV into FILE, which only its owner can read, or print it.",
 )
 
+Item = TypeVar("Item")
 _REASON = "roster.reason"
 # Characters of a line of a table.
 WIDEST = 10_000
@@ -52,6 +55,14 @@ reason_option = click.option(
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for a confirmation, for scripts.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+
+
+def make_bar(description: str) -> Callable[[Sequence[Item]], Iterable[Item]]:
+    """Returns a function that gives items one by one. On a terminal, it shows a bar on standard error meanwhile."""
+    console = Console(stderr=True)
+    return functools.partial(
+        track, description=description, console=console, transient=True, disable=not console.is_terminal
+    )
 
 
 def confirm(question: str, name: str, *, is_confirmed: bool) -> None:

@@ -16,7 +16,7 @@ those who see the former label alone. A deleted record gets no new stamp, which 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -118,12 +118,17 @@ def _with_stamp(statement: str) -> sa.TextClause:
     return sa.text(statement).bindparams(sa.bindparam("stamp", type_=Stamp))
 
 
-def label_unlabelled(connection: sa.Connection) -> None:
-    """Labels the records of all feeds that have no label yet, without stamps and departures."""
-    for feed_id in connection.scalars(sa.select(tables.feeds.c.id)).all():
-        for table in LABELLED:
-            ids = sa.select(table.c.sourced_id).where(table.c.label_id.is_(None))
-            relabel(connection, table, ids, feed_id, None)
+# Takes parts of a work, and gives them one by one as they are done: a part is (feed, table).
+FollowParts = Callable[[Sequence[tuple[int, sa.Table]]], Iterable[tuple[int, sa.Table]]]
+
+
+def label_unlabelled(connection: sa.Connection, follow: FollowParts = iter) -> None:
+    """Labels the records of all feeds that have no label yet, without stamps and departures. `follow`: shows how far it
+    is."""
+    feed_ids = connection.scalars(sa.select(tables.feeds.c.id).order_by(tables.feeds.c.id)).all()
+    for feed_id, table in follow([(feed_id, table) for feed_id in feed_ids for table in LABELLED]):
+        ids = sa.select(table.c.sourced_id).where(table.c.label_id.is_(None))
+        relabel(connection, table, ids, feed_id, None)
 
 
 def delete_unused_labels(connection: sa.Connection, feed_id: int) -> None:

@@ -18,7 +18,7 @@ from psycopg2.errors import DeadlockDetected, LockNotAvailable
 from sqlalchemy import Connection, Engine, select, text
 from sqlalchemy.exc import OperationalError
 
-from roster_service.db.labels import label_unlabelled
+from roster_service.db.labels import FollowParts, label_unlabelled
 from roster_service.db.roles import ensure_roles
 from roster_service.db.sql_objects import apply_objects
 from roster_service.db.tables import roster_state, vendors
@@ -74,17 +74,19 @@ def _refuse_newer(current: str | None) -> SchemaError:
     return SchemaError(f"the database is at revision {current}, of a newer version; install the newer version")
 
 
-def upgrade(engine: Engine, role_password: str | None = None) -> tuple[str | None, str]:
-    """Migrates to the newest revision, and makes the roles of the workers, in one transaction.
+def upgrade(engine: Engine, role_password: str | None = None, follow: FollowParts = iter) -> tuple[str | None, str]:
+    """Migrates to the newest revision, labels records without a label, and makes the roles of the workers, in one
+    transaction.
 
-    `role_password`: as for `find_password`. Returns (revision before, revision after). Raises SchemaError for the
-    database of a newer version, and DatabaseUnavailableError if other sessions lock a table too long.
+    `role_password`: as for `find_password`; `follow`: as for `label_unlabelled`. Returns (revision before, revision
+    after). Raises SchemaError for the database of a newer version, and DatabaseUnavailableError if other sessions lock
+    a table too long.
     """
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(PAUSE_SECONDS)
         try:
-            return _upgrade(engine, role_password)
+            return _upgrade(engine, role_password, follow)
         except OperationalError as error:
             if not isinstance(error.orig, LockNotAvailable | DeadlockDetected):
                 raise
@@ -94,7 +96,7 @@ def upgrade(engine: Engine, role_password: str | None = None) -> tuple[str | Non
     )
 
 
-def _upgrade(engine: Engine, role_password: str | None) -> tuple[str | None, str]:
+def _upgrade(engine: Engine, role_password: str | None, follow: FollowParts) -> tuple[str | None, str]:
     with engine.begin() as connection:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
         connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))
@@ -106,7 +108,7 @@ def _upgrade(engine: Engine, role_password: str | None) -> tuple[str | None, str
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
             apply_objects(connection)
-            label_unlabelled(connection)
+            label_unlabelled(connection, follow)
             refresh_visible_orgs(connection, *connection.scalars(select(vendors.c.id)))
         ensure_roles(connection, role_password)
         return before, head

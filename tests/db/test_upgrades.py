@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, Table, text
 
 from roster_service.db import upgrades
+from roster_service.db.label_check import find_wrong_labels
+from roster_service.db.tables import LABELLED
 from roster_service.db.upgrades import read_revisions, upgrade
 from roster_service.errors import DatabaseUnavailableError
+from sync_scripts.engine.load import load
 from tests.db.next_revision import add_revision
 
+EXPORT = Path(__file__).parent.parent / "exports" / "springfield-1.1"
 READ = text("SELECT count(*) FROM orgs")
 
 
@@ -89,3 +93,26 @@ def test_an_upgrade_that_gets_no_lock_changes_nothing(
     reader.close()
     assert len(pauses) == 2
     assert read_current(engine) == newest
+
+
+def test_an_upgrade_labels_a_roster_without_labels(engine: Engine) -> None:
+    load(engine, "springfield", EXPORT)
+    stamps = text("SELECT sourced_id, date_last_modified FROM users ORDER BY 1")
+    with engine.begin() as connection:
+        before = connection.execute(stamps).all()
+        connection.execute(text("UPDATE enrollments SET school_opens = NULL"))
+        for table in LABELLED:
+            connection.execute(text(f"UPDATE {table.name} SET label_id = NULL"))
+        connection.execute(text("DELETE FROM visibility_labels"))
+    followed: list[str] = []
+
+    def follow(parts: Sequence[tuple[int, Table]]) -> Iterator[tuple[int, Table]]:
+        for part in parts:
+            yield part
+            followed.append(part[1].name)
+
+    upgrade(engine, follow=follow)
+    assert followed == [table.name for table in LABELLED]
+    with engine.connect() as connection:
+        assert find_wrong_labels(connection) == {}
+        assert connection.execute(stamps).all() == before
