@@ -59,8 +59,11 @@ _IS_RIGHT: Mapping[str, str] = {
             )
         )
         AND (l.listed_orgs, l.student_orgs, l.teacher_orgs) = ('{{}}', '{{}}', '{{}}')
-        AND CASE (SELECT count(*) FROM classes taught WHERE taught.sourced_id = r.class_id)
-            WHEN 0 THEN (l.any_orgs, l.guardian_orgs) = ('{{}}', '{{}}')
+        AND CASE
+            WHEN r.school_opens
+            THEN (l.all_orgs, l.any_orgs, l.guardian_orgs) = (ARRAY[r.school_id], ARRAY[r.school_id], '{{}}')
+            WHEN NOT EXISTS (SELECT FROM classes taught WHERE taught.sourced_id = r.class_id)
+            THEN (l.any_orgs, l.guardian_orgs) = ('{{}}', '{{}}')
             ELSE l.all_orgs = ARRAY(
                 SELECT r.school_id UNION SELECT taught.school_id FROM classes taught
                 WHERE taught.sourced_id = r.class_id ORDER BY 1
