@@ -15,10 +15,12 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
 
+from roster_service.access import clients, vendor_rights, vendors
 from roster_service.access.credentials.access_token import AccessToken, read_access_token
 from roster_service.access.credentials.signing_keys import KeyRing
+from roster_service.access.scopes import Scope, ScopeName
 from roster_service.cli.demo import DemoAccount, add_demo_account
 from roster_service.db.embedded_server import open_embedded
 from roster_service.db.engine import make_engine, make_reading_engine
@@ -92,10 +94,12 @@ class Place:
     account: DemoAccount
     servers: Mapping[str, Server]
 
-    def authorize(self) -> dict[str, str]:
-        """The header with a fresh access token of OneRoster 1.1, with every scope."""
-        pair = f"{self.account.client_id}:{self.account.client_secret}".encode()
-        scopes = " ".join(scope for scope in self.account.scopes if f"/{V1P1.prefix}/" in f"/{scope}/")
+    def authorize(self, account: DemoAccount | None = None) -> dict[str, str]:
+        """The header with a fresh access token of OneRoster 1.1, with every scope. `account`: None for the vendor that
+        sees the whole district."""
+        account = account or self.account
+        pair = f"{account.client_id}:{account.client_secret}".encode()
+        scopes = " ".join(scope for scope in account.scopes if f"/{V1P1.prefix}/" in f"/{scope}/")
         form = f"grant_type=client_credentials&scope={scopes.replace(' ', '%20')}"
         headers = {
             "Authorization": f"Basic {base64.b64encode(pair).decode()}",
@@ -165,6 +169,31 @@ def fill(engine: Engine, folder: Path, students: int) -> DemoAccount:
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("VACUUM ANALYZE"))
     return account
+
+
+def add_school_account(connection: Connection) -> DemoAccount:
+    """Adds a vendor that sees a single school, and tables of what it sees: `users_of_one_school` and
+    `enrollments_of_one_school`, with the indexes of the roster's own."""
+    largest = text(
+        "SELECT org.district_id, e.school_id FROM enrollments e JOIN orgs org ON org.sourced_id = e.school_id "
+        "GROUP BY 1, 2 ORDER BY count(*) DESC, 2 LIMIT 1"
+    )
+    district, school = connection.execute(largest).one()
+    seen = {
+        "users": "sourced_id IN (SELECT user_id FROM user_roles WHERE org_id = :school)",
+        "enrollments": "school_id = :school",
+    }
+    for name, condition in seen.items():
+        connection.execute(text(f"DROP TABLE IF EXISTS {name}_of_one_school"))
+        connection.execute(text(f"CREATE TABLE {name}_of_one_school (LIKE {name} INCLUDING INDEXES)"))
+        rows = text(f"INSERT INTO {name}_of_one_school SELECT * FROM {name} WHERE {condition}")
+        connection.execute(rows, {"school": school})
+        connection.execute(text(f"ANALYZE {name}_of_one_school"))
+    email = f"school-{time.time_ns()}@example.org"
+    vendors.add_vendor(connection, TESTER, email, "one school")
+    vendor_rights.grant(connection, TESTER, email, district, (school,))
+    scopes = [Scope(V1P1.prefix, name) for name in ScopeName]
+    return DemoAccount(**dataclasses.asdict(clients.add_client(connection, TESTER, email, "bench", scopes)))
 
 
 def find_port() -> int:
