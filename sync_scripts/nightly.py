@@ -26,6 +26,7 @@ from roster_service.db.roster_engine import open_roster_engine
 from roster_service.db.tables import roster_state
 from roster_service.publication import warm_up
 from roster_service.settings import Settings
+from sync_scripts.access_log_days import fold_days
 from sync_scripts.engine.credential_ends import announce_ends
 from sync_scripts.engine.exit_codes import (
     HELP,
@@ -46,8 +47,8 @@ from sync_scripts.retention import delete_expired, delete_old_orderings
 
 def run_nightly(engine: Engine, settings: Settings, notify: Notify, *, wait: bool = False) -> ExitCode:
     """Loads every feed, announces credentials that end soon, deletes the rows of logs and runs whose days are over,
-    purges, checks the visibility labels of all records, makes the orderings of the new roster, and counts the findings
-    of data quality. Returns the worst exit code.
+    makes the rows of days of the access log, purges, checks the visibility labels of all records, makes the orderings
+    of the new roster, and counts the findings of data quality. Returns the worst exit code.
 
     Passes to `notify` one event per step of a load, and one per feed with its outcome. `wait`: as in `load.Options`.
     """
@@ -56,6 +57,7 @@ def run_nightly(engine: Engine, settings: Settings, notify: Notify, *, wait: boo
     codes.append(_guard(partial(_announce_ends, sync), {"step": "credentials"}, notify))
     codes.append(_guard(partial(_note_channels, engine, settings), {"step": "channels"}, notify))
     codes.append(_guard(partial(_delete_expired, engine, settings, notify), {"step": "retention"}, notify))
+    codes.append(_guard(partial(_fold_days, engine, notify), {"step": "access log"}, notify))
     codes.append(_guard(partial(_purge, engine, settings, notify, wait=wait), {"step": "purge"}, notify))
     codes.append(_guard(partial(_check_labels, engine, notify), {"step": "labels"}, notify))
     # A failure here does not change the exit code: the roster is complete without these orderings and counts.
@@ -115,6 +117,11 @@ def _delete_expired(engine: Engine, settings: Settings, notify: Notify) -> ExitC
     return ExitCode.LOADED
 
 
+def _fold_days(engine: Engine, notify: Notify) -> ExitCode:
+    notify({"step": "access log", "folded": {"responses": fold_days(engine)}, "exit": ExitCode.LOADED})
+    return ExitCode.LOADED
+
+
 def _purge(engine: Engine, settings: Settings, notify: Notify, *, wait: bool) -> ExitCode:
     notify(
         {
@@ -154,7 +161,8 @@ def _show_events() -> Iterator[Notify]:
                 return
             name = event.get("feed") or event["step"]
             bars.remove(name)
-            counts = next((event[step] for step in ("deleted", "purged", "warmed", "counted") if step in event), None)
+            steps = ("deleted", "folded", "purged", "warmed", "counted")
+            counts = next((event[step] for step in steps if step in event), None)
             counts = _sum_counts(event.get("counts", {})) if counts is None else counts
             words = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
             outcome = event.get("outcome", "done")

@@ -43,6 +43,7 @@ from roster_service.db.tables import (
 )
 from roster_service.publication import publish
 from roster_service.settings import Settings
+from sync_scripts.access_log_days import fold_days
 from sync_scripts.applying.purge_order import PURGE_ORDER, PurgeStep, ReferringColumn
 from sync_scripts.engine.exit_codes import HELP, exit_on_error
 from sync_scripts.engine.loader_command import WAIT
@@ -148,11 +149,13 @@ def main(as_json: bool, wait: bool) -> None:
         settings = Settings.from_environ(os.environ)
         with open_roster_engine(settings) as engine:
             deleted = delete_expired(engine, settings)
+            folded = fold_days(engine)
             delete_old_orderings(engine)
             purged = purge(engine, settings.retention_days, wait=wait)
         with survive_lost_output():
             if as_json:
-                click.echo(json.dumps({"outcome": "purged", "purged": purged, "deleted": deleted}))
+                done = {"outcome": "purged", "purged": purged, "deleted": deleted, "folded": {"responses": folded}}
+                click.echo(json.dumps(done))
             else:
                 for word, counts in {"purged": purged, "deleted": deleted}.items():
                     summary = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)

@@ -15,8 +15,10 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Date,
     Engine,
     and_,
+    cast,
     delete,
     func,
     select,
@@ -32,7 +34,10 @@ from roster_service.db.run_outcomes import LOADED_OUTCOMES
 from roster_service.db.stamps import NOW
 from roster_service.db.sync_lock import RUNNING
 from roster_service.db.tables import (
+    LAST_DAY_STEP,
     audit,
+    audit_days,
+    audit_people,
     changes,
     ordering_chunks,
     orderings,
@@ -99,6 +104,14 @@ def _delete_runs(connection: Connection, before: Before) -> int:
     return connection.execute(old).rowcount
 
 
+def _delete_disclosures(connection: Connection, before: Before) -> int:
+    """Deletes the rows of the access log: that of a day once its last response is too old. The hashes of people go at
+    most LAST_DAY_STEP days after their last row."""
+    ended = audit_people.c.last_day < cast(func.timezone("UTC", before), Date) - LAST_DAY_STEP
+    connection.execute(delete(audit_people).where(ended))
+    return sum(_delete_by(column)(connection, before) for column in (audit.c.at, audit_days.c.last_at))
+
+
 def _delete_by(column: Column[Any]) -> Callable[[Connection, Before], int]:
     """Returns the function that deletes the rows of a table by the column of their time."""
     return lambda connection, before: connection.execute(delete(column.table).where(column < before)).rowcount
@@ -118,7 +131,7 @@ KINDS: Mapping[str, Kind] = {
     "rejected rows": Kind(lambda settings: settings.rejection_days, _delete_rejections),
     "changes of records": Kind(lambda settings: settings.change_days, _delete_changes),
     "runs": Kind(lambda settings: settings.run_days, _delete_runs),
-    "access log rows": Kind(lambda settings: settings.audit_days, _delete_by(audit.c.at)),
+    "access log rows": Kind(lambda settings: settings.audit_days, _delete_disclosures),
     "usage counters": Kind(lambda settings: settings.usage_days, _delete_by(usage.c.day)),
     "counters of refused requests": Kind(lambda settings: settings.usage_days, _delete_by(refused_requests.c.day)),
     "change log rows": Kind(lambda settings: settings.change_log_days, _delete_by(changes.c.at)),

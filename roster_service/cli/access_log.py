@@ -75,7 +75,9 @@ def audit(
     the parts of people that its scopes or flags open. Fields that were withheld from the vendor then were in no
     response, even if a part names them: `roster changes` has the lists, and `roster vendor show` those of now.
 
-    A row is here about a second after its response.
+    A row is here about a second after its response. Rows of before yesterday are of a day (`by`): so many responses
+    (`answers`) have the rest of the row in common, and at least one had the person. Their individual instants and
+    request ids are gone.
     """
     known, settings = None, read_settings()
     with open_connection() as connection:
@@ -100,7 +102,9 @@ def audit(
     rows = [{**dataclasses.asdict(row), "parts": list(list_shown_parts(row.path, row.scope))} for row in found]
     _show(rows, as_csv, as_json, f"no records{'' if known is None else f' of {known}'} were disclosed")
     if known is not None and found and not (as_csv or as_json):
-        click.echo(f"these answers had records of {known}")
+        days = sum(row.by == "day" for row in found)
+        of_days = f"; {days:,} rows are of a day, of which at least one answer had them" if days else ""
+        click.echo(f"these answers had records of {known}{of_days}")
 
 
 def _find_vendor_id(connection: Connection, email: str | None) -> int | None:

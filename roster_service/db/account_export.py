@@ -17,6 +17,8 @@ from roster_service.db.roles import quote_name
 from roster_service.db.tables import (
     api_keys,
     audit,
+    audit_days,
+    audit_people,
     changes,
     exclusions,
     feeds,
@@ -34,7 +36,7 @@ from roster_service.db.tables import (
 # In the order of their references.
 EXPORTED = (
     *(feeds, vendor_defaults, vendors, vendor_grants, api_keys, oauth_clients, signing_keys),
-    *(operators, exclusions, last_uses, usage, refused_requests, audit, changes),
+    *(operators, exclusions, last_uses, usage, refused_requests, audit, audit_days, audit_people, changes),
 )
 # What follows from the roster: the next sync sets it.
 _DERIVED = frozenset(

@@ -37,6 +37,7 @@ FUNCTIONS = (
     "admit_client",
     "admit_key_holder",
     "evict_orderings",
+    "number_people",
 )
 # Former signatures, in the notation of DROP FUNCTION.
 REMOVED: tuple[str, ...] = (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from roster_service.access.access_log.writer import write_entries, write_rows
 from roster_service.access.roster_state import read_database_id
 from roster_service.db.tables import audit
 from roster_service.errors import Problem
+from sync_scripts.access_log_days import fold_days
 from tests.access.test_access_log import kill_worker
 from tests.cli.conftest import Roster
 
@@ -113,9 +115,26 @@ def test_a_row_says_what_there_is_to_know(answer: Answer) -> None:
             "filter": "givenName='*'",
             "records": 3,
             "request_id": "r",
+            "by": "page",
+            "answers": 1,
+            "last_at": "2026-11-02T23:59:00.000+00:00",
+            "last_request_id": "r",
             "parts": [],
         }
     ]
+
+
+def test_a_row_of_a_day_says_so(answer: Answer, roster: Roster, engine: Engine) -> None:
+    """In every form of the answer, with how many responses it has."""
+    pages = answer("audit", "--person", NASTY)
+    fold_days(engine, date(2026, 11, 20))
+    days = answer("audit", "--person", NASTY)
+    assert sorted(days, key=itemgetter("at", "vendor")) == [
+        {**row, "by": "day"} for row in sorted(pages, key=itemgetter("at", "vendor"))
+    ]
+    assert roster("audit", "--person", NASTY, "--csv").stdout.count(",day,1,2026-11-0") == 3
+    printed = roster("audit", "--person", NASTY).stdout
+    assert "no longer in the roster; 3 rows are of a day, of which at least one answer had them" in printed
 
 
 @pytest.fixture

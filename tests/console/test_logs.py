@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from datetime import date
 from urllib.parse import urlencode
 
 import pytest
@@ -18,6 +19,7 @@ from roster_service.db.actors import Actor, ActorKind
 from roster_service.db.tables import audit
 from roster_service.errors import Problem
 from roster_service.settings import Settings
+from sync_scripts.access_log_days import fold_days
 from tests.access.test_access_log import kill_worker
 from tests.actors import TESTER
 from tests.console.conftest import SECRET, Browser, Console
@@ -83,6 +85,22 @@ def test_rows_of_killed_workers_are_there_at_once(console: Console, owner: Brows
 def test_the_file_of_disclosures_has_every_page(owner: Browser) -> None:
     text = owner.get("/disclosures.csv?vendor=shown@logs.example&page=2").text
     assert len(list(csv.DictReader(io.StringIO(text)))) == 60
+
+
+def test_a_day_of_disclosures_says_so(console: Console, owner: Browser) -> None:
+    """How many answers it has, from when to when."""
+    with console.engine.begin() as connection:
+        row = {"vendor_id": 1, "caller": "client-of-a-day", "method": "GET", "path": "/users", "records": 2}
+        people = PersonHasher(SECRET).hash_people(["of a day"])
+        for hour in (9, 17):
+            own = {"at": f"2026-10-01T{hour:02}:00:00Z", "request_id": f"hour-{hour}", "people": people}
+            connection.execute(insert(audit).values({**row, **own}))
+    fold_days(console.engine, date(2026, 10, 3))
+    [found] = owner.get("/disclosures.json?person=of a day").json["rows"]["rows"]
+    assert (found["by"], found["answers"], found["records"]) == ("day", 2, 4)
+    assert (found["request_id"], found["last_request_id"]) == ("hour-9", "hour-17")
+    assert ": 2 answers of the day" in owner.get("/disclosures?person=of a day").text
+    assert ": 2 answers of the day" not in owner.get("/disclosures?person=even").text
 
 
 def test_the_change_log_is_that_of_the_command_line(console: Console, owner: Browser) -> None:

@@ -8,6 +8,7 @@ import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from roster_service.app import create_app
 from roster_service.schemas.flags import PermissionFlag
 from roster_service.schemas.versions import VERSIONS
 from roster_service.settings import Settings
+from sync_scripts.access_log_days import fold_days
 from sync_scripts.engine.load import Options, load
 from sync_scripts.purge import purge
 from sync_scripts.retention import delete_expired, delete_old_orderings
@@ -198,6 +200,12 @@ def test_an_erased_person_leaves_no_trace_and_is_seen_nowhere(service: Service) 
     service.roster("person", "erase", ID, "--yes", "--reason", "order 4711 of the court")
     assert service.find() == set()
     assert service.list_disclosures() == disclosures
+    # Once they are of a day, too.
+    fold_days(service.engine, datetime.now(UTC).date() + timedelta(days=2))
+    of_days = service.list_disclosures()
+    assert {row["by"] for row in of_days} == {"day"}
+    assert {(row["caller"], row["path"]) for row in of_days} == {(row["caller"], row["path"]) for row in disclosures}
+    assert service.find() == set()
     assert service.ask() == {(path, 404 if ID in path else 200, False) for path in (*service.headers, "/v1/students")}
     # The next syncs bring the person again, changed and unchanged.
     assert service.load() in ("done", "unchanged")

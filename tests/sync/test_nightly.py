@@ -61,7 +61,7 @@ def test_every_enabled_feed_is_loaded(engine: Engine, folders: dict[str, Path], 
     assert code == ExitCode.LOADED
     reported = [(line.get("feed"), line.get("step"), line.get("outcome")) for line in lines]
     steps = [[*((feed, step, None) for step in STEPS), (feed, None, "done")] for feed in sorted(folders)]
-    nightly = [(None, step, None) for step in ("retention", "purge", "labels", "warm", "quality")]
+    nightly = [(None, step, None) for step in ("retention", "access log", "purge", "labels", "warm", "quality")]
     assert reported == [*steps[0], *steps[1], *nightly]
     assert len(snapshot(engine, tables.users)) == 15 + 11
     code, lines = load_run()

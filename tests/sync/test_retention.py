@@ -15,7 +15,16 @@ from sqlalchemy import Engine, func, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
 from roster_service.db.roles import Role, find_role, quote_name
-from roster_service.db.tables import audit, changes, refused_requests, sync_changes, sync_refusals, sync_runs, usage
+from roster_service.db.tables import (
+    audit,
+    audit_days,
+    changes,
+    refused_requests,
+    sync_changes,
+    sync_refusals,
+    sync_runs,
+    usage,
+)
 from roster_service.db.upgrades import upgrade
 from roster_service.settings import Settings
 from sync_scripts import nightly, purge
@@ -182,6 +191,26 @@ def test_the_nightly_sync_deletes_and_says_how_many_rows() -> None:
     assert event == {"step": "retention", "deleted": {name: int(name in LOGS) for name in KINDS}, "exit": 0}
 
 
+def test_both_make_the_rows_of_days_and_say_of_how_many_responses(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lend_engine(monkeypatch, engine)
+    table, _, row, _ = LOGS["access log rows"]
+
+    def add(days: int) -> None:
+        with engine.begin() as connection:
+            connection.execute(insert(table).values({**row, "at": datetime.now(UTC) - timedelta(days=days)}))
+
+    add(3)
+    add(0)
+    events = map(json.loads, CliRunner().invoke(nightly.main).stdout.splitlines())
+    assert {"step": "access log", "folded": {"responses": 1}, "exit": 0} in list(events)
+    assert (count(engine, audit), count(engine, audit_days)) == (1, 1)
+    add(3)
+    assert json.loads(CliRunner().invoke(purge.main, ["--json"]).stdout)["folded"] == {"responses": 1}
+    assert (count(engine, audit), count(engine, audit_days)) == (1, 1)
+
+
 def test_the_purge_deletes_and_says_how_many_rows(aged: Engine) -> None:
     assert CliRunner().invoke(purge.main).stdout.splitlines() == [
         "purged: nothing",
@@ -193,7 +222,17 @@ def test_the_purge_deletes_and_says_how_many_rows(aged: Engine) -> None:
 
 @pytest.mark.parametrize("role", Role, ids=lambda role: role.value)
 @pytest.mark.parametrize(
-    "statement", ["DELETE FROM audit", "TRUNCATE audit", "UPDATE audit SET records = 0", "SELECT at FROM audit"]
+    "statement",
+    [
+        *("DELETE FROM audit", "TRUNCATE audit", "UPDATE audit SET records = 0", "SELECT at FROM audit"),
+        *(
+            "SELECT at FROM disclosures",
+            "SELECT at FROM audit_days",
+            "DELETE FROM audit_days",
+            "UPDATE audit_days SET at = at",
+        ),
+        *("SELECT hash FROM audit_people", "DELETE FROM audit_people", "SELECT number_people('123456', '2026-01-01')"),
+    ],
 )
 def test_no_role_of_the_service_reads_or_shortens_the_access_log(engine: Engine, role: Role, statement: str) -> None:
     """Nor the change log (`tests/access/test_operators.py`)."""

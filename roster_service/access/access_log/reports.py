@@ -8,12 +8,21 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Text, any_, cast, exists, func, literal, select
+from sqlalchemy import ColumnElement, Connection, Text, any_, case, cast, exists, false, func, literal, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from roster_service.access.access_log.people import HASH_BYTES
 from roster_service.db.log_order import order_rows
-from roster_service.db.tables import NOBODY, UNKNOWN, CTexts, audit, refused_requests, usage, vendors
+from roster_service.db.tables import (
+    HASH_BYTES,
+    NOBODY,
+    UNKNOWN,
+    CTexts,
+    audit_people,
+    disclosures,
+    refused_requests,
+    usage,
+    vendors,
+)
 
 
 @dataclass(frozen=True)
@@ -57,8 +66,10 @@ class RefusedRow:
 
 @dataclass(frozen=True)
 class AccessLogRow:
-    """A response that disclosed records. `vendor`: its e-mail; `at`: ISO 8601; `address`, `scope`, `districts`: as in
-    `Disclosure`, None where the row does not have them."""
+    """A response that disclosed records, or the responses of a day in UTC that have the other texts of the row in
+    common. `by`: `page` or `day`; a person of a day was in at least one of its responses. `vendor`: its e-mail; `at`,
+    `last_at`: ISO 8601, of the first and the last response; `address`, `scope`, `districts`: as in `Disclosure`, None
+    where the row does not have them; `records`: of all the responses; `answers`: how many they are."""
 
     at: str
     vendor: str
@@ -71,6 +82,10 @@ class AccessLogRow:
     filter: str | None
     records: int
     request_id: str
+    by: str
+    answers: int
+    last_at: str
+    last_request_id: str
 
 
 def read_usage(connection: Connection, vendor_id: int | None, since: date | None) -> list[UsageRow]:
@@ -154,26 +169,32 @@ class AccessLogFilter:
 
 
 def _has_person(id_hash: bytes) -> ColumnElement[bool]:
-    """Whether a row has the hash among its people. The search for its bytes sorts out nearly all rows; the bytes may
-    also be the end of one hash and the beginning of the next."""
-    people = audit.c.people
+    """Whether a row has a person. Of a response: whether the hash is among its people; the search for its bytes sorts
+    out nearly all rows, and the bytes may also be the end of one hash and the beginning of the next. Of a day: whether
+    it has the number of the hash."""
+    people = disclosures.c.hashes
     start = func.generate_series(1 + HASH_BYTES, func.octet_length(people), HASH_BYTES).column_valued("start")
     is_hash = exists(select(start).where(func.substring(people, start, HASH_BYTES) == id_hash))
-    return (func.pg_catalog.position(people, id_hash) > 0) & is_hash
+    number = select(audit_people.c.number).where(audit_people.c.hash == id_hash).scalar_subquery()
+    bits = disclosures.c.people_bits
+    byte = func.substring(bits, number // 8 + 1, 1)
+    has_bit = case((func.octet_length(bits) > number // 8, func.get_bit(byte, number % 8) == 1), else_=false())
+    return (func.pg_catalog.position(people, id_hash) > 0) & is_hash | (number == any_(disclosures.c.people)) | has_bit
 
 
 def was_disclosed(connection: Connection, id_hash: bytes) -> bool:
     """Returns whether a row of the access log had records of a person. `id_hash`: as in `AccessLogFilter`."""
-    return bool(connection.scalar(select(exists(select(1).select_from(audit).where(_has_person(id_hash))))))
+    return bool(connection.scalar(select(exists(select(1).select_from(disclosures).where(_has_person(id_hash))))))
 
 
 _CONDITIONS: Mapping[str, Callable[[Any], ColumnElement[bool]]] = {
-    "vendor_id": lambda value: audit.c.vendor_id == value,
-    "since": lambda value: audit.c.at >= value,
-    "caller": lambda value: audit.c.caller == value,
-    "address": lambda value: audit.c.address == value,
-    "scope": lambda value: literal(value) == any_(func.string_to_array(audit.c.scope, " ")),
-    "district": lambda value: literal(value) == any_(audit.c.districts),
+    "vendor_id": lambda value: disclosures.c.vendor_id == value,
+    # The row of a day has the responses of before the instant, too.
+    "since": lambda value: disclosures.c.last_at >= value,
+    "caller": lambda value: disclosures.c.caller == value,
+    "address": lambda value: disclosures.c.address == value,
+    "scope": lambda value: literal(value) == any_(func.string_to_array(disclosures.c.scope, " ")),
+    "district": lambda value: literal(value) == any_(disclosures.c.districts),
     "person": _has_person,
 }
 
@@ -183,13 +204,16 @@ def _list_conditions(wanted: AccessLogFilter) -> list[ColumnElement[bool]]:
     return [make(values[name]) for name, make in _CONDITIONS.items() if values[name] is not None]
 
 
+_PEOPLE = frozenset({"people", "people_bits", "hashes", "entries"})
+
+
 def read_access_log(
     connection: Connection, wanted: AccessLogFilter, latest: tuple[int, int] | None = None
 ) -> list[AccessLogRow]:
     """Lists the access log, in the order that `order_rows` gives for `latest`."""
     # Without the people: a row can have thousands.
-    columns = [column for column in audit.c if column is not audit.c.people]
-    rows = select(*columns, vendors.c.email).join(vendors, vendors.c.id == audit.c.vendor_id, isouter=True)
+    columns = [column for column in disclosures.c if column.name not in _PEOPLE]
+    rows = select(*columns, vendors.c.email).join(vendors, vendors.c.id == disclosures.c.vendor_id, isouter=True)
     rows = rows.where(*_list_conditions(wanted))
     return [
         AccessLogRow(
@@ -204,24 +228,29 @@ def read_access_log(
             filter=row.filter,
             records=row.records,
             request_id=row.request_id,
+            by=row.by,
+            answers=row.answers,
+            last_at=row.last_at.isoformat(timespec="milliseconds"),
+            last_request_id=row.last_request_id,
         )
-        for row in connection.execute(order_rows(rows, audit, latest))
+        for row in connection.execute(order_rows(rows, disclosures, latest))
     ]
 
 
 @dataclass(frozen=True)
 class Unsearchable:
-    """Numbers of rows that do not tell whether they have a person. `older`: than the hashes of people; `other_key`:
-    with hashes that another secret key made."""
+    """Numbers of responses whose rows do not tell whether they have a person. `older`: than the hashes of people;
+    `other_key`: with hashes that another secret key made."""
 
     older: int
     other_key: int
 
 
 def count_unsearchable(connection: Connection, wanted: AccessLogFilter, check: bytes) -> Unsearchable:
-    """Counts the rows that a search for a person leaves out because they do not tell, whoever the person is. `check`:
-    of the `PersonHasher` that made the hash of the person."""
-    other = func.substring(audit.c.people, 1, HASH_BYTES).not_in([check, b""])
-    counts = (func.count().filter(audit.c.people.is_(None)), func.count().filter(other))
+    """Counts the responses that a search for a person leaves out because their rows do not tell, whoever the person is.
+    `check`: of the `PersonHasher` that made the hash of the person."""
+    answers, check_of = disclosures.c.answers, disclosures.c.hash_check
+    left_out = (check_of.is_(None), check_of.not_in([check, b""]))
+    counts = (func.coalesce(func.sum(answers).filter(it), 0) for it in left_out)
     rows = select(*counts).where(*_list_conditions(dataclasses.replace(wanted, person=None)))
     return Unsearchable(*connection.execute(rows).one())

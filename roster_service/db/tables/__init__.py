@@ -19,6 +19,14 @@ from roster_service.db.tables.access import (
 )
 from roster_service.db.tables.accounts import oauth_clients, signing_keys, vendor_defaults, vendor_grants, vendors
 from roster_service.db.tables.base import CText, CTexts, Stamp, metadata
+from roster_service.db.tables.disclosed_days import (
+    DAY_KEY,
+    HASH_BYTES,
+    LAST_DAY_STEP,
+    audit_days,
+    audit_people,
+    disclosures,
+)
 from roster_service.db.tables.exclusions import exclusions
 from roster_service.db.tables.feeds import feeds, quality_counts, sync_changes, sync_refusals, sync_runs
 from roster_service.db.tables.labels import departures, visibility_labels
@@ -43,7 +51,10 @@ from roster_service.db.tables.roster import (
 )
 
 __all__ = [
+    "DAY_KEY",
+    "HASH_BYTES",
     "LABELLED",
+    "LAST_DAY_STEP",
     "NOBODY",
     "PART_TABLES",
     "ROSTER_TABLES",
@@ -56,12 +67,15 @@ __all__ = [
     "academic_sessions",
     "api_keys",
     "audit",
+    "audit_days",
+    "audit_people",
     "changes",
     "class_terms",
     "classes",
     "courses",
     "demographics",
     "departures",
+    "disclosures",
     "enrollments",
     "exclusions",
     "feeds",
