@@ -16,12 +16,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
+from roster_service.access.access_log import people
 from roster_service.access.access_log.entries import Disclosure, Entry
+from roster_service.access.access_log.people import PersonHasher
 from roster_service.access.access_log.reports import AccessLogFilter, read_access_log, read_usage
 from roster_service.access.access_log.spool import REFUSED_NAME, Spool
 from roster_service.access.access_log.writer import AccessLog
 from roster_service.app import open_spool
-from roster_service.db.tables import audit
+from roster_service.db.tables import HASH_BYTES, audit
 from roster_service.errors import RefusedRequestError
 from roster_service.settings import Settings
 
@@ -358,6 +360,34 @@ def test_an_answer_that_needs_no_row_leaves_and_its_row_waits(engine: Engine, ma
         access_log.flush()
     access_log.flush()
     assert read_ids(engine) == ["r"]
+
+
+# --- people -----------------------------------------------------------------------------------------------------------
+
+
+def split_people(people: bytes) -> list[bytes]:
+    """The check of the key, and the hashes."""
+    return [people[start : start + HASH_BYTES] for start in range(0, len(people), HASH_BYTES)]
+
+
+def test_a_row_has_each_person_once_in_an_order_of_its_own() -> None:
+    hasher = PersonHasher("k" * 40)
+    ids = [f"person-{number}" for number in range(100)]
+    check, *hashes = split_people(hasher.hash_people([*ids, *ids[:50]]))
+    in_order = [hasher.hash_id(it) for it in ids]
+    assert (check, sorted(hashes)) == (hasher.check, sorted(in_order))
+    assert hashes != in_order
+    assert hasher.hash_people([]) == b""
+
+
+def test_a_worker_keeps_a_bounded_number_of_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And answers the same for more people."""
+    monkeypatch.setattr(people, "KEPT_HASHES", 10)
+    hasher, other = PersonHasher("k" * 40), PersonHasher("k" * 40)
+    for start in (0, 5, 50, 0):
+        ids = [f"person-{number}" for number in range(start, start + 30)]
+        assert set(split_people(hasher.hash_people(ids))) == {other.check, *map(other.hash_id, ids)}
+        assert len(hasher._kept) == 10
 
 
 # --- privacy --------------------------------------------------------------------------------------------------------

@@ -10,9 +10,10 @@ import hmac
 from collections.abc import Iterable
 from hashlib import blake2b
 
-# 48 bits. A question about one person also finds rows of another one with the same hash: among ten million people there
-# is such a person with a probability of 4e-8.
-HASH_BYTES = 6
+from roster_service.db.tables import HASH_BYTES
+
+# The ids whose hashes a worker keeps: 90 MB with ids of 36 characters.
+KEPT_HASHES = 500_000
 _PURPOSE = b"roster access log"
 
 
@@ -27,6 +28,7 @@ class PersonHasher:
         self._keyed = blake2b(key=hmac.digest(secret_key.encode(), _PURPOSE, "sha256"), digest_size=HASH_BYTES)
         # An id has at least one character.
         self.check = self.hash_id("")
+        self._kept = _KeptHashes(self)
 
     def hash_id(self, sourced_id: str) -> bytes:
         """Returns the keyed hash of an id."""
@@ -35,6 +37,22 @@ class PersonHasher:
         return hashing.digest()
 
     def hash_people(self, ids: Iterable[str]) -> bytes:
-        """Returns what a row stores of these people: `check` and the hash of each, once; nothing if there are none."""
-        hashes = [self.hash_id(sourced_id) for sourced_id in dict.fromkeys(ids)]
-        return self.check + b"".join(hashes) if hashes else b""
+        """Returns what a row stores of these people: `check` and the hash of each, once; nothing if there are none. The
+        order of the hashes is that of a set, which tells nothing of the order of the ids on the page."""
+        hashes = b"".join(set(map(self._kept.__getitem__, ids)))
+        return self.check + hashes if hashes else b""
+
+
+class _KeptHashes(dict[str, bytes]):
+    """The hashes that a worker has made, by id. A full one gives up its newest hash: vendors that read all people of a
+    larger roster in turn would find nothing, if it gave up the oldest."""
+
+    def __init__(self, hasher: PersonHasher) -> None:
+        super().__init__()
+        self._hasher = hasher
+
+    def __missing__(self, sourced_id: str) -> bytes:
+        if len(self) >= KEPT_HASHES:
+            self.popitem()
+        made = self[sourced_id] = self._hasher.hash_id(sourced_id)
+        return made
