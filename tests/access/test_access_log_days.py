@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import random
+import subprocess
 import threading
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,9 +30,10 @@ from roster_service.db.tables import DAY_KEY, audit, audit_days, audit_people
 from roster_service.settings import Settings
 from sync_scripts.access_log_days import fold_days
 from sync_scripts.retention import delete_expired
+from tests.db.schema_snapshot import PG_DUMP
 from tests.extent import examples
 
-SEEDS = range(examples(2, 4, 30))
+SEEDS = range(examples(1, 4, 30))
 HASHER, OTHER = PersonHasher("k" * 40), PersonHasher("o" * 40)
 PEOPLE = [f"person-{number}" for number in range(74)]
 TODAY = date(2026, 11, 20)
@@ -168,6 +171,32 @@ def test_rows_without_known_people_are_counted_by_day_too(engine: Engine) -> Non
             assert (left_out.older, left_out.other_key) == (4, 5)
             assert was_disclosed(connection, OTHER.hash_id("x"))
             assert not was_disclosed(connection, HASHER.hash_id("nobody"))
+
+
+def test_after_a_restore_no_answer_is_of_another_person(engine: Engine, tmp_path: Path) -> None:
+    """Others get the numbers that were given after the backup."""
+    url, backup = engine.url.set(drivername="postgresql").render_as_string(hide_password=False), tmp_path / "backup"
+
+    def run(program: str, *arguments: str) -> None:
+        done = subprocess.run([PG_DUMP.with_name(program), *arguments], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+    def add(first: int, last: int) -> Shown:
+        ids = [f"{number}-person" for number in range(first, last)]
+        shown = make_large(ids, f"caller-{first}-{last}")
+        write(engine, make_lines([shown]))
+        fold_days(engine, TODAY)
+        return shown
+
+    before = add(0, 100)
+    run("pg_dump", "--format=custom", f"--file={backup}", url)
+    add(100, 150)
+    engine.dispose()
+    run("pg_restore", "--clean", "--if-exists", "--exit-on-error", f"--dbname={url}", str(backup))
+    shown = [before, add(120, 200)]
+    for number in range(0, 200, 7):
+        person = f"{number}-person"
+        assert list_keys(ask(engine, person=HASHER.hash_id(person))) == answer_plainly(shown, person)
 
 
 @pytest.mark.parametrize(
