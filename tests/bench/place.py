@@ -212,6 +212,8 @@ def serve(settings: Settings, application: str, url: str) -> Iterator[Server]:
         "ROSTER_HOME": str(settings.home),
         "ROSTER_SECRET_KEY": str(settings.secret_key),
         "ROSTER_PORT": str(settings.port),
+        # More first pages in a minute than a vendor may ask for.
+        "ROSTER_ORDERING_SECONDS": "60",
         URL_VARIABLE: url,
     }
     own |= {"ROSTER_PUBLIC_URL": settings.public_url} if settings.public_url else {}
