@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from datetime import date, datetime
 from typing import Any
 from urllib.parse import quote
 
-from .roster import CLASS_TERMS, ROSTER, Row
+from .roster import Row
 from .visible_records import GUARDIAN_ROLES, Eyes
 
 ROOTS = {
@@ -20,7 +21,7 @@ SESSION_TYPES = ({"gradingPeriod", "schoolYear", "semester", "term"}, "term")
 CLASS_TYPES = ({"homeroom", "scheduled"}, None)
 SEXES = ({"female", "male"}, None)
 ENROLLMENT_ROLES = ({"administrator", "proctor", "student", "teacher"}, "proctor")
-USER_ROLES = ({"aide", "guardian", "parent", "relative", "student", "teacher"}, "aide")
+USER_ROLES = ({"aide", "guardian", "parent", "proctor", "relative", "student", "teacher"}, "aide")
 ADMINISTRATORS = {"principal", "districtAdministrator", "systemAdministrator", "siteAdministrator"}
 
 # The lists that a record shows even if they are empty.
@@ -146,7 +147,7 @@ class Shower:
 
     def _list_children(self, table: str, row: Row) -> list[str]:
         """The records below another; a tombstone is below none."""
-        below = (it for it in ROSTER[table] if it["parent_id"] == row["sourced_id"])
+        below = (it for it in self.eyes.roster[table] if it["parent_id"] == row["sourced_id"])
         return sorted(it["sourced_id"] for it in below if it["status"] == "active")
 
     def org(self, row: Row) -> Json:
@@ -188,8 +189,10 @@ class Shower:
         }
 
     def taught_class(self, row: Row) -> Json:
-        """Of a class."""
-        terms = CLASS_TERMS[row["sourced_id"]]
+        """Of a class. A deleted one opens no course, and still names its own."""
+        terms = [it for it in self.eyes.roster["class_terms"] if it["class_id"] == row["sourced_id"]]
+        ids = [it["session_id"] for it in sorted(terms, key=lambda it: it["ordinal"])]
+        named = self.eyes.courses if row["status"] == "active" else {row["course_id"]}
         return {
             "title": row["title"],
             "classCode": row["class_code"],
@@ -197,16 +200,16 @@ class Shower:
             "location": row["location"],
             "grades": row["grades"],
             "subjects": row["subjects"],
-            "course": self.ref("course", "courses", row["course_id"], self.eyes.courses),
+            "course": self.ref("course", "courses", row["course_id"], named),
             "school": self.ref("org", "orgs", row["school_id"], self.eyes.orgs),
-            "terms": self.refs("academicSession", "academicSessions", terms, self.eyes.academic_sessions),
+            "terms": self.refs("academicSession", "academicSessions", ids, self.eyes.academic_sessions),
             "subjectCodes": row["subject_codes"],
             "periods": row["periods"],
         }
 
     def user(self, row: Row) -> Json:
         """Of a user."""
-        agents = [it for it in ROSTER["user_agents"] if it["user_id"] == row["sourced_id"]]
+        agents = [it for it in self.eyes.roster["user_agents"] if it["user_id"] == row["sourced_id"]]
         ids = [it["agent_id"] for it in sorted(agents, key=lambda it: it["ordinal"])]
         shown = {
             "username": row["username"],
@@ -235,7 +238,7 @@ class Shower:
         return {"role": said, "orgs": self.refs("org", "orgs", orgs, self.eyes.orgs)}
 
     def _more_of_1_2(self, row: Row) -> Json:
-        profiles = [it for it in ROSTER["user_profiles"] if it["user_id"] == row["sourced_id"]]
+        profiles = [it for it in self.eyes.roster["user_profiles"] if it["user_id"] == row["sourced_id"]]
         return {
             "userMasterIdentifier": row["user_master_identifier"],
             "preferredFirstName": row["preferred_first_name"],
@@ -243,7 +246,7 @@ class Shower:
             "preferredLastName": row["preferred_last_name"],
             "pronouns": row["pronouns"],
             "roles": [self._role(role) for role in self.eyes.roles(row["sourced_id"]) if role["origin"] == "export"],
-            "userProfiles": [self._profile(profile) for profile in profiles],
+            "userProfiles": [self._profile(it) for it in sorted(profiles, key=lambda it: it["profile_id"])],
             "primaryOrg": self.ref("org", "orgs", row["primary_org_id"], self.eyes.granted),
         }
 
@@ -256,7 +259,7 @@ class Shower:
             "beginDate": show_value(role["begin_date"]),
             "endDate": show_value(role["end_date"]),
         }
-        return {name: value for name, value in shown.items() if value is not None}
+        return _leave_out_absent(shown)
 
     def _profile_of(self, role: Row) -> str | None:
         if "userIds" in self.withheld or role["profile_id"] is None:
@@ -264,13 +267,16 @@ class Shower:
         return self._profile_address(role["user_id"], role["profile_id"])
 
     def _profile(self, profile: Row) -> Json:
-        return {
-            "profileId": self._profile_address(profile["user_id"], profile["profile_id"]),
-            "profileType": profile["profile_type"],
-            "vendorId": profile["vendor_id"],
-            "applicationId": profile["application_id"],
-            "credentials": profile["credentials"],
-        }
+        return _leave_out_absent(
+            {
+                "profileId": self._profile_address(profile["user_id"], profile["profile_id"]),
+                "profileType": profile["profile_type"],
+                "vendorId": profile["vendor_id"],
+                "applicationId": profile["application_id"],
+                "description": profile["description"],
+                "credentials": profile["credentials"],
+            }
+        )
 
     def _profile_address(self, user_id: str, profile_id: str) -> str:
         return f"{self.root}/users/{quote(user_id, safe='')}#{quote(profile_id, safe='')}"
@@ -288,19 +294,17 @@ class Shower:
         }
 
     def demographic(self, row: Row) -> Json:
-        """Of a demographic record."""
-        return {
-            "birthDate": row["birth_date"],
-            "sex": say(SEXES, row["sex"], self.version),
-            "asian": row["asian"],
-            "white": row["white"],
-            "hispanicOrLatinoEthnicity": row["hispanic_or_latino_ethnicity"],
-            "countryOfBirthCode": row["country_of_birth_code"],
-            "cityOfBirth": row["city_of_birth"],
-        }
+        """Of a demographic record. The fixed roster lacks some of its columns."""
+        columns = {name: re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", name) for name in HIDDEN_OF_DEMOGRAPHICS}
+        shown = {name: row.get(column) for name, column in columns.items()}
+        return shown | {"sex": say(SEXES, row["sex"], self.version)}
 
     def _never_absent(self, text: str | None) -> str | None:
         return "" if text is None and self.version == "v1p2" else text
+
+
+def _leave_out_absent(members: Json) -> Json:
+    return {name: value for name, value in members.items() if value is not None}
 
 
 SHOWN: dict[str, Callable[[Shower, Row], Json]] = {

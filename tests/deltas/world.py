@@ -85,12 +85,12 @@ class World:
         )
         self.districts = {feed: District(feed, Random(f"{feed}{number}")) for feed in FEEDS}
         self.present, self.hidden = set(FEEDS), dict[str, str]()
-        self.vendors = list_vendors()
+        self.vendors = dict[str, Vendor]()
         # Not by name, so that a collection ordered by feed is not ordered by id.
         for feed in reversed(FEEDS):
             self.load(feed)
-        for name in self.vendors:
-            self._add_vendor(name)
+        for name, vendor in list_vendors().items():
+            self.add_vendor(name, vendor)
         with engine.begin() as connection:
             ensure_signing_key(connection, SECRET_KEY)
         self.app: Flask = create_app(self.settings, engine.url.render_as_string(hide_password=False))
@@ -111,8 +111,9 @@ class World:
 
     # --- vendors ---
 
-    def _add_vendor(self, name: str) -> None:
-        vendor, email = self.vendors[name], self.find_email(name)
+    def add_vendor(self, name: str, vendor: Vendor) -> None:
+        """Adds a vendor with a client, and notes the credentials of both."""
+        self.vendors[name], email = vendor, self.find_email(name)
         with self.engine.begin() as connection:
             added = vendors.add_vendor(connection, TESTER, email, name)
             vendors.change_allowance(connection, TESTER, email, PLENTY, ROSTERING_DEFAULTS)
