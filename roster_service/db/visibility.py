@@ -210,7 +210,7 @@ def _is_open(seen: FromClause, rights: ContentRights, opened: Opened | None) -> 
 def _session_is_visible(session: FromClause, _rights: ContentRights) -> ColumnElement[bool]:
     # An array, which PostgreSQL makes once a statement: a class shows several sessions.
     seen = visible_feeds.alias()
-    feeds = select(seen.c.feed_id).where(seen.c.vendor_id == VENDOR)
+    feeds = select(seen.c.feed_id).where(seen.c.vendor_id == VENDOR).correlate_except(seen)
     return session.c.feed_id == any_(func.array(feeds.scalar_subquery(), type_=ARRAY(Integer)))
 
 

@@ -194,12 +194,12 @@ def _select_bodies(view: ResourceView) -> Select[Any]:
 
 
 def with_all_orgs(rows: Select[Any]) -> Select[Any]:
-    """Returns a SELECT in which every org and label is visible to vendor 0, for whom it must be bound.
+    """Returns a SELECT in which every org, label and feed is visible to vendor 0, for whom it must be bound.
 
-    In this SELECT the names `visible_orgs` and `visible_labels` mean these rows, and not the tables, which have none of
-    vendor 0.
+    In this SELECT the names `visible_orgs`, `visible_labels` and `visible_feeds` mean these rows, and not the tables,
+    which have none of vendor 0.
     """
-    return rows.add_cte(_make_all_orgs(), _make_all_labels())
+    return rows.add_cte(_make_all_orgs(), _make_all_labels(), _make_all_feeds())
 
 
 @functools.cache
@@ -226,3 +226,9 @@ def _make_all_labels() -> CTE:
         (func.cardinality(label.c.teacher_orgs) > 0).label("opens_teachers"),
     )
     return select(*columns).cte(tables.visible_labels.name).prefix_with("NOT MATERIALIZED")
+
+
+@functools.cache
+def _make_all_feeds() -> CTE:
+    columns = (literal(OPERATOR).label("vendor_id"), feeds.c.id.label("feed_id"))
+    return select(*columns).cte(tables.visible_feeds.name).prefix_with("NOT MATERIALIZED")

@@ -6,7 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text, update
+
+from roster_service.db.labels import label_unlabelled
+from roster_service.db.tables import LABELLED, vendors
+from roster_service.db.visible_orgs import refresh_visible_orgs
 
 from .client import FULL, SCOPES, VERSIONS, RosterClient
 from .conftest import Served
@@ -118,6 +122,11 @@ def bent(make_served: Callable[..., Served]) -> Served:
     with served.engine.begin() as connection:
         connection.execute(text("UPDATE courses SET org_id = 'shv-north' WHERE sourced_id = 'shv-course-bio'"))
         connection.execute(text("DELETE FROM user_roles WHERE user_id = 'shv-guardian-1' AND role <> 'guardian'"))
+        # As a run of the sync leaves them.
+        for table in LABELLED:
+            connection.execute(update(table).values(label_id=None))
+        label_unlabelled(connection)
+        refresh_visible_orgs(connection, *connection.scalars(select(vendors.c.id)))
     return served
 
 
