@@ -83,7 +83,8 @@ def select_positions(plan: Plan, by_feed: Collection[int] | None, *, sees_distri
         conditions.append(shape.view.record.table.c.feed_id.in_(by_feed))
     filtered = (make_filter_condition(plan), compile_departure_filter(plan))
     members = join_departures(shape, conditions, filtered, [key.element for key in make_sort_keys(shape)])
-    found = members.subquery("members")
+    # Sorted apart: for the order of an index, PostgreSQL would fetch the rows of a large table one by one.
+    found = members.cte("members").prefix_with("MATERIALIZED")
     *keys, feed_id = found.c
     feed: ColumnElement[int] = literal_column(str(WHOLE), Integer) if by_feed is None else feed_id
     window: dict[str, Any] = {} if by_feed is None else {"partition_by": feed_id}
