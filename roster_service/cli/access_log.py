@@ -103,7 +103,8 @@ def audit(
     _show(rows, as_csv, as_json, f"no records{'' if known is None else f' of {known}'} were disclosed")
     if known is not None and found and not (as_csv or as_json):
         days = sum(row.by == "day" for row in found)
-        of_days = f"; {days:,} rows are of a day, of which at least one answer had them" if days else ""
+        are = "row is" if days == 1 else "rows are"
+        of_days = f"; {days:,} {are} of a day, of which at least one answer had them" if days else ""
         click.echo(f"these answers had records of {known}{of_days}")
 
 
